@@ -1,0 +1,82 @@
+"""cuda_library: .cu files compiled by nvcc, usable as a cc_library dependency."""
+
+load("@cuda//:defs.bzl", "CUDA_AVAILABLE", "NVCC", "NVCC_VERSION")
+load("@system//:key.bzl", "BUILD_KEY")
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+# One SASS image for each architecture the paper's readers have, and PTX of the
+# newest for what comes after.
+_ARCHITECTURES = [
+    "-gencode=arch=compute_80,code=sm_80",
+    "-gencode=arch=compute_90a,code=sm_90a",
+    "-gencode=arch=compute_100,code=[sm_100,compute_100]",
+]
+
+def _cuda_library_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
+
+    objects = []
+    for source in ctx.files.srcs:
+        output = ctx.actions.declare_file("_cuda/%s/%s.o" % (ctx.label.name, source.basename))
+        arguments = ctx.actions.args()
+        arguments.add_all(["-c", "-std=c++20", "-O3", "-lineinfo", "-Xcompiler", "-fPIC,-Wall"])
+        arguments.add_all(_ARCHITECTURES)
+        arguments.add("-I.")  # nvcc knows no -iquote
+        arguments.add("-DSOFTMOE_BUILD_KEY=" + BUILD_KEY)
+        arguments.add_all(ctx.attr.copts)
+        arguments.add_all(["-o", output, source])
+        ctx.actions.run(
+            executable = NVCC,
+            arguments = [arguments],
+            inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [context.compilation_context.headers]),
+            outputs = [output],
+            mnemonic = "CudaCompile",
+            progress_message = "Compiling %s with nvcc" % source.short_path,
+            # The version is in the environment so that it is in the key.
+            env = {"NVCC_VERSION": NVCC_VERSION, "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        )
+        objects.append(output)
+
+    linking, _ = cc_common.create_linking_context_from_compilation_outputs(
+        actions = ctx.actions,
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        name = ctx.label.name,
+        compilation_outputs = cc_common.create_compilation_outputs(
+            objects = depset(objects),
+            pic_objects = depset(objects),
+        ),
+        linking_contexts = [context.linking_context],
+    )
+    compilation = cc_common.create_compilation_context(headers = depset(
+        ctx.files.hdrs,
+        transitive = [context.compilation_context.headers],
+    ))
+    return [
+        DefaultInfo(files = depset(objects)),
+        CcInfo(compilation_context = compilation, linking_context = linking),
+    ]
+
+_cuda_library = rule(
+    implementation = _cuda_library_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cu"]),
+        "hdrs": attr.label_list(allow_files = [".cuh", ".h"]),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "copts": attr.string_list(),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def cuda_library(name, deps = [], **kwargs):
+    """Compiles .cu files with nvcc; vanishes where there is no toolkit."""
+    _cuda_library(
+        name = name,
+        deps = deps + ["@cuda//:cudart"],
+        target_compatible_with = [] if CUDA_AVAILABLE else ["@platforms//:incompatible"],
+        **kwargs
+    )

@@ -1,0 +1,82 @@
+"""@system: the distribution's libraries as targets, and the build key.
+
+Headers are found under /usr/include without flags, so a target only says what
+to link. BUILD_KEY is a digest of everything outside the source tree that can
+change an object file (compiler, library versions, resolved ISA): the macros of
+//bazel:softmoe.bzl put it on every command line, so a disk cache that several
+machines or clones share never serves an object made with something else.
+"""
+
+# name -> (link options, header that must exist)
+_LIBRARIES = {
+    "archive": (["-larchive"], "archive.h"),
+    "benchmark": (["-lbenchmark", "-lpthread"], "benchmark/benchmark.h"),
+    "cli11": ([], "CLI/CLI.hpp"),
+    "crypto": (["-lcrypto"], "openssl/evp.h"),
+    "eigen": ([], "eigen3/Eigen/Dense"),
+    "fmt": (["-lfmt"], "fmt/format.h"),
+    "gtest": (["-lgtest", "-lpthread"], "gtest/gtest.h"),
+    "gtest_main": (["-lgtest_main", "-lgtest", "-lpthread"], "gtest/gtest.h"),
+    "hdf5": (["-lhdf5_serial"], "hdf5/serial/hdf5.h"),
+    "mpfr": (["-lmpfr", "-lgmp"], "mpfr.h"),
+    "nlohmann_json": ([], "nlohmann/json.hpp"),
+    "random123": ([], "Random123/philox.h"),
+    "rapidcheck": (["-lrapidcheck"], "rapidcheck.h"),
+    "sentencepiece": (["-lsentencepiece", "-lsentencepiece_train"], "sentencepiece_trainer.h"),
+    "tomlplusplus": ([], "toml++/toml.h"),
+    "xxhash": (["-lxxhash"], "xxhash.h"),
+    "zlib": (["-lz"], "zlib.h"),
+}
+
+_TARGET = """
+cc_library(
+    name = "{name}",
+    linkopts = {linkopts},
+    visibility = ["//visibility:public"],
+)
+"""
+
+def _output(ctx, arguments):
+    result = ctx.execute(arguments)
+    return result.stdout if result.return_code == 0 else "absent"
+
+def _system_configure_impl(ctx):
+    missing = [
+        header
+        for _, header in _LIBRARIES.values()
+        if not ctx.path("/usr/include/" + header).exists
+    ]
+    if missing:
+        fail("\n\nThese headers are not installed: %s\n".replace("%s", ", ".join(missing)) +
+             "Build through ./bazelw: it installs what is missing, or says what to install.\n")
+
+    # bazelw passes its own digest of the same facts (SOFTMOE_TOOLCHAIN), which
+    # makes Bazel run this rule again when they change; what is read here also
+    # covers somebody who calls bazel directly.
+    facts = [
+        ctx.os.environ.get("SOFTMOE_TOOLCHAIN", ""),
+        _output(ctx, ["c++", "--version"]),
+        _output(ctx, ["c++", "-march=native", "-Q", "--help=target"]),
+        _output(ctx, ["sh", "-c", "dpkg-query -W -f '${Package} ${Version}\\n' 'lib*-dev' 'libc6' 'binutils' | sort"]),
+    ]
+    digest = ctx.execute(
+        ["sh", "-c", "printf %s \"$FACTS\" | sha256sum | cut -c1-32"],
+        environment = {"FACTS": "\n".join(facts)},
+    ).stdout.strip()
+    if len(digest) != 32:
+        fail("could not compute the build key: sha256sum is missing (package coreutils)")
+
+    ctx.file("key.bzl", "BUILD_KEY = \"%s\"\n" % digest)
+    ctx.file("facts.txt", "\n".join(facts))
+    ctx.file("BUILD", "exports_files([\"facts.txt\"])\n" + "".join([
+        _TARGET.format(name = name, linkopts = repr(linkopts))
+        for name, (linkopts, _) in _LIBRARIES.items()
+    ]))
+
+system_configure = repository_rule(
+    implementation = _system_configure_impl,
+    environ = ["SOFTMOE_TOOLCHAIN", "PATH"],
+    local = True,
+    configure = True,
+    doc = "Writes @system from what the distribution has installed.",
+)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// errors.h - how every part of the project fails: one exception family, and
+// the one table of exit codes (design.md, ruling 1).
+//
+// A message names the place (file:line:column of the user's file, key, path or
+// tensor element) and ends with the remedy. Library code throws; only a main()
+// turns an error into text and an exit code, through RunMain.
+#ifndef SOFTMOE_CORE_ERRORS_H_
+#define SOFTMOE_CORE_ERRORS_H_
+
+#include <functional>
+#include <source_location>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace softmoe {
+
+enum class ExitCode : int {
+  kDone = 0,           // done, and all that was asked to hold holds
+  kFailed = 1,         // something was checked and failed
+  kUsage = 2,          // usage, configuration, or a damaged input file
+  kNotComparable = 3,  // nothing failed, but the runs cannot be compared
+  kInconclusive = 4,   // nothing failed, but the evidence does not decide
+  kEnvironment = 5,    // no device, missing file, disk full, missing package
+  kSelfCheck = 6,      // the harness's own self-check failed
+  kMistrusted = 7,     // passed only on data too degenerate to mean anything
+  kStopped = 75,       // stopped by a signal, state saved
+};
+
+// Base of all exceptions of the project: a message and the exit code a
+// program that does not handle it ends with.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message)
+      : std::runtime_error(message), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+// A configuration, command line or grid that cannot be meant.
+struct ConfigError : Error {
+  explicit ConfigError(const std::string& message)
+      : Error(ExitCode::kUsage, message) {}
+};
+
+// An input file that is damaged, truncated, or of another kind or version.
+struct DataError : Error {
+  explicit DataError(const std::string& message)
+      : Error(ExitCode::kUsage, message) {}
+};
+
+// The machine lacks something: a file, disk space, a device, a package.
+struct EnvironmentError : Error {
+  explicit EnvironmentError(const std::string& message)
+      : Error(ExitCode::kEnvironment, message) {}
+};
+
+// A value that is not a number where one is needed (names the element).
+struct NumericsError : Error {
+  explicit NumericsError(const std::string& message)
+      : Error(ExitCode::kFailed, message) {}
+};
+
+// The state was saved and the program should end because of a signal.
+struct StoppedError : Error {
+  explicit StoppedError(const std::string& message)
+      : Error(ExitCode::kStopped, message) {}
+};
+
+// A broken promise between parts of this program: a bug of ours.
+struct InternalError : Error {
+  explicit InternalError(const std::string& message)
+      : Error(ExitCode::kSelfCheck, message) {}
+};
+
+// Runs `body`, prints an escaping exception as "PROGRAM: error: ..." on stderr
+// and returns the exit code that fits it.
+int RunMain(const std::string& program, const std::function<ExitCode()>& body);
+
+namespace internal {
+
+// Collects the text streamed into SOFTMOE_CHECK and throws it when destroyed.
+class CheckFailure {
+ public:
+  CheckFailure(const char* condition, std::source_location where);
+  [[noreturn]] ~CheckFailure() noexcept(false);
+  std::ostream& stream() { return text_; }
+
+ private:
+  std::ostringstream text_;
+};
+
+}  // namespace internal
+}  // namespace softmoe
+
+// SOFTMOE_CHECK(rows > 0) << "rows=" << rows;  throws InternalError. For
+// promises inside the program; what a user can get wrong has its own error.
+#define SOFTMOE_CHECK(condition)                       \
+  if (condition) [[likely]] {                          \
+  } else                                               \
+    ::softmoe::internal::CheckFailure(                 \
+        #condition, std::source_location::current())   \
+        .stream()
+
+#endif  // SOFTMOE_CORE_ERRORS_H_

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/philox.h"
+
+#include <gtest/gtest.h>
+
+namespace softmoe {
+namespace {
+
+// Known answers of Philox4x32-10 (Random123's kat_vectors: all zero).
+TEST(Philox, MatchesTheKnownAnswer) {
+  RandomKey key;
+  key.stream = static_cast<RandomStream>(0);
+  const std::array<uint32_t, 4> expected = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c,
+                                            0x9b00dbd8};
+  EXPECT_EQ(PhiloxWords(key, 0), expected);
+}
+
+TEST(Philox, EveryPartOfTheAddressMatters) {
+  const RandomKey base{7, RandomStream::kTestData, 3, 5};
+  const auto words = PhiloxWords(base, 11);
+  RandomKey other = base;
+  other.seed = 8;
+  EXPECT_NE(PhiloxWords(other, 11), words);
+  other = base;
+  other.seed += uint64_t{1} << 32;
+  EXPECT_NE(PhiloxWords(other, 11), words);
+  other = base;
+  other.stream = RandomStream::kShuffle;
+  EXPECT_NE(PhiloxWords(other, 11), words);
+  other = base;
+  other.step = 4;
+  EXPECT_NE(PhiloxWords(other, 11), words);
+  other = base;
+  other.layer = 6;
+  EXPECT_NE(PhiloxWords(other, 11), words);
+  EXPECT_NE(PhiloxWords(base, 12), words);
+  EXPECT_NE(PhiloxWords(base, 11 + (uint64_t{1} << 32)), words);
+}
+
+TEST(Philox, UniformsAreExactInFloat) {
+  for (uint32_t word : {0u, 255u, 256u, 0x80000000u, 0xffffffffu}) {
+    const double u = UniformFromWord(word);
+    EXPECT_GE(u, 0.0);
+    EXPECT_LT(u, 1.0);
+    EXPECT_EQ(static_cast<double>(static_cast<float>(u)), u);
+  }
+}
+
+// Mean and variance of n draws lie within 6 standard errors: sd(mean) =
+// 1/sqrt(n), sd(variance) = sqrt(2/n). The draws are fixed, so is the outcome.
+TEST(Philox, NormalsHaveUnitMoments) {
+  constexpr int kDraws = 200000;
+  const RandomKey key{42};
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kDraws / 4; ++i) {
+    const auto w = PhiloxWords(key, i);
+    for (const auto& pair :
+         {NormalsFromWords(w[0], w[1]), NormalsFromWords(w[2], w[3])}) {
+      for (double z : pair) {
+        ASSERT_TRUE(std::isfinite(z));
+        sum += z;
+        squares += z * z;
+      }
+    }
+  }
+  EXPECT_LT(std::abs(sum / kDraws), 6 / std::sqrt(kDraws));
+  EXPECT_LT(std::abs(squares / kDraws - 1), 6 * std::sqrt(2.0 / kDraws));
+}
+
+TEST(Philox, NormalsAreFiniteAtTheExtremes) {
+  for (uint32_t word : {0u, 0xffffffffu}) {
+    for (double z : NormalsFromWords(word, word)) {
+      EXPECT_TRUE(std::isfinite(z));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace softmoe
