@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cross_entropy.h - LM head and token cross-entropy, fused over blocks of
+// tokens so that [num_tokens, vocab_size] logits never exist.
+#ifndef SOFTMOE_KERNELS_CROSS_ENTROPY_H_
+#define SOFTMOE_KERNELS_CROSS_ENTROPY_H_
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+struct HeadCrossEntropyArgs {
+  int64_t num_tokens, d_model, vocab_size;
+  const float* hidden;       // [num_tokens, d_model], after the final norm
+  const float* head_weight;  // [vocab_size, d_model]
+  const int32_t* targets;    // [num_tokens]
+  float* token_loss;         // [num_tokens], nats
+  // Gradients of grad_scale * sum of token losses; null: loss only.
+  float grad_scale = 0;
+  float* d_hidden = nullptr;       // [num_tokens, d_model], =
+  float* d_head_weight = nullptr;  // [vocab_size, d_model], =
+};
+SOFTMOE_DECLARE_KERNEL(HeadCrossEntropy);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_CROSS_ENTROPY_H_

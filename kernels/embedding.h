@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// embedding.h - rows of the table by token id, and their gradient.
+#ifndef SOFTMOE_KERNELS_EMBEDDING_H_
+#define SOFTMOE_KERNELS_EMBEDDING_H_
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+struct EmbeddingForwardArgs {
+  int64_t num_tokens, d_model;
+  const int32_t* ids;      // [num_tokens], in [0, vocab_size)
+  const float* table;      // [vocab_size, d_model]
+  float* out;              // [num_tokens, d_model]
+};
+SOFTMOE_DECLARE_KERNEL(EmbeddingForward);
+
+// Each table row sums its tokens in ascending token order.
+struct EmbeddingBackwardArgs {
+  int64_t num_tokens, d_model, vocab_size;
+  const int32_t* ids;      // [num_tokens]
+  const float* d_out;      // [num_tokens, d_model]
+  float* d_table;          // [vocab_size, d_model], =
+  int32_t* scratch;        // [num_tokens + vocab_size + 1]
+};
+SOFTMOE_DECLARE_KERNEL(EmbeddingBackward);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_EMBEDDING_H_

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gemm.h - C = op(A) op(B), fp32, row-major, any size.
+#ifndef SOFTMOE_KERNELS_GEMM_H_
+#define SOFTMOE_KERNELS_GEMM_H_
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+// Each element of C is one chain of fused multiply-adds over ascending k in
+// blocks of fixed size: its bits do not depend on m, n, threads or position.
+struct GemmArgs {
+  const float* a;  // [m, k], or [k, m] if transpose_a
+  const float* b;  // [k, n], or [n, k] if transpose_b
+  float* c;        // [m, n]
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;  // elements from one stored row to the next
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;  // C += instead of C =
+};
+SOFTMOE_DECLARE_KERNEL(Gemm);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_GEMM_H_

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rmsnorm.h - y = x * rstd * weight, rstd = 1/sqrt(mean(x^2) + epsilon).
+#ifndef SOFTMOE_KERNELS_RMSNORM_H_
+#define SOFTMOE_KERNELS_RMSNORM_H_
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+struct RmsNormForwardArgs {
+  int64_t num_tokens, d_model;
+  float epsilon;
+  const float* x;       // [num_tokens, d_model]
+  const float* weight;  // [d_model]
+  float* y;             // [num_tokens, d_model]
+  float* rstd;          // [num_tokens]
+};
+SOFTMOE_DECLARE_KERNEL(RmsNormForward);
+
+struct RmsNormBackwardArgs {
+  int64_t num_tokens, d_model;
+  const float* x;       // [num_tokens, d_model]
+  const float* weight;  // [d_model]
+  const float* rstd;    // [num_tokens]
+  const float* d_y;     // [num_tokens, d_model]
+  float* d_x;           // [num_tokens, d_model], += (residual stream)
+  float* d_weight;      // [d_model], =
+  float* scratch;       // [RmsNormScratch(num_tokens, d_model)]
+};
+SOFTMOE_DECLARE_KERNEL(RmsNormBackward);
+
+// Floats of scratch: one partial d_weight per fixed block of tokens, so that
+// the sum does not depend on threads.
+int64_t RmsNormScratch(int64_t num_tokens, int64_t d_model);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_RMSNORM_H_

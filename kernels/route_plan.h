@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// route_plan.h - sorts (token, expert) pairs by expert, then token.
+#ifndef SOFTMOE_KERNELS_ROUTE_PLAN_H_
+#define SOFTMOE_KERNELS_ROUTE_PLAN_H_
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+struct BuildRoutePlanArgs {
+  int64_t num_tokens, num_experts, max_active;
+  const int32_t* num_active;  // [num_tokens]
+  const int32_t* selected;    // [num_tokens, max_active]
+  const float* gates;         // [num_tokens, max_active]
+  int32_t* expert_offsets;    // [num_experts + 1]
+  int32_t* row_token;         // [num_tokens * max_active], num_routed used
+  float* row_gate;            // [num_tokens * max_active]
+  int32_t* token_rows;        // [num_tokens, max_active]
+  int32_t* scratch;           // [RoutePlanScratch(num_tokens, num_experts)]
+};
+SOFTMOE_DECLARE_KERNEL(BuildRoutePlan);
+int64_t RoutePlanScratch(int64_t num_tokens, int64_t num_experts);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_ROUTE_PLAN_H_

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// router.h - from router scores to gates, and back (spec.md 1, 2).
+//
+//   sparse  gates = the max_active largest of softmax(scores), not renormalised
+//   soft    p = LapSum soft top-k; gates = p where p > cutoff, at most the
+//           max_active largest (ties: lower expert first)
+//
+// LapSum by partial selection of the ceil(2k) largest scores (spec.md 1.4 D),
+// vectorised across rows. Inactive experts' scores do receive gradient through
+// the root; the weights of inactive experts do not.
+#ifndef SOFTMOE_KERNELS_ROUTER_H_
+#define SOFTMOE_KERNELS_ROUTER_H_
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+enum class RouterMode { kSparse, kSoft };
+enum class BalanceBasis {
+  kSoftWeights,    // mean of p/k; counts of the final active set
+  kScoresSoftmax,  // mean of softmax(scores); counts of hard top-ceil(k)
+};
+
+struct RouterShape {
+  int64_t num_tokens, num_experts;
+  RouterMode mode;
+  BalanceBasis balance;      // sparse rows always use kScoresSoftmax
+  float mean_active;         // k_l; sparse: ignored
+  float temperature;         // > 0; sparse: ignored
+  float cutoff;              // tau*k_l/num_experts; sparse: ignored
+  int64_t max_active;        // cap; sparse: k
+  int64_t balance_top;       // ceil(k_l): experts counted by kScoresSoftmax
+  bool fallback_top1;        // keep the largest gate where none is active
+};
+
+struct RouterForwardArgs {
+  RouterShape shape;
+  const float* scores;      // [num_tokens, num_experts], finite (see bad_score)
+  float* soft_weights;      // [num_tokens, num_experts]  p, or softmax(scores)
+  float* root;              // [num_tokens, 2]  anchor and offset; soft only
+  int32_t* num_active;      // [num_tokens]
+  int32_t* selected;        // [num_tokens, max_active] ascending expert, then -1
+  float* gates;             // [num_tokens, max_active] 0 behind the end
+  double* probability_sums; // [num_experts]  sum over tokens of the basis
+  int64_t* balance_counts;  // [num_experts]  counts that go with the basis
+  int64_t* active_counts;   // [num_experts]  tokens routed to each expert
+  double* z_sum;            // [1]  sum over tokens of logsumexp(scores)^2
+  int64_t* bad_score;       // [1]  first flat index of a non-finite score, or -1
+  double* scratch;          // [RouterScratch(num_tokens, num_experts)]
+};
+SOFTMOE_DECLARE_KERNEL(RouterForward);
+
+struct RouterBackwardArgs {
+  RouterShape shape;
+  const float* scores;
+  const float* soft_weights;
+  const float* root;
+  const int32_t* selected;
+  const float* d_gates;          // [num_tokens, max_active]
+  const float* d_probability;    // [num_experts]  d loss / d basis of one token
+  float z_scale;                 // d loss / d(logsumexp^2) of one token
+  float* d_scores;               // [num_tokens, num_experts], =
+  double* d_mean_active;         // [1]  sum over tokens, through the gates only
+  double* scratch;
+};
+SOFTMOE_DECLARE_KERNEL(RouterBackward);
+
+// Doubles of scratch for per-block partial sums.
+int64_t RouterScratch(int64_t num_tokens, int64_t num_experts);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_ROUTER_H_

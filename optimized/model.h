@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// model.h - the SoftMoE decoder: loss, routing statistics and gradients.
+//
+// One call works on one balance group of whole sequences (design.md, ruling 6):
+// the unit over which the load-balancing loss is defined, and the leaf of the
+// tree along which gradients are summed.
+#ifndef SOFTMOE_OPTIMIZED_MODEL_H_
+#define SOFTMOE_OPTIMIZED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "core/parallel_for.h"
+#include "core/parameter_layout.h"
+
+namespace softmoe::optimized {
+
+// Token ids of whole sequences; targets[i] follows inputs[i] in the text.
+struct Batch {
+  int64_t num_sequences;
+  std::span<const int32_t> inputs;   // [num_sequences, sequence_length]
+  std::span<const int32_t> targets;  // [num_sequences, sequence_length]
+  int64_t first_token = 0;  // global index of the first token: keys the noise
+};
+
+// What routing depends on besides parameters and scores, fixed for one step.
+struct RoutingState {
+  double temperature = 1.0;
+  double tau = 0.0;        // soft routers; 0 keeps everything up to the cap
+  bool noise = false;      // add the configured noise (training)
+  int64_t step = 0;        // keys the noise
+};
+
+// k_l and what follows from it, computed on the host in double (ruling 5).
+struct LayerAllocation {
+  double mean_active;  // k_l
+  double cutoff;       // tau * k_l / num_experts
+  int64_t max_active;  // ceil(expansion_factor * k_l - 1e-6), at most E
+};
+
+struct LayerStats {
+  std::vector<int64_t> tokens_per_expert;  // [num_experts]
+  std::vector<int64_t> active_histogram;   // [num_experts+1]: tokens by count
+  double load_balance_loss = 0;            // times its coefficient
+  double z_loss = 0;                       // times its coefficient
+};
+
+struct StepStats {
+  int64_t num_tokens = 0;
+  double loss_sum = 0;  // nats, sum over tokens: the language-model loss only
+  std::vector<LayerStats> layers;
+
+  double MeanActiveExperts() const;  // per token and layer
+};
+
+class Model {
+ public:
+  // Keeps references to `pool`. Allocates what a group of `group_sequences`
+  // sequences needs; a smaller group is fine.
+  Model(const Config& config, int64_t group_sequences, ThreadPool& pool);
+  ~Model();
+
+  const Config& config() const;
+  const ParameterLayout& layout() const;
+  std::span<float> parameters();  // [layout().total], flat
+  std::span<const float> parameters() const;
+
+  // Draws the initial parameters of spec.md 3.2 (Philox stream kParameters).
+  void InitializeParameters(uint64_t seed);
+
+  // k_l, cutoff and cap of each layer for the current parameters.
+  std::vector<LayerAllocation> Allocations(const RoutingState& routing) const;
+
+  // Loss and statistics only.
+  StepStats Forward(const Batch& batch, const RoutingState& routing);
+
+  // Also overwrites `gradients` [layout().total] with the gradient of
+  //   loss_sum * loss_scale + group_scale * sum_l (load balance + z loss).
+  // For a step over G groups of N tokens in all: loss_scale = 1/N,
+  // group_scale = 1/G.
+  StepStats ForwardBackward(const Batch& batch, const RoutingState& routing,
+                            double loss_scale, double group_scale,
+                            std::span<float> gradients);
+
+  // The largest max_active soft weights of every token and layer, each divided
+  // by k_l/num_experts, from a forward pass with tau = 0: what tau is
+  // calibrated on. Soft routers only.
+  std::vector<float> CollectSoftWeightRatios(const Batch& batch,
+                                             const RoutingState& routing);
+
+  // Bytes held for activations and parameters.
+  int64_t MemoryBytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_MODEL_H_

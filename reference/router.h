@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// router.h - the three routers for one batch of tokens (reference, double).
+//
+// spec.md 2.1-2.2. Sparse: top-k of softmax(scores), not renormalised. SoftMoE*
+// and SoftMoE: LapSum soft top-k, hard cutoff (strictly greater), cap, optional
+// fallback. The differential of k_l is returned; the chain to the budget
+// logits is budget.h.
+#ifndef SOFTMOE_REFERENCE_ROUTER_H_
+#define SOFTMOE_REFERENCE_ROUTER_H_
+
+#include <Eigen/Dense>
+#include <cstdint>
+#include <vector>
+
+#include "core/config.h"
+
+namespace softmoe::reference {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic,
+                             Eigen::RowMajor>;
+using Vector = Eigen::VectorXd;
+
+// What one layer's router needs besides the scores.
+struct RouterSettings {
+  RouterKind kind = RouterKind::kSparse;
+  double mean_active = 1;    // k_l; sparse: integer k
+  double temperature = 1;    // soft only, > 0
+  double cutoff = 0;         // tau*k_l/num_experts; soft only
+  int64_t max_active = 1;    // cap; sparse: k
+  Fallback fallback = Fallback::kNone;
+};
+
+struct RouterSaved {
+  Matrix soft_weights;  // [tokens, experts]: p, or softmax(scores) if sparse
+  Matrix gates;         // [tokens, experts]: after cutoff and cap
+  Eigen::Matrix<bool, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>
+      active;           // [tokens, experts]
+  Vector root_anchor;   // [tokens]; soft: root = anchor + temperature*offset
+  Vector root_offset;   // [tokens]
+};
+
+// Throws NumericsError naming token and expert for a score that is NaN or
+// infinite (design.md, ruling 3).
+RouterSaved RouterForward(const RouterSettings& settings, const Matrix& scores);
+
+struct RouterGradients {
+  Matrix d_scores;       // [tokens, experts]
+  double d_mean_active;  // sum over tokens; 0 if sparse
+  double d_temperature;  // sum over tokens; 0 if sparse
+};
+
+// Gradient with the active set held fixed; d_gates is read only where active.
+RouterGradients RouterBackward(const RouterSettings& settings,
+                               const Matrix& scores, const RouterSaved& saved,
+                               const Matrix& d_gates);
+
+// ceil(expansion_factor * k_l - 1e-6), at least 1, at most num_experts.
+int64_t MaxActive(double expansion_factor, double mean_active,
+                  int64_t num_experts);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_ROUTER_H_

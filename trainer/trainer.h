@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// trainer.h - one training run, from a prepared corpus to a result.
+#ifndef SOFTMOE_TRAINER_TRAINER_H_
+#define SOFTMOE_TRAINER_TRAINER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+
+namespace softmoe::trainer {
+
+// One step as it is logged (metrics.jsonl has the same numbers).
+struct StepRecord {
+  int64_t step = 0;         // completed updates
+  double loss = 0;          // nats per token, language-model loss only
+  double load_balance_loss = 0;
+  double z_loss = 0;
+  double active_experts = 0;          // mean per token and layer
+  double zero_active_fraction = 0;    // of (token, layer) pairs
+  std::vector<double> layer_active;   // [num_layers]
+  std::vector<double> allocation;     // [num_layers] k_l
+  std::vector<double> load_variance;  // [num_layers] var/mean^2 over experts
+  double temperature = 0, gradient_norm = 0, learning_rate = 0;
+  double seconds = 0, tokens_per_second = 0;
+};
+
+struct Validation {
+  double loss = 0;                    // nats per token
+  int64_t num_tokens = 0;
+  double active_experts = 0;          // infer-AE at T = 1, noise off
+  double zero_active_fraction = 0;
+  std::vector<double> layer_active;
+  std::vector<std::vector<int64_t>> active_histogram;   // [layer][count]
+  std::vector<std::vector<int64_t>> tokens_per_expert;  // [layer][expert]
+  double load_variance = 0;           // mean over layers of var/mean^2
+  double load_cv = 0;                 // mean over layers of sd/mean
+  double load_var_over_mean = 0;
+};
+
+struct RunResult {
+  Config config;           // resolved; tau filled in if it was calibrated
+  std::string config_hash; // of the configuration as given
+  double tau = 0;
+  bool tau_calibrated = false;
+  int64_t parameters = 0;
+  std::vector<StepRecord> steps;
+  Validation at_schedule_temperature;  // T(m) of the last step
+  Validation final_validation;         // T = 1, noise off: the table cells
+  double unigram_loss = 0;   // held-out cross-entropy of the training unigram
+  double train_active_experts = 0;     // mean over all steps, tokens, layers
+  std::vector<double> allocation;      // final k_l
+  int64_t max_active = 0;              // largest cap of a layer over the run
+  int64_t most_active_in_a_token = 0;  // largest active count seen
+  double seconds = 0;
+  bool resumed = false;
+  std::string data_sha256, tokenizer_sha256, isa;
+};
+
+struct RunOptions {
+  std::filesystem::path folder;  // checkpoint.h5, metrics.jsonl, result.h5
+  std::filesystem::path tokens;  // prefix of PREFIX.bin / PREFIX.idx
+  RuntimeConfig runtime;
+  bool quiet = false;
+  std::function<void(const StepRecord&)> on_step;  // after every step
+};
+
+// Runs, or goes on with, the training that `config` describes in
+// `options.folder`; a finished run is only read. On SIGINT or SIGTERM saves a
+// checkpoint and throws StoppedError. Same config and seed: same bits, for any
+// number of threads, interrupted or not.
+RunResult TrainRun(const Config& config, const RunOptions& options);
+
+// result.h5 of a finished run. Throws DataError if it is damaged.
+void WriteRunResult(const RunResult& result, const std::filesystem::path& path);
+RunResult ReadRunResult(const std::filesystem::path& path);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TRAINER_H_
