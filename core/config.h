@@ -21,16 +21,16 @@ namespace softmoe {
 // head, no biases (spec.md 3). Defaults are the paper's sizes: 1,631,409,280
 // parameters.
 struct ModelConfig {
-  int64_t num_layers = 10;     // all of them MoE layers
+  int64_t num_layers = 10;  // all of them MoE layers
   int64_t d_model = 640;
-  int64_t num_heads = 10;      // d_model / num_heads must be even (RoPE)
-  int64_t d_ffn = 2560;        // width of one expert, per matrix
+  int64_t num_heads = 10;  // d_model / num_heads must be even (RoPE)
+  int64_t d_ffn = 2560;    // width of one expert, per matrix
   int64_t num_experts = 32;
   int64_t vocab_size = 32768;
   int64_t sequence_length = 2048;  // tokens predicted per sequence
   double rope_base = 10000.0;
   double norm_epsilon = 1e-5;
-  double init_std = 0.02;      // output projections: / sqrt(2 num_layers)
+  double init_std = 0.02;  // output projections: / sqrt(2 num_layers)
 
   int64_t head_dim() const { return d_model / num_heads; }
 };
@@ -99,9 +99,9 @@ struct Config {
 
 // How and where to run: never part of the hash.
 struct RuntimeConfig {
-  int64_t threads = 0;       // 0: one per available core
-  std::string isa;           // "", "v3" or "v4"; "" takes the best here
-  int64_t log_every = 10;    // steps between progress lines
+  int64_t threads = 0;           // 0: one per available core
+  std::string isa;               // "", "v3" or "v4"; "" takes the best here
+  int64_t log_every = 10;        // steps between progress lines
   int64_t checkpoint_every = 0;  // steps; 0: only at the end and on a signal
 };
 

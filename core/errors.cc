@@ -7,14 +7,12 @@
 
 namespace softmoe {
 
-int RunMain(const std::string& program,
-            const std::function<ExitCode()>& body) {
+int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
   try {
     return static_cast<int>(body());
   } catch (const Error& error) {
     // A stop that was asked for is not an error.
-    const char* kind =
-        error.code() == ExitCode::kStopped ? "stopped" : "error";
+    const char* kind = error.code() == ExitCode::kStopped ? "stopped" : "error";
     std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, error.what());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
@@ -33,8 +31,8 @@ int RunMain(const std::string& program,
 namespace internal {
 
 CheckFailure::CheckFailure(const char* condition, std::source_location where) {
-  text_ << where.file_name() << ":" << where.line() << ": check failed: "
-        << condition << " ";
+  text_ << where.file_name() << ":" << where.line()
+        << ": check failed: " << condition << " ";
 }
 
 CheckFailure::~CheckFailure() noexcept(false) {

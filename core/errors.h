@@ -99,11 +99,11 @@ class CheckFailure {
 
 // SOFTMOE_CHECK(rows > 0) << "rows=" << rows;  throws InternalError. For
 // promises inside the program; what a user can get wrong has its own error.
-#define SOFTMOE_CHECK(condition)                       \
-  if (condition) [[likely]] {                          \
-  } else                                               \
-    ::softmoe::internal::CheckFailure(                 \
-        #condition, std::source_location::current())   \
+#define SOFTMOE_CHECK(condition)                                       \
+  if (condition) [[likely]] {                                          \
+  } else                                                               \
+    ::softmoe::internal::CheckFailure(#condition,                      \
+                                      std::source_location::current()) \
         .stream()
 
 #endif  // SOFTMOE_CORE_ERRORS_H_

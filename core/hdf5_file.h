@@ -20,7 +20,7 @@ namespace softmoe {
 
 // What a file is: refused when another is expected.
 struct Hdf5Kind {
-  std::string name;     // "checkpoint", "row-result", "golden", ... (<= 31 chars)
+  std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
   uint32_t version = 1;
 };
 

@@ -36,7 +36,9 @@ class ThreadPool {
   template <typename Task>
   void ParallelFor(int64_t num_tasks, Task&& task) {
     using Body = std::remove_reference_t<Task>;
-    Run(num_tasks, [](void* body, int64_t i) { (*static_cast<Body*>(body))(i); },
+    Run(
+        num_tasks,
+        [](void* body, int64_t i) { (*static_cast<Body*>(body))(i); },
         const_cast<void*>(static_cast<const void*>(&task)));
   }
 

@@ -37,9 +37,8 @@ TEST(ParallelFor, BlocksDoNotDependOnTheNumberOfThreads) {
   for (int threads : {1, 3, 4}) {
     ThreadPool pool(threads);
     std::vector<int64_t> ends(3, -1);
-    pool.ParallelForBlocks(25, 10, [&](int64_t begin, int64_t end) {
-      ends[begin / 10] = end;
-    });
+    pool.ParallelForBlocks(
+        25, 10, [&](int64_t begin, int64_t end) { ends[begin / 10] = end; });
     EXPECT_EQ(ends, (std::vector<int64_t>{10, 20, 25}));
   }
 }

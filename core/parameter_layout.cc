@@ -30,8 +30,8 @@ ParameterLayout::ParameterLayout(const Config& config) {
         add(prefix + "attention_norm", {m.d_model}, InitKind::kOnes);
     layer.qkv_weight = add(prefix + "qkv_weight", {m.d_model, 3 * m.d_model},
                            InitKind::kNormal);
-    layer.output_weight = add(prefix + "output_weight",
-                              {m.d_model, m.d_model}, InitKind::kScaledNormal);
+    layer.output_weight = add(prefix + "output_weight", {m.d_model, m.d_model},
+                              InitKind::kScaledNormal);
     layer.moe_norm = add(prefix + "moe_norm", {m.d_model}, InitKind::kOnes);
     layer.router_weight = add(prefix + "router_weight",
                               {m.d_model, m.num_experts}, InitKind::kNormal);

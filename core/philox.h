@@ -55,8 +55,7 @@ inline std::array<double, 2> NormalsFromWords(uint32_t a, uint32_t b) {
   // (word + 1/2) / 2^32 is never 0.
   const double radius =
       std::sqrt(-2.0 * std::log((static_cast<double>(a) + 0.5) * 0x1p-32));
-  const double angle =
-      2.0 * M_PI * ((static_cast<double>(b) + 0.5) * 0x1p-32);
+  const double angle = 2.0 * M_PI * ((static_cast<double>(b) + 0.5) * 0x1p-32);
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 

@@ -21,10 +21,10 @@
 namespace softmoe {
 
 // An extent with a name; explicit, so that a bare number is never taken for it.
-#define SOFTMOE_DEFINE_EXTENT(Name)                     \
-  struct Name {                                         \
-    explicit constexpr Name(int64_t n) : value(n) {}    \
-    int64_t value;                                      \
+#define SOFTMOE_DEFINE_EXTENT(Name)                  \
+  struct Name {                                      \
+    explicit constexpr Name(int64_t n) : value(n) {} \
+    int64_t value;                                   \
   }
 SOFTMOE_DEFINE_EXTENT(NumTokens);
 SOFTMOE_DEFINE_EXTENT(NumExperts);

@@ -13,8 +13,8 @@ namespace {
 TEST(View, IndexesRowMajorByNamedExtents) {
   std::vector<int> data(2 * 3 * 4);
   std::iota(data.begin(), data.end(), 0);
-  View<int, NumLayers, NumTokens, NumExperts> view(
-      data.data(), NumLayers(2), NumTokens(3), NumExperts(4));
+  View<int, NumLayers, NumTokens, NumExperts> view(data.data(), NumLayers(2),
+                                                   NumTokens(3), NumExperts(4));
   EXPECT_EQ(view(1, 2, 3), 23);
   EXPECT_EQ(view(0, 1, 2), 6);
   EXPECT_EQ(view.extent<NumTokens>(), 3);

@@ -31,9 +31,9 @@ struct Batch {
 // What routing depends on besides parameters and scores, fixed for one step.
 struct RoutingState {
   double temperature = 1.0;
-  double tau = 0.0;        // soft routers; 0 keeps everything up to the cap
-  bool noise = false;      // add the configured noise (training)
-  int64_t step = 0;        // keys the noise
+  double tau = 0.0;    // soft routers; 0 keeps everything up to the cap
+  bool noise = false;  // add the configured noise (training)
+  int64_t step = 0;    // keys the noise
 };
 
 // k_l and what follows from it, computed on the host in double (ruling 5).

@@ -17,17 +17,17 @@
 
 namespace softmoe::reference {
 
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic,
-                             Eigen::RowMajor>;
+using Matrix =
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
 
 // What one layer's router needs besides the scores.
 struct RouterSettings {
   RouterKind kind = RouterKind::kSparse;
-  double mean_active = 1;    // k_l; sparse: integer k
-  double temperature = 1;    // soft only, > 0
-  double cutoff = 0;         // tau*k_l/num_experts; soft only
-  int64_t max_active = 1;    // cap; sparse: k
+  double mean_active = 1;  // k_l; sparse: integer k
+  double temperature = 1;  // soft only, > 0
+  double cutoff = 0;       // tau*k_l/num_experts; soft only
+  int64_t max_active = 1;  // cap; sparse: k
   Fallback fallback = Fallback::kNone;
 };
 
@@ -35,9 +35,9 @@ struct RouterSaved {
   Matrix soft_weights;  // [tokens, experts]: p, or softmax(scores) if sparse
   Matrix gates;         // [tokens, experts]: after cutoff and cap
   Eigen::Matrix<bool, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>
-      active;           // [tokens, experts]
-  Vector root_anchor;   // [tokens]; soft: root = anchor + temperature*offset
-  Vector root_offset;   // [tokens]
+      active;          // [tokens, experts]
+  Vector root_anchor;  // [tokens]; soft: root = anchor + temperature*offset
+  Vector root_offset;  // [tokens]
 };
 
 // Throws NumericsError naming token and expert for a score that is NaN or

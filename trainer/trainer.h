@@ -16,8 +16,8 @@ namespace softmoe::trainer {
 
 // One step as it is logged (metrics.jsonl has the same numbers).
 struct StepRecord {
-  int64_t step = 0;         // completed updates
-  double loss = 0;          // nats per token, language-model loss only
+  int64_t step = 0;  // completed updates
+  double loss = 0;   // nats per token, language-model loss only
   double load_balance_loss = 0;
   double z_loss = 0;
   double active_experts = 0;          // mean per token and layer
@@ -30,28 +30,28 @@ struct StepRecord {
 };
 
 struct Validation {
-  double loss = 0;                    // nats per token
+  double loss = 0;  // nats per token
   int64_t num_tokens = 0;
-  double active_experts = 0;          // infer-AE at T = 1, noise off
+  double active_experts = 0;  // infer-AE at T = 1, noise off
   double zero_active_fraction = 0;
   std::vector<double> layer_active;
   std::vector<std::vector<int64_t>> active_histogram;   // [layer][count]
   std::vector<std::vector<int64_t>> tokens_per_expert;  // [layer][expert]
-  double load_variance = 0;           // mean over layers of var/mean^2
-  double load_cv = 0;                 // mean over layers of sd/mean
+  double load_variance = 0;  // mean over layers of var/mean^2
+  double load_cv = 0;        // mean over layers of sd/mean
   double load_var_over_mean = 0;
 };
 
 struct RunResult {
-  Config config;           // resolved; tau filled in if it was calibrated
-  std::string config_hash; // of the configuration as given
+  Config config;            // resolved; tau filled in if it was calibrated
+  std::string config_hash;  // of the configuration as given
   double tau = 0;
   bool tau_calibrated = false;
   int64_t parameters = 0;
   std::vector<StepRecord> steps;
   Validation at_schedule_temperature;  // T(m) of the last step
   Validation final_validation;         // T = 1, noise off: the table cells
-  double unigram_loss = 0;   // held-out cross-entropy of the training unigram
+  double unigram_loss = 0;  // held-out cross-entropy of the training unigram
   double train_active_experts = 0;     // mean over all steps, tokens, layers
   std::vector<double> allocation;      // final k_l
   int64_t max_active = 0;              // largest cap of a layer over the run
