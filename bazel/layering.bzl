@@ -1,0 +1,93 @@
+"""layering_test: the built dependency graph obeys design.md's one-way layers.
+
+Visibility says who may depend on whom; this test looks at who does. An aspect
+walks everything that the given targets are built from and collects the edges
+between packages; an edge that the table does not allow fails, and is printed.
+"""
+
+# package -> packages it may depend on. "testonly" targets may also use the
+# second list: golden's recorder, and tests, see the reference.
+ALLOWED = {
+    "core": ([], []),
+    "kernels": (["core"], []),
+    "optimized": (["core", "kernels"], []),
+    "trainer": (["core", "kernels", "optimized"], []),
+    "golden": (["core"], ["reference"]),
+    "experiments": (["core", "kernels", "optimized", "trainer", "golden"], []),
+    "reference": (["core"], []),
+    "property_tests": ([], ["core", "reference", "kernels", "optimized", "trainer", "golden"]),
+}
+
+_Edges = provider(fields = ["edges"])
+
+# Attributes through which code is linked, included or run.
+_ATTRIBUTES = ["deps", "srcs", "data", "implementation_deps", "actual", "tools"]
+
+def _layer(label):
+    # Subfolders (kernels/simt) belong to their top-level package.
+    return label.package.split("/")[0]
+
+def _edges_aspect_impl(target, ctx):
+    direct = []
+    transitive = []
+    testonly = getattr(ctx.rule.attr, "testonly", False)
+    for attribute in _ATTRIBUTES:
+        values = getattr(ctx.rule.attr, attribute, None)
+        if not values:
+            continue
+        for value in (values if type(values) == "list" else [values]):
+            if type(value) != "Target":
+                continue
+            if _Edges in value:
+                transitive.append(value[_Edges].edges)
+            if value.label.workspace_name == "" and target.label.workspace_name == "":
+                direct.append(struct(
+                    source = _layer(target.label),
+                    source_label = str(target.label),
+                    destination = _layer(value.label),
+                    destination_label = str(value.label),
+                    testonly = testonly,
+                ))
+    return [_Edges(edges = depset(direct, transitive = transitive))]
+
+_edges_aspect = aspect(
+    implementation = _edges_aspect_impl,
+    attr_aspects = _ATTRIBUTES,
+)
+
+def _layering_test_impl(ctx):
+    edges = depset(transitive = [target[_Edges].edges for target in ctx.attr.targets]).to_list()
+    violations = []
+    checked = 0
+    for edge in edges:
+        if edge.source == edge.destination or edge.source not in ALLOWED:
+            continue
+        if edge.destination not in ALLOWED:
+            continue
+        checked += 1
+        always, in_tests = ALLOWED[edge.source]
+        allowed = always + (in_tests if edge.testonly else [])
+        if edge.destination not in allowed or edge.destination in ctx.attr.also_forbidden:
+            violations.append("%s depends on %s" % (edge.source_label, edge.destination_label))
+
+    # A walk that saw nothing has checked nothing.
+    failed = len(violations) > 0 or checked < ctx.attr.at_least
+    verdict = 1 if failed != ctx.attr.expect_violation else 0
+    ctx.actions.write(
+        ctx.outputs.executable,
+        "#!/bin/sh\ncat <<'END'\n%d edges between layers checked, %d against design.md\n%s\nEND\nexit %d\n" %
+        (checked, len(violations), "\n".join(violations), verdict),
+        is_executable = True,
+    )
+    return [DefaultInfo()]
+
+layering_test = rule(
+    implementation = _layering_test_impl,
+    attrs = {
+        "targets": attr.label_list(aspects = [_edges_aspect]),
+        "at_least": attr.int(default = 1, doc = "Fewer edges than this: the walk is broken."),
+        "also_forbidden": attr.string_list(doc = "For the test of this test."),
+        "expect_violation": attr.bool(doc = "For the test of this test."),
+    },
+    test = True,
+)
