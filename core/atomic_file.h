@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// atomic_file.h - files that are there whole or not at all.
+//
+// The bytes go to a temporary name in the same folder, which is synced and
+// renamed at the end, so that a crash, a signal or a full disk leaves the old
+// file (or none), never half of the new one.
+#ifndef SOFTMOE_CORE_ATOMIC_FILE_H_
+#define SOFTMOE_CORE_ATOMIC_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softmoe {
+
+class AtomicFile {
+ public:
+  // Creates the temporary file. Throws EnvironmentError.
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();  // without Commit the temporary file is removed
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Appends bytes (buffered). Throws EnvironmentError, e.g. for a full disk;
+  // the file can then only be abandoned.
+  void Write(const void* data, size_t size);
+  void Write(std::string_view text) { Write(text.data(), text.size()); }
+  // Bytes written so far, with those in the buffer.
+  int64_t size() const { return size_; }
+
+  // Syncs file and folder and renames. Throws EnvironmentError; then the old
+  // file at `path` is intact and the temporary one removed.
+  void Commit();
+
+  // For writers with their own I/O (HDF5): the open temporary file. They do
+  // not mix with Write.
+  int descriptor() const { return descriptor_; }
+  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& temporary_path() const { return temporary_; }
+
+ private:
+  void Flush();
+  [[noreturn]] void Fail(int error);
+  void Abandon();
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+  std::vector<char> buffer_;
+};
+
+// Replaces the file at `path` by `content`. Throws EnvironmentError.
+void WriteFileAtomically(const std::filesystem::path& path,
+                         std::string_view content);
+
+// The whole content of a file. Throws EnvironmentError if it cannot be read.
+std::string ReadWholeFile(const std::filesystem::path& path);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_ATOMIC_FILE_H_

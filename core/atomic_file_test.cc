@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/file_test_util.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+TEST(AtomicFile, IsInvisibleUntilCommitted) {
+  const fs::path folder = FreshFolder("invisible");
+  {
+    AtomicFile file(folder / "data");
+    file.Write("hello ");
+    file.Write("world");
+    EXPECT_EQ(file.size(), 11);
+    EXPECT_FALSE(fs::exists(folder / "data"));
+    EXPECT_EQ(file.temporary_path().parent_path(), folder);
+    file.Commit();
+    EXPECT_EQ(ReadWholeFile(folder / "data"), "hello world");
+  }
+  EXPECT_EQ(FilesIn(folder), Names({"data"}));
+}
+
+TEST(AtomicFile, KeepsEveryByteAcrossBufferBoundaries) {
+  const fs::path path = FreshFolder("boundaries") / "data";
+  std::string expected;
+  AtomicFile file(path);
+  for (size_t part = 1; expected.size() < 3'000'000; part = part * 3 + 1) {
+    std::string bytes(part, '\0');
+    for (size_t i = 0; i < part; ++i) bytes[i] = static_cast<char>(i * 131);
+    file.Write(bytes);
+    expected += bytes;
+  }
+  file.Commit();
+  EXPECT_TRUE(ReadWholeFile(path) == expected);
+}
+
+TEST(AtomicFile, AbandonedFileLeavesTheOldOneAndNothingElse) {
+  const fs::path folder = FreshFolder("abandoned");
+  WriteFileAtomically(folder / "data", "old");
+  {
+    AtomicFile file(folder / "data");
+    file.Write("new");
+  }
+  EXPECT_EQ(ReadWholeFile(folder / "data"), "old");
+  EXPECT_EQ(FilesIn(folder), Names({"data"}));
+}
+
+TEST(AtomicFile, ReplacesTheOldFile) {
+  const fs::path path = FreshFolder("replace") / "data";
+  WriteFileAtomically(path, "a long old content");
+  WriteFileAtomically(path, "new");
+  EXPECT_EQ(ReadWholeFile(path), "new");
+}
+
+// Sizes below, at and above what the buffer holds: the error comes from Write
+// or from Commit.
+TEST(AtomicFile, FullDiskIsAnEnvironmentErrorAndTheOldFileStays) {
+  const fs::path folder = FreshFolder("full_disk");
+  WriteFileAtomically(folder / "data", "old");
+  for (size_t size : {5000, 1 << 20, 3 << 20}) {
+    FullDisk disk(4096);
+    try {
+      WriteFileAtomically(folder / "data", std::string(size, 'x'));
+      FAIL() << "no exception";
+    } catch (const EnvironmentError& error) {
+      EXPECT_EQ(error.code(), ExitCode::kEnvironment);
+      const std::string text = error.what();
+      EXPECT_NE(text.find((folder / "data").string()), std::string::npos);
+      EXPECT_NE(text.find("ulimit -f"), std::string::npos) << text;
+    }
+    EXPECT_EQ(FilesIn(folder), Names({"data"})) << size;
+    EXPECT_EQ(ReadWholeFile(folder / "data"), "old");
+  }
+}
+
+TEST(AtomicFile, WritingIntoNoFolderOrOverAFolderIsAnEnvironmentError) {
+  const fs::path folder = FreshFolder("no_folder");
+  EXPECT_THROW(AtomicFile(folder / "absent" / "data"), EnvironmentError);
+  EXPECT_THROW(AtomicFile{folder}, EnvironmentError);
+  EXPECT_EQ(FilesIn(folder), Names());
+}
+
+TEST(AtomicFile, AReadOnlyFolderIsAnEnvironmentErrorWithRemedy) {
+  if (geteuid() == 0) {
+    // Root may write everywhere except into the kernel's own file systems.
+    EXPECT_THROW(AtomicFile("/proc/softmoe_test"), EnvironmentError);
+    return;
+  }
+  const fs::path folder = FreshFolder("read_only");
+  fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THROW(AtomicFile(folder / "data"), EnvironmentError);
+  fs::permissions(folder, fs::perms::owner_all);
+}
+
+TEST(ReadWholeFile, AbsentFilesAndFoldersAreEnvironmentErrors) {
+  const fs::path folder = FreshFolder("read");
+  EXPECT_THROW(ReadWholeFile(folder / "absent"), EnvironmentError);
+  EXPECT_THROW(ReadWholeFile(folder), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/file_error.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace softmoe {
+namespace {
+
+const char* Remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free disk space or choose a folder on another disk";
+    case EFBIG:
+      return "raise the file size limit of this shell (ulimit -f) or choose a "
+             "folder on another file system";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "choose a path that you may access, or change its permissions";
+    case ENOENT:
+      return "check the path; a relative one starts at the folder where the "
+             "command was called";
+    case ENOTDIR:
+    case EEXIST:
+    case EISDIR:
+      return "a file is where a folder is needed, or the other way round; "
+             "move it away or choose another path";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit on open files (ulimit -n)";
+    default:
+      return "check the disk and the path";
+  }
+}
+
+}  // namespace
+
+EnvironmentError FileError(const std::string& action,
+                           const std::filesystem::path& path, int error) {
+  return EnvironmentError(
+      fmt::format("cannot {} '{}': {}; {}", action, path.string(),
+                  std::generic_category().message(error), Remedy(error)));
+}
+
+}  // namespace softmoe

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// file_error.h - an errno about a file as an EnvironmentError with a remedy.
+#ifndef SOFTMOE_CORE_FILE_ERROR_H_
+#define SOFTMOE_CORE_FILE_ERROR_H_
+
+#include <filesystem>
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe {
+
+// "cannot ACTION 'PATH': REASON; REMEDY". `action` is a verb ("write", "read");
+// the remedy is chosen by `error`, an errno value.
+EnvironmentError FileError(const std::string& action,
+                           const std::filesystem::path& path, int error);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_FILE_ERROR_H_
