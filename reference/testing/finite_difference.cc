@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/testing/finite_difference.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "core/errors.h"
+
+namespace softmoe::reference::testing {
+namespace {
+
+constexpr int kLevels = 10;  // steps: step, step/2, ..., step/512
+// Rounding errors are taken to stay below this many standard deviations.
+constexpr double kNoiseSigmas = 6;
+// A difference is usable for an observed order if it exceeds its rounding
+// bound this many times: the order is then wrong by log2(1.125/0.875) = 0.36 at
+// worst, so that 1.5 separates order 2 (smooth) from order 1 and less, and 0.5
+// separates order 1 from order 0.
+constexpr double kUsable = 8;
+
+double Evaluate(const std::function<double(double)>& phi, double h) {
+  const double value = phi(h);
+  if (!std::isfinite(value)) {
+    std::ostringstream message;
+    message << "finite differences: the function is " << value << " at " << h
+            << "; choose a smaller step or a point inside its domain";
+    throw NumericsError(message.str());
+  }
+  return value;
+}
+
+struct Samples {
+  double centre;
+  std::array<double, kLevels> step, plus, minus;
+
+  double Central(int i) const { return (plus[i] - minus[i]) / (2 * step[i]); }
+  double Right(int i) const { return (plus[i] - centre) / step[i]; }
+  double Left(int i) const { return (centre - minus[i]) / step[i]; }
+};
+
+// The order of convergence of a sequence d_0, d_1, ... at halved steps, from
+// its two finest terms that exceed `bound`; NaN without two such terms, -inf if
+// it changes sign there.
+double ObservedOrder(const std::array<double, kLevels>& d,
+                     const std::array<double, kLevels>& bound, int size) {
+  for (int i = size - 1; i > 0; --i) {
+    if (std::abs(d[i]) > kUsable * bound[i] &&
+        std::abs(d[i - 1]) > kUsable * bound[i - 1]) {
+      const double ratio = d[i - 1] / d[i];
+      return ratio > 0 ? std::log2(ratio)
+                       : -std::numeric_limits<double>::infinity();
+    }
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// Finds the entry of the Ridders table with the smallest error estimate.
+void Extrapolate(const Samples& samples, double noise,
+                 DerivativeEstimate* estimate) {
+  std::array<std::array<double, kLevels>, kLevels> table;
+  estimate->error = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kLevels; ++i) {
+    table[i][0] = samples.Central(i);
+    double power = 1;
+    for (int j = 1; j <= i; ++j) {
+      power *= 4;  // column j removes the term in h^(2j)
+      table[i][j] =
+          (power * table[i][j - 1] - table[i - 1][j - 1]) / (power - 1);
+      // What the last column changed overestimates what is still wrong. The
+      // rounding error of an entry is at most prod (4^j+1)/(4^j-1) < 2 times
+      // that of its finest central difference.
+      const double truncation =
+          std::max(std::abs(table[i][j] - table[i][j - 1]),
+                   std::abs(table[i][j] - table[i - 1][j - 1]));
+      const double rounding = 2 * kNoiseSigmas * noise / samples.step[i];
+      if (truncation + rounding < estimate->error) {
+        estimate->error = truncation + rounding;
+        estimate->value = table[i][j];
+      }
+    }
+  }
+}
+
+Smoothness Classify(const Samples& samples, double noise,
+                    DerivativeEstimate* estimate) {
+  std::array<double, kLevels> central{}, gap{}, slope_bound{}, gap_bound{};
+  int finest = 0;  // finest step at which the two slopes can be told apart
+  for (int i = 0; i < kLevels; ++i) {
+    slope_bound[i] = 2 * kNoiseSigmas * noise / samples.step[i];
+    gap_bound[i] = 2 * slope_bound[i];
+    gap[i] = samples.Right(i) - samples.Left(i);
+    if (i + 1 < kLevels) {
+      central[i] = samples.Central(i) - samples.Central(i + 1);
+    }
+    if (std::abs(gap[i]) > kUsable * gap_bound[i]) finest = i;
+  }
+  // Differences of neighbours carry the rounding of the finer one, mostly.
+  std::array<double, kLevels> central_bound{};
+  for (int i = 0; i + 1 < kLevels; ++i) {
+    central_bound[i] = 2 * slope_bound[i + 1];
+  }
+  estimate->left_slope = samples.Left(finest);
+  estimate->right_slope = samples.Right(finest);
+  estimate->observed_order = ObservedOrder(central, central_bound, kLevels - 1);
+
+  // The slopes from both sides differ by O(h) if smooth, by O(1) at a kink, by
+  // O(1/h) at a jump. Written so that NaN, nothing above the noise, is smooth.
+  const double gap_order = ObservedOrder(gap, gap_bound, kLevels);
+  const bool converges = !(estimate->observed_order < 1.5);
+  if (gap_order < 0.5) {
+    if (std::isinf(gap_order)) return Smoothness::kInconclusive;
+    return gap_order < -0.5 ? Smoothness::kJump : Smoothness::kKink;
+  }
+  return converges ? Smoothness::kSmooth : Smoothness::kInconclusive;
+}
+
+// Hamming's estimate from phi at spacing, 2 spacing, ...
+double OneSidedNoise(const std::function<double(double)>& phi, double spacing) {
+  constexpr int kPoints = 12;
+  std::array<double, kPoints> table;
+  double magnitude = 0;
+  for (int i = 0; i < kPoints; ++i) {
+    table[i] = Evaluate(phi, (i + 1) * spacing);
+    magnitude = std::max(magnitude, std::abs(table[i]));
+  }
+  // A k-th difference of independent errors of variance s^2 has variance
+  // s^2 (2k)!/(k!)^2, while a smooth function leaves nothing but spacing^k.
+  // The largest of orders 4 to 6: too large an estimate only costs sharpness.
+  double noise = 0;
+  double binomial = 1;  // (2k)!/(k!)^2
+  for (int k = 1; k <= 6; ++k) {
+    binomial *= 2.0 * (2 * k - 1) / k;
+    double squares = 0;
+    for (int i = 0; i + k < kPoints; ++i) {
+      table[i] = table[i + 1] - table[i];
+      squares += table[i] * table[i];
+    }
+    if (k >= 4) {
+      noise = std::max(noise, std::sqrt(squares / (kPoints - k) / binomial));
+    }
+  }
+  return std::max(noise,
+                  magnitude * std::numeric_limits<double>::epsilon() / 2);
+}
+
+}  // namespace
+
+const char* SmoothnessName(Smoothness smoothness) {
+  switch (smoothness) {
+    case Smoothness::kSmooth:
+      return "smooth";
+    case Smoothness::kKink:
+      return "kink";
+    case Smoothness::kJump:
+      return "jump";
+    case Smoothness::kInconclusive:
+      break;
+  }
+  return "inconclusive";
+}
+
+double RoundingNoise(const std::function<double(double)>& phi, double spacing) {
+  const double left = OneSidedNoise(phi, -spacing);
+  const double right = OneSidedNoise(phi, spacing);
+  return std::min(left, right);
+}
+
+DerivativeEstimate DifferentiateAtZero(const std::function<double(double)>& phi,
+                                       double step) {
+  SOFTMOE_CHECK(step > 0) << "step=" << step;
+  Samples samples;
+  samples.centre = Evaluate(phi, 0);
+  for (int i = 0; i < kLevels; ++i) {
+    samples.step[i] = std::ldexp(step, -i);
+    samples.plus[i] = Evaluate(phi, samples.step[i]);
+    samples.minus[i] = Evaluate(phi, -samples.step[i]);
+  }
+  DerivativeEstimate estimate;
+  // So close together that the fourth difference of a function that `step`
+  // resolves is below an ulp, and the points still differ in many bits. Not a
+  // power of two: on dyadic points roundings repeat instead of scattering.
+  estimate.noise = RoundingNoise(phi, step * 1.618e-6);
+  Extrapolate(samples, estimate.noise, &estimate);
+  estimate.smoothness = Classify(samples, estimate.noise, &estimate);
+  return estimate;
+}
+
+}  // namespace softmoe::reference::testing

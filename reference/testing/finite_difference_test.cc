@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/testing/finite_difference.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/errors.h"
+#include "core/philox.h"
+
+namespace softmoe::reference::testing {
+namespace {
+
+double Uniform(uint32_t function, uint64_t index) {
+  const RandomKey key{17, RandomStream::kTestData, function};
+  return 2 * UniformFromWord(PhiloxWords(key, index)[0]) - 1;
+}
+
+// 300 random smooth functions with known derivatives: the estimate is within
+// its own error, the error is small, and the order is that of central
+// differences. The error is an estimate, not a bound, but it is dominated by
+// the penultimate column of the table, so a miss would be a defect.
+TEST(FiniteDifference, SmoothFunctionsAreWithinTheirOwnError) {
+  for (uint32_t f = 0; f < 300; ++f) {
+    const double a = Uniform(f, 0), b = 1.5 * Uniform(f, 1), c = Uniform(f, 2),
+                 d = Uniform(f, 3);
+    auto phi = [=](double h) {
+      return std::exp(a + b * h) + std::sin(3 * c + 2 * d * h) +
+             1 / (2 + std::tanh(h + a));
+    };
+    const double t = std::tanh(a);
+    const double exact = b * std::exp(a) + 2 * d * std::cos(3 * c) -
+                         (1 - t * t) / ((2 + t) * (2 + t));
+    const DerivativeEstimate estimate = DifferentiateAtZero(phi, 0.125);
+    EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth) << f;
+    EXPECT_LE(std::abs(estimate.value - exact), estimate.error) << f;
+    // |phi| < 10 and rounding is at least 1e-16 of it; a step of 1/128 with
+    // three extrapolations is what the table can choose.
+    EXPECT_LT(estimate.error, 1e-11) << f;
+  }
+}
+
+TEST(FiniteDifference, CubicConvergesWithOrderTwo) {
+  const DerivativeEstimate estimate = DifferentiateAtZero(
+      [](double h) { return 1 + 2 * h + 3 * h * h + 5 * h * h * h; }, 0.5);
+  EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+  EXPECT_NEAR(estimate.observed_order, 2, 0.36);  // what kUsable = 8 promises
+  EXPECT_LE(std::abs(estimate.value - 2), estimate.error);
+}
+
+TEST(FiniteDifference, QuadraticHasNoObservableOrder) {
+  const DerivativeEstimate estimate =
+      DifferentiateAtZero([](double h) { return 4 - h + 8 * h * h; }, 0.5);
+  EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+  EXPECT_TRUE(std::isnan(estimate.observed_order));
+  EXPECT_LE(std::abs(estimate.value + 1), estimate.error);
+}
+
+TEST(FiniteDifference, ConstantHasDerivativeZero) {
+  const DerivativeEstimate estimate =
+      DifferentiateAtZero([](double) { return 7.0; }, 0.5);
+  EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+  EXPECT_EQ(estimate.value, 0);
+}
+
+// Central differences of |h| + h converge perfectly, to a slope that exists on
+// neither side: only the two one-sided slopes show the kink.
+TEST(FiniteDifference, KinkAtThePointIsSeenAndBracketed) {
+  const DerivativeEstimate estimate = DifferentiateAtZero(
+      [](double h) { return std::exp(h) + std::abs(h); }, 0.125);
+  EXPECT_EQ(estimate.smoothness, Smoothness::kKink);
+  // One-sided slopes at step s are off by s/2 * sup|phi''| <= 0.125/2 * 1.14.
+  EXPECT_NEAR(estimate.left_slope, 0, 0.072);
+  EXPECT_NEAR(estimate.right_slope, 2, 0.072);
+}
+
+TEST(FiniteDifference, KinkInsideTheFinestStencilIsNotSmooth) {
+  const double step = 0.125;
+  const double finest = step / 512;
+  for (double where : {0.3 * finest, -0.7 * finest, 0.99 * finest}) {
+    const DerivativeEstimate estimate = DifferentiateAtZero(
+        [=](double h) { return std::exp(h) + std::max(0.0, h - where); }, step);
+    EXPECT_NE(estimate.smoothness, Smoothness::kSmooth) << where;
+  }
+}
+
+// A kink that only the coarse steps see does no harm: fine steps decide.
+TEST(FiniteDifference, KinkOutsideTheFineStepsDoesNoHarm) {
+  const DerivativeEstimate estimate = DifferentiateAtZero(
+      [](double h) { return std::exp(h) + std::max(0.0, h - 0.03); }, 0.125);
+  EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+  EXPECT_LE(std::abs(estimate.value - 1), estimate.error);
+  EXPECT_LT(estimate.error, 1e-9);
+}
+
+TEST(FiniteDifference, JumpIsSeen) {
+  for (double size : {1.0, -1e-3, 1e-6}) {
+    const DerivativeEstimate estimate = DifferentiateAtZero(
+        [=](double h) { return std::sin(h) + (h > 0 ? size : 0); }, 0.125);
+    EXPECT_EQ(estimate.smoothness, Smoothness::kJump) << size;
+  }
+}
+
+// A wrong derivative must fall outside the error: the tool can fail a test.
+TEST(FiniteDifference, SeparatesDerivativesThatDifferByOnePartInABillion) {
+  const DerivativeEstimate estimate =
+      DifferentiateAtZero([](double h) { return std::exp(2 * h); }, 0.125);
+  EXPECT_LE(std::abs(estimate.value - 2), estimate.error);
+  EXPECT_GT(std::abs(estimate.value - 2 * (1 + 1e-9)), estimate.error);
+}
+
+// Rounding to float makes errors uniform in half an ulp either way: standard
+// deviation ulp/sqrt(12), ulp = 2^-24 for values in [1/2, 1). Hamming's mean of
+// a dozen correlated differences is good to a factor of two.
+TEST(RoundingNoise, MeasuresTheRoundingOfFloat) {
+  const double expected = 0x1p-24 / std::sqrt(12.0);
+  const double noise = RoundingNoise(
+      [](double h) {
+        return static_cast<double>(static_cast<float>(0.7 + std::sin(h)));
+      },
+      1e-3);
+  EXPECT_GT(noise, expected / 2);
+  EXPECT_LT(noise, expected * 2);
+}
+
+TEST(RoundingNoise, IsAtLeastHalfAnUlpAndIgnoresAJumpAtZero) {
+  const double noise =
+      RoundingNoise([](double h) { return h > 0 ? 1.0 : 2.0; }, 1e-6);
+  EXPECT_EQ(noise, std::numeric_limits<double>::epsilon() / 2);
+}
+
+TEST(FiniteDifference, NoisyFunctionsGetALargerError) {
+  auto noisy = [](double h) {
+    return static_cast<double>(static_cast<float>(std::exp(h)));
+  };
+  const DerivativeEstimate estimate = DifferentiateAtZero(noisy, 0.3);
+  EXPECT_LE(std::abs(estimate.value - 1), estimate.error);
+  EXPECT_GT(estimate.error, 1e-7);
+}
+
+TEST(FiniteDifference, NonFiniteValuesAreRefused) {
+  EXPECT_THROW(DifferentiateAtZero([](double h) { return std::log(h); }, 0.125),
+               NumericsError);
+  EXPECT_THROW(DifferentiateAtZero([](double h) { return h; }, 0),
+               InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::reference::testing
