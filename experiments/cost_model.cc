@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cost_model.h"
+
+#include "core/parameter_layout.h"
+
+namespace softmoe::experiments {
+namespace {
+
+constexpr double kForwardPasses = 3;  // of a training step: one and two
+constexpr double kBf16 = 2, kFp32 = 4;
+
+// Bytes kept for the backward pass per token and layer: the inputs of both
+// norms, q, k, v, the attention output and the router input (7 d_model), gate,
+// up and activation of each active expert (3 d_ffn), in bf16; scores and soft
+// weights in fp32. Norm outputs and expert outputs are recomputed.
+double ActivationBytes(const ModelConfig& m, double active_experts) {
+  return kBf16 * (7.0 * m.d_model + 3.0 * m.d_ffn * active_experts) +
+         kFp32 * 2.0 * m.num_experts;
+}
+
+}  // namespace
+
+ForwardFlops CountForwardFlops(const ModelConfig& m, double active_experts) {
+  const double layers = m.num_layers, d = m.d_model;
+  ForwardFlops flops;
+  flops.attention_projections = layers * 2 * 4 * d * d;
+  flops.attention = layers * 4 * d * (m.sequence_length + 1) / 2.0;
+  flops.router = layers * 2 * d * m.num_experts;
+  flops.experts = layers * active_experts * 2 * 3 * d * m.d_ffn;
+  flops.head = 2 * d * m.vocab_size;
+  return flops;
+}
+
+double ActiveParameters(const ModelConfig& m, double active_experts) {
+  const double d = m.d_model;
+  const double per_layer = 2 * d + 4 * d * d + d * m.num_experts;
+  return 2 * d * m.vocab_size + d + m.num_layers * per_layer +
+         m.num_layers * active_experts * 3 * d * m.d_ffn;
+}
+
+RunCost EstimateCost(const Config& config, double active_experts,
+                     const Cluster& cluster) {
+  const ModelConfig& m = config.model;
+  const TrainingConfig& t = config.training;
+  RunCost cost;
+  cost.parameters = ParameterLayout(config).total;
+  cost.budget_logits =
+      config.router.kind == RouterKind::kSoftLearned ? m.num_layers : 0;
+  cost.active_parameters = ActiveParameters(m, active_experts);
+  cost.steps = t.steps;
+  cost.tokens = t.steps * t.global_batch_sequences * m.sequence_length;
+  cost.train_flops_per_token =
+      kForwardPasses * CountForwardFlops(m, active_experts).total();
+  cost.train_flops =
+      cost.train_flops_per_token * static_cast<double>(cost.tokens);
+
+  // bf16 weights and fp32 gradients everywhere; fp32 master weights and two
+  // moments, which ZeRO-1 spreads over the ranks.
+  const double shards =
+      cluster.sharded_optimizer ? static_cast<double>(cluster.gpus) : 1;
+  cost.state_bytes_per_gpu = static_cast<double>(cost.parameters) *
+                             (kBf16 + kFp32 + 3 * kFp32 / shards);
+  cost.activation_bytes_per_gpu =
+      static_cast<double>(t.micro_batch_sequences * m.sequence_length *
+                          m.num_layers) *
+      ActivationBytes(m, active_experts);
+
+  const double gpu_seconds =
+      cost.train_flops / (cluster.peak_flops * cluster.assumed_mfu);
+  cost.gpu_hours = gpu_seconds / 3600;
+  cost.hours = cost.gpu_hours / static_cast<double>(cluster.gpus);
+  return cost;
+}
+
+}  // namespace softmoe::experiments
