@@ -9,17 +9,12 @@
 #ifndef SOFTMOE_REFERENCE_ROUTER_H_
 #define SOFTMOE_REFERENCE_ROUTER_H_
 
-#include <Eigen/Dense>
 #include <cstdint>
-#include <vector>
 
 #include "core/config.h"
+#include "reference/matrix.h"
 
 namespace softmoe::reference {
-
-using Matrix =
-    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Vector = Eigen::VectorXd;
 
 // What one layer's router needs besides the scores.
 struct RouterSettings {
@@ -34,14 +29,17 @@ struct RouterSettings {
 struct RouterSaved {
   Matrix soft_weights;  // [tokens, experts]: p, or softmax(scores) if sparse
   Matrix gates;         // [tokens, experts]: after cutoff and cap
-  Eigen::Matrix<bool, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>
-      active;          // [tokens, experts]
-  Vector root_anchor;  // [tokens]; soft: root = anchor + temperature*offset
-  Vector root_offset;  // [tokens]
+  BoolMatrix active;    // [tokens, experts]
+  Vector root_anchor;   // [tokens]; soft: root = anchor + temperature*offset
+  Vector root_offset;   // [tokens]
 };
 
-// Throws NumericsError naming token and expert for a score that is NaN or
-// infinite (design.md, ruling 3).
+// Returns soft weights, active experts and gates of every token.
+//
+//   scores  [tokens, experts], finite                         (score units)
+// Errors  NumericsError naming token and expert for a score that is NaN or
+//         infinite (design.md, ruling 3); ConfigError for settings outside
+//         their range.
 RouterSaved RouterForward(const RouterSettings& settings, const Matrix& scores);
 
 struct RouterGradients {
@@ -50,10 +48,18 @@ struct RouterGradients {
   double d_temperature;  // sum over tokens; 0 if sparse
 };
 
-// Gradient with the active set held fixed; d_gates is read only where active.
+// Returns the gradient with the active set held fixed; d_gates is read only
+// where active. Scores of inactive experts receive gradient too, through the
+// root (soft) or the normalisation (sparse). Source: spec.md 2.2.
 RouterGradients RouterBackward(const RouterSettings& settings,
                                const Matrix& scores, const RouterSaved& saved,
                                const Matrix& d_gates);
+
+// Returns d_scores for a gradient with respect to the soft weights of *every*
+// expert, active or not: the way of the load-balancing loss, which holds the
+// allocation and the temperature constant (spec.md 2.5).
+Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
+                           const Matrix& d_soft_weights);
 
 // ceil(expansion_factor * k_l - 1e-6), at least 1, at most num_experts.
 int64_t MaxActive(double expansion_factor, double mean_active,

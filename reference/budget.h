@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// budget.h - how many experts each layer may use, learned under one budget.
+//
+//   pi = softmax(eta),  k_l = 1 + (K - L) pi_l      paper, Sec. 4; spec.md 2.2
+//
+// so k_l >= 1 and sum_l k_l = K whatever eta. With K = L nothing can be
+// learned: every k_l is 1.
+#ifndef SOFTMOE_REFERENCE_BUDGET_H_
+#define SOFTMOE_REFERENCE_BUDGET_H_
+
+#include "reference/matrix.h"
+
+namespace softmoe::reference {
+
+struct Budget {
+  Vector shares;      // [layers] pi_l, sum 1
+  Vector allocation;  // [layers] k_l >= 1, sum K   (experts per token)
+};
+
+// Returns the allocation of a budget.
+//
+//   budget         K >= L, finite                     (experts per token)
+//   budget_logits  [layers] eta, finite, L >= 1
+// Errors  ConfigError if K < L; NumericsError naming the layer of a logit that
+//         is not finite.
+Budget AllocateBudget(double budget, const Vector& budget_logits);
+
+// Returns d loss / d budget_logits: (K - L) pi_m (g_m - sum_l pi_l g_l) for
+// g = d_allocation [layers]. Its elements sum to 0.
+Vector BudgetVjp(double budget, const Budget& allocated,
+                 const Vector& d_allocation);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_BUDGET_H_

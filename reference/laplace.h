@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// laplace.h - the Laplace distribution function and its density.
+//
+//   F(u) = e^u / 2 (u <= 0),  1 - e^-u / 2 (u > 0)        spec.md 1.1
+//   f(u) = F'(u) = e^-|u| / 2 = min(F(u), 1 - F(u))
+//
+// F is once continuously differentiable: f has a kink at u = 0. Both are total:
+// F(-inf) = 0, F(inf) = 1, and an exponential is only taken of a number <= 0.
+#ifndef SOFTMOE_REFERENCE_LAPLACE_H_
+#define SOFTMOE_REFERENCE_LAPLACE_H_
+
+namespace softmoe::reference {
+
+// Returns F(u), in [0, 1]. Its derivative is LaplacePdf.
+double LaplaceCdf(double u);
+
+// Returns f(u), in [0, 1/2].
+double LaplacePdf(double u);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_LAPLACE_H_

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lapsum.h - root, weights and derivatives of the LapSum equation.
+//
+//   S(x) = sum_i F((r_i - x)/T) = k,   0 < k < n          paper, Sec. 3
+//
+// S falls strictly from n to 0, so the root x~ is unique; p_i = F((r_i - x~)/T)
+// are the soft top-k weights, sum_i p_i = k. Closed form by spec.md 1.2, the
+// root kept as anchor + T*offset; derivatives by spec.md 1.3. Derivations, and
+// why this sorts although the paper claims O(n): NOTATION.md#lapsum.
+#ifndef SOFTMOE_REFERENCE_LAPSUM_H_
+#define SOFTMOE_REFERENCE_LAPSUM_H_
+
+#include "reference/matrix.h"
+
+namespace softmoe::reference {
+
+// The solution for one row of n scores.
+struct LapSum {
+  double temperature = 1;   // T, as given
+  double anchor = 0;        // one of the scores; +inf if k <= 0, -inf if k >= n
+  double offset = 0;        // x~ = anchor + temperature*offset
+  Vector arguments;         // [n] u_i = (r_i - x~)/T; -inf where masked
+  Vector weights;           // [n] p_i = F(u_i), in [0, 1]; they sum to k
+  Vector densities;         // [n] f_i = f(u_i)
+  Vector shares;            // [n] q_i = f_i / sum f = softmax(-|u|)_i; sum to 1
+  double min_distance = 0;  // min_i |u_i|: sum f = e^-min_distance *
+  double share_normalizer = 1;  // share_normalizer / 2, without underflow
+
+  double root() const { return anchor + temperature * offset; }
+};
+
+// Solves S(x) = mean_active and returns the weights.
+//
+//   scores       [n], n >= 1; -inf masks an expert out        (score units)
+//   mean_active  k; below 0 counts as 0, above n as n    (experts per token)
+//   temperature  T > 0, finite                                (score units)
+// Errors  NumericsError for a score that is NaN or +inf (names the element) and
+//         for a NaN mean_active; ConfigError for a bad temperature, no
+//         finite score, or a mask with mean_active >= number of finite scores.
+// Source  spec.md 1.2 (and its edge cases), design.md ruling 3.
+LapSum SolveLapSum(const Vector& scores, double mean_active,
+                   double temperature);
+
+// A gradient with respect to the three inputs of SolveLapSum.
+struct LapSumGradient {
+  Vector d_scores;           // [n]; 0 where masked
+  double d_mean_active = 0;  //
+  double d_temperature = 0;  //
+};
+
+// Returns J^T d_weights: the gradient of any loss whose gradient with respect
+// to the weights is d_weights [n]. Where some r_i = x~ the weights are C^1, not
+// C^2. For k <= 0 and k >= n, by continuity: d_scores = d_temperature = 0.
+LapSumGradient LapSumVjp(const LapSum& solution, const Vector& d_weights);
+
+// Returns J (scores_dot, mean_active_dot, temperature_dot): how the weights [n]
+// move when the inputs move.
+Vector LapSumJvp(const LapSum& solution, const Vector& scores_dot,
+                 double mean_active_dot, double temperature_dot);
+
+// Returns the gradient of the root x~ itself; d_mean_active is -inf where
+// sum f underflows, d_temperature is infinite where the root is.
+LapSumGradient LapSumRootGradient(const LapSum& solution);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_LAPSUM_H_

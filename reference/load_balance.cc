@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/load_balance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/errors.h"
+#include "reference/router.h"
+#include "reference/softmax.h"
+
+namespace softmoe::reference {
+namespace {
+
+void CheckGroup(const Matrix& rows) {
+  if (rows.rows() < 1 || rows.cols() < 1) {
+    throw ConfigError(
+        fmt::format("load balance: the group has {} tokens and {} experts; it "
+                    "needs at least one of each",
+                    rows.rows(), rows.cols()));
+  }
+}
+
+// n_i / sum_j n_j, or 1/E where nothing was counted.
+Vector Fractions(const BoolMatrix& counted) {
+  const Vector counts =
+      counted.cast<double>().colwise().sum().transpose().matrix();
+  const double total = counts.sum();  // integers: exact
+  if (total == 0) {
+    return Vector::Constant(counts.size(), 1.0 / counts.size());
+  }
+  return counts / total;
+}
+
+double BalanceLoss(double coeff, const LoadBalance& balance) {
+  const double num_experts = static_cast<double>(balance.fractions.size());
+  return coeff * num_experts * balance.fractions.dot(balance.probabilities);
+}
+
+}  // namespace
+
+LoadBalance SoftLoadBalance(double coeff, double mean_active,
+                            const Matrix& soft_weights,
+                            const BoolMatrix& active) {
+  CheckGroup(soft_weights);
+  SOFTMOE_CHECK(active.rows() == soft_weights.rows() &&
+                active.cols() == soft_weights.cols());
+  SOFTMOE_CHECK(mean_active > 0) << "mean_active=" << mean_active;
+  LoadBalance balance;
+  balance.fractions = Fractions(active);
+  balance.probabilities = soft_weights.colwise().mean() / mean_active;
+  balance.loss = BalanceLoss(coeff, balance);
+  return balance;
+}
+
+Matrix SoftLoadBalanceGradient(double coeff, double mean_active,
+                               const LoadBalance& balance, int64_t num_tokens) {
+  const double num_experts = static_cast<double>(balance.fractions.size());
+  const Vector per_token = coeff * num_experts * balance.fractions /
+                           (static_cast<double>(num_tokens) * mean_active);
+  return per_token.transpose().replicate(num_tokens, 1);
+}
+
+LoadBalance MegatronLoadBalance(double coeff, int64_t top,
+                                const Matrix& scores) {
+  CheckGroup(scores);
+  // The sparse router is what is being counted: same order, same ties.
+  const RouterSaved routed =
+      RouterForward({.kind = RouterKind::kSparse, .max_active = top}, scores);
+  LoadBalance balance;
+  balance.fractions = Fractions(routed.active);
+  balance.probabilities = routed.soft_weights.colwise().mean();
+  balance.loss = BalanceLoss(coeff, balance);
+  return balance;
+}
+
+Matrix MegatronLoadBalanceGradient(double coeff, const LoadBalance& balance,
+                                   const Matrix& scores) {
+  const double scale = coeff * static_cast<double>(scores.cols()) /
+                       static_cast<double>(scores.rows());
+  Matrix d_scores(scores.rows(), scores.cols());
+  for (Eigen::Index t = 0; t < scores.rows(); ++t) {
+    d_scores.row(t) =
+        scale * SoftmaxVjp(Softmax(scores.row(t)), balance.fractions);
+  }
+  return d_scores;
+}
+
+double ZLoss(double coeff, const Matrix& scores) {
+  CheckGroup(scores);
+  double sum = 0;
+  for (Eigen::Index t = 0; t < scores.rows(); ++t) {
+    const double log_sum = LogSumExp(scores.row(t));
+    sum += log_sum * log_sum;
+  }
+  return coeff * sum / static_cast<double>(scores.rows());
+}
+
+Matrix ZLossGradient(double coeff, const Matrix& scores) {
+  CheckGroup(scores);
+  Matrix d_scores(scores.rows(), scores.cols());
+  for (Eigen::Index t = 0; t < scores.rows(); ++t) {
+    const Vector row = scores.row(t);
+    d_scores.row(t) = (2 * coeff / static_cast<double>(scores.rows())) *
+                      LogSumExp(row) * Softmax(row);
+  }
+  return d_scores;
+}
+
+int64_t BalanceTop(double mean_active, int64_t num_experts) {
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(mean_active)), 1,
+                             num_experts);
+}
+
+}  // namespace softmoe::reference
