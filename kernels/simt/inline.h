@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// inline.h - how a function is marked that belongs to one execution: inlined
+// into its caller always, on the device too where nvcc compiles it.
+//
+// Such code lives in namespace SOFTMOE_ISA: isa_v3 and isa_v4 on the CPU (see
+// isa.h), isa_cuda under nvcc.
+#ifndef SOFTMOE_KERNELS_SIMT_INLINE_H_
+#define SOFTMOE_KERNELS_SIMT_INLINE_H_
+
+#ifdef __CUDACC__
+#define SOFTMOE_INLINE __host__ __device__ __forceinline__
+#ifndef SOFTMOE_ISA
+#define SOFTMOE_ISA isa_cuda
+#endif
+#else
+#define SOFTMOE_INLINE inline __attribute__((always_inline))
+#ifndef SOFTMOE_ISA
+#error "compile this in a softmoe_isa_library (bazel/softmoe.bzl)"
+#endif
+#endif
+
+#endif  // SOFTMOE_KERNELS_SIMT_INLINE_H_

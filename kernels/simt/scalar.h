@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// scalar.h - the operations of simd.h for one float, on the CPU and on the
+// device, and for one double: what lets a body be written once and run on a
+// vector of rows, on one CUDA thread, or at double precision.
+//
+// The float versions give the bits of a lane of simd.h.
+#ifndef SOFTMOE_KERNELS_SIMT_SCALAR_H_
+#define SOFTMOE_KERNELS_SIMT_SCALAR_H_
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/simt/inline.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+
+SOFTMOE_INLINE float Fma(float a, float b, float c) { return fmaf(a, b, c); }
+SOFTMOE_INLINE double Fma(double a, double b, double c) { return fma(a, b, c); }
+SOFTMOE_INLINE float Sqrt(float a) { return sqrtf(a); }
+SOFTMOE_INLINE double Sqrt(double a) { return sqrt(a); }
+SOFTMOE_INLINE float Abs(float a) { return fabsf(a); }
+SOFTMOE_INLINE double Abs(double a) { return fabs(a); }
+
+// a < b ? a : b, and a > b ? a : b.
+SOFTMOE_INLINE float Min(float a, float b) { return a < b ? a : b; }
+SOFTMOE_INLINE double Min(double a, double b) { return a < b ? a : b; }
+SOFTMOE_INLINE float Max(float a, float b) { return a > b ? a : b; }
+SOFTMOE_INLINE double Max(double a, double b) { return a > b ? a : b; }
+
+SOFTMOE_INLINE float Select(bool m, float if_true, float if_false) {
+  return m ? if_true : if_false;
+}
+SOFTMOE_INLINE double Select(bool m, double if_true, double if_false) {
+  return m ? if_true : if_false;
+}
+SOFTMOE_INLINE int32_t Select(bool m, int32_t if_true, int32_t if_false) {
+  return m ? if_true : if_false;
+}
+SOFTMOE_INLINE bool Any(bool m) { return m; }
+
+template <int kBits>
+SOFTMOE_INLINE int32_t ShiftLeft(int32_t a) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) << kBits);
+}
+template <int kBits>
+SOFTMOE_INLINE int32_t ShiftRightSigned(int32_t a) {
+  return a >> kBits;
+}
+SOFTMOE_INLINE int32_t BitsOf(float a) {
+  int32_t bits;
+  memcpy(&bits, &a, sizeof(bits));
+  return bits;
+}
+SOFTMOE_INLINE float FloatsOf(int32_t bits) {
+  float a;
+  memcpy(&a, &bits, sizeof(a));
+  return a;
+}
+SOFTMOE_INLINE float Convert(int32_t a) { return static_cast<float>(a); }
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA
+
+#endif  // SOFTMOE_KERNELS_SIMT_SCALAR_H_
