@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// document.h - a set of tables with everything needed to judge them: the
+// paper's goldens, and what a grid measured, in one schema (FORMAT.md).
+//
+// A printed number is an interval, not a point; a percentage of N items is a
+// count; a number without the definition of its metric compares with nothing.
+#ifndef SOFTMOE_GOLDEN_DOCUMENT_H_
+#define SOFTMOE_GOLDEN_DOCUMENT_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace softmoe::golden {
+
+enum class Origin { kPaper, kOurRun, kOtherImplementation };
+
+// Does a difference in this field forbid a comparison? (verification.md 8.8)
+enum class FieldClass { kMustMatch, kReport, kIgnore };
+// What the paper says of the field (design.md, ruling 2).
+enum class Known { kStated, kAssumed, kUnknown };
+
+// One fact of the set-up: "model.d_model" = "640". Values compare as text.
+struct Field {
+  std::string name;
+  std::string value;
+  FieldClass field_class = FieldClass::kReport;
+  Known known = Known::kStated;
+};
+
+enum class Lane { kExact, kBound, kStatistical, kReportOnly };
+enum class Direction { kLowerIsBetter, kHigherIsBetter, kNone };
+enum class Rounding { kNearest, kTruncate, kUnknown };
+
+struct Column {
+  std::string id;      // "val_loss"
+  std::string unit;    // "nat/token", "percent", "1", ...
+  std::string metric;  // its definition, in words
+  Direction direction = Direction::kNone;
+  Lane lane = Lane::kReportOnly;
+  int decimals = 2;  // as printed
+  // Two values are equivalent if they differ by less; stored before any run.
+  std::optional<double> margin;
+  std::string margin_basis;  // why this margin
+};
+
+// How many of `total` items a percentage means; several if rounding permits.
+struct Proportion {
+  int64_t total = 0;
+  std::vector<int64_t> counts;
+};
+
+struct Cell {
+  std::string text;  // as printed; "" if the cell is empty ("-")
+  double value = 0;  // the point, or the mean over runs
+  double low = 0;    // the interval that the text stands for
+  double high = 0;
+  bool bold = false;
+  int64_t runs = 1;                 // behind the value
+  std::optional<double> deviation;  // standard deviation over runs
+  std::optional<Proportion> proportion;
+  std::vector<std::string> flags;  // "GRIM_IMPOSSIBLE", "DERIVED", ...
+  std::vector<std::string> notes;  // ids: "N2"
+
+  bool empty() const { return text.empty(); }
+};
+
+struct Row {
+  std::string id;                   // "owt/softmoe_star/k1.5/a2"
+  std::vector<std::string> labels;  // "SoftMoE*", "k=1.5", ...
+  std::vector<Field> fields;        // what differs from the document's fields
+  std::vector<Cell> cells;          // one for each column of the table
+};
+
+struct Table {
+  std::string id;  // "main_results"
+  std::string title;
+  std::string caption;  // with its place in the source
+  Rounding rounding = Rounding::kNearest;
+  std::vector<Column> columns;
+  std::vector<Row> rows;
+
+  const Row* FindRow(const std::string& row_id) const;
+  // Index in `columns`, or -1.
+  int64_t FindColumn(const std::string& column_id) const;
+};
+
+// A remark on the source and what it concerns: cells ("main_results/ROW/COL"),
+// rows, tables, claims ("claim/ID") or passages ("text/PLACE").
+struct Note {
+  std::string id;  // "N8"
+  std::string text;
+  std::vector<std::string> concerns;
+};
+
+// A statement that data can refute: left OP right, both in terms of cells.
+struct Claim {
+  std::string id;
+  std::string text;
+  std::string left;   // "owt/softmoe_star/k1.5/a2:val_loss"
+  std::string op;     // "<", "<=", ">", ">=", "=="
+  std::string right;  // as left, or a number
+  std::string scope;  // table
+  // What the source's own rounded numbers say: "HOLDS", "REFUTED",
+  // "NOT_RESOLVED_BY_PAPER", "NO_DATA".
+  std::string published_verdict;
+};
+
+struct Provenance {
+  Origin origin = Origin::kOurRun;
+  std::string source;       // paper and version, or command line
+  std::string generator;    // program and version that wrote this
+  std::string created_utc;  // empty in reproducible files
+  std::string git_commit, config_hash, compiler, cpu, isa;
+  std::vector<Field> more;  // seeds, data hashes, packages, ...
+};
+
+struct Document {
+  Provenance provenance;
+  std::vector<Field> fields;  // of the whole document
+  std::vector<Table> tables;
+  std::vector<Note> notes;
+  std::vector<Claim> claims;
+
+  const Table* FindTable(const std::string& table_id) const;
+};
+
+// Writes `document` as an HDF5 file of kind "golden"; equal documents give
+// equal bytes. Throws InternalError for a document that ReadDocument refuses.
+void WriteDocument(const Document& document, const std::filesystem::path& path);
+
+// Reads and validates. Throws EnvironmentError if the file is missing and
+// DataError, naming file and path inside it, if it is not ours, lacks a group,
+// holds a NaN, an infinity or a placeholder, a column without unit, a
+// statistical column without margin, or anything this version does not know.
+Document ReadDocument(const std::filesystem::path& path);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_DOCUMENT_H_
