@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/metrics.h"
+
+#include <cmath>
+
+#include "core/errors.h"
+
+namespace softmoe::reference {
+
+double MeanActiveExperts(const std::vector<BoolMatrix>& layers) {
+  int64_t active = 0;
+  int64_t tokens = 0;
+  for (const BoolMatrix& layer : layers) {
+    active += layer.count();
+    tokens += layer.rows();
+  }
+  SOFTMOE_CHECK(tokens > 0) << "no tokens to average over";
+  return static_cast<double>(active) / static_cast<double>(tokens);
+}
+
+double TrainActiveExperts(const std::vector<double>& active_experts_per_step) {
+  SOFTMOE_CHECK(!active_experts_per_step.empty()) << "no steps to average over";
+  double sum = 0;
+  for (double active_experts : active_experts_per_step) sum += active_experts;
+  return sum / static_cast<double>(active_experts_per_step.size());
+}
+
+double ZeroActiveFraction(const std::vector<BoolMatrix>& layers) {
+  int64_t without = 0;
+  int64_t tokens = 0;
+  for (const BoolMatrix& layer : layers) {
+    for (Eigen::Index t = 0; t < layer.rows(); ++t) {
+      if (!layer.row(t).any()) ++without;
+    }
+    tokens += layer.rows();
+  }
+  SOFTMOE_CHECK(tokens > 0) << "no tokens to average over";
+  return static_cast<double>(without) / static_cast<double>(tokens);
+}
+
+std::vector<int64_t> TokensPerExpert(const BoolMatrix& active) {
+  std::vector<int64_t> counts;
+  for (Eigen::Index e = 0; e < active.cols(); ++e) {
+    counts.push_back(active.col(e).count());
+  }
+  return counts;
+}
+
+LoadVariance LoadVarianceOf(const std::vector<int64_t>& tokens_per_expert) {
+  SOFTMOE_CHECK(!tokens_per_expert.empty()) << "no experts";
+  const double num_experts = static_cast<double>(tokens_per_expert.size());
+  double mean = 0;
+  for (int64_t tokens : tokens_per_expert) mean += static_cast<double>(tokens);
+  mean /= num_experts;
+  if (mean == 0) return {};
+  double variance = 0;
+  for (int64_t tokens : tokens_per_expert) {
+    const double deviation = static_cast<double>(tokens) - mean;
+    variance += deviation * deviation;
+  }
+  variance /= num_experts;
+  return {.relative = variance / (mean * mean),
+          .cv = std::sqrt(variance) / mean,
+          .var_over_mean = variance / mean};
+}
+
+LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers) {
+  SOFTMOE_CHECK(!layers.empty()) << "no layers to average over";
+  const double num_layers = static_cast<double>(layers.size());
+  LoadVariance mean;
+  for (const LoadVariance& layer : layers) {
+    mean.relative += layer.relative / num_layers;
+    mean.cv += layer.cv / num_layers;
+    mean.var_over_mean += layer.var_over_mean / num_layers;
+  }
+  return mean;
+}
+
+double ActiveParameters(const ModelConfig& model, double active_experts) {
+  const int64_t d = model.d_model;
+  const int64_t attention = 4 * d * d;  // q, k, v and output
+  const int64_t router = d * model.num_experts;
+  const int64_t norms = 2 * d;  // before attention, before MoE
+  const int64_t embedding_and_head = 2 * model.vocab_size * d;
+  const int64_t always =
+      embedding_and_head + model.num_layers * (attention + router + norms) + d;
+  const int64_t expert = 3 * d * model.d_ffn;  // gate, up, down
+  return static_cast<double>(always) +
+         static_cast<double>(model.num_layers * expert) * active_experts;
+}
+
+}  // namespace softmoe::reference

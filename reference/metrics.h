@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// metrics.h - what the paper's tables report about routing (spec.md 5.2).
+//
+//   active experts   AE = (1/(L N)) sum_l sum_t |A_lt|      after cutoff and
+//   cap train-AE         mean of AE over all training steps infer-AE         AE
+//   of validation tokens, T = 1, noise off load variance Var_i(n)/Mean_i(n)^2,
+//   n_i = tokens routed to expert i Active-Param     everything but the
+//   experts, plus AE experts per layer
+#ifndef SOFTMOE_REFERENCE_METRICS_H_
+#define SOFTMOE_REFERENCE_METRICS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/config.h"
+#include "reference/matrix.h"
+
+namespace softmoe::reference {
+
+// Returns AE of one batch: the mean count of active experts over the tokens of
+// all layers. `layers` holds one [tokens, experts] set per layer, all with the
+// same number of tokens. With T = 1 and noise off this is infer-AE.
+double MeanActiveExperts(const std::vector<BoolMatrix>& layers);
+
+// Returns train-AE: the mean of every step's AE. At least one step.
+double TrainActiveExperts(const std::vector<double>& active_experts_per_step);
+
+// Returns the fraction of (token, layer) pairs without an active expert.
+double ZeroActiveFraction(const std::vector<BoolMatrix>& layers);
+
+// Returns how many tokens were routed to each expert [experts].
+std::vector<int64_t> TokensPerExpert(const BoolMatrix& active);
+
+// The three readings of "load variance", which the paper does not define; the
+// variance is the population's. All 0 where no token was routed anywhere.
+struct LoadVariance {
+  double relative = 0;       // Var/Mean^2, the default reading
+  double cv = 0;             // sd/Mean = sqrt(relative)
+  double var_over_mean = 0;  // Var/Mean, in tokens
+};
+LoadVariance LoadVarianceOf(const std::vector<int64_t>& tokens_per_expert);
+
+// Returns the mean over the layers of each reading.
+LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers);
+
+// Returns the number of parameters a token passes through when it activates
+// `active_experts` experts per layer; every other parameter counts in full
+// (embedding, head, attention, norms, router). At the paper's sizes
+// 58,545,280 + 49,152,000 AE. Budget logits are not counted.
+double ActiveParameters(const ModelConfig& model, double active_experts);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_METRICS_H_
