@@ -19,52 +19,62 @@
 namespace softmoe::kernels {
 
 enum class RouterMode { kSparse, kSoft };
+// What the load-balance loss averages over the tokens (the "basis" below), and
+// which experts of a token it counts.
 enum class BalanceBasis {
-  kSoftWeights,    // mean of p/k; counts of the final active set
-  kScoresSoftmax,  // mean of softmax(scores); counts of hard top-ceil(k)
+  kSoftWeights,    // p / mean_active; the final active set, fallback included
+  kScoresSoftmax,  // softmax(scores); the balance_top largest scores
 };
 
 struct RouterShape {
-  int64_t num_tokens, num_experts;
+  int64_t num_tokens, num_experts;  // num_experts in [1, 256]
   RouterMode mode;
-  BalanceBasis balance;      // sparse rows always use kScoresSoftmax
-  float mean_active;         // k_l; sparse: ignored
-  float temperature;         // > 0; sparse: ignored
-  float cutoff;              // tau*k_l/num_experts; sparse: ignored
-  int64_t max_active;        // cap; sparse: k
-  int64_t balance_top;       // ceil(k_l): experts counted by kScoresSoftmax
-  bool fallback_top1;        // keep the largest gate where none is active
+  BalanceBasis balance;  // sparse rows always use kScoresSoftmax
+  float mean_active;     // k_l, in (0, num_experts); sparse: ignored
+  float temperature;     // > 0, 1/temperature finite; sparse: ignored
+  float cutoff;          // tau*k_l/num_experts; sparse: ignored
+  int64_t max_active;    // cap; sparse: k; in [1, num_experts]
+  int64_t balance_top;   // ceil(k_l): experts counted by kScoresSoftmax;
+                         // in [1, num_experts]
+  bool fallback_top1;    // keep the largest gate where none is active
 };
 
 struct RouterForwardArgs {
   RouterShape shape;
-  const float* scores;      // [num_tokens, num_experts], finite (see bad_score)
-  float* soft_weights;      // [num_tokens, num_experts]  p, or softmax(scores)
-  float* root;              // [num_tokens, 2]  anchor and offset; soft only
-  int32_t* num_active;      // [num_tokens]
-  int32_t* selected;        // [num_tokens, max_active] ascending expert, then -1
-  float* gates;             // [num_tokens, max_active] 0 behind the end
-  double* probability_sums; // [num_experts]  sum over tokens of the basis
-  int64_t* balance_counts;  // [num_experts]  counts that go with the basis
-  int64_t* active_counts;   // [num_experts]  tokens routed to each expert
-  double* z_sum;            // [1]  sum over tokens of logsumexp(scores)^2
-  int64_t* bad_score;       // [1]  first flat index of a non-finite score, or -1
-  double* scratch;          // [RouterScratch(num_tokens, num_experts)]
+  const float* scores;  // [num_tokens, num_experts], finite (see bad_score)
+  float* soft_weights;  // [num_tokens, num_experts]  p, or softmax(scores)
+  float* root;          // [num_tokens, 2]  soft only: anchor and offset,
+                        // p = F((score - anchor)/temperature - offset)
+  int32_t* num_active;  // [num_tokens]
+  int32_t* selected;    // [num_tokens, max_active] ascending expert, then -1
+  float* gates;         // [num_tokens, max_active] 0 behind the end
+  double* probability_sums;  // [num_experts]  sum over tokens of the basis
+  int64_t* balance_counts;   // [num_experts]  counts that go with the basis
+  int64_t* active_counts;    // [num_experts]  tokens routed to each expert
+  double* z_sum;             // [1]  sum over tokens of logsumexp(scores)^2;
+                             // null: not wanted
+  int64_t* bad_score;        // [1]  first flat index of a non-finite score, or
+                             // -1; if there is one, the outputs mean nothing
+  double* scratch;           // [RouterScratch(num_tokens, num_experts)]
 };
 SOFTMOE_DECLARE_KERNEL(RouterForward);
 
 struct RouterBackwardArgs {
   RouterShape shape;
-  const float* scores;
-  const float* soft_weights;
-  const float* root;
+  const float* scores;        // the forward pass's, as are the next three
+  const float* soft_weights;  // read by sparse only
+  const float* root;          // read by soft only
   const int32_t* selected;
-  const float* d_gates;          // [num_tokens, max_active]
-  const float* d_probability;    // [num_experts]  d loss / d basis of one token
-  float z_scale;                 // d loss / d(logsumexp^2) of one token
-  float* d_scores;               // [num_tokens, num_experts], =
-  double* d_mean_active;         // [1]  sum over tokens, through the gates only
-  double* scratch;
+  const float* d_gates;        // [num_tokens, max_active]; what stands behind
+                               // the end is not read
+  const float* d_probability;  // [num_experts]  d loss / d basis of one token;
+                               // null: no balance loss
+  float z_scale;               // d loss / d(logsumexp^2) of one token; 0: none
+  float* d_scores;             // [num_tokens, num_experts], =
+  double* d_mean_active;       // [1]  sum over tokens, through the gates only
+                               // (the balance loss takes k_l as constant);
+                               // sparse: 0
+  double* scratch;             // [RouterScratch(num_tokens, num_experts)]
 };
 SOFTMOE_DECLARE_KERNEL(RouterBackward);
 
