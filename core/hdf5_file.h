@@ -5,7 +5,8 @@
 // Every file starts with a 512-byte user block (magic, kind, version, length,
 // SHA-256 of the rest) that is checked before HDF5 sees a byte: a mutated HDF5
 // file can crash libhdf5 itself (design.md, ruling 11). Written to a temporary
-// name, synced, renamed; equal contents give equal bytes.
+// name, synced, renamed; equal calls give equal bytes. A file is used by one
+// thread at a time. Format: HDF5_ENVELOPE.md.
 #ifndef SOFTMOE_CORE_HDF5_FILE_H_
 #define SOFTMOE_CORE_HDF5_FILE_H_
 
@@ -16,13 +17,9 @@
 #include <string>
 #include <vector>
 
-namespace softmoe {
+#include "core/hdf5_envelope.h"
 
-// What a file is: refused when another is expected.
-struct Hdf5Kind {
-  std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
-  uint32_t version = 1;
-};
+namespace softmoe {
 
 // A dataset in memory: row-major values and their shape.
 template <typename T>
