@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// random_matrix.h - reproducible normal test data, addressed by a name.
+#ifndef SOFTMOE_REFERENCE_TESTING_RANDOM_MATRIX_H_
+#define SOFTMOE_REFERENCE_TESTING_RANDOM_MATRIX_H_
+
+#include <cstdint>
+
+#include "core/philox.h"
+#include "reference/matrix.h"
+
+namespace softmoe::reference::testing {
+
+// Independent N(0, scale^2) elements; `seed` and `which` name the draw.
+inline Matrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed,
+                           uint32_t which, double scale = 1) {
+  const RandomKey key{seed, RandomStream::kTestData, which};
+  Matrix result(rows, cols);
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    const auto words = PhiloxWords(key, static_cast<uint64_t>(i));
+    result.data()[i] = scale * NormalsFromWords(words[0], words[1])[0];
+  }
+  return result;
+}
+
+inline Vector RandomVector(int64_t size, uint64_t seed, uint32_t which,
+                           double scale = 1) {
+  return RandomMatrix(1, size, seed, which, scale).row(0);
+}
+
+}  // namespace softmoe::reference::testing
+
+#endif  // SOFTMOE_REFERENCE_TESTING_RANDOM_MATRIX_H_
