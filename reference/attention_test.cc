@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/errors.h"
+#include "reference/rope.h"
+#include "reference/testing/random_matrix.h"
+#include "reference/testing/vjp_check.h"
+
+namespace softmoe::reference {
+namespace {
+
+using testing::Matrices;
+using testing::RandomMatrix;
+
+constexpr double kUlp = std::numeric_limits<double>::epsilon();
+
+// head_dim 4, so the scale is 1/2; q_1.k_0 = 2 ln 3, q_1.k_1 = 0: weights 3:1.
+TEST(Attention, MatchesTheHandComputedWeights) {
+  Matrix q = Matrix::Zero(2, 4), k = Matrix::Zero(2, 4), v(2, 4);
+  q(1, 0) = 2 * std::log(3.0);
+  k(0, 0) = 1;
+  v << 1, 2, 3, 4, 5, 6, 7, 8;
+  const Matrix weights = CausalAttentionWeights(q, k);
+  EXPECT_EQ(weights(0, 0), 1);
+  EXPECT_EQ(weights(0, 1), 0);
+  EXPECT_NEAR(weights(1, 0), 0.75, 4 * kUlp);
+  EXPECT_NEAR(weights(1, 1), 0.25, 4 * kUlp);
+  const Matrix out = CausalAttention(q, k, v);
+  EXPECT_EQ(out.row(0), v.row(0));
+  EXPECT_NEAR(out(1, 0), 2, 16 * kUlp);
+}
+
+TEST(Attention, RowsAreConvexCombinationsOfThePast) {
+  const Matrix weights = CausalAttentionWeights(RandomMatrix(7, 4, 1, 1, 3),
+                                                RandomMatrix(7, 4, 1, 2, 3));
+  for (int t = 0; t < 7; ++t) {
+    EXPECT_NEAR(weights.row(t).sum(), 1, 8 * kUlp);
+    for (int s = 0; s < 7; ++s) {
+      if (s > t) {
+        EXPECT_EQ(weights(t, s), 0);
+      } else {
+        EXPECT_GE(weights(t, s), 0);
+      }
+    }
+  }
+}
+
+TEST(Attention, LaterTokensDoNotChangeEarlierOutputs) {
+  const Matrix q = RandomMatrix(6, 4, 2, 1), k = RandomMatrix(6, 4, 2, 2),
+               v = RandomMatrix(6, 4, 2, 3);
+  const Matrix out = CausalAttention(q, k, v);
+  Matrix q2 = q, k2 = k, v2 = v;
+  q2.row(5) *= -3;
+  k2.row(5) *= 7;
+  v2.row(5) *= 11;
+  const Matrix changed = CausalAttention(q2, k2, v2);
+  EXPECT_EQ(changed.topRows(5), out.topRows(5));
+  EXPECT_NE(changed.row(5), out.row(5));
+}
+
+// Logits of +-1e5 would overflow exp without the shift by the row's maximum.
+TEST(Attention, LargeLogitsAreStable) {
+  const Matrix q = 1000 * RandomMatrix(5, 4, 3, 1);
+  const Matrix k = 1000 * RandomMatrix(5, 4, 3, 2);
+  const Matrix out = CausalAttention(q, k, RandomMatrix(5, 4, 3, 3));
+  EXPECT_TRUE(out.allFinite());
+}
+
+// Rotating with RoPE shifts every logit by relative position only.
+TEST(Attention, WithRopeDependsOnRelativePositionOnly) {
+  const Matrix q = RandomMatrix(6, 8, 4, 1), k = RandomMatrix(6, 8, 4, 2);
+  const Matrix here = CausalAttentionWeights(RotateHeads(q, 8, 10000, 0),
+                                             RotateHeads(k, 8, 10000, 0));
+  const Matrix there = CausalAttentionWeights(RotateHeads(q, 8, 10000, 100),
+                                              RotateHeads(k, 8, 10000, 100));
+  // Logits have size |q||k|/sqrt(8); angles are rounded to 106 half ulps, and
+  // a weight's derivative with respect to a logit is at most 1/4 per logit.
+  const double logit_error = (16 + 2 * 106) * kUlp *
+                             q.rowwise().norm().maxCoeff() *
+                             k.rowwise().norm().maxCoeff() / std::sqrt(8.0);
+  EXPECT_LE((here - there).cwiseAbs().maxCoeff(), 2 * logit_error);
+}
+
+TEST(Attention, HeadsAndSequencesDoNotMix) {
+  const int kSequences = 2, kLength = 4, kHeads = 3, kHeadDim = 2;
+  const int d_model = kHeads * kHeadDim;
+  const Matrix qkv = RandomMatrix(kSequences * kLength, 3 * d_model, 5, 1);
+  const Matrix out = MultiHeadAttention(qkv, kSequences, kHeads);
+  for (int s = 0; s < kSequences; ++s) {
+    for (int h = 0; h < kHeads; ++h) {
+      auto part = [&](int which) {
+        return qkv.block(s * kLength, which * d_model + h * kHeadDim, kLength,
+                         kHeadDim);
+      };
+      EXPECT_EQ(out.block(s * kLength, h * kHeadDim, kLength, kHeadDim),
+                CausalAttention(part(0), part(1), part(2)));
+    }
+  }
+}
+
+TEST(Attention, GradientOfOneHeadMatchesFiniteDifferences) {
+  auto f = [](const Matrices& x) { return CausalAttention(x[0], x[1], x[2]); };
+  auto vjp = [](const Matrices& x, const Matrix& d_out) -> Matrices {
+    const CausalAttentionGradients g =
+        CausalAttentionBackward(x[0], x[1], x[2], d_out);
+    return {g.d_q, g.d_k, g.d_v};
+  };
+  EXPECT_EQ(
+      testing::VjpMismatch(f, vjp,
+                           {RandomMatrix(5, 4, 6, 1), RandomMatrix(5, 4, 6, 2),
+                            RandomMatrix(5, 4, 6, 3)},
+                           6),
+      "");
+}
+
+TEST(Attention, GradientOfPackedHeadsMatchesFiniteDifferences) {
+  auto f = [](const Matrices& x) { return MultiHeadAttention(x[0], 2, 2); };
+  auto vjp = [](const Matrices& x, const Matrix& d_out) -> Matrices {
+    return {MultiHeadAttentionBackward(x[0], 2, 2, d_out)};
+  };
+  EXPECT_EQ(testing::VjpMismatch(f, vjp, {RandomMatrix(6, 12, 7, 1)}, 7), "");
+}
+
+TEST(Attention, RefusesShapesThatDoNotFit) {
+  EXPECT_THROW(CausalAttention(Matrix::Ones(3, 4), Matrix::Ones(2, 4),
+                               Matrix::Ones(3, 4)),
+               InternalError);
+  EXPECT_THROW(MultiHeadAttention(Matrix::Ones(5, 12), 2, 2), InternalError);
+  EXPECT_THROW(MultiHeadAttention(Matrix::Ones(4, 14), 2, 2), InternalError);
+  EXPECT_THROW(MultiHeadAttentionBackward(Matrix::Ones(4, 12), 2, 2,
+                                          Matrix::Ones(4, 12)),
+               InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::reference

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "reference/testing/random_matrix.h"
+#include "reference/testing/vjp_check.h"
+
+namespace softmoe::reference {
+namespace {
+
+using testing::Matrices;
+using testing::RandomMatrix;
+
+const std::vector<int32_t> kIds = {3, 0, 3, 1, 3};
+
+TEST(Embedding, TakesRowsOfTheTable) {
+  const Matrix table = RandomMatrix(4, 3, 1, 1);
+  const Matrix hidden = EmbeddingForward(kIds, table);
+  ASSERT_EQ(hidden.rows(), 5);
+  for (int t = 0; t < 5; ++t) EXPECT_EQ(hidden.row(t), table.row(kIds[t]));
+}
+
+TEST(Embedding, GradientSumsRepeatedTokensAndLeavesOthersZero) {
+  Matrix d_out(5, 1);
+  d_out << 1, 2, 4, 8, 16;
+  Matrix expected(4, 1);
+  expected << 2, 8, 0, 21;
+  EXPECT_EQ(EmbeddingBackward(kIds, d_out, 4), expected);
+}
+
+TEST(Embedding, GradientMatchesFiniteDifferences) {
+  auto f = [](const Matrices& x) { return EmbeddingForward(kIds, x[0]); };
+  auto vjp = [](const Matrices& x, const Matrix& d_out) -> Matrices {
+    return {EmbeddingBackward(kIds, d_out, x[0].rows())};
+  };
+  EXPECT_EQ(testing::VjpMismatch(f, vjp, {RandomMatrix(4, 3, 2, 1)}, 2), "");
+}
+
+TEST(Embedding, RefusesIdsOutsideTheVocabularyAndNamesThem) {
+  for (const int32_t bad : {-1, 4, 2147483647}) {
+    try {
+      EmbeddingForward(std::vector<int32_t>{0, 1, bad}, Matrix::Ones(4, 2));
+      FAIL() << bad;
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("token 2 has id " + std::to_string(bad)),
+                std::string::npos)
+          << text;
+      EXPECT_NE(text.find("[0, 4)"), std::string::npos) << text;
+    }
+    EXPECT_THROW(
+        EmbeddingBackward(std::vector<int32_t>{bad}, Matrix::Ones(1, 2), 4),
+        DataError);
+  }
+}
+
+TEST(Embedding, RefusesACotangentOfAnotherLength) {
+  EXPECT_THROW(EmbeddingBackward(kIds, Matrix::Ones(4, 2), 4), InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::reference

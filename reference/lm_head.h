@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lm_head.h - language-model head and token cross-entropy (reference, double).
+//
+//   logits = h W^T,   loss_t = logsumexp(logits_t) - logits_t[target_t] (nats)
+//                                                              spec.md 3.2, 4
+#ifndef SOFTMOE_REFERENCE_LM_HEAD_H_
+#define SOFTMOE_REFERENCE_LM_HEAD_H_
+
+#include <cstdint>
+#include <span>
+
+#include "reference/matrix.h"
+
+namespace softmoe::reference {
+
+// hidden [num_tokens, d_model] (after the final norm), head_weight [vocab_size,
+// d_model] -> logits [num_tokens, vocab_size].
+Matrix LmHeadLogits(const Matrix& hidden, const Matrix& head_weight);
+
+// Cross-entropy of each token, in nats [num_tokens]. Throws DataError for a
+// target outside the vocabulary and NumericsError, naming token and vocabulary
+// entry, for a logit that is not finite.
+Vector TokenLosses(const Matrix& logits, std::span<const int32_t> targets);
+
+// d_logits_t = d_loss_t (softmax(logits_t) - onehot(target_t)).
+Matrix TokenLossesBackward(const Matrix& logits,
+                           std::span<const int32_t> targets,
+                           const Vector& d_token_losses);
+
+struct LmHeadGradients {
+  Matrix d_hidden;       // [num_tokens, d_model]
+  Matrix d_head_weight;  // [vocab_size, d_model]
+};
+
+// Gradient of sum_t d_token_losses_t * loss_t.
+LmHeadGradients LmHeadBackward(const Matrix& hidden, const Matrix& head_weight,
+                               std::span<const int32_t> targets,
+                               const Vector& d_token_losses);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_LM_HEAD_H_

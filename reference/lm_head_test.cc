@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/lm_head.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "reference/testing/random_matrix.h"
+#include "reference/testing/vjp_check.h"
+
+namespace softmoe::reference {
+namespace {
+
+using testing::Matrices;
+using testing::RandomMatrix;
+using testing::RandomVector;
+
+constexpr double kUlp = std::numeric_limits<double>::epsilon();
+const std::vector<int32_t> kTargets = {2, 0, 6, 2};
+
+TEST(TokenLosses, UniformLogitsGiveTheLogOfTheVocabulary) {
+  const Vector losses = TokenLosses(Matrix::Constant(4, 7, -3.25), kTargets);
+  for (int t = 0; t < 4; ++t) {
+    EXPECT_NEAR(losses(t), std::log(7.0), 8 * kUlp);
+  }
+}
+
+TEST(TokenLosses, MatchesTheHandComputedValue) {
+  Matrix logits(1, 3);
+  logits << 0, std::log(2.0), std::log(5.0);  // probabilities 1/8, 2/8, 5/8
+  EXPECT_NEAR(TokenLosses(logits, std::vector<int32_t>{1})(0), std::log(4.0),
+              8 * kUlp);
+}
+
+// Each loss is -ln of a probability: the probabilities of all targets sum to 1.
+TEST(TokenLosses, ProbabilitiesOfAllTargetsSumToOne) {
+  const Matrix logits = RandomMatrix(1, 7, 1, 1, 5);
+  double sum = 0;
+  for (int32_t target = 0; target < 7; ++target) {
+    sum += std::exp(-TokenLosses(logits, std::vector<int32_t>{target})(0));
+  }
+  // A loss of size 20 is rounded to 20 half ulps, relative in the probability.
+  EXPECT_NEAR(sum, 1, 64 * kUlp);
+}
+
+// Logits of +-1000 overflow and underflow exp; the loss is still exact.
+TEST(TokenLosses, LargeLogitsAreStable) {
+  Matrix logits(2, 2);
+  logits << 1000, 1000, -1000, -2000;
+  const Vector losses = TokenLosses(logits, std::vector<int32_t>{0, 1});
+  EXPECT_NEAR(losses(0), std::log(2.0), 1000 * kUlp);
+  EXPECT_EQ(losses(1), 1000);
+}
+
+TEST(TokenLosses, GradientRowsSumToZero) {
+  const Matrix d_logits = TokenLossesBackward(RandomMatrix(4, 7, 2, 1),
+                                              kTargets, RandomVector(4, 2, 2));
+  for (int t = 0; t < 4; ++t) {
+    EXPECT_NEAR(d_logits.row(t).sum(), 0,
+                16 * kUlp * d_logits.row(t).cwiseAbs().maxCoeff());
+  }
+}
+
+TEST(TokenLosses, GradientMatchesFiniteDifferences) {
+  auto f = [](const Matrices& x) -> Matrix {
+    return TokenLosses(x[0], kTargets).transpose();
+  };
+  auto vjp = [](const Matrices& x, const Matrix& d_losses) -> Matrices {
+    return {TokenLossesBackward(x[0], kTargets, d_losses.row(0))};
+  };
+  EXPECT_EQ(testing::VjpMismatch(f, vjp, {RandomMatrix(4, 7, 3, 1, 2)}, 3), "");
+}
+
+TEST(LmHead, GradientMatchesFiniteDifferences) {
+  auto f = [](const Matrices& x) -> Matrix {
+    return TokenLosses(LmHeadLogits(x[0], x[1]), kTargets).transpose();
+  };
+  auto vjp = [](const Matrices& x, const Matrix& d_losses) -> Matrices {
+    const LmHeadGradients g =
+        LmHeadBackward(x[0], x[1], kTargets, d_losses.row(0));
+    return {g.d_hidden, g.d_head_weight};
+  };
+  EXPECT_EQ(
+      testing::VjpMismatch(
+          f, vjp, {RandomMatrix(4, 5, 4, 1), RandomMatrix(7, 5, 4, 2)}, 4),
+      "");
+}
+
+TEST(TokenLosses, RefusesTargetsOutsideTheVocabulary) {
+  EXPECT_THROW(TokenLosses(Matrix::Zero(1, 3), std::vector<int32_t>{3}),
+               DataError);
+  EXPECT_THROW(TokenLosses(Matrix::Zero(1, 3), std::vector<int32_t>{-1}),
+               DataError);
+  EXPECT_THROW(TokenLosses(Matrix::Zero(2, 3), std::vector<int32_t>{0}),
+               InternalError);
+}
+
+TEST(TokenLosses, NonFiniteLogitsAreRefusedByName) {
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
+                           std::numeric_limits<double>::infinity(),
+                           -std::numeric_limits<double>::infinity()}) {
+    Matrix logits = Matrix::Zero(4, 7);
+    logits(2, 5) = bad;
+    try {
+      TokenLosses(logits, kTargets);
+      FAIL() << bad;
+    } catch (const NumericsError& error) {
+      EXPECT_NE(
+          std::string(error.what()).find("token 2 for vocabulary entry 5"),
+          std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::reference
