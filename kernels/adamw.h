@@ -10,29 +10,32 @@
 
 namespace softmoe::kernels {
 
-// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2, with g = gradient_scale * gradient
-// p -= lr * (m*bias1 / (sqrt(v*bias2) + epsilon) + weight_decay * p)
+// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2, with g = gradient_scale *
+// gradient p -= lr * (m*bias1 / (sqrt(v*bias2) + epsilon) + weight_decay * p)
 struct AdamWArgs {
   int64_t size;
   float learning_rate, beta1, beta2, epsilon, weight_decay;
-  float bias1, bias2;      // 1/(1 - beta1^t), 1/(1 - beta2^t)
-  float gradient_scale;    // clipping factor
-  const float* gradient;   // [size]
-  float* parameter;        // [size]
-  float* first_moment;     // [size]
-  float* second_moment;    // [size]
+  float bias1, bias2;     // 1/(1 - beta1^t), 1/(1 - beta2^t)
+  float gradient_scale;   // clipping factor
+  const float* gradient;  // [size]
+  float* parameter;       // [size]
+  float* first_moment;    // [size]
+  float* second_moment;   // [size]
 };
 SOFTMOE_DECLARE_KERNEL(AdamW);
 
 // Sum of squares in double, in fixed blocks.
 struct SumOfSquaresArgs {
   int64_t size;
-  const float* x;     // [size]
-  double* result;     // [1]
-  double* scratch;    // [SumOfSquaresScratch(size)]
+  const float* x;   // [size]
+  double* result;   // [1]
+  double* scratch;  // [SumOfSquaresScratch(size)]
 };
 SOFTMOE_DECLARE_KERNEL(SumOfSquares);
-int64_t SumOfSquaresScratch(int64_t size);
+inline constexpr int64_t kSumOfSquaresBlock = 4096;
+constexpr int64_t SumOfSquaresScratch(int64_t size) {
+  return (size + kSumOfSquaresBlock - 1) / kSumOfSquaresBlock;
+}
 
 // y += x over [size].
 struct AddArgs {

@@ -12,19 +12,19 @@ namespace softmoe::kernels {
 
 struct EmbeddingForwardArgs {
   int64_t num_tokens, d_model;
-  const int32_t* ids;      // [num_tokens], in [0, vocab_size)
-  const float* table;      // [vocab_size, d_model]
-  float* out;              // [num_tokens, d_model]
+  const int32_t* ids;  // [num_tokens], in [0, vocab_size)
+  const float* table;  // [vocab_size, d_model]
+  float* out;          // [num_tokens, d_model]
 };
 SOFTMOE_DECLARE_KERNEL(EmbeddingForward);
 
 // Each table row sums its tokens in ascending token order.
 struct EmbeddingBackwardArgs {
   int64_t num_tokens, d_model, vocab_size;
-  const int32_t* ids;      // [num_tokens]
-  const float* d_out;      // [num_tokens, d_model]
-  float* d_table;          // [vocab_size, d_model], =
-  int32_t* scratch;        // [num_tokens + vocab_size + 1]
+  const int32_t* ids;  // [num_tokens]
+  const float* d_out;  // [num_tokens, d_model]
+  float* d_table;      // [vocab_size, d_model], =
+  int32_t* scratch;    // [num_tokens + vocab_size + 1]
 };
 SOFTMOE_DECLARE_KERNEL(EmbeddingBackward);
 

@@ -32,9 +32,14 @@ struct RmsNormBackwardArgs {
 };
 SOFTMOE_DECLARE_KERNEL(RmsNormBackward);
 
+// Tokens whose d_weight is summed into one partial result.
+inline constexpr int64_t kRmsNormTokenBlock = 64;
+
 // Floats of scratch: one partial d_weight per fixed block of tokens, so that
 // the sum does not depend on threads.
-int64_t RmsNormScratch(int64_t num_tokens, int64_t d_model);
+constexpr int64_t RmsNormScratch(int64_t num_tokens, int64_t d_model) {
+  return (num_tokens + kRmsNormTokenBlock - 1) / kRmsNormTokenBlock * d_model;
+}
 
 }  // namespace softmoe::kernels
 

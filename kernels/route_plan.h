@@ -22,7 +22,11 @@ struct BuildRoutePlanArgs {
   int32_t* scratch;           // [RoutePlanScratch(num_tokens, num_experts)]
 };
 SOFTMOE_DECLARE_KERNEL(BuildRoutePlan);
-int64_t RoutePlanScratch(int64_t num_tokens, int64_t num_experts);
+inline constexpr int64_t kRoutePlanTokenBlock = 256;
+constexpr int64_t RoutePlanScratch(int64_t num_tokens, int64_t num_experts) {
+  return (num_tokens + kRoutePlanTokenBlock - 1) / kRoutePlanTokenBlock *
+         num_experts;
+}
 
 }  // namespace softmoe::kernels
 

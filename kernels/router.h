@@ -78,8 +78,13 @@ struct RouterBackwardArgs {
 };
 SOFTMOE_DECLARE_KERNEL(RouterBackward);
 
-// Doubles of scratch for per-block partial sums.
-int64_t RouterScratch(int64_t num_tokens, int64_t num_experts);
+// Doubles of scratch: the sums and counts of one fixed block of tokens, for
+// every block, so that nothing depends on threads.
+inline constexpr int64_t kRouterTokenBlock = 64;
+constexpr int64_t RouterScratch(int64_t num_tokens, int64_t num_experts) {
+  return (num_tokens + kRouterTokenBlock - 1) / kRouterTokenBlock *
+         (3 * num_experts + 2);
+}
 
 }  // namespace softmoe::kernels
 
