@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// folder_lock.h - at most one process works in a run's folder.
+#ifndef SOFTMOE_TRAINER_FOLDER_LOCK_H_
+#define SOFTMOE_TRAINER_FOLDER_LOCK_H_
+
+#include <filesystem>
+
+namespace softmoe::trainer {
+
+// While alive, holds the advisory lock of a folder that exists. The system
+// releases it when the process ends, however it ends; no file is left behind.
+class FolderLock {
+ public:
+  // Throws EnvironmentError if another process (or another FolderLock) has it.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_FOLDER_LOCK_H_

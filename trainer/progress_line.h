@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// progress_line.h - one step as one line for people.
+//
+//   step 1200/18000 | loss 3.4127 | aux 0.102 | AE 1.61 (min 1.00@L0 max
+//   2.90@L9) | k_l 1.00..2.70 | T 4.63 | gnorm 0.41 | lr 9.8e-04 | 385 ms |
+//   163k tok/s | eta 1h48
+#ifndef SOFTMOE_TRAINER_PROGRESS_LINE_H_
+#define SOFTMOE_TRAINER_PROGRESS_LINE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/config.h"
+#include "trainer/trainer.h"
+
+namespace softmoe::trainer {
+
+// The line of `record`. T and k_l are left out for the sparse router, which
+// has neither; "no expert 12%" is added when tokens had no active expert.
+//
+//   seconds_per_step  mean of the recent steps, for the remaining time
+std::string ProgressLine(const Config& config, const StepRecord& record,
+                         double seconds_per_step);
+
+// "42s", "3m07", "1h48", "2d03h".
+std::string ShortDuration(double seconds);
+
+// "873", "12.3k", "163k", "1.23M": three digits.
+std::string ShortCount(double count);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_PROGRESS_LINE_H_
