@@ -11,30 +11,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <vector>
+
+#include "trainer/mapped_file.h"
+#include "trainer/token_format.h"
 
 namespace softmoe::trainer {
-
-// "PREFIX" + ".bin" and so on; PREFIX may contain dots.
-std::filesystem::path WithSuffix(const std::filesystem::path& prefix,
-                                 const std::string& suffix);
-
-// A file mapped read-only. It must not shrink while mapped.
-class MappedFile {
- public:
-  MappedFile() = default;
-  // Throws EnvironmentError if the file cannot be read.
-  explicit MappedFile(const std::filesystem::path& path);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
-  const unsigned char* data() const { return data_; }
-  int64_t size() const { return size_; }
-
- private:
-  const unsigned char* data_ = nullptr;
-  int64_t size_ = 0;
-};
 
 class TokenFile {
  public:
@@ -47,27 +28,30 @@ class TokenFile {
 
   int64_t vocab_size() const { return vocab_size_; }
   int64_t num_tokens() const { return num_tokens_; }
-  int64_t num_documents() const {
-    return static_cast<int64_t>(document_begin_.size()) - 1;
-  }
+  int64_t num_documents() const { return num_documents_; }
   // Position in the stream of all tokens where document `d` begins;
   // num_tokens() for d = num_documents(). Non-decreasing.
-  int64_t DocumentBegin(int64_t d) const {
-    return document_begin_[static_cast<size_t>(d)];
-  }
+  int64_t DocumentBegin(int64_t d) const;
 
   // Copies tokens [begin, begin + count) of the stream to `out`. Throws
   // DataError that names the position of an id outside [0, vocab_size).
   void Read(int64_t begin, int64_t count, int32_t* out) const;
 
  private:
-  void ReadIndex(const std::filesystem::path& path);
+  void CheckHeader();
+  void CheckSequences();
+  void CheckDocuments();
+  int64_t SequenceBegin(int64_t sequence) const;  // tokens
+  [[noreturn]] void Refuse(const std::string& suffix,
+                           const std::string& what) const;
 
   std::filesystem::path prefix_;
   int64_t vocab_size_ = 0;
+  int64_t token_bytes_ = 0;  // 2 (uint16) or 4 (int32)
+  int64_t num_sequences_ = 0;
+  int64_t num_documents_ = 0;
   int64_t num_tokens_ = 0;
-  int64_t token_bytes_ = 0;              // 2 (uint16) or 4 (int32)
-  std::vector<int64_t> document_begin_;  // [num_documents + 1]
+  MappedFile index_;
   MappedFile tokens_;
 };
 
