@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/config_toml.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+#include <toml++/toml.h>
+
+#include "core/atomic_file.h"
+#include "core/config_test_util.h"
+#include "core/errors.h"
+#include "core/file_test_util.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The message of the ConfigError for a file "a.toml" with this text and these
+// options, or "" if it is accepted.
+std::string ErrorOf(const std::string& text,
+                    const std::vector<std::string>& overrides = {}) {
+  try {
+    ConfigDraft draft;
+    draft.Apply(ParseToml(text, "a.toml"));
+    for (const auto& option : overrides) draft.ApplyOverride(option);
+    draft.Validate();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ConfigToml, SetsWhatIsWrittenAndKeepsTheDefaultsOfTheRest) {
+  ConfigDraft draft;
+  draft.Apply(
+      ParseToml("[model]\n"
+                "d_model = 128\n"
+                "num_heads = 4\n"
+                "[router]\n"
+                "kind = \"soft_learned\"\n"
+                "mean_active_experts = 2   # integer for a real\n"
+                "tau = 1.8\n"
+                "[data]\n"
+                "corpus = \"gcide\"\n"
+                "[runtime]\n"
+                "threads = 3\n",
+                "a.toml"));
+  draft.Validate();
+  EXPECT_EQ(draft.config.model.d_model, 128);
+  EXPECT_EQ(draft.config.model.num_layers, 10);
+  EXPECT_EQ(draft.config.router.kind, RouterKind::kSoftLearned);
+  EXPECT_EQ(draft.config.router.mean_active_experts, 2.0);
+  EXPECT_EQ(draft.config.router.tau, 1.8);
+  EXPECT_EQ(draft.config.data.corpus, "gcide");
+  EXPECT_EQ(draft.runtime.threads, 3);
+  EXPECT_EQ(draft.origins.at("router.tau"), "a.toml:7:7");
+  EXPECT_FALSE(draft.origins.contains("router.noise"));
+}
+
+TEST(ConfigToml, TauIsANumberOrCalibrated) {
+  EXPECT_EQ(ErrorOf("[router]\ntau = \"calibrated\""), "");
+  EXPECT_EQ(ErrorOf("[router]\ntau = 2"), "");
+  EXPECT_EQ(ErrorOf("[router]\ntau = \"auto\""),
+            "a.toml:2:7: 'router.tau' is text, but must be a number or "
+            "\"calibrated\"");
+  ConfigDraft draft;  // "calibrated" also undoes a number
+  draft.ApplyOverride("router.tau=1.5");
+  draft.ApplyOverride("router.tau=calibrated");
+  EXPECT_FALSE(draft.config.router.tau.has_value());
+}
+
+TEST(ConfigToml, UnknownNamesAreErrorsWithPositionAndSuggestion) {
+  EXPECT_EQ(ErrorOf("[router]\n  expansion = 2\n"),
+            "a.toml:2:3: unknown key 'expansion'; did you mean "
+            "'expansion_factor'?");
+  EXPECT_EQ(ErrorOf("[modle]\nd_model = 1\n"),
+            "a.toml:1:2: unknown section 'modle'; did you mean 'model'?");
+  EXPECT_EQ(ErrorOf("\n[model]\ntau = 1.0\n"),
+            "a.toml:3:1: unknown key 'tau'; it belongs to section [router]");
+  EXPECT_EQ(ErrorOf("steps = 3\n"),
+            "a.toml:1:1: unknown key 'steps'; it belongs to section "
+            "[training]");
+  EXPECT_EQ(ErrorOf("model = 3\n"),
+            "a.toml:1:1: 'model' is an integer, but it is a section; write "
+            "[model] and its keys below");
+  EXPECT_NE(ErrorOf("[data]\nzzzz = 1\n")
+                .find("known are 'corpus', 'validation_fraction' and "
+                      "'max_bytes'"),
+            std::string::npos);
+}
+
+TEST(ConfigToml, WrongTypesAreErrorsWithPosition) {
+  EXPECT_EQ(ErrorOf("[training]\nsteps = 1e3\n"),
+            "a.toml:2:9: 'training.steps' is a real number, but must be an "
+            "integer (digits without point or exponent)");
+  EXPECT_EQ(ErrorOf("[training]\nlearning_rate = \"high\"\n"),
+            "a.toml:2:17: 'training.learning_rate' is text, but must be a "
+            "number");
+  EXPECT_EQ(ErrorOf("[data]\ncorpus = 7\n"),
+            "a.toml:2:10: 'data.corpus' is an integer, but must be text in "
+            "quotes");
+  EXPECT_EQ(ErrorOf("[router]\nkind = \"soft\"\n"),
+            "a.toml:2:8: 'router.kind' is 'soft', but must be 'sparse', "
+            "'soft_fixed' or 'soft_learned'; did you mean 'soft_fixed'?");
+}
+
+TEST(ConfigToml, OutOfRangeValuesAreErrorsWithPosition) {
+  EXPECT_EQ(ErrorOf("[training]\nbeta1 = 1.5\n"),
+            "a.toml:2:9: training.beta1 = 1.5 must be in [0, 1); the default "
+            "is 0.9");
+  EXPECT_EQ(ErrorOf("[router]\ntemperature_end = nan\n"),
+            "a.toml:2:19: router.temperature_end = nan must be > 0; the "
+            "default is 1.0");
+  // Two problems, two lines, each with its place.
+  const std::string text =
+      ErrorOf("[router]\nmean_active_experts = 40\n[training]\nsteps = 0\n");
+  EXPECT_NE(text.find("a.toml:2:23: router.mean_active_experts = 40.0"),
+            std::string::npos);
+  EXPECT_NE(text.find("a.toml:4:9: training.steps = 0"), std::string::npos);
+}
+
+TEST(ConfigToml, SyntaxErrorsHaveAPosition) {
+  const std::string text = ErrorOf("[model]\nd_model = = 3\n");
+  EXPECT_EQ(text.find("a.toml:2:"), 0u) << text;
+  EXPECT_NE(text.find("not valid TOML"), std::string::npos);
+}
+
+TEST(ConfigOverride, WinsOverTheFileAndNeedsNoQuotes) {
+  ConfigDraft draft;
+  draft.Apply(ParseToml("[router]\nkind = \"sparse\"\n", "a.toml"));
+  draft.ApplyOverride("router.kind=soft_fixed");
+  draft.ApplyOverride(" router.tau = 1.25 ");
+  draft.ApplyOverride("data.corpus=path:my file.txt");
+  draft.ApplyOverride("training.learning_rate=3e-4");
+  EXPECT_EQ(draft.config.router.kind, RouterKind::kSoftFixed);
+  EXPECT_EQ(draft.config.router.tau, 1.25);
+  EXPECT_EQ(draft.config.data.corpus, "path:my file.txt");
+  EXPECT_EQ(draft.config.training.learning_rate, 3e-4);
+  draft.ApplyOverride("data.corpus=\"quoted\"");
+  EXPECT_EQ(draft.config.data.corpus, "quoted");
+  draft.ApplyOverride("data.corpus=2024");  // a name that looks like a number
+  EXPECT_EQ(draft.config.data.corpus, "2024");
+  draft.ApplyOverride("data.corpus=two\nmax_bytes = 7");
+  EXPECT_EQ(draft.config.data.corpus, "two\nmax_bytes = 7");
+  EXPECT_EQ(draft.config.data.max_bytes, 0);
+}
+
+TEST(ConfigOverride, ErrorsShowTheOption) {
+  EXPECT_EQ(ErrorOf("", {"router.expansion=2"}),
+            "--set router.expansion=2: unknown key 'expansion'; did you mean "
+            "'expansion_factor'?");
+  EXPECT_EQ(ErrorOf("", {"training.steps=many"}),
+            "--set training.steps=many: 'training.steps' is text, but must be "
+            "an integer (digits without point or exponent)");
+  EXPECT_EQ(ErrorOf("[training]\nsteps = 5", {"training.steps=0"}),
+            "--set training.steps=0: training.steps = 0 must be in [1, "
+            "2147483647]; the default is 18000");
+  for (const char* option :
+       {"steps=3", "training.steps", "=3", ".steps=1", "training.=1", ""}) {
+    EXPECT_EQ(ErrorOf("", {option}),
+              std::string("--set ") + option +
+                  ": needs the form section.key=value, for example "
+                  "router.tau=1.8");
+  }
+}
+
+TEST(ConfigDraft, AppliesSubtreesOfAGridWithTheirPositions) {
+  const toml::table grid =
+      ParseToml("[[rows]]\nname = \"one\"\nset = { router = { tau = -1 } }\n",
+                "grid.toml");
+  const toml::table& row = *(*grid["rows"].as_array())[0].as_table();
+  ConfigDraft draft;
+  draft.Apply(*row["set"].as_table());
+  EXPECT_EQ(TomlPosition(*row.get("name")), "grid.toml:2:8");
+  try {
+    draft.Validate();
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()).find("grid.toml:3:26: router.tau = -1"),
+              0u)
+        << error.what();
+  }
+}
+
+TEST(ConfigDraft, AFailedApplyChangesNothing) {
+  ConfigDraft draft;
+  const std::string before = ConfigToToml(draft.config);
+  EXPECT_THROW(
+      draft.Apply(ParseToml("[model]\nd_model = 64\nd_ffn = \"x\"\n", "a")),
+      ConfigError);
+  EXPECT_EQ(ConfigToToml(draft.config), before);
+  EXPECT_TRUE(draft.origins.empty());
+}
+
+TEST(LoadConfig, ReadsFilesAndNamesMissingOnes) {
+  const fs::path folder = FreshFolder("load");
+  WriteFileAtomically(folder / "a.toml", "[training]\nsteps = 7\n");
+  EXPECT_EQ(
+      LoadConfig(folder / "a.toml", {"training.seed=8"}).config.training.steps,
+      7);
+  EXPECT_THROW(LoadConfig(folder / "absent.toml", {}), EnvironmentError);
+  WriteFileAtomically(folder / "binary.toml", std::string("\0\xff\xfe", 3));
+  EXPECT_THROW(LoadConfig(folder / "binary.toml", {}), ConfigError);
+}
+
+RC_GTEST_PROP(ParseConfig, IsTheInverseOfConfigToToml, ()) {
+  const Config config = RandomConfig(*rc::gen::arbitrary<uint64_t>());
+  const Config read = ParseConfig(ConfigToToml(config), "stored");
+  RC_ASSERT(ExactFields(read) == ExactFields(config));
+  RC_ASSERT(ConfigHash(read) == ConfigHash(config));
+}
+
+}  // namespace
+}  // namespace softmoe
