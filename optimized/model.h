@@ -17,46 +17,10 @@
 #include "core/config.h"
 #include "core/parallel_for.h"
 #include "core/parameter_layout.h"
+#include "optimized/allocation.h"
+#include "optimized/step.h"
 
 namespace softmoe::optimized {
-
-// Token ids of whole sequences; targets[i] follows inputs[i] in the text.
-struct Batch {
-  int64_t num_sequences;
-  std::span<const int32_t> inputs;   // [num_sequences, sequence_length]
-  std::span<const int32_t> targets;  // [num_sequences, sequence_length]
-  int64_t first_token = 0;  // global index of the first token: keys the noise
-};
-
-// What routing depends on besides parameters and scores, fixed for one step.
-struct RoutingState {
-  double temperature = 1.0;
-  double tau = 0.0;    // soft routers; 0 keeps everything up to the cap
-  bool noise = false;  // add the configured noise (training)
-  int64_t step = 0;    // keys the noise
-};
-
-// k_l and what follows from it, computed on the host in double (ruling 5).
-struct LayerAllocation {
-  double mean_active;  // k_l
-  double cutoff;       // tau * k_l / num_experts
-  int64_t max_active;  // ceil(expansion_factor * k_l - 1e-6), at most E
-};
-
-struct LayerStats {
-  std::vector<int64_t> tokens_per_expert;  // [num_experts]
-  std::vector<int64_t> active_histogram;   // [num_experts+1]: tokens by count
-  double load_balance_loss = 0;            // times its coefficient
-  double z_loss = 0;                       // times its coefficient
-};
-
-struct StepStats {
-  int64_t num_tokens = 0;
-  double loss_sum = 0;  // nats, sum over tokens: the language-model loss only
-  std::vector<LayerStats> layers;
-
-  double MeanActiveExperts() const;  // per token and layer
-};
 
 class Model {
  public:

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/allocation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe::optimized {
+namespace {
+
+// K - L: the experts beyond the first of each layer.
+double SpareBudget(const Config& config) {
+  const double layers = static_cast<double>(config.model.num_layers);
+  return config.router.mean_active_experts * layers - layers;
+}
+
+// softmax(budget_logits) in double.
+std::vector<double> BudgetShares(std::span<const float> budget_logits) {
+  double largest = -HUGE_VAL;
+  for (size_t l = 0; l < budget_logits.size(); ++l) {
+    if (!std::isfinite(budget_logits[l])) {
+      throw NumericsError("budget logit of layer " + std::to_string(l) +
+                          " is not finite: the run has diverged; resume from "
+                          "an earlier checkpoint with a lower learning rate");
+    }
+    largest = std::max(largest, static_cast<double>(budget_logits[l]));
+  }
+  std::vector<double> shares(budget_logits.size());
+  double sum = 0;
+  for (size_t l = 0; l < shares.size(); ++l) {
+    shares[l] = std::exp(static_cast<double>(budget_logits[l]) - largest);
+    sum += shares[l];
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+// ceil(experts) in [1, num_experts].
+int64_t WholeExperts(const Config& config, double experts) {
+  const int64_t whole = static_cast<int64_t>(std::ceil(experts));
+  return std::clamp<int64_t>(whole, 1, config.model.num_experts);
+}
+
+// Less 1e-6, so that k_l = 1.5000001 does not jump to the next cap.
+int64_t MaxActive(const Config& config, double mean_active) {
+  const double factor = config.router.kind == RouterKind::kSparse
+                            ? 1.0
+                            : config.router.expansion_factor;
+  return WholeExperts(config, factor * mean_active - 1e-6);
+}
+
+}  // namespace
+
+std::vector<LayerAllocation> ComputeAllocations(
+    const Config& config, std::span<const float> budget_logits, double tau) {
+  const RouterConfig& router = config.router;
+  const size_t num_layers = static_cast<size_t>(config.model.num_layers);
+  const bool learned = router.kind == RouterKind::kSoftLearned;
+  SOFTMOE_CHECK(budget_logits.size() == (learned ? num_layers : 0))
+      << budget_logits.size() << " budget logits";
+
+  std::vector<double> mean_active(num_layers, router.mean_active_experts);
+  if (learned) {
+    const std::vector<double> shares = BudgetShares(budget_logits);
+    for (size_t l = 0; l < num_layers; ++l) {
+      mean_active[l] = 1.0 + SpareBudget(config) * shares[l];
+    }
+  }
+  std::vector<LayerAllocation> allocations;
+  allocations.reserve(num_layers);
+  for (const double k : mean_active) {
+    const double cutoff =
+        router.kind == RouterKind::kSparse
+            ? 0.0
+            : tau * k / static_cast<double>(config.model.num_experts);
+    allocations.push_back(
+        {k, cutoff, MaxActive(config, k), WholeExperts(config, k)});
+  }
+  return allocations;
+}
+
+void BudgetLogitGradient(const Config& config,
+                         std::span<const float> budget_logits,
+                         std::span<const double> d_mean_active,
+                         std::span<float> d_budget_logits) {
+  const std::vector<double> shares = BudgetShares(budget_logits);
+  double mean = 0;
+  for (size_t l = 0; l < shares.size(); ++l) {
+    mean += shares[l] * d_mean_active[l];
+  }
+  for (size_t l = 0; l < shares.size(); ++l) {
+    d_budget_logits[l] = static_cast<float>(SpareBudget(config) * shares[l] *
+                                            (d_mean_active[l] - mean));
+  }
+}
+
+int64_t LargestMaxActive(const Config& config) {
+  const double largest = config.router.kind == RouterKind::kSoftLearned
+                             ? 1.0 + SpareBudget(config)
+                             : config.router.mean_active_experts;
+  return MaxActive(config, largest);
+}
+
+int64_t LargestTotalActive(const Config& config) {
+  const int64_t num_layers = config.model.num_layers;
+  const int64_t at_most = num_layers * LargestMaxActive(config);
+  if (config.router.kind != RouterKind::kSoftLearned) return at_most;
+  // ceil(x - 1e-6) < x + 1, and the k_l add up to K.
+  const double budget =
+      config.router.mean_active_experts * static_cast<double>(num_layers);
+  const double bound = std::ceil(config.router.expansion_factor * budget);
+  return std::min(at_most, static_cast<int64_t>(bound) + num_layers);
+}
+
+}  // namespace softmoe::optimized

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// allocation.h - how many experts each layer may spend, and the gradient of
+// that choice. Host, double, once per step (design.md, ruling 5).
+//
+//   k_l = 1 + (K - L) softmax(budget_logits)_l,   K = mean_active_experts * L
+//
+// for soft_learned; k_l = mean_active_experts for the others (spec.md 2.1-2.2).
+#ifndef SOFTMOE_OPTIMIZED_ALLOCATION_H_
+#define SOFTMOE_OPTIMIZED_ALLOCATION_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/config.h"
+
+namespace softmoe::optimized {
+
+// k_l and what follows from it.
+struct LayerAllocation {
+  double mean_active;   // k_l
+  double cutoff;        // tau * k_l / num_experts; sparse: 0
+  int64_t max_active;   // ceil(expansion_factor * k_l - 1e-6), at most E;
+                        // sparse: k
+  int64_t balance_top;  // ceil(k_l): experts per token that the "megatron"
+                        // load balance counts; sparse: k
+};
+
+// The allocation of every layer.
+//
+//   budget_logits  [num_layers], finite; empty unless soft_learned
+//   tau            >= 0                                        (dimensionless)
+// Errors   NumericsError if a budget logit is not finite (names the layer).
+std::vector<LayerAllocation> ComputeAllocations(
+    const Config& config, std::span<const float> budget_logits, double tau);
+
+// d_budget_logits_m = (K - L) pi_m (g_m - sum_l pi_l g_l), g = d_mean_active.
+//
+//   budget_logits   [num_layers]
+//   d_mean_active   [num_layers]  derivative of the loss by k_l
+//   d_budget_logits [num_layers]  =; sums to 0 within rounding
+void BudgetLogitGradient(const Config& config,
+                         std::span<const float> budget_logits,
+                         std::span<const double> d_mean_active,
+                         std::span<float> d_budget_logits);
+
+// The largest cap that a layer can ever get, whatever the budget logits say.
+int64_t LargestMaxActive(const Config& config);
+
+// An upper bound of the caps of all layers together: what a token can
+// activate in the whole model. Tight, since the k_l add up to K.
+int64_t LargestTotalActive(const Config& config);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_ALLOCATION_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/gradient_tree.h"
+
+#include "core/errors.h"
+#include "kernels/adamw.h"
+
+namespace softmoe::optimized {
+
+GradientTree::GradientTree(int64_t size, int64_t max_groups, ThreadPool& pool)
+    : size_(size), pool_(pool) {
+  for (int64_t leaves = 1; leaves < max_groups; leaves *= 2) {
+    buffers_.emplace_back(size);
+  }
+}
+
+void GradientTree::Sum(int64_t begin, int64_t end, const Leaf& leaf,
+                       std::span<float> sum) {
+  SOFTMOE_CHECK(static_cast<int64_t>(sum.size()) == size_)
+      << sum.size() << " of " << size_ << " gradients";
+  SOFTMOE_CHECK(begin < end && end - begin <= int64_t{1} << buffers_.size())
+      << "groups [" << begin << ", " << end << ") in a tree of depth "
+      << buffers_.size();
+  SumInto(begin, end, 0, leaf, sum);
+}
+
+void GradientTree::SumInto(int64_t begin, int64_t end, size_t depth,
+                           const Leaf& leaf, std::span<float> sum) {
+  if (end - begin == 1) {
+    leaf(begin, sum);
+    return;
+  }
+  const int64_t middle = begin + (end - begin) / 2;
+  SumInto(begin, middle, depth + 1, leaf, sum);
+  const Buffer<float>& right = buffers_[depth];
+  SumInto(middle, end, depth + 1, leaf, right.span());
+  kernels::Add({.size = size_, .x = right.data(), .y = sum.data()}, pool_);
+}
+
+}  // namespace softmoe::optimized

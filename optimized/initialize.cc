@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/initialize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/errors.h"
+#include "core/philox.h"
+
+namespace softmoe::optimized {
+namespace {
+
+// Elements [begin, end) of one tensor; `begin` is a multiple of 4.
+void FillNormal(const RandomKey& key, double std, int64_t begin, int64_t end,
+                float* tensor) {
+  for (int64_t e = begin; e < end; e += 4) {
+    const std::array<uint32_t, 4> words = PhiloxWords(key, e / 4);
+    const std::array<double, 2> low = NormalsFromWords(words[0], words[1]);
+    const std::array<double, 2> high = NormalsFromWords(words[2], words[3]);
+    const double z[4] = {low[0], low[1], high[0], high[1]};
+    for (int64_t i = e; i < std::min(e + 4, end); ++i) {
+      tensor[i] = static_cast<float>(std * z[i - e]);
+    }
+  }
+}
+
+}  // namespace
+
+void InitializeParameters(const ModelConfig& model,
+                          const ParameterLayout& layout, uint64_t seed,
+                          std::span<float> parameters, ThreadPool& pool) {
+  SOFTMOE_CHECK(static_cast<int64_t>(parameters.size()) == layout.total)
+      << parameters.size() << " of " << layout.total << " parameters";
+  constexpr int64_t kBlock = 4096;
+  const double scaled_std =
+      model.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
+  for (size_t i = 0; i < layout.tensors.size(); ++i) {
+    const ParameterTensor& tensor = layout.tensors[i];
+    float* data = parameters.data() + tensor.offset;
+    switch (tensor.init) {
+      case InitKind::kOnes:
+        std::fill_n(data, tensor.size, 1.0f);
+        break;
+      case InitKind::kZeros:
+        std::fill_n(data, tensor.size, 0.0f);
+        break;
+      case InitKind::kNormal:
+      case InitKind::kScaledNormal: {
+        const double std = tensor.init == InitKind::kScaledNormal
+                               ? scaled_std
+                               : model.init_std;
+        const RandomKey key = {.seed = seed,
+                               .stream = RandomStream::kParameters,
+                               .step = 0,
+                               .layer = static_cast<uint32_t>(i)};
+        pool.ParallelForBlocks(tensor.size, kBlock,
+                               [&](int64_t begin, int64_t end) {
+                                 FillNormal(key, std, begin, end, data);
+                               });
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace softmoe::optimized

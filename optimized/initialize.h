@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// initialize.h - the initial parameters of spec.md 3.2.
+//
+// Element e of tensor i of the layout (i counts in buffer order) is
+//   kNormal, kScaledNormal  float(std * z), std = init_std, or
+//                           init_std / sqrt(2 num_layers)
+//   kOnes, kZeros           1, 0
+// where z is the (e mod 4)-th standard normal of the four words
+//   PhiloxWords({seed, kParameters, step = 0, layer = i}, e / 4):
+// z_0, z_1 = NormalsFromWords(w0, w1) and z_2, z_3 = NormalsFromWords(w2, w3).
+// Products in double, one rounding. So a parameter depends on the seed, its
+// tensor's place in the layout and its index, and on nothing else.
+#ifndef SOFTMOE_OPTIMIZED_INITIALIZE_H_
+#define SOFTMOE_OPTIMIZED_INITIALIZE_H_
+
+#include <cstdint>
+#include <span>
+
+#include "core/config.h"
+#include "core/parallel_for.h"
+#include "core/parameter_layout.h"
+
+namespace softmoe::optimized {
+
+// Overwrites `parameters` [layout.total].
+void InitializeParameters(const ModelConfig& model,
+                          const ParameterLayout& layout, uint64_t seed,
+                          std::span<float> parameters, ThreadPool& pool);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_INITIALIZE_H_

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// optimizer.h - AdamW with clipping by the global norm (spec.md 4).
+//
+//   g = gradient * min(1, clip_norm / ||gradient||)
+//   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
+//   p -= lr * (m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + adam_epsilon)
+//              + weight_decay * p)
+// with t = completed updates + 1, and no weight decay on 1-D tensors.
+#ifndef SOFTMOE_OPTIMIZED_OPTIMIZER_H_
+#define SOFTMOE_OPTIMIZED_OPTIMIZER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/config.h"
+#include "core/parallel_for.h"
+#include "core/parameter_layout.h"
+#include "optimized/buffer.h"
+
+namespace softmoe::optimized {
+
+class Optimizer {
+ public:
+  // Keeps a reference to `pool`. The moments start at zero.
+  Optimizer(const TrainingConfig& training, const ParameterLayout& layout,
+            ThreadPool& pool);
+
+  // Updates `parameters` and the moments; returns the norm of the gradient
+  // before clipping, summed in double in an order that does not depend on
+  // threads.
+  //
+  //   learning_rate      >= 0
+  //   completed_updates  >= 0; the first update has 0
+  //   gradient           [layout.total]
+  //   parameters         [layout.total]
+  // Errors   NumericsError if the norm is not finite: nothing was changed.
+  double Update(double learning_rate, int64_t completed_updates,
+                std::span<const float> gradient, std::span<float> parameters);
+
+  // The moments [layout.total]: read and write them to save and resume.
+  std::span<float> first_moment() { return first_moment_.span(); }
+  std::span<float> second_moment() { return second_moment_.span(); }
+
+  int64_t MemoryBytes() const;
+
+ private:
+  // Neighbouring tensors that are treated alike.
+  struct Run {
+    int64_t offset, size;
+    bool weight_decay;
+  };
+
+  TrainingConfig training_;
+  ThreadPool& pool_;
+  std::vector<Run> runs_;
+  int64_t total_;
+  Buffer<float> first_moment_, second_moment_;
+  Buffer<double> scratch_;
+};
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_OPTIMIZER_H_
