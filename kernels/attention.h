@@ -14,9 +14,9 @@ namespace softmoe::kernels {
 
 struct AttentionForwardArgs {
   int64_t num_sequences, sequence_length, num_heads, head_dim;
-  const float* qkv;      // [num_sequences*sequence_length, 3*num_heads*head_dim]
-  float* out;            // [num_sequences*sequence_length, num_heads*head_dim]
-  float* log_sum_exp;    // [num_sequences, num_heads, sequence_length]
+  const float* qkv;    // [num_sequences*sequence_length, 3*num_heads*head_dim]
+  float* out;          // [num_sequences*sequence_length, num_heads*head_dim]
+  float* log_sum_exp;  // [num_sequences, num_heads, sequence_length]
 };
 SOFTMOE_DECLARE_KERNEL(AttentionForward);
 
@@ -26,7 +26,7 @@ struct AttentionBackwardArgs {
   const float* out;
   const float* log_sum_exp;
   const float* d_out;
-  float* d_qkv;          // like qkv, =
+  float* d_qkv;  // like qkv, =
 };
 SOFTMOE_DECLARE_KERNEL(AttentionBackward);
 
@@ -34,9 +34,9 @@ SOFTMOE_DECLARE_KERNEL(AttentionBackward);
 // rotates back, which is the gradient.
 struct RopeArgs {
   int64_t num_sequences, sequence_length, num_heads, head_dim;
-  const float* cosine;   // [sequence_length, head_dim/2]
-  const float* sine;     // [sequence_length, head_dim/2]
-  float* qkv;            // [num_sequences*sequence_length, 3*num_heads*head_dim]
+  const float* cosine;  // [sequence_length, head_dim/2]
+  const float* sine;    // [sequence_length, head_dim/2]
+  float* qkv;           // [num_sequences*sequence_length, 3*num_heads*head_dim]
   bool inverse = false;
 };
 SOFTMOE_DECLARE_KERNEL(Rope);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gemm_block.h - what one thread does of a matrix product: a block of C, cut
+// for the caches. For per-ISA sources only (isa.h).
+//
+//   for each group of columns, for each block of k:
+//     pack B                    at most 256 x 512, 512 KiB: stays in L2
+//     for each tile of rows:
+//       pack A                  at most 12 x 256, 12 KiB: stays in L1
+//       for each panel of the group: multiply
+//
+// What A and B are is said by functors, so that gathering rows or computing
+// them on the way costs no pass over memory of its own.
+#ifndef SOFTMOE_KERNELS_GEMM_BLOCK_H_
+#define SOFTMOE_KERNELS_GEMM_BLOCK_H_
+
+#include <cstdint>
+
+#include "kernels/gemm_pack.h"
+#include "kernels/scratch.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+
+inline constexpr int64_t kBlockDepth = 256;
+inline constexpr int64_t kBlockColumns = 512;
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Part [begin, end) of [0, total): piece `i` of `pieces`, in units of `unit`.
+struct Range {
+  int64_t begin, end;
+};
+inline Range Piece(int64_t total, int64_t pieces, int64_t i, int64_t unit = 1) {
+  const int64_t units = CeilDiv(total, unit);
+  return {Smaller(units * i / pieces * unit, total),
+          Smaller(units * (i + 1) / pieces * unit, total)};
+}
+
+// Rows and columns of C that the calling thread computes.
+struct CBlock {
+  Range rows, columns;
+  int64_t depth;  // k, all of it
+  float* c;       // element (0, 0)
+  int64_t c_stride;
+  bool accumulate;
+};
+
+// Floats of scratch that MultiplyBlock needs, for any block with this depth and
+// at most these columns.
+inline int64_t BlockScratch(int64_t depth, int64_t columns) {
+  const int64_t block = Smaller(depth, kBlockDepth) + 16;
+  const int64_t panels =
+      CeilDiv(Smaller(columns, kBlockColumns), kTileColumns) + 1;
+  return panels * PanelStride(block) + kTileRows * TileRowStride(block) + 64;
+}
+
+// Computes `block`.
+//   pack_a(row, rows, k, depth, dst)   one tile of A in layout kLayout:
+//                                      RowMajor at stride TileRowStride(depth)
+//   pack_b(k, depth, column, columns, dst)   panels
+//   done(row, rows, column, columns)   called when this part of C is complete,
+//                                      while it is still in a cache
+template <TileA kLayout, class PackA, class PackB, class Done>
+inline void MultiplyBlock(const CBlock& block, float* scratch, PackA pack_a,
+                          PackB pack_b, Done done) {
+  const int64_t num_rows = block.rows.end - block.rows.begin;
+  const int64_t num_columns = block.columns.end - block.columns.begin;
+  if (num_rows <= 0 || num_columns <= 0) return;
+
+  const int64_t row_tiles = CeilDiv(num_rows, kTileRows);
+  const int64_t groups = CeilDiv(num_columns, kBlockColumns);
+  // An empty sum is one block of depth 0: it writes the zeros.
+  const int64_t k_blocks = Larger(1, CeilDiv(block.depth, kBlockDepth));
+  float* const packed_a = scratch;
+  float* const packed_b =
+      scratch +
+      AlignedFloats(kTileRows * TileRowStride(kBlockDepth < block.depth
+                                                  ? kBlockDepth
+                                                  : block.depth));
+  for (int64_t g = 0; g < groups; ++g) {
+    // In units of 32 at every ISA level: `done` may add over a group.
+    const Range group = Piece(num_columns, groups, g, 32);
+    const int64_t column = block.columns.begin + group.begin;
+    const int64_t columns = group.end - group.begin;
+    for (int64_t kb = 0; kb < k_blocks; ++kb) {
+      const Range k = Piece(block.depth, k_blocks, kb, 16);
+      const int64_t depth = k.end - k.begin;
+      const int64_t a_stride =
+          kLayout == TileA::kRowMajor ? TileRowStride(depth) : kTileRows;
+      pack_b(k.begin, depth, column, columns, packed_b);
+      for (int64_t t = 0; t < row_tiles; ++t) {
+        const Range tile = Piece(num_rows, row_tiles, t);
+        const int64_t row = block.rows.begin + tile.begin;
+        const int64_t rows = tile.end - tile.begin;
+        pack_a(row, rows, k.begin, depth, packed_a);
+        const TileFunction kernel = TileKernel<kLayout>(rows, kTileVectors);
+        const bool accumulate = block.accumulate || kb > 0;
+        float* c = block.c + row * block.c_stride + column;
+        const float* b = packed_b;
+        int64_t j = 0;
+        for (; j + kTileColumns <= columns; j += kTileColumns) {
+          kernel(depth, packed_a, a_stride, b, kTileColumns, c + j,
+                 block.c_stride, accumulate);
+          b += PanelStride(depth);
+        }
+        if (j < columns) {
+          MultiplyTileTail<kLayout>(rows, columns - j, depth, packed_a,
+                                    a_stride, b, kTileColumns, c + j,
+                                    block.c_stride, accumulate);
+        }
+        if (kb == k_blocks - 1) done(row, rows, column, columns);
+      }
+    }
+  }
+}
+
+// pack_a for rows that are contiguous; row(i) points at column 0 of A's row i.
+template <class RowOf>
+inline auto PackRows(RowOf row) {
+  return
+      [row](int64_t first, int64_t rows, int64_t k, int64_t depth, float* dst) {
+        for (int64_t r = 0; r < rows; ++r) {
+          CopyFloats(dst + r * TileRowStride(depth), row(first + r) + k, depth);
+        }
+      };
+}
+
+// pack_a for an A that is stored transposed; row(k) points at A(0, k).
+template <class RowOf>
+inline auto PackColumns(RowOf row) {
+  return
+      [row](int64_t first, int64_t rows, int64_t k, int64_t depth, float* dst) {
+        PackInterleaved(row, k, depth, first, rows, dst);
+      };
+}
+
+// pack_b for contiguous rows; row(k) points at B(k, 0).
+template <class RowOf>
+inline auto PackB(RowOf row) {
+  return [row](int64_t k, int64_t depth, int64_t column, int64_t columns,
+               float* dst) { PackPanels(row, k, depth, column, columns, dst); };
+}
+
+// pack_b for a B that is stored transposed; row(j) points at B(0, j).
+template <class RowOf>
+inline auto PackBTransposed(RowOf row) {
+  return [row](int64_t k, int64_t depth, int64_t column, int64_t columns,
+               float* dst) {
+    PackPanelsTransposed(row, k, depth, column, columns, dst);
+  };
+}
+
+// Rows `stride` apart.
+inline auto StridedRows(const float* base, int64_t stride) {
+  return [base, stride](int64_t i) { return base + i * stride; };
+}
+
+// Rows of a table, by index.
+inline auto GatheredRows(const float* base, int64_t stride,
+                         const int32_t* index) {
+  return [base, stride, index](int64_t i) { return base + index[i] * stride; };
+}
+
+inline constexpr auto kNothingToDo = [](int64_t, int64_t, int64_t, int64_t) {};
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA
+
+#endif  // SOFTMOE_KERNELS_GEMM_BLOCK_H_

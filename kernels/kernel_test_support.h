@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kernel_test_support.h - what the tests of the matrix kernels share: data,
+// guarded buffers, numbers that carry their own error bound, dual numbers.
+#ifndef SOFTMOE_KERNELS_KERNEL_TEST_SUPPORT_H_
+#define SOFTMOE_KERNELS_KERNEL_TEST_SUPPORT_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/philox.h"
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+// Unit roundoff of float.
+inline constexpr double kUnit = 0x1p-24;
+
+// Uniform in [-1, 1), by address; `stream` keeps tensors apart.
+inline std::vector<float> RandomFloats(int64_t size, uint32_t stream) {
+  const RandomKey key{20260120, RandomStream::kTestData, stream, 0};
+  std::vector<float> x(size);
+  for (int64_t i = 0; i < size; ++i) {
+    x[i] = static_cast<float>(
+        2 * UniformFromWord(PhiloxWords(key, i / 4)[i % 4]) - 1);
+  }
+  return x;
+}
+
+// Integers in [-3, 3]: sums of few enough products are exact in any order.
+inline std::vector<float> SmallIntegers(int64_t size, uint32_t stream) {
+  std::vector<float> x = RandomFloats(size, stream);
+  for (float& value : x) value = std::floor(3.5f * value);
+  return x;
+}
+
+// An output between canaries. Filled with NaN, so that an element that is not
+// written shows.
+class Guarded {
+ public:
+  explicit Guarded(int64_t size)
+      : Guarded(std::vector<float>(size, std::nanf(""))) {}
+  explicit Guarded(const std::vector<float>& content)
+      : all_(content.size() + 2 * kGuard, Canary()) {
+    std::copy(content.begin(), content.end(), all_.begin() + kGuard);
+  }
+  float* data() { return all_.data() + kGuard; }
+  // The content; fails the test if a canary has changed.
+  std::vector<float> Take() const {
+    for (int64_t i = 0; i < kGuard; ++i) {
+      EXPECT_TRUE(IsCanary(all_[i])) << "written " << kGuard - i << " before";
+      EXPECT_TRUE(IsCanary(all_[all_.size() - 1 - i]))
+          << "written " << kGuard - i << " behind the end";
+    }
+    return {all_.begin() + kGuard, all_.end() - kGuard};
+  }
+
+ private:
+  static constexpr int64_t kGuard = 64;
+  static float Canary() {
+    const uint32_t bits = 0xffc0dead;
+    float value;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+  static bool IsCanary(float value) {
+    const float canary = Canary();
+    return std::memcmp(&value, &canary, sizeof(value)) == 0;
+  }
+  std::vector<float> all_;
+};
+
+// A number as float arithmetic might compute it: |computed - value| <= error,
+// by the standard model fl(a op b) = (a op b)(1 + d), |d| <= u, applied to
+// every operation (verification.md 8.1). Products of two errors are kept.
+struct Bounded {
+  double value = 0;
+  double error = 0;
+
+  Bounded() = default;
+  Bounded(double v, double e = 0) : value(v), error(e) {}
+  // What one more rounding, or `count` of them, does.
+  Bounded Rounded(double count = 1) const {
+    return {value, error + count * kUnit * (std::abs(value) + error)};
+  }
+};
+inline Bounded operator+(Bounded a, Bounded b) {
+  return Bounded(a.value + b.value, a.error + b.error).Rounded();
+}
+inline Bounded operator-(Bounded a, Bounded b) {
+  return Bounded(a.value - b.value, a.error + b.error).Rounded();
+}
+inline Bounded operator*(Bounded a, Bounded b) {
+  return Bounded(a.value * b.value, std::abs(a.value) * b.error +
+                                        a.error * std::abs(b.value) +
+                                        a.error * b.error)
+      .Rounded();
+}
+inline Bounded operator/(Bounded a, Bounded b) {
+  const double least = std::abs(b.value) - b.error;
+  return Bounded(a.value / b.value,
+                 (a.error + std::abs(a.value / b.value) * b.error) / least)
+      .Rounded();
+}
+// Exp and Log of vector_math.h are within 1 ulp, at most 2 u relative.
+inline Bounded Exp(Bounded x) {
+  const double value = std::exp(x.value);
+  return Bounded(value, value * std::expm1(x.error)).Rounded(2);
+}
+inline Bounded Log(Bounded x) {
+  return Bounded(std::log(x.value), x.error / (x.value - x.error)).Rounded(2);
+}
+inline double Exp(double x) { return std::exp(x); }
+inline double Log(double x) { return std::log(x); }
+inline double Value(Bounded x) { return x.value; }
+inline double Value(double x) { return x; }
+
+// A derivative along one direction: value + epsilon * slope.
+struct Dual {
+  double value = 0;
+  double slope = 0;
+  Dual() = default;
+  Dual(double v, double s = 0) : value(v), slope(s) {}
+};
+inline Dual operator+(Dual a, Dual b) {
+  return {a.value + b.value, a.slope + b.slope};
+}
+inline Dual operator-(Dual a, Dual b) {
+  return {a.value - b.value, a.slope - b.slope};
+}
+inline Dual operator*(Dual a, Dual b) {
+  return {a.value * b.value, a.value * b.slope + a.slope * b.value};
+}
+inline Dual operator/(Dual a, Dual b) {
+  return {a.value / b.value, (a.slope - a.value / b.value * b.slope) / b.value};
+}
+inline Dual Exp(Dual x) {
+  return {std::exp(x.value), std::exp(x.value) * x.slope};
+}
+inline Dual Log(Dual x) { return {std::log(x.value), x.slope / x.value}; }
+inline double Value(Dual x) { return x.value; }
+
+// Sum of n terms in any order, by additions or a chain of fused multiply-adds:
+// at most n roundings of partial sums, none larger than the sum of magnitudes.
+template <typename T>
+class Sum {
+ public:
+  void Add(T term) { total_ = total_ + term; }
+  T Get() const { return total_; }
+
+ private:
+  T total_;
+};
+template <>
+class Sum<double> {
+ public:
+  void Add(double term) { total_ += term; }
+  double Get() const { return total_; }
+
+ private:
+  double total_ = 0;
+};
+template <>
+class Sum<Bounded> {
+ public:
+  void Add(Bounded term) {
+    value_ += term.value;
+    error_ += term.error;
+    magnitude_ += std::abs(term.value) + term.error;
+    ++terms_;
+  }
+  Bounded Get() const { return {value_, error_ + terms_ * kUnit * magnitude_}; }
+
+ private:
+  double value_ = 0, error_ = 0, magnitude_ = 0;
+  double terms_ = 0;
+};
+
+// Every element within its bound; a NaN is outside of every bound.
+inline void ExpectWithin(const std::vector<float>& got,
+                         const std::vector<Bounded>& want,
+                         const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  int64_t bad = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (!(std::abs(got[i] - want[i].value) <= want[i].error)) {
+      if (++bad <= 3) {
+        ADD_FAILURE() << what << "[" << i << "] = " << got[i] << ", expected "
+                      << want[i].value << " +- " << want[i].error;
+      }
+    }
+  }
+  EXPECT_EQ(bad, 0) << what << ": elements outside of their bounds, of "
+                    << got.size();
+}
+
+// Calls body(pool) for every ISA level of this machine with 1, 3 and 4 threads,
+// and checks that all return the same bits; returns them.
+template <typename Body>
+std::vector<std::vector<float>> SameForAllIsasAndThreads(Body body) {
+  std::vector<std::vector<float>> first;
+  for (const Isa isa : {Isa::kV3, Isa::kV4}) {
+    if (!IsaAvailable(isa)) continue;
+    SelectIsa(IsaName(isa));
+    for (const int threads : {1, 3, 4}) {
+      ThreadPool pool(threads);
+      const std::vector<std::vector<float>> results = body(pool);
+      if (first.empty()) {
+        first = results;
+        continue;
+      }
+      for (size_t i = 0; i < results.size(); ++i) {
+        EXPECT_TRUE(results[i].size() == first[i].size() &&
+                    std::memcmp(results[i].data(), first[i].data(),
+                                4 * results[i].size()) == 0)
+            << "output " << i << " at " << IsaName(isa) << " with " << threads
+            << " threads differs";
+      }
+    }
+  }
+  SelectIsa("");
+  return first;
+}
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_KERNEL_TEST_SUPPORT_H_

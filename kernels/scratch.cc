@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/scratch.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe::kernels {
+namespace {
+
+struct Buffer {
+  float* data = nullptr;
+  int64_t size = 0;
+
+  ~Buffer() { std::free(data); }
+
+  float* AtLeast(int64_t floats) {
+    if (floats <= size) return data;
+    std::free(data);
+    data = nullptr;
+    size = 0;
+    // Half as much again, so that slowly growing requests settle.
+    const int64_t wanted = AlignedFloats(floats + floats / 2);
+    data = static_cast<float*>(std::aligned_alloc(64, wanted * sizeof(float)));
+    if (data == nullptr) {
+      throw EnvironmentError(
+          "out of memory: a kernel needs " +
+          std::to_string(wanted * sizeof(float) / (1 << 20)) +
+          " MiB of working memory; use a smaller model or fewer sequences per "
+          "balance group");
+    }
+    size = wanted;
+    return data;
+  }
+};
+
+}  // namespace
+
+float* ThreadScratch(ScratchSlot slot, int64_t floats) {
+  thread_local Buffer buffers[2];
+  return buffers[static_cast<int>(slot)].AtLeast(floats);
+}
+
+}  // namespace softmoe::kernels
