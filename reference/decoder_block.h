@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// decoder_block.h - one pre-norm decoder layer (reference, double).
+//
+//   h <- h + Attn(RMSNorm(h)) W_o;   h <- h + MoE(RMSNorm(h))     spec.md 3.2
+#ifndef SOFTMOE_REFERENCE_DECODER_BLOCK_H_
+#define SOFTMOE_REFERENCE_DECODER_BLOCK_H_
+
+#include <cstdint>
+
+#include "reference/matrix.h"
+#include "reference/moe_layer.h"
+
+namespace softmoe::reference {
+
+struct DecoderBlockSettings {
+  int64_t num_sequences = 1;
+  int64_t num_heads = 1;
+  double rope_base = 10000;
+  double norm_epsilon = 1e-5;
+  MoeLayerSettings moe;
+};
+
+struct DecoderBlockWeights {
+  Vector attention_norm;  // [d_model]
+  Matrix qkv_weight;      // [d_model, 3*d_model]: all q heads, then k, then v
+  Matrix output_weight;   // [d_model, d_model]
+  Vector moe_norm;        // [d_model]
+  MoeLayerWeights moe;
+};
+
+// What the backward pass reads of the forward pass.
+struct DecoderBlockSaved {
+  Matrix attention_input;  // [num_tokens, d_model], normalised
+  Matrix rotated_qkv;      // [num_tokens, 3*d_model]
+  Matrix attention_out;    // [num_tokens, d_model], before output_weight
+  Matrix middle;           // [num_tokens, d_model], after attention
+  Matrix moe_input;        // [num_tokens, d_model], normalised
+  MoeLayerSaved moe;
+};
+
+struct DecoderBlockResult {
+  Matrix out;  // [num_tokens, d_model]
+  DecoderBlockSaved saved;
+};
+
+// hidden [num_sequences*sequence_length, d_model]; `replay` may be null.
+// Errors as MoeLayerForward.
+DecoderBlockResult DecoderBlockForward(const DecoderBlockSettings& settings,
+                                       const DecoderBlockWeights& weights,
+                                       const Matrix& hidden,
+                                       const RoutingReplay* replay = nullptr);
+
+struct DecoderBlockGradients {
+  Matrix d_hidden;  // [num_tokens, d_model]
+  DecoderBlockWeights d_weights;
+  double d_mean_active = 0;  // d/d k_l
+};
+
+// Gradient of <d_out, out> + auxiliary_scale * (load balance + z loss).
+DecoderBlockGradients DecoderBlockBackward(const DecoderBlockSettings& settings,
+                                           const DecoderBlockWeights& weights,
+                                           const Matrix& hidden,
+                                           const DecoderBlockSaved& saved,
+                                           const Matrix& d_out,
+                                           double auxiliary_scale);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_DECODER_BLOCK_H_

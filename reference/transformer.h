@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// transformer.h - the whole model on one balance group: loss, routing and
+// gradients (reference, double).
+//
+//   h = embedding[inputs];  h <- block_l(h) for each layer
+//   loss = sum over tokens of cross-entropy(RMSNorm(h) W_head^T, targets)
+//                                                                 spec.md 3.2
+//
+// Says in double and in one obvious way what optimized/model.h computes: the
+// same parameters in the same flat layout, the same scaling of the gradient,
+// the same statistics. Mirrors optimized::Model::Forward and ForwardBackward.
+#ifndef SOFTMOE_REFERENCE_TRANSFORMER_H_
+#define SOFTMOE_REFERENCE_TRANSFORMER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/config.h"
+#include "reference/matrix.h"
+#include "reference/moe_layer.h"
+
+namespace softmoe::reference {
+
+// Token ids of whole sequences; targets[i] follows inputs[i] in the text.
+struct BalanceGroup {
+  int64_t num_sequences = 0;
+  std::span<const int32_t> inputs;   // [num_sequences, sequence_length]
+  std::span<const int32_t> targets;  // [num_sequences, sequence_length]
+  int64_t first_token = 0;  // global index of the first token: keys the noise
+};
+
+// What routing depends on besides parameters and scores, fixed for one step.
+struct RoutingState {
+  double temperature = 1;
+  double tau = 0;      // soft routers; 0 keeps everything up to the cap
+  bool noise = false;  // add the configured noise (training)
+  int64_t step = 0;    // completed updates: keys the noise
+};
+
+// k_l and what follows from it (design.md, ruling 5).
+struct LayerAllocation {
+  double mean_active = 0;  // k_l (experts/token)
+  double cutoff = 0;       // tau * k_l / num_experts; 0 if sparse
+  int64_t max_active = 0;  // ceil(expansion_factor * k_l - 1e-6), at most E
+};
+
+// Returns k_l, cutoff and cap of every layer for `parameters` [layout.total].
+std::vector<LayerAllocation> Allocations(const Config& config,
+                                         const Vector& parameters,
+                                         const RoutingState& routing);
+
+struct LayerRouting {
+  LayerAllocation allocation;
+  Matrix scores;        // [num_tokens, num_experts], as routed (noise added)
+  RouterSaved routing;  // soft weights, gates, active set
+  LoadBalance balance;  // loss includes its coefficient
+  double z_loss = 0;    // includes its coefficient
+};
+
+struct GroupResult {
+  double loss_sum = 0;  // nats, sum over tokens, cross-entropy only
+  Vector token_losses;  // [num_tokens] nats
+  std::vector<LayerRouting> layers;  // [num_layers]
+
+  // loss_sum * loss_scale + group_scale * sum_l (load balance + z loss): what
+  // TransformerLossAndGradients differentiates.
+  double Objective(double loss_scale, double group_scale) const;
+};
+
+// Loss and routing of one group.
+//
+//   parameters  [ParameterLayout(config).total]
+//   replay      empty, or the selection to use in each layer
+// Errors  DataError naming the token for an id outside the vocabulary;
+//         NumericsError naming layer, token and expert for a score, or token
+//         and vocabulary entry for a logit, that is not finite; InternalError
+//         for a vector of the wrong size.
+GroupResult TransformerForward(const Config& config, const Vector& parameters,
+                               const BalanceGroup& group,
+                               const RoutingState& routing,
+                               std::span<const RoutingReplay> replay = {});
+
+struct GroupResultAndGradients {
+  GroupResult result;
+  Vector gradients;  // [ParameterLayout(config).total]
+};
+
+// Also the gradient of Objective(loss_scale, group_scale), with the active
+// sets, counts and caps held fixed, and k_l constant in the auxiliary losses
+// (spec.md 2.2, 2.5). For a step over G groups of N tokens in all: loss_scale
+// = 1/N, group_scale = 1/G.
+GroupResultAndGradients TransformerLossAndGradients(
+    const Config& config, const Vector& parameters, const BalanceGroup& group,
+    const RoutingState& routing, double loss_scale, double group_scale,
+    std::span<const RoutingReplay> replay = {});
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_TRANSFORMER_H_
