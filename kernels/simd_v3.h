@@ -118,6 +118,9 @@ SOFTMOE_INLINE Ints operator|(Ints a, Ints b) {
 SOFTMOE_INLINE Ints Select(Mask m, Ints if_true, Ints if_false) {
   return _mm256_blendv_epi8(if_false.v, if_true.v, _mm256_castps_si256(m.m));
 }
+SOFTMOE_INLINE Mask operator==(Ints a, Ints b) {
+  return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.v, b.v))};
+}
 template <int kBits>
 SOFTMOE_INLINE Ints ShiftLeft(Ints a) {
   return _mm256_slli_epi32(a.v, kBits);

@@ -109,6 +109,9 @@ SOFTMOE_INLINE Ints operator|(Ints a, Ints b) {
 SOFTMOE_INLINE Ints Select(Mask m, Ints if_true, Ints if_false) {
   return _mm512_mask_blend_epi32(m.m, if_false.v, if_true.v);
 }
+SOFTMOE_INLINE Mask operator==(Ints a, Ints b) {
+  return {_mm512_cmpeq_epi32_mask(a.v, b.v)};
+}
 template <int kBits>
 SOFTMOE_INLINE Ints ShiftLeft(Ints a) {
   return _mm512_slli_epi32(a.v, kBits);

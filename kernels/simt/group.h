@@ -135,12 +135,12 @@ struct SimdLane {
     for (Floats& sum : sums) sum = Floats(0.0f);
     int64_t c = 0;
     for (; c + 64 <= size; c += 64) {
-#pragma GCC unroll 8
+      SOFTMOE_UNROLL
       for (int i = 0; i < kCount; ++i) {
         sums[i] += body(Columns{c + i * Floats::kWidth, Floats::kWidth});
       }
     }
-#pragma GCC unroll 8
+    SOFTMOE_UNROLL
     for (int i = 0; i < kCount; ++i, c += Floats::kWidth) {
       const int64_t left = size - c;
       if (left >= Floats::kWidth) {
@@ -149,9 +149,9 @@ struct SimdLane {
         sums[i] += body(Columns{c, static_cast<int>(left)});
       }
     }
-#pragma GCC unroll 8
+    SOFTMOE_UNROLL
     for (int half = kCount / 2; half * Floats::kWidth >= 16; half /= 2) {
-#pragma GCC unroll 8
+      SOFTMOE_UNROLL
       for (int i = 0; i < half; ++i) sums[i] += sums[i + half];
     }
     Floats last[16 / Floats::kWidth];
