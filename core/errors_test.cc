@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/errors.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+namespace softmoe {
+namespace {
+
+struct Ending {
+  int code;
+  std::string text;  // on stderr
+};
+
+Ending RunAndCapture(const std::function<ExitCode()>& body) {
+  ::testing::internal::CaptureStderr();
+  const int code = RunMain("prog", body);
+  return {code, ::testing::internal::GetCapturedStderr()};
+}
+
+template <typename E>
+Ending RunThrowing() {
+  return RunAndCapture([]() -> ExitCode { throw E("place: what; remedy"); });
+}
+
+// design.md, ruling 1.
+TEST(RunMain, ReturnsWhatTheBodyReturns) {
+  for (int code : {0, 1, 2, 3, 4, 5, 6, 7, 75}) {
+    const Ending ending =
+        RunAndCapture([code] { return static_cast<ExitCode>(code); });
+    EXPECT_EQ(ending.code, code);
+    EXPECT_EQ(ending.text, "");
+  }
+}
+
+TEST(RunMain, TurnsEachErrorIntoItsExitCodeAndOneLine) {
+  const std::string line = "prog: error: place: what; remedy\n";
+  for (const auto& [ending, code] :
+       {std::pair{RunThrowing<ConfigError>(), 2},
+        std::pair{RunThrowing<DataError>(), 2},
+        std::pair{RunThrowing<EnvironmentError>(), 5},
+        std::pair{RunThrowing<NumericsError>(), 1},
+        std::pair{RunThrowing<InternalError>(), 6}}) {
+    EXPECT_EQ(ending.code, code);
+    EXPECT_EQ(ending.text, line);
+  }
+}
+
+TEST(RunMain, AStopThatWasAskedForIsNoError) {
+  const Ending ending = RunThrowing<StoppedError>();
+  EXPECT_EQ(ending.code, 75);
+  EXPECT_EQ(ending.text, "prog: stopped: place: what; remedy\n");
+}
+
+TEST(RunMain, KnowsExceptionsThatAreNotOurs) {
+  const Ending memory =
+      RunAndCapture([]() -> ExitCode { throw std::bad_alloc(); });
+  EXPECT_EQ(memory.code, 5);
+  EXPECT_NE(memory.text.find("out of memory"), std::string::npos);
+  const Ending other =
+      RunAndCapture([]() -> ExitCode { throw std::logic_error("surprise"); });
+  EXPECT_EQ(other.code, 6);
+  EXPECT_EQ(other.text, "prog: internal error: surprise\n");
+}
+
+TEST(SoftmoeCheck, ThrowsWithPlaceConditionAndValues) {
+  const int rows = -3;
+  try {
+    SOFTMOE_CHECK(rows > 0) << "rows=" << rows;
+    FAIL() << "no exception";
+  } catch (const InternalError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("core/errors_test.cc:"), std::string::npos) << text;
+    EXPECT_NE(text.find("check failed: rows > 0 rows=-3"), std::string::npos)
+        << text;
+  }
+}
+
+TEST(SoftmoeCheck, EvaluatesTheConditionOnceAndTheTextOnlyOnFailure) {
+  int conditions = 0, texts = 0;
+  SOFTMOE_CHECK(++conditions > 0) << ++texts;
+  EXPECT_EQ(conditions, 1);
+  EXPECT_EQ(texts, 0);
+}
+
+TEST(SoftmoeCheck, IsOneStatementInFrontOfAnElse) {
+  bool other = false;
+  if (false)
+    SOFTMOE_CHECK(false);
+  else
+    other = true;
+  EXPECT_TRUE(other);
+}
+
+}  // namespace
+}  // namespace softmoe

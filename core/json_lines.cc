@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/json_lines.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/file_error.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// `value` with every number that JSON lacks as a string.
+Json WithoutNonFinite(const Json& value) {
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::isnan(number)) return "nan";
+    if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+    return value;
+  }
+  if (!value.is_structured()) return value;
+  Json copy = value;
+  for (Json& child : copy) child = WithoutNonFinite(child);
+  return copy;
+}
+
+// Calls visit(record, end) for every whole line of `text`, with the offset
+// behind it, until visit returns false.
+void VisitLines(const std::string& text, const fs::path& path,
+                const std::function<bool(Json&&, size_t)>& visit) {
+  size_t begin = 0;
+  for (int64_t line = 1;; ++line) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return;
+    Json record = Json::parse(text.begin() + static_cast<int64_t>(begin),
+                              text.begin() + static_cast<int64_t>(end), nullptr,
+                              /*allow_exceptions=*/false);
+    if (!record.is_object()) {
+      throw DataError(
+          fmt::format("{}:{}: not a JSON object; remove the file, or mend the "
+                      "line",
+                      path.string(), line));
+    }
+    if (!visit(std::move(record), end + 1)) return;
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+std::string JsonLine(const Json& record) {
+  SOFTMOE_CHECK(record.is_object()) << record.type_name();
+  // Bytes that are not UTF-8 (a path, say) must not stop a run.
+  return WithoutNonFinite(record).dump(-1, ' ', false,
+                                       Json::error_handler_t::replace);
+}
+
+JsonLinesWriter::JsonLinesWriter(fs::path path, int64_t last_step)
+    : path_(std::move(path)) {
+  if (fs::exists(path_)) {
+    VisitLines(ReadWholeFile(path_), path_, [&](Json&& record, size_t end) {
+      const auto step = record.find("step");
+      if (step != record.end() && step->is_number_integer() &&
+          step->get<int64_t>() > last_step) {
+        return false;
+      }
+      size_ = static_cast<int64_t>(end);
+      return true;
+    });
+  }
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw FileError("write", path_, errno);
+  if (ftruncate(descriptor_, size_) != 0) {
+    const int error = errno;
+    close(descriptor_);
+    throw FileError("write", path_, error);
+  }
+}
+
+JsonLinesWriter::~JsonLinesWriter() { close(descriptor_); }
+
+void JsonLinesWriter::Write(const Json& record) {
+  const std::string line = JsonLine(record) + "\n";
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t written =
+        pwrite(descriptor_, line.data() + done, line.size() - done,
+               size_ + static_cast<int64_t>(done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const int error = written < 0 ? errno : ENOSPC;
+      // If this fails too, the torn line goes when the file is reopened.
+      [[maybe_unused]] const int result = ftruncate(descriptor_, size_);
+      throw FileError("write", path_, error);
+    }
+    done += static_cast<size_t>(written);
+  }
+  size_ += static_cast<int64_t>(line.size());
+}
+
+std::vector<Json> ReadJsonLines(const fs::path& path) {
+  std::vector<Json> records;
+  VisitLines(ReadWholeFile(path), path, [&](Json&& record, size_t) {
+    records.push_back(std::move(record));
+    return true;
+  });
+  return records;
+}
+
+double JsonNumber(const Json& record, const std::string& key,
+                  const std::string& place) {
+  const auto value = record.find(key);
+  if (value == record.end()) {
+    throw DataError(
+        fmt::format("{}: '{}' is absent; the file was written by "
+                    "another version of this program",
+                    place, key));
+  }
+  if (value->is_number()) return value->get<double>();
+  if (*value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (*value == "inf") return std::numeric_limits<double>::infinity();
+  if (*value == "-inf") return -std::numeric_limits<double>::infinity();
+  throw DataError(fmt::format("{}: '{}' is not a number", place, key));
+}
+
+}  // namespace softmoe
