@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/attention_block.h"
+
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+#include "kernels/rmsnorm.h"
+
+namespace softmoe::optimized {
+namespace {
+
+kernels::RopeArgs Rope(const Pass& pass, float* qkv, bool inverse) {
+  const ModelConfig& m = pass.config.model;
+  return {.num_sequences = pass.num_sequences,
+          .sequence_length = m.sequence_length,
+          .num_heads = m.num_heads,
+          .head_dim = m.head_dim(),
+          .cosine = pass.work.cosine.data(),
+          .sine = pass.work.sine.data(),
+          .qkv = qkv,
+          .inverse = inverse};
+}
+
+}  // namespace
+
+void AttentionBlockForward(const Pass& pass, int64_t layer) {
+  const ModelConfig& m = pass.config.model;
+  const LayerOffsets& offsets = pass.layout.layers[layer];
+  const LayerActivations& acts = pass.work.layers[layer];
+  const int64_t n = pass.num_tokens, d = m.d_model;
+
+  kernels::RmsNormForward({.num_tokens = n,
+                           .d_model = d,
+                           .epsilon = static_cast<float>(m.norm_epsilon),
+                           .x = acts.residual.data(),
+                           .weight = pass.parameters + offsets.attention_norm,
+                           .y = acts.attention_normed.data(),
+                           .rstd = acts.attention_rstd.data()},
+                          pass.pool);
+  kernels::Gemm({.a = acts.attention_normed.data(),
+                 .b = pass.parameters + offsets.qkv_weight,
+                 .c = acts.qkv.data(),
+                 .m = n,
+                 .n = 3 * d,
+                 .k = d,
+                 .lda = d,
+                 .ldb = 3 * d,
+                 .ldc = 3 * d},
+                pass.pool);
+  kernels::Rope(Rope(pass, acts.qkv.data(), /*inverse=*/false), pass.pool);
+  kernels::AttentionForward({.num_sequences = pass.num_sequences,
+                             .sequence_length = m.sequence_length,
+                             .num_heads = m.num_heads,
+                             .head_dim = m.head_dim(),
+                             .qkv = acts.qkv.data(),
+                             .out = acts.attention_out.data(),
+                             .log_sum_exp = acts.log_sum_exp.data()},
+                            pass.pool);
+  ParallelCopy(pass.pool, n * d, acts.residual.data(),
+               acts.moe_residual.data());
+  kernels::Gemm({.a = acts.attention_out.data(),
+                 .b = pass.parameters + offsets.output_weight,
+                 .c = acts.moe_residual.data(),
+                 .m = n,
+                 .n = d,
+                 .k = d,
+                 .lda = d,
+                 .ldb = d,
+                 .ldc = d,
+                 .accumulate = true},
+                pass.pool);
+}
+
+void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
+  const ModelConfig& m = pass.config.model;
+  const LayerOffsets& offsets = pass.layout.layers[layer];
+  const LayerActivations& acts = pass.work.layers[layer];
+  const Workspace& work = pass.work;
+  const int64_t n = pass.num_tokens, d = m.d_model;
+
+  // d_output_weight = attention_out^T d_residual
+  kernels::Gemm({.a = acts.attention_out.data(),
+                 .b = work.d_residual.data(),
+                 .c = gradients + offsets.output_weight,
+                 .m = d,
+                 .n = d,
+                 .k = n,
+                 .lda = d,
+                 .ldb = d,
+                 .ldc = d,
+                 .transpose_a = true},
+                pass.pool);
+  // d_attention_out = d_residual output_weight^T
+  kernels::Gemm({.a = work.d_residual.data(),
+                 .b = pass.parameters + offsets.output_weight,
+                 .c = work.d_attention_out.data(),
+                 .m = n,
+                 .n = d,
+                 .k = d,
+                 .lda = d,
+                 .ldb = d,
+                 .ldc = d,
+                 .transpose_b = true},
+                pass.pool);
+  kernels::AttentionBackward({.num_sequences = pass.num_sequences,
+                              .sequence_length = m.sequence_length,
+                              .num_heads = m.num_heads,
+                              .head_dim = m.head_dim(),
+                              .qkv = acts.qkv.data(),
+                              .out = acts.attention_out.data(),
+                              .log_sum_exp = acts.log_sum_exp.data(),
+                              .d_out = work.d_attention_out.data(),
+                              .d_qkv = work.d_qkv.data()},
+                             pass.pool);
+  kernels::Rope(Rope(pass, work.d_qkv.data(), /*inverse=*/true), pass.pool);
+  // d_qkv_weight = attention_normed^T d_qkv
+  kernels::Gemm({.a = acts.attention_normed.data(),
+                 .b = work.d_qkv.data(),
+                 .c = gradients + offsets.qkv_weight,
+                 .m = d,
+                 .n = 3 * d,
+                 .k = n,
+                 .lda = d,
+                 .ldb = 3 * d,
+                 .ldc = 3 * d,
+                 .transpose_a = true},
+                pass.pool);
+  // d_normed = d_qkv qkv_weight^T
+  kernels::Gemm({.a = work.d_qkv.data(),
+                 .b = pass.parameters + offsets.qkv_weight,
+                 .c = work.d_normed.data(),
+                 .m = n,
+                 .n = d,
+                 .k = 3 * d,
+                 .lda = 3 * d,
+                 .ldb = 3 * d,
+                 .ldc = d,
+                 .transpose_b = true},
+                pass.pool);
+  kernels::RmsNormBackward({.num_tokens = n,
+                            .d_model = d,
+                            .x = acts.residual.data(),
+                            .weight = pass.parameters + offsets.attention_norm,
+                            .rstd = acts.attention_rstd.data(),
+                            .d_y = work.d_normed.data(),
+                            .d_x = work.d_residual.data(),
+                            .d_weight = gradients + offsets.attention_norm,
+                            .scratch = work.norm_scratch.data()},
+                           pass.pool);
+}
+
+}  // namespace softmoe::optimized

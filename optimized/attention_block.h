@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention_block.h - h += Attention(RMSNorm(h)) W_o (spec.md 3.2).
+#ifndef SOFTMOE_OPTIMIZED_ATTENTION_BLOCK_H_
+#define SOFTMOE_OPTIMIZED_ATTENTION_BLOCK_H_
+
+#include <cstdint>
+
+#include "optimized/pass.h"
+
+namespace softmoe::optimized {
+
+// From layers[layer].residual to layers[layer].moe_residual.
+void AttentionBlockForward(const Pass& pass, int64_t layer);
+
+// Turns work.d_residual, the gradient by moe_residual, into the gradient by
+// residual, and overwrites the block's tensors in `gradients` [layout.total].
+void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_ATTENTION_BLOCK_H_

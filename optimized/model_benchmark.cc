@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// model_benchmark.cc - tokens per second of whole training steps on the CPU:
+// forward, backward, clipping and AdamW, with synthetic tokens.
+//
+//   model_benchmark [--benchmark_filter=smoke/sparse2] ...
+//
+// SOFTMOE_THREADS sets the threads (default: all cores), SOFTMOE_ISA the level.
+// The peer with the same sizes is experiments/peers/pytorch_step.py.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/philox.h"
+#include "kernels/isa.h"
+#include "optimized/model.h"
+#include "optimized/optimizer.h"
+
+namespace softmoe::optimized {
+namespace {
+
+struct Size {
+  const char* name;
+  ModelConfig model;
+  int64_t num_sequences;
+};
+
+// As in pytorch_step.py.
+const Size kSmoke = {"smoke",
+                     {.num_layers = 4,
+                      .d_model = 96,
+                      .num_heads = 4,
+                      .d_ffn = 192,
+                      .num_experts = 8,
+                      .vocab_size = 2048,
+                      .sequence_length = 128},
+                     16};
+const Size kMini = {"mini",
+                    {.num_layers = 6,
+                     .d_model = 256,
+                     .num_heads = 4,
+                     .d_ffn = 512,
+                     .num_experts = 16,
+                     .vocab_size = 4096,
+                     .sequence_length = 256},
+                    8};
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+ThreadPool& Pool() {
+  static ThreadPool pool(std::atoi(Environment("SOFTMOE_THREADS").c_str()));
+  return pool;
+}
+
+void BM_TrainingStep(benchmark::State& state, const Size& size, RouterKind kind,
+                     double mean_active_experts) {
+  Config config;
+  config.model = size.model;
+  config.router.kind = kind;
+  config.router.mean_active_experts = mean_active_experts;
+  Model model(config, size.num_sequences, Pool());
+  model.InitializeParameters(1);
+  Optimizer optimizer(config.training, model.layout(), Pool());
+
+  const int64_t n = size.num_sequences * size.model.sequence_length;
+  const RandomKey key{1, RandomStream::kTestData, 0, 0};
+  std::vector<int32_t> text;
+  for (int64_t t = 0; t <= n; ++t) {
+    text.push_back(
+        static_cast<int32_t>(PhiloxWords(key, static_cast<uint64_t>(t))[0] %
+                             static_cast<uint32_t>(size.model.vocab_size)));
+  }
+  const std::span<const int32_t> ids = text;
+  const Batch batch = {size.num_sequences, ids.first(n), ids.subspan(1)};
+  // A cutoff that leaves about mean_active_experts active.
+  const RoutingState routing{.temperature = 1.5, .tau = 1.0};
+  std::vector<float> gradients(static_cast<size_t>(model.layout().total));
+
+  int64_t step = 0;
+  double active = 0;
+  for (auto _ : state) {
+    const StepStats stats = model.ForwardBackward(
+        batch, routing, 1.0 / static_cast<double>(n), 1.0, gradients);
+    optimizer.Update(1e-3, step, gradients, model.parameters());
+    active += stats.MeanActiveExperts();
+    ++step;
+  }
+  state.counters["tokens/s"] = benchmark::Counter(static_cast<double>(n * step),
+                                                  benchmark::Counter::kIsRate);
+  state.counters["active_experts"] = active / static_cast<double>(step);
+  state.counters["threads"] = Pool().threads();
+  state.SetLabel(kernels::IsaName(kernels::ActiveIsa()));
+}
+
+void Register(const Size& size) {
+  struct Row {
+    const char* name;
+    RouterKind kind;
+    double mean_active_experts;
+  };
+  for (const Row& row : {Row{"sparse1", RouterKind::kSparse, 1},
+                         Row{"sparse2", RouterKind::kSparse, 2},
+                         Row{"soft_fixed2", RouterKind::kSoftFixed, 2},
+                         Row{"soft_learned2", RouterKind::kSoftLearned, 2}}) {
+    const std::string name = std::string(size.name) + "/" + row.name;
+    benchmark::RegisterBenchmark(name.c_str(), BM_TrainingStep, size, row.kind,
+                                 row.mean_active_experts)
+        ->Unit(benchmark::kMillisecond)
+        ->UseRealTime();
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
+
+int main(int argc, char** argv) {
+  softmoe::kernels::SelectIsa(softmoe::optimized::Environment("SOFTMOE_ISA"));
+  softmoe::optimized::Register(softmoe::optimized::kSmoke);
+  softmoe::optimized::Register(softmoe::optimized::kMini);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

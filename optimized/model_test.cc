@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the model promises without a second implementation to ask: same bits
+// for any number of threads and any split of the statistics, consistency of its
+// own counts, refusal of bad input. Values and gradients are held against
+// //reference in property_tests.
+#include "optimized/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/philox.h"
+
+namespace softmoe::optimized {
+namespace {
+
+Config SmallConfig(RouterKind kind) {
+  Config config;
+  config.model = {.num_layers = 3,
+                  .d_model = 24,
+                  .num_heads = 2,
+                  .d_ffn = 20,
+                  .num_experts = 5,
+                  .vocab_size = 61,
+                  .sequence_length = 19};
+  config.model.init_std = 0.2;
+  config.router.kind = kind;
+  config.router.mean_active_experts = kind == RouterKind::kSparse ? 2.0 : 1.5;
+  config.router.z_loss_coeff = 1e-3;
+  return config;
+}
+
+struct Tokens {
+  std::vector<int32_t> inputs, targets;
+
+  Tokens(const Config& config, int64_t num_sequences) {
+    const RandomKey key{3, RandomStream::kTestData, 0, 0};
+    const int64_t n = num_sequences * config.model.sequence_length;
+    for (int64_t t = 0; t < n; ++t) {
+      const auto words = PhiloxWords(key, static_cast<uint64_t>(t));
+      inputs.push_back(static_cast<int32_t>(words[0] % 61));
+      targets.push_back(static_cast<int32_t>(words[1] % 61));
+    }
+  }
+  Batch batch(int64_t num_sequences, int64_t first_token = 0) const {
+    return {num_sequences, inputs, targets, first_token};
+  }
+};
+
+struct Step {
+  StepStats stats;
+  std::vector<float> gradients;
+};
+
+Step RunStep(const Config& config, int threads, const RoutingState& routing,
+             int64_t capacity_sequences = 4) {
+  ThreadPool pool(threads);
+  Model model(config, capacity_sequences, pool);
+  model.InitializeParameters(9);
+  const Tokens tokens(config, 4);
+  Step step;
+  step.gradients.assign(static_cast<size_t>(model.layout().total), NAN);
+  step.stats = model.ForwardBackward(tokens.batch(4), routing, 1.0 / 76, 1.0,
+                                     step.gradients);
+  return step;
+}
+
+void ExpectSameStats(const StepStats& a, const StepStats& b) {
+  EXPECT_EQ(a.loss_sum, b.loss_sum);
+  ASSERT_EQ(a.layers.size(), b.layers.size());
+  for (size_t l = 0; l < a.layers.size(); ++l) {
+    EXPECT_EQ(a.layers[l].tokens_per_expert, b.layers[l].tokens_per_expert);
+    EXPECT_EQ(a.layers[l].active_histogram, b.layers[l].active_histogram);
+    EXPECT_EQ(a.layers[l].load_balance_loss, b.layers[l].load_balance_loss);
+    EXPECT_EQ(a.layers[l].z_loss, b.layers[l].z_loss);
+  }
+}
+
+class ModelTest : public ::testing::TestWithParam<RouterKind> {
+ protected:
+  Config config_ = SmallConfig(GetParam());
+  RoutingState routing_{.temperature = 1.3, .tau = 1.1, .noise = true};
+};
+
+INSTANTIATE_TEST_SUITE_P(Routers, ModelTest,
+                         ::testing::Values(RouterKind::kSparse,
+                                           RouterKind::kSoftFixed,
+                                           RouterKind::kSoftLearned),
+                         [](const auto& info) {
+                           switch (info.param) {
+                             case RouterKind::kSparse:
+                               return "Sparse";
+                             case RouterKind::kSoftFixed:
+                               return "SoftFixed";
+                             default:
+                               return "SoftLearned";
+                           }
+                         });
+
+TEST_P(ModelTest, GivesTheSameBitsForAnyNumberOfThreadsAndAnyCapacity) {
+  for (const NoiseKind noise :
+       {NoiseKind::kNone, NoiseKind::kInputJitter, NoiseKind::kLogitGauss}) {
+    config_.router.noise = noise;
+    config_.router.noise_amplitude = 0.05;
+    const Step one = RunStep(config_, 1, routing_);
+    for (const float g : one.gradients) ASSERT_TRUE(std::isfinite(g));
+    for (const int threads : {2, 4}) {
+      const Step more = RunStep(config_, threads, routing_, threads + 3);
+      ExpectSameStats(one.stats, more.stats);
+      EXPECT_EQ(one.gradients, more.gradients) << threads << " threads";
+    }
+  }
+}
+
+TEST_P(ModelTest, ForwardAloneSeesTheSameLossAndRouting) {
+  ThreadPool pool(2);
+  Model model(config_, 4, pool);
+  model.InitializeParameters(9);
+  const Tokens tokens(config_, 4);
+  ExpectSameStats(RunStep(config_, 2, routing_).stats,
+                  model.Forward(tokens.batch(4), routing_));
+}
+
+TEST_P(ModelTest, CountsAreConsistent) {
+  const Step step = RunStep(config_, 2, routing_);
+  ThreadPool pool(1);
+  Model model(config_, 1, pool);
+  const auto allocations = model.Allocations(routing_);
+  int64_t all_active = 0;
+  for (size_t l = 0; l < step.stats.layers.size(); ++l) {
+    const LayerStats& layer = step.stats.layers[l];
+    int64_t tokens = 0, active = 0;
+    for (size_t count = 0; count < layer.active_histogram.size(); ++count) {
+      tokens += layer.active_histogram[count];
+      active += static_cast<int64_t>(count) * layer.active_histogram[count];
+      if (static_cast<int64_t>(count) > allocations[l].max_active) {
+        EXPECT_EQ(layer.active_histogram[count], 0);
+      }
+    }
+    EXPECT_EQ(tokens, step.stats.num_tokens);
+    EXPECT_EQ(active,
+              std::accumulate(layer.tokens_per_expert.begin(),
+                              layer.tokens_per_expert.end(), int64_t{0}));
+    all_active += active;
+  }
+  EXPECT_DOUBLE_EQ(step.stats.MeanActiveExperts(),
+                   static_cast<double>(all_active) / (3.0 * 76));
+}
+
+// Sequences see nothing of each other, and noise is keyed by global tokens: the
+// loss of a batch is the sum of the losses of its sequences.
+TEST_P(ModelTest, SequencesAreIndependentAndNoiseIsGlobal) {
+  config_.router.noise = NoiseKind::kLogitGauss;
+  config_.router.noise_amplitude = 0.3;
+  ThreadPool pool(2);
+  Model model(config_, 4, pool);
+  model.InitializeParameters(9);
+  const Tokens tokens(config_, 4);
+  const double whole = model.Forward(tokens.batch(4), routing_).loss_sum;
+  double sum = 0;
+  for (int64_t s = 0; s < 4; ++s) {
+    const auto part = [&](const std::vector<int32_t>& ids) {
+      return std::span<const int32_t>(ids).subspan(s * 19, 19);
+    };
+    sum += model
+               .Forward({1, part(tokens.inputs), part(tokens.targets), s * 19},
+                        routing_)
+               .loss_sum;
+  }
+  // Equal token losses; two orders of summation of 76 doubles.
+  EXPECT_NEAR(sum, whole, 76 * 0x1p-52 * whole);
+}
+
+TEST_P(ModelTest, NamesLayerTokenAndExpertOfABadScoreAndWritesNoGradient) {
+  ThreadPool pool(2);
+  Model model(config_, 4, pool);
+  model.InitializeParameters(9);
+  const int64_t weight = model.layout().layers[1].router_weight;
+  model.parameters()[weight + 3] = std::numeric_limits<float>::infinity();
+  const Tokens tokens(config_, 4);
+  std::vector<float> gradients(static_cast<size_t>(model.layout().total), 7.0f);
+  try {
+    model.ForwardBackward(tokens.batch(4, 1000), routing_, 1, 1, gradients);
+    FAIL();
+  } catch (const NumericsError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("layer 1, token 1000 "), std::string::npos) << text;
+    EXPECT_NE(text.find("expert 3"), std::string::npos) << text;
+  }
+  for (const float g : gradients) ASSERT_EQ(g, 7.0f);
+}
+
+TEST_P(ModelTest, RefusesTokensOutsideTheVocabularyAndPartialSequences) {
+  ThreadPool pool(1);
+  Model model(config_, 4, pool);
+  model.InitializeParameters(9);
+  for (const int32_t bad : {-1, 61}) {
+    Tokens tokens(config_, 4);
+    tokens.inputs[20] = bad;
+    EXPECT_THROW(model.Forward(tokens.batch(4), routing_), DataError);
+    tokens = Tokens(config_, 4);
+    tokens.targets[75] = bad;
+    EXPECT_THROW(model.Forward(tokens.batch(4), routing_), DataError);
+  }
+  Tokens tokens(config_, 4);
+  tokens.targets.pop_back();
+  EXPECT_THROW(model.Forward(tokens.batch(4), routing_), DataError);
+  EXPECT_THROW(model.Forward(Tokens(config_, 5).batch(5), routing_),
+               InternalError);
+}
+
+TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
+  Config config = SmallConfig(RouterKind::kSoftFixed);
+  ThreadPool pool(2);
+  Model model(config, 4, pool);
+  model.InitializeParameters(9);
+  const Tokens tokens(config, 4);
+  RoutingState routing{.temperature = 5.0};
+  const auto ratios = model.CollectSoftWeightRatios(tokens.batch(4), routing);
+  ASSERT_EQ(ratios.size(), 3u * 76 * 3);  // layers, tokens, cap
+  // With tau between two of them, as many are active as are above it.
+  std::vector<float> sorted = ratios;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t middle = sorted.size() / 2;
+  ASSERT_LT(sorted[middle - 1], sorted[middle]);
+  // Only the first layer sees the same input as with tau = 0, so count there.
+  routing.tau = 0.5 * (sorted[middle - 1] + sorted[middle]);
+  const StepStats stats = model.Forward(tokens.batch(4), routing);
+  int64_t above = 0, active = 0;
+  for (size_t i = 0; i < 76 * 3; ++i) above += ratios[i] > routing.tau;
+  for (const int64_t count : stats.layers[0].tokens_per_expert) active += count;
+  EXPECT_EQ(active, above);
+  EXPECT_THROW(Model(SmallConfig(RouterKind::kSparse), 1, pool)
+                   .CollectSoftWeightRatios(tokens.batch(1), routing),
+               InternalError);
+}
+
+// A cutoff nobody reaches: without fallback experts learn nothing and the MoE
+// half is the identity; with it every token keeps one expert.
+TEST(Model, FallbackDecidesWhatHappensToTokensWithoutExperts) {
+  Config config = SmallConfig(RouterKind::kSoftFixed);
+  const RoutingState routing{.temperature = 1.0, .tau = 100.0};
+  const ParameterLayout layout(config);
+  const Step none = RunStep(config, 2, routing);
+  EXPECT_EQ(none.stats.MeanActiveExperts(), 0.0);
+  for (const LayerOffsets& layer : layout.layers) {
+    for (int64_t i = 0; i < 5 * 20 * 24; ++i) {
+      ASSERT_EQ(none.gradients[layer.down_weight + i], 0.0f);
+    }
+  }
+  config.router.fallback = Fallback::kTop1;
+  const Step top1 = RunStep(config, 2, routing);
+  EXPECT_EQ(top1.stats.MeanActiveExperts(), 1.0);
+}
+
+}  // namespace
+}  // namespace softmoe::optimized

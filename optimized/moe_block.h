@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// moe_block.h - h += sum_i gate_i E_i(x), x = RMSNorm(h) (spec.md 2, 3.2).
+#ifndef SOFTMOE_OPTIMIZED_MOE_BLOCK_H_
+#define SOFTMOE_OPTIMIZED_MOE_BLOCK_H_
+
+#include <cstdint>
+
+#include "optimized/allocation.h"
+#include "optimized/pass.h"
+
+namespace softmoe::optimized {
+
+// From layers[layer].moe_residual to `out` [num_tokens, d_model], and what the
+// router did.
+// Errors   NumericsError if a score is not finite: names layer, token, expert.
+LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
+                           const LayerAllocation& allocation, float* out);
+
+// Turns work.d_residual, the gradient by the block's output, into the gradient
+// by moe_residual, and overwrites the block's tensors in `gradients`.
+// `group_scale` multiplies the load-balance and z loss. Returns d_mean_active.
+double MoeBlockBackward(const Pass& pass, int64_t layer,
+                        const LayerAllocation& allocation, double group_scale,
+                        float* gradients);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_MOE_BLOCK_H_

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pass.h - what every block of one forward and backward pass looks at.
+#ifndef SOFTMOE_OPTIMIZED_PASS_H_
+#define SOFTMOE_OPTIMIZED_PASS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/config.h"
+#include "core/parallel_for.h"
+#include "core/parameter_layout.h"
+#include "optimized/step.h"
+#include "optimized/workspace.h"
+
+namespace softmoe::optimized {
+
+struct Pass {
+  const Config& config;
+  const ParameterLayout& layout;
+  Workspace& work;
+  ThreadPool& pool;
+  const RoutingState& routing;
+  const float* parameters;  // [layout.total]
+  int64_t num_sequences;
+  int64_t num_tokens;   // num_sequences * sequence_length
+  int64_t first_token;  // global index of the first token
+};
+
+// target = source over [size], by all threads.
+inline void ParallelCopy(ThreadPool& pool, int64_t size, const float* source,
+                         float* target) {
+  constexpr int64_t kBlock = 16384;
+  pool.ParallelForBlocks(size, kBlock, [&](int64_t begin, int64_t end) {
+    std::memcpy(target + begin, source + begin,
+                static_cast<size_t>(end - begin) * sizeof(float));
+  });
+}
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_PASS_H_
