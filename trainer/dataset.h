@@ -25,8 +25,10 @@ namespace softmoe::trainer {
 class Dataset {
  public:
   // Takes vocabulary, sequence length, batch, split and seed from `config`.
-  // Throws DataError with the remedy if PREFIX.json names another vocabulary
-  // or the corpus is too small for one batch or one validation sequence.
+  // Throws what TokenFile throws, and DataError with the remedy if the corpus
+  // is too small for one batch or one validation sequence. Whether PREFIX.json
+  // fits `config` and the files are undamaged is CheckPreparedCorpus's business
+  // (prepare.h).
   Dataset(const Config& config, const std::filesystem::path& prefix);
 
   int64_t num_training_sequences() const { return num_training_; }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/dataset.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "trainer/token_writer.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+// Documents of the given lengths over the ids 0, 1, 2, ..., so that an id says
+// where in the stream it stands.
+std::filesystem::path WriteCounting(const std::string& name,
+                                    const std::vector<int64_t>& lengths) {
+  const auto prefix = FreshFolder(name) / "t";
+  TokenWriter writer(prefix, 60000);
+  int32_t next = 0;
+  for (const int64_t length : lengths) {
+    Ids ids;
+    for (int64_t i = 0; i < length; ++i) ids.push_back(next++);
+    writer.AddDocument(ids);
+  }
+  writer.Commit();
+  return prefix;
+}
+
+Config MakeConfig(int64_t sequence_length, int64_t batch, double fraction) {
+  Config config;
+  config.model.vocab_size = 60000;
+  config.model.sequence_length = sequence_length;
+  config.training.global_batch_sequences = batch;
+  config.data.validation_fraction = fraction;
+  return config;
+}
+
+struct Batch {
+  Ids inputs, targets;
+};
+
+Batch GetBatch(const Dataset& data, const Config& config, int64_t step,
+               int64_t first, int64_t count) {
+  const auto size = static_cast<size_t>(count * config.model.sequence_length);
+  Batch batch{Ids(size), Ids(size)};
+  data.FillBatch(step, first, count, batch.inputs, batch.targets);
+  return batch;
+}
+
+TEST(Dataset, HoldsOutTheLastDocuments) {
+  // 100 documents of 10 tokens; 2 % are the last two.
+  const auto prefix = WriteCounting("split", std::vector<int64_t>(100, 10));
+  const Config config = MakeConfig(5, 4, 0.02);
+  const Dataset data(config, prefix);
+  EXPECT_EQ(data.num_training_documents(), 98);
+  EXPECT_EQ(data.num_validation_documents(), 2);
+  EXPECT_EQ(data.num_training_sequences(), (980 - 1) / 5);
+  EXPECT_EQ(data.num_validation_sequences(), (20 - 1) / 5);
+
+  Ids inputs(15), targets(15);
+  data.FillValidation(0, 3, inputs, targets);
+  for (int32_t i = 0; i < 15; ++i) {
+    EXPECT_EQ(inputs[static_cast<size_t>(i)], 980 + i);
+    EXPECT_EQ(targets[static_cast<size_t>(i)], 981 + i);
+  }
+  Ids last_inputs(5), last_targets(5);
+  data.FillValidation(2, 1, last_inputs, last_targets);
+  EXPECT_EQ(last_inputs, Ids(inputs.begin() + 10, inputs.end()));
+}
+
+// Also where epochs end inside a batch: no held-out token is ever trained on,
+// and every training token but the first (and a rest) is a target once.
+RC_GTEST_PROP(Dataset, AnEpochPredictsEveryTokenOnce, ()) {
+  const auto lengths = *rc::gen::container<std::vector<int64_t>>(
+      40, rc::gen::inRange<int64_t>(0, 40));
+  const auto length = *rc::gen::inRange<int64_t>(1, 12);
+  const auto batch = *rc::gen::inRange<int64_t>(1, 6);
+  const Config config = MakeConfig(length, batch, 0.1);
+  int64_t training_tokens = 0;
+  int64_t held_out_tokens = 0;
+  for (size_t d = 0; d < lengths.size(); ++d) {
+    (d < 36 ? training_tokens : held_out_tokens) += lengths[d];
+  }
+  const int64_t sequences = (training_tokens - 1) / length;
+  RC_PRE(training_tokens > 0 && sequences >= batch && held_out_tokens > length);
+  const Dataset data(config, WriteCounting("epoch", lengths));
+  RC_ASSERT(data.num_training_sequences() == sequences);
+
+  // batch * sequences draws are `batch` whole epochs in `sequences` steps.
+  std::vector<int64_t> times(static_cast<size_t>(training_tokens));
+  for (int64_t step = 0; step < sequences; ++step) {
+    const Batch got = GetBatch(data, config, step, 0, batch);
+    for (size_t i = 0; i < got.inputs.size(); ++i) {
+      RC_ASSERT(got.targets[i] == got.inputs[i] + 1);
+      ++times[static_cast<size_t>(got.targets[i])];
+    }
+  }
+  for (int64_t t = 0; t < training_tokens; ++t) {
+    const bool predicted = t >= 1 && t <= sequences * length;
+    RC_ASSERT(times[static_cast<size_t>(t)] == (predicted ? batch : 0));
+  }
+}
+
+TEST(Dataset, IsAPureFunctionOfTheStep) {
+  const auto prefix = WriteCounting("pure", std::vector<int64_t>(100, 10));
+  const Config config = MakeConfig(5, 8, 0.02);
+  const Dataset data(config, prefix);
+  const Batch whole = GetBatch(data, config, 31, 0, 8);
+  const Batch again = GetBatch(Dataset(config, prefix), config, 31, 0, 8);
+  EXPECT_EQ(whole.inputs, again.inputs);
+  // In micro-batches, in any order.
+  for (int64_t first : {6, 0, 4, 2}) {
+    const Batch part = GetBatch(data, config, 31, first, 2);
+    EXPECT_EQ(part.targets, Ids(whole.targets.begin() + first * 5,
+                                whole.targets.begin() + first * 5 + 10));
+  }
+  EXPECT_NE(whole.inputs, GetBatch(data, config, 32, 0, 8).inputs);
+  Config other = config;
+  other.training.seed = 5;
+  EXPECT_NE(whole.inputs,
+            GetBatch(Dataset(other, prefix), other, 31, 0, 8).inputs);
+}
+
+TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
+  // Training: a a a b. Held out: c a b a, of which "a b a" are targets (one
+  // window of three). Vocabulary of 3; a: 4/7, b: 2/7, c: 1/7.
+  const auto prefix = FreshFolder("unigram") / "t";
+  TokenWriter writer(prefix, 3);
+  writer.AddDocument(Ids{0, 0, 0, 1});
+  writer.AddDocument(Ids{2, 0, 1, 0});
+  writer.Commit();
+  Config config = MakeConfig(3, 1, 0.5);
+  config.model.vocab_size = 3;
+  const double expected = -(2 * std::log(4.0 / 7) + std::log(2.0 / 7)) / 3;
+  const Dataset data(config, prefix);
+  // Three roundings of logarithms, products and sums near 1.
+  EXPECT_NEAR(data.UnigramLoss(), expected, 1e-15);
+  EXPECT_EQ(data.UnigramLoss(1), data.UnigramLoss());
+}
+
+TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
+  // Every id as often as every other, so smoothing changes nothing.
+  const auto prefix = FreshFolder("uniform") / "t";
+  TokenWriter writer(prefix, 16);
+  for (int d = 0; d < 50; ++d) {
+    Ids ids;
+    for (int32_t id = 0; id < 16; ++id) ids.push_back(id);
+    writer.AddDocument(ids);
+  }
+  writer.Commit();
+  Config config = MakeConfig(7, 1, 0.1);
+  config.model.vocab_size = 16;
+  // 50 * 16 * 0.9 training tokens; 16 products and a sum of relative size
+  // 2^-53 each.
+  EXPECT_NEAR(Dataset(config, prefix).UnigramLoss(), std::log(16.0), 1e-14);
+}
+
+TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
+  const auto expect = [](const std::vector<int64_t>& lengths,
+                         const std::string& part) {
+    try {
+      const Dataset data(MakeConfig(10, 4, 0.5),
+                         WriteCounting("small", lengths));
+      FAIL();
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+      EXPECT_NE(text.find("data.corpus"), std::string::npos) << text;
+    }
+  };
+  expect({40, 100}, "3 training sequences of 10 tokens (a batch needs 4)");
+  expect({41, 10}, "0 validation sequences");
+  expect({1000}, "0 training sequences");
+  expect({}, "0 documents with 0 tokens");
+  // Just enough.
+  Dataset(MakeConfig(10, 4, 0.5), WriteCounting("enough", {41, 11}));
+}
+
+TEST(Dataset, RefusesTokensOfALargerVocabulary) {
+  const auto prefix = WriteCounting("vocabulary", {500, 500});
+  Config config = MakeConfig(10, 4, 0.5);
+  config.model.vocab_size = 400;
+  const Dataset data(config, prefix);
+  EXPECT_THROW(data.UnigramLoss(), DataError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// temporary_folder.h - a folder that appears under its name whole or not at
+// all.
+#ifndef SOFTMOE_TRAINER_TEMPORARY_FOLDER_H_
+#define SOFTMOE_TRAINER_TEMPORARY_FOLDER_H_
+
+#include <filesystem>
+
+namespace softmoe::trainer {
+
+// A fresh folder beside `target` to fill. What processes that are gone left
+// behind while filling theirs is removed first.
+class TemporaryFolder {
+ public:
+  // Throws EnvironmentError.
+  explicit TemporaryFolder(std::filesystem::path target);
+  ~TemporaryFolder();  // removes it with its content, if it is still there
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  // Gives the folder its name, replacing what is there. Throws
+  // EnvironmentError.
+  void Commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path path_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TEMPORARY_FOLDER_H_
