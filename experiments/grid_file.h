@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_file.h - a grid as data: rows x corpora x seeds, read from TOML
+// (GRIDS.md, grids/*.toml).
+#ifndef SOFTMOE_EXPERIMENTS_GRID_FILE_H_
+#define SOFTMOE_EXPERIMENTS_GRID_FILE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "experiments/cost_model.h"
+
+namespace softmoe::experiments {
+
+struct GridCorpus {
+  std::string id;  // "owt"
+  std::string title;
+  std::string paper_dataset;  // "owt" or "c4"; "" for a stand-in
+  int64_t gpus = 0;           // of the paper's runs; 0 where that means nothing
+};
+
+struct GridRow {
+  std::string id;         // "softmoe-star-1.5-calibrated"
+  std::string label;      // "SoftMoE*"
+  std::string paper_row;  // "softmoe_star/k1.5/a2", behind the dataset
+  std::string variant;    // "calibrated", "paper" (ruling 7), or ""
+};
+
+// One training run of the grid.
+struct GridRun {
+  std::string id;  // "foldoc/sparse-1/seed1234"
+  GridCorpus corpus;
+  GridRow row;
+  int64_t seed = 0;
+  Config config;  // validated
+  RuntimeConfig runtime;
+  // "owt/sparse/k1": row of the paper's table, or "" for a stand-in corpus.
+  std::string paper_id() const;
+};
+
+struct Grid {
+  std::string name;   // "smoke"
+  std::string scale;  // "smoke", "mini" or "paper"
+  std::string title;
+  std::vector<int64_t> seeds;
+  std::vector<GridCorpus> corpora;
+  std::vector<GridRow> rows;
+  Cluster cluster;
+  std::vector<GridRun> runs;  // corpus by corpus, row by row, seed by seed
+};
+
+// Reads and validates a grid; `overrides` ("section.key=value") go over every
+// run. Throws ConfigError with FILE:LINE:COLUMN for unknown keys, repeated
+// ids and configurations that cannot be meant, EnvironmentError if the file
+// cannot be read.
+Grid LoadGrid(const std::filesystem::path& path,
+              const std::vector<std::string>& overrides);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_GRID_FILE_H_

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe::experiments {
+namespace {
+
+// The grids that ship, as Bazel's runfiles show them.
+std::filesystem::path Shipped(const std::string& name) {
+  return std::filesystem::path(std::getenv("TEST_SRCDIR")) / "softmoe" /
+         "experiments" / "grids" / (name + ".toml");
+}
+
+std::filesystem::path Write(const std::string& text) {
+  const std::filesystem::path path =
+      std::filesystem::path(std::getenv("TEST_TMPDIR")) / "grid.toml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+// The smallest grid, with a place for something wrong.
+std::string Minimal(const std::string& extra) {
+  return R"([grid]
+name = "tiny"
+scale = "smoke"
+seeds = [1, 2]
+[[corpora]]
+id = "text"
+title = "A text"
+[corpora.config.data]
+corpus = "path:text.txt"
+[[rows]]
+id = "sparse-2"
+label = "Sparse"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 2
+)" + extra;
+}
+
+std::string FailureOf(const std::string& text,
+                      const std::vector<std::string>& overrides = {}) {
+  try {
+    LoadGrid(Write(text), overrides);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Paper: Table tab:owt_and_c4_results: Sparse 1-4, SoftMoE* 1, 1.5, 2 and
+// SoftMoE 1.5, 2, each with both readings of tau (design.md, ruling 7).
+TEST(Grid, ShippedGridsHaveTheNineRows) {
+  const std::set<std::string> nine = {
+      "sparse/k1",          "sparse/k2",          "sparse/k3",
+      "sparse/k4",          "softmoe_star/k1/a4", "softmoe_star/k1.5/a2",
+      "softmoe_star/k2/a2", "softmoe/k1.5/a2",    "softmoe/k2/a2"};
+  for (const char* name : {"smoke", "mini", "paper"}) {
+    const Grid grid = LoadGrid(Shipped(name), {});
+    EXPECT_EQ(grid.name, name);
+    EXPECT_EQ(grid.scale, name);
+    std::set<std::string> rows;
+    std::set<std::string> hashes;
+    for (const GridRun& run : grid.runs) {
+      rows.insert(run.row.paper_row);
+      EXPECT_TRUE(hashes.insert(ConfigHash(run.config)).second) << run.id;
+    }
+    EXPECT_EQ(rows, nine);
+    EXPECT_EQ(grid.runs.size(),
+              grid.rows.size() * grid.corpora.size() * grid.seeds.size());
+    EXPECT_EQ(grid.rows.size(), grid.scale == "smoke" ? 9u : 14u);
+  }
+}
+
+TEST(Grid, PaperRunsAreThePapersRows) {
+  const Grid grid = LoadGrid(Shipped("paper"), {});
+  for (const GridRun& run : grid.runs) {
+    EXPECT_EQ(run.config.training.steps,
+              run.corpus.paper_dataset == "owt" ? 18000 : 164000);
+    EXPECT_EQ(run.paper_id(),
+              run.corpus.paper_dataset + "/" + run.row.paper_row);
+    if (run.row.variant == "calibrated") {
+      EXPECT_FALSE(run.config.router.tau);
+    }
+    if (run.row.variant == "paper") {
+      EXPECT_TRUE(run.config.router.tau);
+    }
+  }
+}
+
+TEST(Grid, SeedsAndOverridesReachEveryRun) {
+  const Grid grid =
+      LoadGrid(Write(Minimal("")), {"training.steps=7", "runtime.threads=3"});
+  ASSERT_EQ(grid.runs.size(), 2u);
+  EXPECT_EQ(grid.runs[0].config.training.seed, 1);
+  EXPECT_EQ(grid.runs[1].config.training.seed, 2);
+  EXPECT_EQ(grid.runs[1].config.training.steps, 7);
+  EXPECT_EQ(grid.runs[1].runtime.threads, 3);
+  EXPECT_EQ(grid.runs[1].id, "text/sparse-2/seed2");
+  EXPECT_EQ(grid.runs[1].paper_id(), "");
+}
+
+TEST(Grid, MistakesAreNamedWithTheirPlace) {
+  const std::string unknown = FailureOf(Minimal("lable = \"x\"\n"));
+  EXPECT_NE(unknown.find("grid.toml:16:"), std::string::npos) << unknown;
+  const std::string row_key =
+      FailureOf(Minimal("[[rows]]\nid = \"b\"\nlabl = \"x\"\n"));
+  EXPECT_NE(row_key.find("grid.toml:18:8: unknown key 'labl'"),
+            std::string::npos)
+      << row_key;
+  EXPECT_NE(row_key.find("label"), std::string::npos) << row_key;
+  EXPECT_NE(FailureOf(Minimal("[[rows]]\nid = \"sparse-2\"\nlabel = \"x\"\n"))
+                .find("used twice"),
+            std::string::npos);
+  EXPECT_NE(FailureOf(Minimal("[[rows]]\nid = \"a/b\"\nlabel = \"x\"\n"))
+                .find("only letters"),
+            std::string::npos);
+  EXPECT_NE(FailureOf("[grid]\nname = \"x\"\nscale = \"huge\"\n")
+                .find("expected smoke, mini or paper"),
+            std::string::npos);
+  EXPECT_NE(FailureOf("").find("[grid]"), std::string::npos);
+  // k outside [1, num_experts], in a row: spec.md 2.1.
+  const std::string range =
+      FailureOf(Minimal(""), {"router.mean_active_experts=99"});
+  EXPECT_NE(range.find("mean_active_experts"), std::string::npos) << range;
+  EXPECT_NE(range.find("sparse-2"), std::string::npos) << range;
+}
+
+TEST(Grid, MissingFileIsAnEnvironmentError) {
+  EXPECT_THROW(LoadGrid("/nonexistent/grid.toml", {}), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments
