@@ -136,14 +136,22 @@ double BisectRoot(const std::vector<double>& scores, double mean_active,
   for (int step = 0; step < 200; ++step) {
     const double middle = 0.5 * (low + high);
     // sum F - k = (j - k) + sum_{u<=0} F - sum_{u>0} (1 - F): no cancellation
-    // against 1 where gaps are wide and k is an integer.
-    double count = 0, lower = 0, upper = 0;
+    // against 1 where gaps are wide and k is an integer. There the two sums
+    // alone decide, however small: they are kept relative to e^-nearest.
+    double count = 0, lower = 0, upper = 0, nearest = 1e300;
     for (double r : scores) {
       const double u = (r - largest) / temperature - middle;
-      (u > 0 ? upper : lower) += 0.5 * std::exp(-std::abs(u));
+      nearest = std::min(nearest, std::abs(u));
       count += u > 0;
     }
-    const double excess = (count - mean_active) + (lower - upper);
+    for (double r : scores) {
+      const double u = (r - largest) / temperature - middle;
+      (u > 0 ? upper : lower) += 0.5 * std::exp(nearest - std::abs(u));
+    }
+    const double excess =
+        count == mean_active
+            ? lower - upper
+            : (count - mean_active) + (lower - upper) * std::exp(-nearest);
     (excess > 0 ? low : high) = middle;
   }
   return 0.5 * (low + high);
