@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/adamw.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "core/errors.h"
+
+namespace softmoe::reference {
+namespace {
+
+// Throws NumericsError naming the tensor of the first element that is not
+// finite.
+void CheckFinite(const ParameterLayout& layout, const Vector& gradients) {
+  for (const ParameterTensor& tensor : layout.tensors) {
+    for (int64_t i = 0; i < tensor.size; ++i) {
+      const double gradient = gradients[tensor.offset + i];
+      if (!std::isfinite(gradient)) {
+        std::ostringstream message;
+        message << "the gradient of " << tensor.name << " is " << gradient
+                << " at element " << i
+                << "; lower the learning rate, or look for the layer that "
+                   "diverged first";
+        throw NumericsError(message.str());
+      }
+    }
+  }
+}
+
+}  // namespace
+
+AdamWState InitialAdamWState(const ParameterLayout& layout) {
+  return {.first_moment = Vector::Zero(layout.total),
+          .second_moment = Vector::Zero(layout.total)};
+}
+
+double GlobalNorm(const Vector& gradients) {
+  double squares = 0;
+  for (const double gradient : gradients) squares += gradient * gradient;
+  if (!std::isfinite(squares)) {
+    for (Eigen::Index i = 0; i < gradients.size(); ++i) {
+      if (std::isfinite(gradients[i])) continue;
+      std::ostringstream message;
+      message << "gradient element " << i << " is " << gradients[i]
+              << "; lower the learning rate";
+      throw NumericsError(message.str());
+    }
+    throw NumericsError(
+        "the norm of the gradient overflows; lower the learning rate");
+  }
+  return std::sqrt(squares);
+}
+
+double ClipFactor(double norm, double clip_norm) {
+  if (clip_norm == 0 || norm == 0) return 1;
+  return std::min(1.0, clip_norm / norm);
+}
+
+double AdamWUpdate(const TrainingConfig& training,
+                   const ParameterLayout& layout, double learning_rate,
+                   const Vector& gradients, Vector* parameters,
+                   AdamWState* state) {
+  SOFTMOE_CHECK(gradients.size() == layout.total &&
+                parameters->size() == layout.total &&
+                state->first_moment.size() == layout.total &&
+                state->second_moment.size() == layout.total)
+      << "the layout has " << layout.total << " parameters";
+  CheckFinite(layout, gradients);
+  const double norm = GlobalNorm(gradients);
+  const double clip = ClipFactor(norm, training.clip_norm);
+  const double t = static_cast<double>(state->completed_updates + 1);
+  const double first_correction = 1 - std::pow(training.beta1, t);
+  const double second_correction = 1 - std::pow(training.beta2, t);
+  for (const ParameterTensor& tensor : layout.tensors) {
+    const double decay = tensor.weight_decay ? training.weight_decay : 0;
+    for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
+      const double g = clip * gradients[i];
+      double& m = state->first_moment[i];
+      double& v = state->second_moment[i];
+      double& p = (*parameters)[i];
+      m = training.beta1 * m + (1 - training.beta1) * g;
+      v = training.beta2 * v + (1 - training.beta2) * g * g;
+      const double step =
+          (m / first_correction) /
+          (std::sqrt(v / second_correction) + training.adam_epsilon);
+      p -= learning_rate * (step + decay * p);
+    }
+  }
+  ++state->completed_updates;
+  return norm;
+}
+
+}  // namespace softmoe::reference

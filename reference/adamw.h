@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// adamw.h - AdamW with clipping by the global norm (reference, double).
+//
+//   g = c * gradient,   c = min(1, clip_norm / ||gradient||_2)
+//   m <- beta1 m + (1 - beta1) g,    v <- beta2 v + (1 - beta2) g^2
+//   p <- p - lr ((m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
+//                + weight_decay p)                            spec.md 4
+//
+// t = completed updates + 1. Decay is decoupled, and only for tensors of two
+// or more dimensions. The norm is that of the whole gradient.
+#ifndef SOFTMOE_REFERENCE_ADAMW_H_
+#define SOFTMOE_REFERENCE_ADAMW_H_
+
+#include <cstdint>
+
+#include "core/config.h"
+#include "core/parameter_layout.h"
+#include "reference/matrix.h"
+
+namespace softmoe::reference {
+
+struct AdamWState {
+  Vector first_moment;   // m [layout.total]
+  Vector second_moment;  // v [layout.total]
+  int64_t completed_updates = 0;
+};
+
+// Zero moments, no update completed.
+AdamWState InitialAdamWState(const ParameterLayout& layout);
+
+// L2 norm of all of `gradients`. Throws NumericsError, naming the element, if
+// one is not finite, and if their norm overflows.
+double GlobalNorm(const Vector& gradients);
+
+// c above: 1 for clip_norm = 0 (clipping off) and for a gradient of 0.
+double ClipFactor(double norm, double clip_norm);
+
+// One update of `parameters` and `state`; returns the norm before clipping.
+//
+//   learning_rate  >= 0; with 0 only the moments change
+//   gradients      [layout.total]
+//   parameters     [layout.total]
+// Errors  NumericsError as GlobalNorm, naming the tensor: nothing is changed.
+double AdamWUpdate(const TrainingConfig& training,
+                   const ParameterLayout& layout, double learning_rate,
+                   const Vector& gradients, Vector* parameters,
+                   AdamWState* state);
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_ADAMW_H_

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/adamw.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/errors.h"
+#include "reference/flat_parameters.h"
+#include "reference/testing/random_matrix.h"
+#include "reference/testing/tiny_model.h"
+
+namespace softmoe::reference {
+namespace {
+
+using testing::RandomVector;
+
+constexpr double kUlp = 0x1p-52;
+
+// The smallest layout with both kinds of tensors: matrices and 1-D tensors.
+class AdamWTest : public ::testing::Test {
+ protected:
+  AdamWTest()
+      : layout_(testing::TinyConfig(RouterKind::kSoftLearned)),
+        parameters_(RandomVector(layout_.total, 1, 1)),
+        state_(InitialAdamWState(layout_)) {
+    training_.clip_norm = 0;
+  }
+
+  double Update(double learning_rate, const Vector& gradients) {
+    return AdamWUpdate(training_, layout_, learning_rate, gradients,
+                       &parameters_, &state_);
+  }
+  Vector Constant(double value) {
+    return Vector::Constant(layout_.total, value);
+  }
+
+  TrainingConfig training_;
+  ParameterLayout layout_;
+  Vector parameters_;
+  AdamWState state_;
+};
+
+// beta = (0.9, 0.95), epsilon 0.5, decay 0.1, lr 0.1, g = 2 then -1, p = 3:
+// t=1: m = 0.2, v = 0.2; mhat = 2, vhat = 4; p = 3 - 0.1 (2/2.5 + 0.3) = 2.89
+// t=2: m = 0.18 - 0.1 = 0.08, v = 0.19 + 0.05 = 0.24;
+//      mhat = 0.08/0.19, vhat = 0.24/0.0975
+TEST_F(AdamWTest, MatchesTwoHandComputedUpdates) {
+  training_.adam_epsilon = 0.5;
+  training_.weight_decay = 0.1;
+  parameters_ = Constant(3);
+  Update(0.1, Constant(2));
+  const int64_t matrix = layout_.embedding;
+  const int64_t norm = layout_.final_norm;  // 1-D: no decay
+  EXPECT_NEAR(parameters_[matrix], 2.89, 8 * kUlp * 3);
+  EXPECT_NEAR(parameters_[norm], 2.92, 8 * kUlp * 3);
+  Update(0.1, Constant(-1));
+  EXPECT_NEAR(state_.first_moment[matrix], 0.08, 8 * kUlp);
+  EXPECT_NEAR(state_.second_moment[matrix], 0.24, 8 * kUlp);
+  // 1 - 0.95^2 cancels: its relative error is ulp / 0.0975.
+  const double step = (0.08 / 0.19) / (std::sqrt(0.24 / 0.0975) + 0.5);
+  EXPECT_NEAR(parameters_[matrix], 2.89 - 0.1 * (step + 0.289), 32 * kUlp * 3);
+  EXPECT_NEAR(parameters_[norm], 2.92 - 0.1 * step, 32 * kUlp * 3);
+  EXPECT_EQ(state_.completed_updates, 2);
+}
+
+TEST_F(AdamWTest, OnlyTensorsOfTwoDimensionsDecay) {
+  training_.weight_decay = 0.5;
+  const Vector before = parameters_;
+  Update(0.25, Constant(0));
+  for (const ParameterTensor& tensor : layout_.tensors) {
+    const double factor = tensor.shape.size() > 1 ? 0.875 : 1;
+    EXPECT_LE((TensorElements(tensor, parameters_) -
+               factor * TensorElements(tensor, before))
+                  .cwiseAbs()
+                  .maxCoeff(),
+              4 * kUlp * TensorElements(tensor, before).cwiseAbs().maxCoeff())
+        << tensor.name;
+  }
+}
+
+// With a constant gradient and epsilon 0, mhat = g and vhat = g^2 at every t,
+// so that each update moves by lr in the direction of -g, whatever its size.
+TEST_F(AdamWTest, ConstantGradientMovesByTheLearningRate) {
+  training_.adam_epsilon = 0;
+  training_.weight_decay = 0;
+  for (const double size : {1e-8, 1.0, 1e6}) {
+    state_ = InitialAdamWState(layout_);
+    parameters_ = Constant(1);
+    const Vector gradients =
+        RandomVector(layout_.total, 2, 1).cwiseSign() * size;
+    for (int t = 1; t <= 20; ++t) {
+      Update(0.01, gradients);
+      // Each of the t steps has the error of 1 - 0.9^t >= 0.1 and of
+      // 1 - 0.95^t >= 0.05, in ulps: (1/0.1 + 1/0.05/2 + 8 t) * lr.
+      EXPECT_LE((parameters_ - Constant(1) + 0.01 * t * gradients / size)
+                    .cwiseAbs()
+                    .maxCoeff(),
+                t * (20 + 8 * t) * kUlp)
+          << t;
+    }
+  }
+}
+
+TEST_F(AdamWTest, LearningRateZeroChangesTheMomentsOnly) {
+  const Vector before = parameters_;
+  Update(0, RandomVector(layout_.total, 3, 1));
+  EXPECT_EQ(parameters_, before);
+  EXPECT_GT(state_.first_moment.norm(), 0);
+  EXPECT_GT(state_.second_moment.minCoeff(), 0);
+}
+
+TEST_F(AdamWTest, ClippingScalesTheWholeGradientToTheNorm) {
+  const Vector gradients = RandomVector(layout_.total, 4, 1);
+  training_.clip_norm = 0.5;
+  const double norm = Update(0.1, gradients);
+  EXPECT_NEAR(norm, gradients.norm(), 8 * kUlp * layout_.total * norm);
+  // The first moment is (1 - beta1) times the clipped gradient.
+  EXPECT_NEAR(state_.first_moment.norm(), 0.1 * 0.5,
+              8 * kUlp * layout_.total * 0.05);
+  EXPECT_LE((state_.first_moment / 0.1 - gradients * (0.5 / norm)).norm(),
+            16 * kUlp);
+}
+
+TEST(ClipFactor, IsOneUpToTheNormAndOff) {
+  EXPECT_EQ(ClipFactor(0.5, 1), 1);
+  EXPECT_EQ(ClipFactor(1, 1), 1);
+  EXPECT_EQ(ClipFactor(4, 1), 0.25);
+  EXPECT_EQ(ClipFactor(4, 0), 1);    // off
+  EXPECT_EQ(ClipFactor(0, 0.1), 1);  // no gradient, no division by 0
+}
+
+TEST(GlobalNorm, IsPythagoras) {
+  Vector gradients(4);
+  gradients << 3, 0, -4, 12;
+  EXPECT_EQ(GlobalNorm(gradients), 13);
+}
+
+TEST_F(AdamWTest, NonFiniteGradientsAreRefusedByNameAndChangeNothing) {
+  const Vector before = parameters_;
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
+                           -std::numeric_limits<double>::infinity()}) {
+    Vector gradients = Constant(1);
+    gradients[layout_.layers[1].router_weight + 5] = bad;
+    try {
+      Update(0.1, gradients);
+      FAIL();
+    } catch (const NumericsError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("layers.1.router_weight"), std::string::npos) << text;
+      EXPECT_NE(text.find("element 5"), std::string::npos) << text;
+    }
+  }
+  EXPECT_THROW(Update(0.1, Constant(1e200)), NumericsError);  // norm overflows
+  EXPECT_THROW(GlobalNorm(Constant(std::nan(""))), NumericsError);
+  EXPECT_EQ(parameters_, before);
+  EXPECT_EQ(state_.first_moment, Constant(0));
+  EXPECT_EQ(state_.completed_updates, 0);
+}
+
+TEST_F(AdamWTest, VectorsOfAnotherSizeAreRefused) {
+  EXPECT_THROW(Update(0.1, Vector::Zero(layout_.total - 1)), InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::reference
