@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "core/errors.h"
@@ -43,7 +44,10 @@ int SyncFolder(const fs::path& folder) {
 }  // namespace
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
-  if (fs::is_directory(path_)) throw FileError("write", path_, EISDIR);
+  std::error_code unreadable;  // then opening reports it
+  if (fs::is_directory(path_, unreadable)) {
+    throw FileError("write", path_, EISDIR);
+  }
   do {
     temporary_ = TemporaryName(path_);
     descriptor_ =

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 
 namespace softmoe {
@@ -20,6 +21,10 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
                  "%s: error: out of memory; use a smaller micro-batch or "
                  "model, or a machine with more memory\n",
                  program.c_str());
+    return static_cast<int>(ExitCode::kEnvironment);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "%s: error: %s; check the path and its permissions\n",
+                 program.c_str(), error.what());
     return static_cast<int>(ExitCode::kEnvironment);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: internal error: %s\n", program.c_str(),

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <new>
 #include <stdexcept>
@@ -61,6 +62,11 @@ TEST(RunMain, KnowsExceptionsThatAreNotOurs) {
       RunAndCapture([]() -> ExitCode { throw std::bad_alloc(); });
   EXPECT_EQ(memory.code, 5);
   EXPECT_NE(memory.text.find("out of memory"), std::string::npos);
+  const Ending file = RunAndCapture([]() -> ExitCode {
+    return static_cast<ExitCode>(std::filesystem::file_size("/absent/file"));
+  });
+  EXPECT_EQ(file.code, 5);
+  EXPECT_NE(file.text.find("/absent/file"), std::string::npos) << file.text;
   const Ending other =
       RunAndCapture([]() -> ExitCode { throw std::logic_error("surprise"); });
   EXPECT_EQ(other.code, 6);

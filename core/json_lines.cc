@@ -10,6 +10,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "core/atomic_file.h"
@@ -69,7 +70,8 @@ std::string JsonLine(const Json& record) {
 
 JsonLinesWriter::JsonLinesWriter(fs::path path, int64_t last_step)
     : path_(std::move(path)) {
-  if (fs::exists(path_)) {
+  std::error_code unreadable;  // then opening reports it
+  if (fs::exists(path_, unreadable)) {
     VisitLines(ReadWholeFile(path_), path_, [&](Json&& record, size_t end) {
       const auto step = record.find("step");
       if (step != record.end() && step->is_number_integer() &&

@@ -48,7 +48,8 @@ fs::path CacheFolder() {
 void MakeFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!error && !fs::is_directory(folder)) {
+  std::error_code ignored;
+  if (!error && !fs::is_directory(folder, ignored)) {
     error = std::make_error_code(std::errc::not_a_directory);
   }
   if (error) throw FileError("create folder", folder, error.value());
