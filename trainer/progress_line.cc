@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "core/progress.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -44,20 +45,8 @@ std::string ProgressLine(const Config& config, const StepRecord& record,
       " | gnorm {:.2f} | lr {:.1e} | {:.0f} ms | {} tok/s | "
       "eta {}",
       record.gradient_norm, record.learning_rate, 1e3 * record.seconds,
-      ShortCount(record.tokens_per_second), ShortDuration(remaining));
+      ShortCount(record.tokens_per_second), FormatDuration(remaining));
   return line;
-}
-
-std::string ShortDuration(double seconds) {
-  const int64_t total = std::llround(seconds);
-  if (total < 60) return fmt::format("{}s", total);
-  if (total < 3600) return fmt::format("{}m{:02}", total / 60, total % 60);
-  const int64_t minutes = std::llround(seconds / 60);
-  if (minutes < 24 * 60) {
-    return fmt::format("{}h{:02}", minutes / 60, minutes % 60);
-  }
-  const int64_t hours = std::llround(seconds / 3600);
-  return fmt::format("{}d{:02}h", hours / 24, hours % 24);
 }
 
 std::string ShortCount(double count) {

@@ -23,9 +23,6 @@ namespace softmoe::trainer {
 std::string ProgressLine(const Config& config, const StepRecord& record,
                          double seconds_per_step);
 
-// "42s", "3m07", "1h48", "2d03h".
-std::string ShortDuration(double seconds);
-
 // "873", "12.3k", "163k", "1.23M": three digits.
 std::string ShortCount(double count);
 

@@ -41,16 +41,6 @@ TEST(ProgressLine, LeavesOutWhatSparseRunsLackAndShowsLostTokens) {
   EXPECT_NE(line.find("| no expert 33.4% |"), std::string::npos) << line;
 }
 
-TEST(ShortDuration, PicksTheUnit) {
-  EXPECT_EQ(ShortDuration(0), "0s");
-  EXPECT_EQ(ShortDuration(59.4), "59s");
-  EXPECT_EQ(ShortDuration(59.6), "1m00");
-  EXPECT_EQ(ShortDuration(3599.4), "59m59");
-  EXPECT_EQ(ShortDuration(3600), "1h00");
-  EXPECT_EQ(ShortDuration(86340), "23h59");
-  EXPECT_EQ(ShortDuration(183600), "2d03h");
-}
-
 TEST(ShortCount, KeepsThreeDigits) {
   EXPECT_EQ(ShortCount(0), "0");
   EXPECT_EQ(ShortCount(873), "873");

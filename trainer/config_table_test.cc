@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/config_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace softmoe::trainer {
+namespace {
+
+TEST(ConfigTable, MarksWhatIsNotTheDefaultAndEndsWithTheHash) {
+  Config config;
+  config.training.steps = 77;
+  config.router.tau = 1.2;
+  const std::string table = ConfigTable(config);
+  EXPECT_NE(table.find("* training.steps "), std::string::npos) << table;
+  EXPECT_NE(table.find("* router.tau "), std::string::npos) << table;
+  EXPECT_NE(table.find("  model.num_layers "), std::string::npos) << table;
+  EXPECT_NE(table.find(ConfigHash(config)), std::string::npos) << table;
+  // Two marked rows and the legend.
+  EXPECT_EQ(std::count(table.begin(), table.end(), '*'), 3) << table;
+}
+
+TEST(DescribeConfigDifference, NamesKeysAndBothValues) {
+  Config there, here;
+  EXPECT_EQ(DescribeConfigDifference(there, here), "");
+  there.training.steps = 100;
+  here.router.tau = 1.25;
+  EXPECT_EQ(DescribeConfigDifference(there, here),
+            "router.tau is \"calibrated\" there and 1.25 here; training.steps "
+            "is 100 there and 18000 here");
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/metrics_log.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/atomic_file.h"
+#include "trainer/step_table.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json RunLine(const RunIdentity& identity, const TrainState& state) {
+  return {{"kind", "run"},
+          {"config_hash", ConfigHash(identity.config)},
+          {"router", RouterKindName(identity.config.router.kind)},
+          {"steps", identity.config.training.steps},
+          {"seed", identity.config.training.seed},
+          {"tau", state.tau},
+          {"tau_calibrated", state.tau_calibrated},
+          {"data_sha256", identity.data_sha256},
+          {"tokenizer_sha256", identity.tokenizer_sha256},
+          {"isa", identity.isa}};
+}
+
+Json Line(const StepRecord& record) {
+  Json line = {{"kind", "step"}, {"step", record.step}};
+  for (const StepScalar& field : kStepScalars) {
+    line[field.name] = record.*field.member;
+  }
+  for (const StepVector& field : kStepVectors) {
+    line[field.name] = record.*field.member;
+  }
+  return line;
+}
+
+Json Line(const EvaluationRecord& record) {
+  return {{"kind", "validation"},
+          {"step", record.step},
+          {"loss", record.loss},
+          {"active_experts", record.active_experts},
+          {"zero_active_fraction", record.zero_active_fraction},
+          {"load_variance", record.load_variance},
+          {"temperature", record.temperature},
+          {"schedule_loss", record.schedule_loss},
+          {"schedule_active", record.schedule_active}};
+}
+
+// Writes what `state` knows and returns the path.
+const std::filesystem::path& Rewrite(const std::filesystem::path& path,
+                                     const RunIdentity& identity,
+                                     const TrainState& state) {
+  AtomicFile file(path);
+  file.Write(JsonLine(RunLine(identity, state)) + "\n");
+  auto evaluation = state.evaluations.begin();
+  for (const StepRecord& record : state.history) {
+    file.Write(JsonLine(Line(record)) + "\n");
+    for (; evaluation != state.evaluations.end() &&
+           evaluation->step == record.step;
+         ++evaluation) {
+      file.Write(JsonLine(Line(*evaluation)) + "\n");
+    }
+  }
+  file.Commit();
+  return path;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::filesystem::path& path,
+                       const RunIdentity& identity, const TrainState& state)
+    : file_(Rewrite(path, identity, state)) {}
+
+void MetricsLog::Add(const StepRecord& record) { file_.Write(Line(record)); }
+
+void MetricsLog::Add(const EvaluationRecord& record) {
+  file_.Write(Line(record));
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// metrics_log.h - metrics.jsonl, one JSON object per line:
+//
+//   {"kind":"run","config_hash":...,"tau":...,...}           the first line
+//   {"kind":"step","step":1,"loss":...,"layer_active":[...]}  every step
+//   {"kind":"validation","step":...,"loss":...,...}           at T = 1 and T(m)
+//
+// Doubles are written so that they read back to the same bits.
+#ifndef SOFTMOE_TRAINER_METRICS_LOG_H_
+#define SOFTMOE_TRAINER_METRICS_LOG_H_
+
+#include <filesystem>
+
+#include "core/json_lines.h"
+#include "trainer/train_state.h"
+
+namespace softmoe::trainer {
+
+class MetricsLog {
+ public:
+  // Replaces the file by what `state` knows: on resume, the lines of steps
+  // behind the checkpoint are dropped, and lost or altered ones come back.
+  MetricsLog(const std::filesystem::path& path, const RunIdentity& identity,
+             const TrainState& state);
+
+  // Appends one line and flushes it. Throws EnvironmentError.
+  void Add(const StepRecord& record);
+  void Add(const EvaluationRecord& record);
+
+ private:
+  JsonLinesWriter file_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_METRICS_LOG_H_

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/metrics_log.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.h"
+#include "core/file_test_util.h"
+#include "trainer/step_table.h"
+#include "trainer/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+RunIdentity Identity() {
+  return {.config = TinyConfig(RouterKind::kSparse),
+          .data_sha256 = "data",
+          .index_sha256 = "index",
+          .tokenizer_sha256 = "tokenizer",
+          .isa = "v3"};
+}
+
+EvaluationRecord Evaluation(int64_t step) {
+  return {.step = step, .temperature = 1.0 / 3, .loss = 2.0 / 3};
+}
+
+TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
+  const auto folder = FreshFolder("metrics");
+  TrainState state;
+  {
+    MetricsLog log(folder / "appended.jsonl", Identity(), state);
+    for (int64_t step = 1; step <= 4; ++step) {
+      state.history.push_back(NumberedRecord(step, 2));
+      log.Add(state.history.back());
+      if (step % 2 == 0) {
+        state.evaluations.push_back(Evaluation(step));
+        log.Add(state.evaluations.back());
+      }
+    }
+  }
+  // What was there is not trusted: torn lines, steps behind the checkpoint.
+  std::ofstream(folder / "rewritten.jsonl") << "{\"step\":9}\nnonsense";
+  { MetricsLog log(folder / "rewritten.jsonl", Identity(), state); }
+  const std::string appended = ReadWholeFile(folder / "appended.jsonl");
+  EXPECT_EQ(appended, ReadWholeFile(folder / "rewritten.jsonl"));
+  EXPECT_EQ(std::count(appended.begin(), appended.end(), '\n'), 7);
+}
+
+TEST(MetricsLog, EveryFieldReadsBack) {
+  const auto path = FreshFolder("fields") / "metrics.jsonl";
+  const StepRecord record = NumberedRecord(1, 2);
+  {
+    MetricsLog log(path, Identity(), TrainState());
+    log.Add(record);
+  }
+  const auto lines = ReadJsonLines(path);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].at("kind"), "run");
+  EXPECT_EQ(lines[1].at("step"), 1);
+  for (const StepScalar& field : kStepScalars) {
+    EXPECT_EQ(lines[1].at(field.name), record.*field.member) << field.name;
+  }
+  for (const StepVector& field : kStepVectors) {
+    EXPECT_EQ(lines[1].at(field.name), record.*field.member) << field.name;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "core/hdf5_file.h"
+#include "trainer/trainer.h"
+#include "trainer/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+Validation NumberedValidation(double first) {
+  return {.loss = first,
+          .num_tokens = 128,
+          .active_experts = first + 1.0 / 7,
+          .zero_active_fraction = first + 2.0 / 7,
+          .layer_active = {first + 3.0 / 7, first + 4.0 / 7},
+          .active_histogram = {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}},
+          .tokens_per_expert = {{11, 12, 13, 14}, {15, 16, 17, 18}},
+          .load_variance = first + 5.0 / 7,
+          .load_cv = first + 6.0 / 7,
+          .load_var_over_mean = first + 8.0 / 7};
+}
+
+RunResult NumberedResult() {
+  RunResult result;
+  result.config = TinyConfig(RouterKind::kSoftLearned);
+  result.config.training.steps = 3;
+  result.config_hash = ConfigHash(result.config);
+  result.config.router.tau = 1.0 / 3.0;
+  result.tau = 1.0 / 3.0;
+  result.tau_calibrated = true;
+  result.parameters = 12345;
+  for (int64_t i = 1; i <= 3; ++i) result.steps.push_back(NumberedRecord(i, 2));
+  result.at_schedule_temperature = NumberedValidation(2.0 / 3);
+  result.final_validation = NumberedValidation(4.0 / 3);
+  result.unigram_loss = 5.0 / 3;
+  result.train_active_experts = 7.0 / 3;
+  result.allocation = {8.0 / 3, 10.0 / 3};
+  result.max_active = 3;
+  result.most_active_in_a_token = 2;
+  result.seconds = 11.0 / 3;
+  result.resumed = true;
+  result.data_sha256 = "d1";
+  result.tokenizer_sha256 = "";
+  result.isa = "v3";
+  return result;
+}
+
+TEST(RunResult, ReadsBackEveryBit) {
+  const auto path = FreshFolder("result") / "result.h5";
+  const RunResult result = NumberedResult();
+  WriteRunResult(result, path);
+  const RunResult read = ReadRunResult(path);
+  ExpectSameResult(result, read);
+  EXPECT_EQ(read.seconds, result.seconds);
+  EXPECT_EQ(read.resumed, true);
+}
+
+TEST(RunResult, EqualResultsGiveEqualBytes) {
+  const auto folder = FreshFolder("bytes");
+  WriteRunResult(NumberedResult(), folder / "a.h5");
+  WriteRunResult(NumberedResult(), folder / "b.h5");
+  std::ifstream a(folder / "a.h5"), b(folder / "b.h5");
+  const std::string bytes_a(std::istreambuf_iterator<char>(a), {});
+  const std::string bytes_b(std::istreambuf_iterator<char>(b), {});
+  EXPECT_GT(bytes_a.size(), 1000u);
+  EXPECT_TRUE(bytes_a == bytes_b);
+}
+
+std::string Refusal(const RunResult& result) {
+  const auto path = FreshFolder("refused") / "result.h5";
+  WriteRunResult(result, path);
+  try {
+    ReadRunResult(path);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(RunResult, RefusesNumbersThatAreNone) {
+  const double nan = std::nan("");
+  const std::vector<std::pair<std::string, std::function<void(RunResult&)>>>
+      damages = {
+          {"attribute tau of / is nan", [&](RunResult& r) { r.tau = nan; }},
+          {"/validation/final is nan",
+           [&](RunResult& r) { r.final_validation.loss = nan; }},
+          {"/validation/schedule/layer_active holds nan",
+           [&](RunResult& r) {
+             r.at_schedule_temperature.layer_active[1] = nan;
+           }},
+          {"/allocation holds inf",
+           [&](RunResult& r) { r.allocation[0] = INFINITY; }},
+          {"/steps/loss holds nan",
+           [&](RunResult& r) { r.steps[2].loss = nan; }},
+          {"holds 2 steps, its configuration says 3",
+           [&](RunResult& r) { r.steps.pop_back(); }},
+          {"/validation/final/tokens_per_expert is not [2, 4]",
+           [&](RunResult& r) {
+             r.final_validation.tokens_per_expert = {{1}, {2}};
+           }},
+      };
+  for (const auto& [expected, damage] : damages) {
+    RunResult result = NumberedResult();
+    damage(result);
+    const std::string message = Refusal(result);
+    EXPECT_NE(message.find(expected), std::string::npos)
+        << "expected: " << expected << "\ngot: " << message;
+    EXPECT_NE(message.find("result.h5"), std::string::npos) << message;
+  }
+}
+
+TEST(RunResult, RefusesFilesThatAreNone) {
+  const auto folder = FreshFolder("foreign");
+  EXPECT_THROW(ReadRunResult(folder / "missing.h5"), EnvironmentError);
+  std::ofstream(folder / "text.h5") << "this is no HDF5 file";
+  EXPECT_THROW(ReadRunResult(folder / "text.h5"), DataError);
+  {
+    Hdf5Writer file(folder / "golden.h5", {.name = "golden", .version = 1});
+    file.Commit();
+  }
+  EXPECT_THROW(ReadRunResult(folder / "golden.h5"), DataError);
+  {
+    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 1});
+    file.Commit();
+  }
+  EXPECT_THROW(ReadRunResult(folder / "hollow.h5"), DataError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

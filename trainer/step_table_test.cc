@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/step_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "trainer/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+const Hdf5Kind kKind{.name = "step-table-test", .version = 1};
+
+std::filesystem::path Write(const std::vector<StepRecord>& steps,
+                            int64_t num_layers) {
+  const auto path = FreshFolder("steps") / "steps.h5";
+  Hdf5Writer file(path, kKind);
+  WriteStepTable(steps, num_layers, "/steps", file);
+  file.Commit();
+  return path;
+}
+
+TEST(StepTable, ReadsBackEveryBit) {
+  std::vector<StepRecord> steps;
+  for (int64_t i = 1; i <= 5; ++i) steps.push_back(NumberedRecord(i, 3));
+  const Hdf5Reader file(Write(steps, 3), kKind);
+  const auto read = ReadStepTable(file, "/steps", 3);
+  ExpectSameRecords(steps, read);
+  EXPECT_EQ(steps[4].seconds, read[4].seconds);
+  EXPECT_EQ(steps[4].tokens_per_second, read[4].tokens_per_second);
+}
+
+TEST(StepTable, NamesEveryFieldOfARecord) {
+  // NumberedRecord fills what the tables name; a field added to StepRecord and
+  // forgotten there would keep its 0.
+  const StepRecord record = NumberedRecord(1, 1);
+  EXPECT_EQ(sizeof(StepRecord),
+            sizeof(int64_t) + std::size(kStepScalars) * sizeof(double) +
+                std::size(kStepVectors) * sizeof(std::vector<double>));
+  EXPECT_NE(record.tokens_per_second, 0);
+}
+
+TEST(StepTable, MayBeEmpty) {
+  const Hdf5Reader file(Write({}, 3), kKind);
+  EXPECT_TRUE(ReadStepTable(file, "/steps", 3).empty());
+  EXPECT_THROW(ReadStepTable(file, "/other", 3), DataError);
+}
+
+// The message of the DataError that reading `steps` as a table of `num_layers`
+// gives.
+std::string Refusal(const std::vector<StepRecord>& steps, int64_t num_layers) {
+  const Hdf5Reader file(
+      Write(steps, static_cast<int64_t>(steps[0].layer_active.size())), kKind);
+  try {
+    ReadStepTable(file, "/steps", num_layers);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(StepTable, RefusesWhatNoRunWrites) {
+  const std::vector<StepRecord> good = {NumberedRecord(1, 2),
+                                        NumberedRecord(2, 2)};
+  EXPECT_EQ(Refusal(good, 2), "accepted");
+  EXPECT_NE(Refusal(good, 3).find("/steps/layer_active"), std::string::npos);
+  std::vector<StepRecord> gap = good;
+  gap[1].step = 3;
+  EXPECT_NE(Refusal(gap, 2).find("holds 3 at row 1, expected 2"),
+            std::string::npos);
+  std::vector<StepRecord> nan = good;
+  nan[1].loss = std::nan("");
+  EXPECT_NE(Refusal(nan, 2).find("/steps/loss"), std::string::npos);
+  nan = good;
+  nan[0].allocation[1] = INFINITY;
+  EXPECT_NE(Refusal(nan, 2).find("/steps/allocation"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

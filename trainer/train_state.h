@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// train_state.h - everything that a run carries from step to step, besides
+// the tensors of model and optimizer.
+#ifndef SOFTMOE_TRAINER_TRAIN_STATE_H_
+#define SOFTMOE_TRAINER_TRAIN_STATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "trainer/trainer.h"
+
+namespace softmoe::trainer {
+
+// A validation on the way (training.eval_every), in both readings of ruling 8.
+struct EvaluationRecord {
+  int64_t step = 0;                 // completed updates
+  double temperature = 0;           // T(m)
+  double schedule_loss = 0;         // nats per token at T(m)
+  double schedule_active = 0;       // experts per token and layer at T(m)
+  double loss = 0;                  // at T = 1
+  double active_experts = 0;        // at T = 1
+  double zero_active_fraction = 0;  // at T = 1
+  double load_variance = 0;         // at T = 1, var/mean^2
+};
+
+// What must be the same for a checkpoint to go on in bits.
+struct RunIdentity {
+  Config config;             // as given: tau may still be "calibrated"
+  std::string data_sha256;   // of PREFIX.bin
+  std::string index_sha256;  // of PREFIX.idx: the documents, hence the split
+  std::string tokenizer_sha256;  // empty if the tokens came without one
+  std::string isa;
+};
+
+struct TrainState {
+  int64_t step = 0;  // completed updates
+  double tau = 0;    // 0 for the sparse router
+  bool tau_calibrated = false;
+  int64_t max_active = 0;              // largest cap of a layer so far
+  int64_t most_active_in_a_token = 0;  // largest active count seen so far
+  double seconds = 0;                  // of all sessions
+  std::vector<StepRecord> history;     // one per step
+  std::vector<EvaluationRecord> evaluations;
+};
+
+// Train-AE (spec.md 5.2): the mean of active experts over all steps.
+double TrainActiveExperts(const std::vector<StepRecord>& history);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TRAIN_STATE_H_

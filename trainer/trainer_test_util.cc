@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/trainer_test_util.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/hdf5_file.h"
+#include "core/paths.h"
+#include "core/philox.h"
+#include "trainer/step_table.h"
+#include "trainer/token_writer.h"
+
+namespace softmoe::trainer {
+
+Config TinyConfig(RouterKind kind) {
+  Config config;
+  config.model = {.num_layers = 2,
+                  .d_model = 16,
+                  .num_heads = 2,
+                  .d_ffn = 32,
+                  .num_experts = 4,
+                  .vocab_size = 64,
+                  .sequence_length = 16};
+  // At 0.02 a model this narrow is next to linear and learns nothing fast.
+  config.model.init_std = 0.2;
+  config.router.kind = kind;
+  config.router.mean_active_experts = kind == RouterKind::kSparse ? 2 : 1.5;
+  config.router.calibration_batches = 2;
+  config.training.steps = 12;
+  config.training.global_batch_sequences = 4;
+  config.training.micro_batch_sequences = 2;
+  config.training.balance_group_sequences = 2;
+  config.training.learning_rate = 1e-2;
+  config.training.min_learning_rate = 1e-4;
+  config.training.warmup_fraction = 0.1;
+  config.training.eval_sequences = 8;
+  config.data.corpus = "generated";
+  config.data.validation_fraction = 0.1;
+  return config;
+}
+
+std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
+                                      uint64_t seed) {
+  constexpr int kVocabulary = 64;
+  constexpr int64_t kDocuments = 60, kLength = 150;
+  MakeFolder(folder);
+  TokenWriter writer(folder / "tokens", kVocabulary);
+  for (int64_t d = 0; d < kDocuments; ++d) {
+    std::vector<int32_t> ids;
+    uint32_t token = 1;
+    for (int64_t i = 0; i < kLength; ++i) {
+      ids.push_back(static_cast<int32_t>(token));
+      const auto words =
+          PhiloxWords({.seed = seed}, static_cast<uint64_t>(d * kLength + i));
+      // Seven times of eight the next token follows from this one.
+      token = words[0] % 8 == 0 ? words[1] % kVocabulary
+                                : (5 * token + 17) % kVocabulary;
+    }
+    ids.push_back(0);
+    writer.AddDocument(ids);
+  }
+  writer.Commit();
+  return folder / "tokens";
+}
+
+StepRecord NumberedRecord(int64_t step, int64_t num_layers) {
+  StepRecord record;
+  record.step = step;
+  // Thirds have no short decimal: a lossy format would show.
+  double number = static_cast<double>(step) + 1.0 / 3.0;
+  for (const StepScalar& field : kStepScalars) {
+    record.*field.member = number;
+    number += 1.0 / 7.0;
+  }
+  for (const StepVector& field : kStepVectors) {
+    for (int64_t l = 0; l < num_layers; ++l) {
+      (record.*field.member).push_back(number);
+      number += 1.0 / 7.0;
+    }
+  }
+  return record;
+}
+
+void ExpectSameRecords(const std::vector<StepRecord>& expected,
+                       const std::vector<StepRecord>& got) {
+  ASSERT_EQ(expected.size(), got.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "step " << expected[i].step);
+    EXPECT_EQ(expected[i].step, got[i].step);
+    for (const StepScalar& field : kStepScalars) {
+      if (field.measured) continue;
+      EXPECT_EQ(expected[i].*field.member, got[i].*field.member) << field.name;
+    }
+    for (const StepVector& field : kStepVectors) {
+      EXPECT_EQ(expected[i].*field.member, got[i].*field.member) << field.name;
+    }
+  }
+}
+
+void ExpectSameValidation(const Validation& expected, const Validation& got) {
+  EXPECT_EQ(expected.loss, got.loss);
+  EXPECT_EQ(expected.num_tokens, got.num_tokens);
+  EXPECT_EQ(expected.active_experts, got.active_experts);
+  EXPECT_EQ(expected.zero_active_fraction, got.zero_active_fraction);
+  EXPECT_EQ(expected.layer_active, got.layer_active);
+  EXPECT_EQ(expected.active_histogram, got.active_histogram);
+  EXPECT_EQ(expected.tokens_per_expert, got.tokens_per_expert);
+  EXPECT_EQ(expected.load_variance, got.load_variance);
+  EXPECT_EQ(expected.load_cv, got.load_cv);
+  EXPECT_EQ(expected.load_var_over_mean, got.load_var_over_mean);
+}
+
+void ExpectSameResult(const RunResult& expected, const RunResult& got) {
+  EXPECT_EQ(ConfigToToml(expected.config), ConfigToToml(got.config));
+  EXPECT_EQ(expected.config_hash, got.config_hash);
+  EXPECT_EQ(expected.tau, got.tau);
+  EXPECT_EQ(expected.tau_calibrated, got.tau_calibrated);
+  EXPECT_EQ(expected.parameters, got.parameters);
+  ExpectSameRecords(expected.steps, got.steps);
+  {
+    SCOPED_TRACE("validation at the schedule's temperature");
+    ExpectSameValidation(expected.at_schedule_temperature,
+                         got.at_schedule_temperature);
+  }
+  {
+    SCOPED_TRACE("validation at T = 1");
+    ExpectSameValidation(expected.final_validation, got.final_validation);
+  }
+  EXPECT_EQ(expected.unigram_loss, got.unigram_loss);
+  EXPECT_EQ(expected.train_active_experts, got.train_active_experts);
+  EXPECT_EQ(expected.allocation, got.allocation);
+  EXPECT_EQ(expected.max_active, got.max_active);
+  EXPECT_EQ(expected.most_active_in_a_token, got.most_active_in_a_token);
+  EXPECT_EQ(expected.data_sha256, got.data_sha256);
+  EXPECT_EQ(expected.tokenizer_sha256, got.tokenizer_sha256);
+  EXPECT_EQ(expected.isa, got.isa);
+}
+
+void ExpectSameTensors(const std::filesystem::path& expected,
+                       const std::filesystem::path& got) {
+  const Hdf5Kind kind{.name = "checkpoint", .version = 1};
+  const Hdf5Reader a(expected, kind), b(got, kind);
+  for (const char* name : {"/parameters", "/first_moment", "/second_moment"}) {
+    const auto from = a.ReadDataset<float>(name).values;
+    const auto to = b.ReadDataset<float>(name).values;
+    ASSERT_EQ(from.size(), to.size()) << name;
+    EXPECT_FALSE(from.empty());
+    // Bytes: -0 is not 0 here, and a NaN is itself.
+    EXPECT_EQ(std::memcmp(from.data(), to.data(), from.size() * sizeof(float)),
+              0)
+        << name;
+  }
+}
+
+}  // namespace softmoe::trainer
