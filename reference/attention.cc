@@ -40,7 +40,13 @@ Matrix CausalAttentionWeights(const Matrix& q, const Matrix& k) {
 
 Matrix CausalAttention(const Matrix& q, const Matrix& k, const Matrix& v) {
   CheckHead(q, k, v);
-  return Multiply(CausalAttentionWeights(q, k), v);
+  const Matrix weights = CausalAttentionWeights(q, k);
+  Matrix out(v.rows(), v.cols());
+  // Only the past is read: a later value that is NaN must not become 0 * NaN.
+  for (int64_t t = 0; t < v.rows(); ++t) {
+    out.row(t) = Multiply(weights.row(t).head(t + 1), v.topRows(t + 1));
+  }
+  return out;
 }
 
 CausalAttentionGradients CausalAttentionBackward(const Matrix& q,

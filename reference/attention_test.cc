@@ -63,6 +63,16 @@ TEST(Attention, LaterTokensDoNotChangeEarlierOutputs) {
   EXPECT_NE(changed.row(5), out.row(5));
 }
 
+TEST(Attention, LaterTokensThatAreNaNDoNotReachEarlierOutputs) {
+  Matrix qkv[3];
+  for (uint32_t i = 0; i < 3; ++i) qkv[i] = RandomMatrix(6, 4, 8, i);
+  const Matrix out = CausalAttention(qkv[0], qkv[1], qkv[2]);
+  for (Matrix& part : qkv) part(4, 1) = std::nan("");
+  const Matrix after = CausalAttention(qkv[0], qkv[1], qkv[2]);
+  EXPECT_EQ(after.topRows(4), out.topRows(4));
+  EXPECT_TRUE(std::isnan(after(4, 1)));
+}
+
 // Logits of +-1e5 would overflow exp without the shift by the row's maximum.
 TEST(Attention, LargeLogitsAreStable) {
   const Matrix q = 1000 * RandomMatrix(5, 4, 3, 1);
