@@ -7,29 +7,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
 
 #include "core/config.h"
+#include "trainer/prepared_corpus.h"
 
 namespace softmoe::trainer {
-
-// What PREFIX.json (TOKEN_FILES.md) says about PREFIX.bin.
-struct PreparedCorpus {
-  std::filesystem::path prefix;  // of .bin, .idx, .model and .json
-  std::string corpus;            // as in DataConfig::corpus
-  std::string description;       // one sentence, for reports
-  bool stand_in = false;         // not the paper's corpus, not a user's file
-  std::string provenance;        // packages with version and SHA-256, or file
-  std::string corpus_sha256;     // of the documents' text, in order
-  std::string tokenizer_sha256;  // of PREFIX.model
-  std::string tokens_sha256;     // of PREFIX.bin
-  std::string index_sha256;      // of PREFIX.idx
-  int64_t vocab_size = 0;
-  int64_t text_bytes = 0;
-  int64_t num_documents = 0;
-  int64_t num_tokens = 0;  // with one end-of-document token per document
-  bool from_cache = false;
-};
 
 struct PrepareOptions {
   std::filesystem::path cache;  // empty: CacheFolder()
@@ -48,10 +30,6 @@ struct PrepareOptions {
 // full).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
-
-// Reads PREFIX.json and checks the other three files against the hashes in
-// it. Throws DataError with the remedy if one was damaged or exchanged.
-PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix);
 
 }  // namespace softmoe::trainer
 
