@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// calibration.h - tau = "calibrated": chosen on the first training batches so
+// that mean_active_experts experts are active on average (spec.md 2.3,
+// design.md ruling 7).
+#ifndef SOFTMOE_TRAINER_CALIBRATION_H_
+#define SOFTMOE_TRAINER_CALIBRATION_H_
+
+#include "optimized/model.h"
+#include "trainer/dataset.h"
+#include "trainer/validation.h"
+
+namespace softmoe::trainer {
+
+struct TauCalibration {
+  double tau = 0;             // dimensionless
+  int64_t num_ratios = 0;     // soft weights ranked
+  double active_experts = 0;  // mean that tau gives on these batches
+};
+
+// tau for the parameters in `model` (the initial ones), at T(0), noise off.
+//
+// The largest max_active soft weights of every token and layer of the first
+// calibration_batches training batches, each divided by k_l/num_experts, are
+// ranked; tau is the midpoint between the n-th and the next, n =
+// round(mean_active_experts * tokens * layers). So the mean of active experts
+// is mean_active_experts to within half a weight in all, unless weights tie.
+//
+// Memory is bounded (rank_midpoint.h); very large batches are visited twice.
+TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
+                            const StopPoll& poll);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_CALIBRATION_H_

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/train_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "core/errors.h"
+#include "core/paths.h"
+#include "kernels/isa.h"
+#include "trainer/calibration.h"
+#include "trainer/checkpoint.h"
+#include "trainer/folder_lock.h"
+#include "trainer/progress_line.h"
+#include "trainer/resources.h"
+#include "trainer/run_identity.h"
+#include "trainer/schedules.h"
+#include "trainer/validation.h"
+
+namespace softmoe::trainer {
+
+RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options)
+    : identity_(identity),
+      options_(options),
+      config_(identity_.config),
+      start_(std::chrono::steady_clock::now()),
+      pool_(static_cast<int>(options.runtime.threads)),
+      data_(config_, options.tokens),
+      model_(config_, config_.training.balance_group_sequences, pool_),
+      optimizer_(config_.training, model_.layout(), pool_),
+      step_(model_, optimizer_, data_, pool_) {
+  const std::filesystem::path path = options_.folder / kCheckpointName;
+  if (std::filesystem::exists(path)) {
+    Resume(path);
+  } else {
+    Begin();
+  }
+  metrics_ = std::make_unique<MetricsLog>(options_.folder / kMetricsName,
+                                          identity_, state_);
+}
+
+void RunLoop::Resume(const std::filesystem::path& path) {
+  const Checkpoint checkpoint(path);
+  checkpoint.RequireSameRun(identity_);
+  state_ = checkpoint.state();
+  checkpoint.ReadTensors({model_.parameters(), optimizer_.first_moment(),
+                          optimizer_.second_moment()});
+  earlier_seconds_ = state_.seconds;
+  saved_step_ = state_.step;
+  resumed_ = true;
+  Say(fmt::format("going on after step {}/{} of {}", state_.step,
+                  config_.training.steps, path.string()));
+}
+
+void RunLoop::Begin() {
+  model_.InitializeParameters(static_cast<uint64_t>(config_.training.seed));
+  if (config_.router.kind == RouterKind::kSparse) return;
+  if (config_.router.tau.has_value()) {
+    state_.tau = *config_.router.tau;
+    return;
+  }
+  const TauCalibration found =
+      CalibrateTau(model_, data_, [this] { StopIfAsked(); });
+  state_.tau = found.tau;
+  state_.tau_calibrated = true;
+  Say(
+      fmt::format("tau = {:.4f}, calibrated on {} batches ({:.3f} active "
+                  "experts of {:g} wanted)",
+                  found.tau, config_.router.calibration_batches,
+                  found.active_experts, config_.router.mean_active_experts));
+}
+
+RunResult RunLoop::Run() {
+  while (state_.step < config_.training.steps) {
+    if (EvaluationDue()) Evaluate();
+    OneStep();
+  }
+  // Before the validation, which may take long: a kill costs nothing then.
+  Save();
+  Evaluate();
+  return MakeResult();
+}
+
+void RunLoop::OneStep() {
+  const StepOutcome outcome = step_.Run(state_.step, state_.tau);
+  const StepRecord& record = outcome.record;
+  state_.step = record.step;
+  state_.max_active = std::max(state_.max_active, outcome.max_active);
+  state_.most_active_in_a_token =
+      std::max(state_.most_active_in_a_token, outcome.most_active_in_a_token);
+  state_.history.push_back(record);
+  metrics_->Add(record);
+
+  seconds_per_step_ = seconds_per_step_ == 0
+                          ? record.seconds
+                          : 0.9 * seconds_per_step_ + 0.1 * record.seconds;
+  if (record.step == 1 && record.zero_active_fraction > 0.5) {
+    Say(fmt::format(
+        "warning: {:.0f}% of the tokens have no active expert at the start, "
+        "which trains none: tau {:g} is high for T = {:g}; router.tau = "
+        "\"calibrated\" or router.fallback = \"top1\" would help",
+        100 * record.zero_active_fraction, state_.tau, record.temperature));
+  }
+  const int64_t log_every = std::max<int64_t>(1, options_.runtime.log_every);
+  if (record.step == 1 || record.step % log_every == 0 ||
+      record.step == config_.training.steps) {
+    Say(ProgressLine(config_, record, seconds_per_step_));
+  }
+  if (options_.on_step) options_.on_step(record);
+  StopIfAsked();
+  const int64_t every = options_.runtime.checkpoint_every;
+  if (every > 0 && state_.step % every == 0) Save();
+}
+
+void RunLoop::Save() {
+  if (saved_step_ == state_.step) return;
+  state_.seconds = Seconds();
+  WriteCheckpoint(options_.folder / kCheckpointName, identity_, options_.tokens,
+                  state_,
+                  {model_.parameters(), optimizer_.first_moment(),
+                   optimizer_.second_moment()});
+  saved_step_ = state_.step;
+}
+
+void RunLoop::StopIfAsked() {
+  if (!stop_.requested()) return;
+  if (state_.step == 0) {
+    stop_.ThrowIfRequested(
+        "before the first step, so there is nothing to save; the same command "
+        "begins again");
+  }
+  Save();
+  stop_.ThrowIfRequested(fmt::format(
+      "after step {}/{}, saved in {}; the same command goes on from there",
+      state_.step, config_.training.steps,
+      (options_.folder / kCheckpointName).string()));
+}
+
+bool RunLoop::EvaluationDue() const {
+  const int64_t every = config_.training.eval_every;
+  return every > 0 && state_.step > 0 && state_.step % every == 0 &&
+         (state_.evaluations.empty() ||
+          state_.evaluations.back().step != state_.step);
+}
+
+void RunLoop::Evaluate() {
+  const auto poll = [this] { StopIfAsked(); };
+  const double temperature = Temperature(config_, state_.step);
+  at_one_ = Validate(model_, data_, state_.tau, 1.0, poll);
+  at_schedule_temperature_ =
+      temperature == 1.0
+          ? at_one_
+          : Validate(model_, data_, state_.tau, temperature, poll);
+  for (const auto& histogram : at_one_.active_histogram) {
+    for (size_t n = 0; n < histogram.size(); ++n) {
+      if (histogram[n] == 0) continue;
+      state_.most_active_in_a_token =
+          std::max(state_.most_active_in_a_token, static_cast<int64_t>(n));
+    }
+  }
+  state_.evaluations.push_back(
+      {.step = state_.step,
+       .temperature = temperature,
+       .schedule_loss = at_schedule_temperature_.loss,
+       .schedule_active = at_schedule_temperature_.active_experts,
+       .loss = at_one_.loss,
+       .active_experts = at_one_.active_experts,
+       .zero_active_fraction = at_one_.zero_active_fraction,
+       .load_variance = at_one_.load_variance});
+  metrics_->Add(state_.evaluations.back());
+  Say(
+      fmt::format("validation after step {} | loss {:.4f} at T 1, {:.4f} at T "
+                  "{:.2f} | AE {:.2f} | no expert {:.1f}% | load variance "
+                  "{:.3f}",
+                  state_.step, at_one_.loss, at_schedule_temperature_.loss,
+                  temperature, at_one_.active_experts,
+                  100 * at_one_.zero_active_fraction, at_one_.load_variance));
+}
+
+RunResult RunLoop::MakeResult() {
+  RunResult result;
+  result.config = config_;
+  result.config_hash = ConfigHash(config_);
+  if (state_.tau_calibrated) result.config.router.tau = state_.tau;
+  result.tau = state_.tau;
+  result.tau_calibrated = state_.tau_calibrated;
+  result.parameters = model_.layout().total;
+  result.steps = state_.history;
+  result.at_schedule_temperature = at_schedule_temperature_;
+  result.final_validation = at_one_;
+  result.unigram_loss = data_.UnigramLoss(config_.training.eval_sequences);
+  result.train_active_experts = TrainActiveExperts(state_.history);
+  for (const optimized::LayerAllocation& layer :
+       model_.Allocations({.tau = state_.tau})) {
+    result.allocation.push_back(layer.mean_active);
+    state_.max_active = std::max(state_.max_active, layer.max_active);
+  }
+  result.max_active = state_.max_active;
+  result.most_active_in_a_token = state_.most_active_in_a_token;
+  result.seconds = Seconds();
+  result.resumed = resumed_;
+  result.data_sha256 = identity_.data_sha256;
+  result.tokenizer_sha256 = identity_.tokenizer_sha256;
+  result.isa = identity_.isa;
+  return result;
+}
+
+double RunLoop::Seconds() const {
+  return earlier_seconds_ + std::chrono::duration<double>(
+                                std::chrono::steady_clock::now() - start_)
+                                .count();
+}
+
+void RunLoop::Say(const std::string& line) const {
+  if (options_.quiet) return;
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+namespace {
+
+// The result of a run that ended earlier, if it is the run that is asked for.
+RunResult ReadFinishedRun(const RunIdentity& identity, const std::string& isa,
+                          const std::filesystem::path& path) {
+  const RunResult result = ReadRunResult(path);
+  if (result.config_hash != ConfigHash(identity.config) ||
+      result.data_sha256 != identity.data_sha256 ||
+      result.tokenizer_sha256 != identity.tokenizer_sha256) {
+    const bool config = result.config_hash != ConfigHash(identity.config);
+    throw ConfigError(fmt::format(
+        "{}: is the result of another {} ({}... there, {}... here); use "
+        "another output folder, or delete this one to begin anew",
+        path.string(), config ? "configuration" : "corpus",
+        config ? result.config_hash : result.data_sha256.substr(0, 16),
+        config ? ConfigHash(identity.config)
+               : identity.data_sha256.substr(0, 16)));
+  }
+  if (!isa.empty() && result.isa != identity.isa) {
+    throw ConfigError(fmt::format(
+        "{}: was trained with instruction set {}, --isa {} was asked for; use "
+        "another output folder, or leave --isa out to read this one",
+        path.string(), result.isa, isa));
+  }
+  return result;
+}
+
+}  // namespace
+
+RunResult TrainRun(const Config& config, const RunOptions& options) {
+  ValidateConfig(config);
+  kernels::SelectIsa(options.runtime.isa);
+  const RunIdentity identity = IdentifyRun(config, options.tokens);
+  const std::filesystem::path result_path = options.folder / kResultName;
+  if (std::filesystem::exists(result_path)) {
+    return ReadFinishedRun(identity, options.runtime.isa, result_path);
+  }
+  MakeFolder(options.folder);
+  const FolderLock lock(options.folder);
+  RequireDiskSpace(config, options.folder);
+  RunResult result = RunLoop(identity, options).Run();
+  WriteRunResult(result, result_path);
+  return result;
+}
+
+}  // namespace softmoe::trainer
