@@ -49,6 +49,9 @@ SOFTMOE_INLINE void CopyFloats(float* __restrict dst,
   }
 }
 
+// Rows of B that PackPanels asks for in advance.
+inline constexpr int64_t kRowsAhead = 4;
+
 // Panels of a B whose rows are contiguous; row(k) points at column 0 of row k,
 // which may be gathered from anywhere.
 template <class RowOf>
@@ -58,9 +61,17 @@ inline void PackPanels(RowOf row, int64_t depth_begin, int64_t depth,
   const int64_t stride = PanelStride(depth);
   for (int64_t k = 0; k < depth; ++k) {
     const float* __restrict src = row(depth_begin + k) + col_begin;
+    // Rows are often a page apart, where the hardware does not look ahead.
+    const float* ahead =
+        k + kRowsAhead < depth ? row(depth_begin + k + kRowsAhead) + col_begin
+                               : src;
     float* __restrict out = dst + k * kTileColumns;
     int64_t j = 0;
     for (; j + kTileColumns <= columns; j += kTileColumns) {
+#pragma GCC unroll 2
+      for (int line = 0; line < kTileColumns; line += 16) {
+        __builtin_prefetch(ahead + j + line);
+      }
 #pragma GCC unroll 2
       for (int v = 0; v < kTileVectors; ++v) {
         Floats::Load(src + j + v * Floats::kWidth)
