@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The edge cases of spec.md 1.2 and the error messages; how accurate the
+// numbers are is lapsum_accuracy_test, which laws they obey is
+// //property_tests:lapsum_property_test.
+#include "reference/lapsum.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/errors.h"
+#include "reference/laplace.h"
+
+namespace softmoe::reference {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnit = 0x1p-53;
+
+Vector Row(std::initializer_list<double> values) {
+  Vector row(values.size());
+  std::copy(values.begin(), values.end(), row.begin());
+  return row;
+}
+
+double Sum(const Vector& row) { return row.sum(); }
+
+TEST(LapSumEdge, NothingIsSelectedAtOrBelowZero) {
+  const Vector scores = Row({0.5, -1, 3});
+  for (double k : {0.0, -0.0, -1e-300, -2.0, -kInfinity}) {
+    const LapSum solution = SolveLapSum(scores, k, 2);
+    EXPECT_EQ(solution.weights, Vector::Zero(3)) << k;
+    EXPECT_EQ(solution.root(), kInfinity);
+    // dp/dk by continuity: softmax(r/T), here e^(r-3)/2 normalised. Three
+    // exponentials of <= 1 ulp, a sum and a division: below 8 roundings.
+    const double z = std::exp(-1.25) + std::exp(-2) + 1;
+    EXPECT_NEAR(solution.shares[0], std::exp(-1.25) / z, 8 * kUnit);
+    EXPECT_NEAR(solution.shares[1], std::exp(-2) / z, 8 * kUnit);
+    EXPECT_NEAR(solution.shares[2], 1 / z, 8 * kUnit);
+    const LapSumGradient gradient = LapSumVjp(solution, Row({1, -2, 0.5}));
+    EXPECT_EQ(gradient.d_scores, Vector::Zero(3));
+    EXPECT_EQ(gradient.d_temperature, 0);
+    EXPECT_TRUE(std::isfinite(gradient.d_mean_active));
+  }
+}
+
+TEST(LapSumEdge, EverythingIsSelectedAtOrAboveN) {
+  const Vector scores = Row({0.5, -1, 3});
+  for (double k : {3.0, 3.5, kInfinity}) {
+    const LapSum solution = SolveLapSum(scores, k, 2);
+    EXPECT_EQ(solution.weights, Vector::Ones(3)) << k;
+    EXPECT_EQ(solution.root(), -kInfinity);
+    // dp/dk: softmax(-r/T).
+    const double z = std::exp(-0.75) + 1 + std::exp(-2);
+    EXPECT_NEAR(solution.shares[0], std::exp(-0.75) / z, 8 * kUnit);
+    EXPECT_NEAR(solution.shares[1], 1 / z, 8 * kUnit);
+    EXPECT_NEAR(solution.shares[2], std::exp(-2) / z, 8 * kUnit);
+    const LapSumGradient gradient = LapSumVjp(solution, Row({1, -2, 0.5}));
+    EXPECT_EQ(gradient.d_scores, Vector::Zero(3));
+    EXPECT_EQ(gradient.d_temperature, 0);
+  }
+}
+
+// The limits are limits: the shares at k = 0 and k = n are approached.
+// |q(k) - q(0)| is of order k (the weights are smooth there), with a constant
+// below n.
+TEST(LapSumEdge, SharesAreContinuousAtTheEnds) {
+  const Vector scores = Row({0.5, -1, 3, 3});
+  const Vector at_zero = SolveLapSum(scores, 0, 0.5).shares;
+  const Vector near_zero = SolveLapSum(scores, 1e-9, 0.5).shares;
+  EXPECT_LT((at_zero - near_zero).cwiseAbs().maxCoeff(), 4e-9);
+  const Vector at_n = SolveLapSum(scores, 4, 0.5).shares;
+  const Vector near_n = SolveLapSum(scores, 4 - 1e-9, 0.5).shares;
+  EXPECT_LT((at_n - near_n).cwiseAbs().maxCoeff(), 4e-9);
+}
+
+// One score: p = k and dp/dk = 1, whatever the score; x = r + T ln(1/(2k)) or
+// r + T ln(2(1-k)). The weight is e^ln(...): a logarithm and an exponential of
+// <= 1 ulp each and |ln| roundings in between.
+TEST(LapSumEdge, OneScoreGetsAllOfK) {
+  for (double score : {0.0, -1e6, 1e300}) {
+    for (double k : {1e-9, 0.25, 0.5, 0.75, 1 - 1e-9}) {
+      const LapSum solution = SolveLapSum(Row({score}), k, 0.25);
+      EXPECT_NEAR(solution.weights[0], k, 8 * kUnit);
+      EXPECT_EQ(solution.shares[0], 1);
+      EXPECT_EQ(solution.anchor, score);
+      EXPECT_NEAR(solution.offset,
+                  k <= 0.5 ? -std::log(2 * k) : std::log(2 * (1 - k)),
+                  4 * kUnit * std::max(1.0, std::abs(solution.offset)));
+      const LapSumGradient gradient = LapSumVjp(solution, Row({3}));
+      EXPECT_EQ(gradient.d_mean_active, 3);
+      EXPECT_EQ(gradient.d_scores[0], 0);
+      EXPECT_EQ(gradient.d_temperature, 0);
+    }
+  }
+}
+
+TEST(LapSumEdge, SmallestKIsSpreadWithoutOverflow) {
+  const double k = std::numeric_limits<double>::denorm_min();
+  const LapSum solution = SolveLapSum(Row({1, 1}), k, 1);
+  EXPECT_TRUE(std::isfinite(solution.offset));
+  EXPECT_LE(Sum(solution.weights), 2 * k);
+  EXPECT_EQ(solution.shares, Row({0.5, 0.5}));
+}
+
+TEST(LapSumEdge, EqualScoresShareEqually) {
+  for (double temperature : {1e-3, 1.0, 1e3}) {
+    const LapSum solution =
+        SolveLapSum(Vector::Constant(7, -4.2), 2.5, temperature);
+    for (int i = 0; i < 7; ++i) {
+      EXPECT_EQ(solution.weights[i], solution.weights[0]);
+      // As with one score: a logarithm and an exponential.
+      EXPECT_NEAR(solution.weights[i], 2.5 / 7, 8 * kUnit);
+    }
+  }
+}
+
+// T -> 0: hard top-k; the fraction of k goes to the next score, and is shared
+// by scores that tie for it.
+TEST(LapSumEdge, LowTemperatureIsHardTopK) {
+  const Vector scores = Row({5, 1, 4, 3, 2});
+  EXPECT_EQ(SolveLapSum(scores, 2, 1e-4).weights, Row({1, 0, 1, 0, 0}));
+  const Vector fractional = SolveLapSum(scores, 2.25, 1e-4).weights;
+  EXPECT_EQ(fractional[0], 1);
+  EXPECT_EQ(fractional[2], 1);
+  EXPECT_NEAR(fractional[3], 0.25, 4 * kUnit);
+  EXPECT_EQ(fractional[1], 0);
+  const Vector tied = SolveLapSum(Row({5, 3, 4, 3, 2}), 2.5, 1e-4).weights;
+  EXPECT_NEAR(tied[1], 0.25, 4 * kUnit);
+  EXPECT_EQ(tied[1], tied[3]);
+}
+
+// Gaps of 1e6, of 1e308 and of more than the largest double (in units of T):
+// no inf - inf, and at integer k the shares are still those of the two ends,
+// half to each.
+TEST(LapSumEdge, HugeGapsStayFinite) {
+  for (double score : {1e3, 1e300, 1.7e308}) {
+    const Vector scores = Row({score, score, -score, -score, -score});
+    const LapSum solution = SolveLapSum(scores, 2, 1e-3);
+    EXPECT_EQ(solution.weights, Row({1, 1, 0, 0, 0})) << score;
+    const Vector expected = Row({0.25, 0.25, 1. / 6, 1. / 6, 1. / 6});
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_NEAR(solution.shares[i], expected[i], 4 * kUnit) << score;
+    }
+    EXPECT_EQ(LapSumRootGradient(solution).d_mean_active, -kInfinity);
+    const LapSumGradient gradient = LapSumVjp(solution, Row({1, 2, 3, 4, 5}));
+    EXPECT_EQ(gradient.d_scores, Vector::Zero(5));
+    EXPECT_EQ(gradient.d_temperature, 0);
+    const Vector fractional = SolveLapSum(scores, 2.5, 1e-3).weights;
+    EXPECT_EQ(fractional[0], 1);
+    EXPECT_NEAR(fractional[4], 0.5 / 3, 4 * kUnit);
+  }
+}
+
+// k = j exactly with a gap whose half underflows e^-gap: d = 0 and h = 0.
+TEST(LapSumEdge, IntegerKInAGapHasItsRootInTheMiddle) {
+  const LapSum solution = SolveLapSum(Row({2000, 0}), 1, 1);
+  EXPECT_EQ(solution.anchor, 2000);
+  EXPECT_EQ(solution.offset, -1000);
+  EXPECT_EQ(solution.root(), 1000);
+  EXPECT_EQ(solution.shares, Row({0.5, 0.5}));
+}
+
+// If k max softmax <= 1/2 the weights are k softmax(r/T): a freshly
+// initialised SoftMoE router is a scaled softmax (spec.md 1.2).
+TEST(LapSumEdge, SmallKIsAScaledSoftmax) {
+  const Vector scores = Row({0.1, -0.2, 0.3, 0, 0.05, -0.1, 0.2, -0.3});
+  const double k = 1.5, temperature = 5;
+  const Vector e = (scores.array() / temperature).exp();
+  ASSERT_LE(k * e.maxCoeff() / e.sum(), 0.5);
+  const LapSum solution = SolveLapSum(scores, k, temperature);
+  for (int i = 0; i < 8; ++i) {
+    // Relative: 8 additions, two exponentials, a logarithm, two divisions.
+    EXPECT_NEAR(solution.weights[i], k * e[i] / e.sum(), 16 * kUnit);
+  }
+}
+
+TEST(LapSumMask, MaskedScoresAreDroppedFromTheProblem) {
+  const LapSum masked =
+      SolveLapSum(Row({-kInfinity, 1, 0.5, -kInfinity, -2}), 1.75, 0.5);
+  const LapSum plain = SolveLapSum(Row({1, 0.5, -2}), 1.75, 0.5);
+  EXPECT_EQ(masked.weights[0], 0);
+  EXPECT_EQ(masked.weights[3], 0);
+  EXPECT_EQ(masked.weights[1], plain.weights[0]);
+  EXPECT_EQ(masked.weights[2], plain.weights[1]);
+  EXPECT_EQ(masked.weights[4], plain.weights[2]);
+  const LapSumGradient gradient =
+      LapSumVjp(masked, Row({7, 0.3, -0.4, -9, 0.5}));
+  const LapSumGradient expected = LapSumVjp(plain, Row({0.3, -0.4, 0.5}));
+  EXPECT_EQ(gradient.d_scores[0], 0);
+  EXPECT_EQ(gradient.d_scores[3], 0);
+  EXPECT_EQ(gradient.d_scores[1], expected.d_scores[0]);
+  EXPECT_EQ(gradient.d_mean_active, expected.d_mean_active);
+  EXPECT_EQ(gradient.d_temperature, expected.d_temperature);
+  const Vector moved = LapSumJvp(masked, Row({1, 1, 2, 1, 3}), 0.5, 0.25);
+  EXPECT_EQ(moved[0], 0);
+  EXPECT_EQ(SolveLapSum(Row({-kInfinity, 1}), 0, 1).weights, Row({0, 0}));
+  EXPECT_EQ(SolveLapSum(Row({-kInfinity, 1}), 0, 1).shares, Row({0, 1}));
+}
+
+template <typename ErrorType>
+void ExpectError(const Vector& scores, double k, double temperature,
+                 const std::string& part) {
+  try {
+    SolveLapSum(scores, k, temperature);
+    ADD_FAILURE() << "no error; expected one with '" << part << "'";
+  } catch (const ErrorType& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(LapSumErrors, NameTheElementAndTheRemedy) {
+  const double nan = std::nan("");
+  ExpectError<NumericsError>(Row({0, nan, 1}), 1, 1, "score 1 of 3 is nan");
+  ExpectError<NumericsError>(Row({0, 1, kInfinity}), 1, 1,
+                             "score 2 of 3 is inf");
+  // Also where the answer would not depend on the scores.
+  ExpectError<NumericsError>(Row({nan}), 0, 1, "score 0 of 1 is nan");
+  ExpectError<NumericsError>(Row({0, 1}), nan, 1, "mean_active is NaN");
+  for (double temperature : {0.0, -1.0, nan, kInfinity}) {
+    ExpectError<ConfigError>(Row({0, 1}), 1, temperature, "temperature is");
+  }
+  ExpectError<ConfigError>(Row({0, -kInfinity, 1}), 2, 1,
+                           "2 of 3 scores are finite");
+  ExpectError<ConfigError>(Row({0, -kInfinity, 1}), 2.5, 1, "mask fewer");
+  ExpectError<ConfigError>(Row({-kInfinity}), 0, 1, "0 of 1 scores");
+  ExpectError<ConfigError>(Vector(), 0, 1, "0 of 0 scores");
+}
+
+// J^T and J are transposes of each other in all three inputs: for random
+// vectors, <v, J w> = <J^T v, w>. Both sides are sums of n + 2 products with
+// terms below 2 max|v| max|w|(1/T + 1), so they differ by at most some 20 n
+// roundings of that.
+TEST(LapSumDerivatives, VjpIsTheTransposeOfJvp) {
+  const Vector scores = Row({0.3, -0.7, 1.9, 0.25, 0.26, -3, 1.1});
+  const Vector v = Row({0.7, -1.3, 0.2, 1.9, -0.4, 0.9, -0.8});
+  const Vector w = Row({-0.6, 0.1, 1.7, -0.9, 0.3, 1.4, 0.5});
+  for (double temperature : {0.05, 1.0, 20.0}) {
+    for (double k : {0.01, 1.0, 2.5, 6.0, 6.99}) {
+      const LapSum solution = SolveLapSum(scores, k, temperature);
+      const Vector jvp = LapSumJvp(solution, w, 0.37, -0.21);
+      const LapSumGradient vjp = LapSumVjp(solution, v);
+      const double left = v.dot(jvp);
+      const double right = vjp.d_scores.dot(w) + 0.37 * vjp.d_mean_active -
+                           0.21 * vjp.d_temperature;
+      const double scale = 2 * 1.9 * 1.7 * (1 + 1 / temperature);
+      EXPECT_NEAR(left, right, 20 * 7 * kUnit * scale) << temperature << k;
+    }
+  }
+}
+
+// x~ = T phi(r/T, k) and x~(r + c) = x~ + c: the root's gradients satisfy
+// sum_j dx/dr_j = 1 and sum_j r_j dx/dr_j + T dx/dT = x~.
+TEST(LapSumDerivatives, RootGradientObeysShiftAndScale) {
+  const Vector scores = Row({0.3, -0.7, 1.9, 0.25, 0.26, -3, 1.1});
+  for (double temperature : {0.05, 1.0, 20.0}) {
+    for (double k : {0.01, 1.0, 2.5, 6.0, 6.99}) {
+      const LapSum solution = SolveLapSum(scores, k, temperature);
+      const LapSumGradient gradient = LapSumRootGradient(solution);
+      EXPECT_NEAR(Sum(gradient.d_scores), 1, 8 * kUnit);
+      // Terms up to 3 + T max|u|, |u| <= 3/T + |offset| + ln n.
+      const double scale =
+          10 + 2 * temperature * std::abs(solution.arguments.maxCoeff()) +
+          2 * temperature * std::abs(solution.arguments.minCoeff());
+      EXPECT_NEAR(
+          scores.dot(gradient.d_scores) + temperature * gradient.d_temperature,
+          solution.root(), 16 * kUnit * scale);
+      double sum_densities = 0;
+      for (double u : solution.arguments) sum_densities += LaplacePdf(u);
+      EXPECT_NEAR(gradient.d_mean_active * sum_densities / temperature, -1,
+                  64 * kUnit);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::reference

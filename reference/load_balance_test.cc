@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/load_balance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/errors.h"
+#include "core/philox.h"
+#include "reference/router.h"
+#include "reference/softmax.h"
+#include "reference/testing/finite_difference.h"
+
+namespace softmoe::reference {
+namespace {
+
+using testing::DerivativeEstimate;
+using testing::DifferentiateAtZero;
+using testing::Smoothness;
+
+constexpr double kUnit = 0x1p-53;
+
+Matrix Normals(int64_t rows, int64_t cols, uint32_t stream) {
+  const RandomKey key{7, RandomStream::kTestData, stream};
+  Matrix result(rows, cols);
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    const auto words = PhiloxWords(key, i);
+    result(i / cols, i % cols) = NormalsFromWords(words[0], words[1])[0];
+  }
+  return result;
+}
+
+// Token t prefers experts t, t+1, ... (cyclically): perfectly balanced.
+Matrix Circulant(int64_t experts) {
+  Matrix scores(experts, experts);
+  for (int64_t t = 0; t < experts; ++t) {
+    for (int64_t e = 0; e < experts; ++e) {
+      scores(t, e) = -0.3 * static_cast<double>((e - t + experts) % experts);
+    }
+  }
+  return scores;
+}
+
+// At balance f_i = P_i = 1/E, so coeff * E * sum 1/E^2 = coeff, for every k.
+// Sums of E terms around 1/E, each within a few roundings.
+TEST(LoadBalance, IsItsCoefficientAtBalance) {
+  const int64_t experts = 8;
+  const Matrix scores = Circulant(experts);
+  for (int64_t top : {1, 2, 3, 8}) {
+    EXPECT_NEAR(MegatronLoadBalance(0.01, top, scores).loss, 0.01,
+                0.01 * 32 * kUnit);
+  }
+  for (double k : {1.0, 1.5, 3.7}) {
+    const RouterSettings settings{.kind = RouterKind::kSoftFixed,
+                                  .mean_active = k,
+                                  .temperature = 0.5,
+                                  .cutoff = 1.1 * k / experts,
+                                  .max_active = 4};
+    const RouterSaved routed = RouterForward(settings, scores);
+    ASSERT_GT(routed.active.count(), 0);
+    EXPECT_NEAR(
+        SoftLoadBalance(0.01, k, routed.soft_weights, routed.active).loss, 0.01,
+        0.01 * 32 * kUnit);
+  }
+}
+
+// All tokens on one expert with certainty: the largest value, coeff * E/top
+// for top = 1.
+TEST(LoadBalance, IsLargestWhereOneExpertTakesAll) {
+  Matrix scores = Matrix::Zero(10, 4);
+  scores.col(2).setConstant(1000);
+  EXPECT_EQ(MegatronLoadBalance(1, 1, scores).loss, 4);
+}
+
+TEST(LoadBalance, MegatronReadsAsInTheSource) {
+  // coeff * E / (top N^2) sum_i (sum_t s_ti) n_i, written out.
+  const int64_t tokens = 7, experts = 5, top = 2;
+  const Matrix scores = Normals(tokens, experts, 1);
+  const RouterSaved routed =
+      RouterForward({.kind = RouterKind::kSparse, .max_active = top}, scores);
+  double sum = 0;
+  for (int64_t e = 0; e < experts; ++e) {
+    double probability = 0, count = 0;
+    for (int64_t t = 0; t < tokens; ++t) {
+      probability += Softmax(scores.row(t))[e];
+      count += routed.active(t, e);
+    }
+    sum += probability * count;
+  }
+  const double expected = 0.01 * experts / (top * tokens * tokens) * sum;
+  EXPECT_NEAR(MegatronLoadBalance(0.01, top, scores).loss, expected,
+              expected * 64 * kUnit);
+}
+
+TEST(LoadBalance, SoftCountsTheActiveSetAndAveragesTheWeights) {
+  Matrix weights(2, 3);
+  weights << 0.5, 0.75, 0.25,  //
+      1.0, 0.25, 0.25;
+  BoolMatrix active(2, 3);
+  active << false, true, false,  //
+      true, true, false;
+  const LoadBalance balance = SoftLoadBalance(2, 1.5, weights, active);
+  // n = (1, 2, 0) of 3; mean weights (3/4, 1/2, 1/4) over k = 3/2.
+  const double expected = 2 * 3 * (1. / 3 * 0.5 + 2. / 3 * (1. / 3));
+  EXPECT_NEAR(balance.loss, expected, expected * 16 * kUnit);
+  EXPECT_NEAR(balance.fractions.sum(), 1, 4 * kUnit);
+  EXPECT_NEAR(balance.probabilities.sum(), 1, 4 * kUnit);
+}
+
+TEST(LoadBalance, WithNothingActiveTheFractionsAreUniform) {
+  Matrix weights(2, 4);
+  weights << 0.5, 0.25, 0.125, 0.125,  //
+      0.25, 0.25, 0.25, 0.25;
+  const LoadBalance balance =
+      SoftLoadBalance(0.01, 1, weights, BoolMatrix::Constant(2, 4, false));
+  EXPECT_EQ(balance.fractions, Vector::Constant(4, 0.25));
+  EXPECT_NEAR(balance.loss, 0.01, 0.01 * 16 * kUnit);
+}
+
+TEST(LoadBalance, MegatronGradientAgreesWithDifferences) {
+  for (int64_t top : {1, 2, 4}) {
+    const Matrix scores = Normals(6, 8, 2), direction = Normals(6, 8, 3);
+    const LoadBalance balance = MegatronLoadBalance(0.01, top, scores);
+    const Matrix gradient = MegatronLoadBalanceGradient(0.01, balance, scores);
+    // The counts are constants to the gradient: keep them.
+    const DerivativeEstimate estimate = DifferentiateAtZero(
+        [&](double h) {
+          double loss = 0;
+          for (int64_t t = 0; t < 6; ++t) {
+            loss +=
+                balance.fractions.dot(Softmax((scores + h * direction).row(t)));
+          }
+          return 0.01 * 8 * loss / 6;
+        },
+        0.125);
+    EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+    EXPECT_NEAR(gradient.cwiseProduct(direction).sum(), estimate.value,
+                estimate.error);
+    // ... as they are in the loss itself while no token changes its choice.
+    const DerivativeEstimate whole = DifferentiateAtZero(
+        [&](double h) {
+          return MegatronLoadBalance(0.01, top, scores + h * direction).loss;
+        },
+        0x1p-10);
+    EXPECT_EQ(whole.smoothness, Smoothness::kSmooth);
+    EXPECT_NEAR(gradient.cwiseProduct(direction).sum(), whole.value,
+                whole.error);
+  }
+}
+
+// Through the weights to the scores, f and k_l constant: the path of training.
+TEST(LoadBalance, SoftGradientAgreesWithDifferences) {
+  const Matrix scores = Normals(6, 8, 4), direction = Normals(6, 8, 5);
+  const RouterSettings settings{.kind = RouterKind::kSoftLearned,
+                                .mean_active = 1.7,
+                                .temperature = 1.3,
+                                .cutoff = 1.1 * 1.7 / 8,
+                                .max_active = 4};
+  const RouterSaved routed = RouterForward(settings, scores);
+  const LoadBalance balance =
+      SoftLoadBalance(0.01, 1.7, routed.soft_weights, routed.active);
+  const Matrix d_soft_weights =
+      SoftLoadBalanceGradient(0.01, 1.7, balance, scores.rows());
+  const Matrix gradient = SoftWeightsBackward(settings, scores, d_soft_weights);
+  const DerivativeEstimate estimate = DifferentiateAtZero(
+      [&](double h) {
+        const Matrix weights =
+            RouterForward(settings, scores + h * direction).soft_weights;
+        return SoftLoadBalance(0.01, 1.7, weights, routed.active).loss;
+      },
+      0.0625);
+  EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+  EXPECT_NEAR(gradient.cwiseProduct(direction).sum(), estimate.value,
+              estimate.error);
+}
+
+TEST(ZLoss, IsTheMeanSquareOfLogSumExpAndItsGradientAgrees) {
+  EXPECT_NEAR(ZLoss(0.5, Matrix::Zero(3, 4)),
+              0.5 * std::log(4.0) * std::log(4.0), 8 * kUnit);
+  const Matrix scores = Normals(6, 8, 6), direction = Normals(6, 8, 7);
+  const DerivativeEstimate estimate = DifferentiateAtZero(
+      [&](double h) { return ZLoss(1e-3, scores + h * direction); }, 0.125);
+  EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+  EXPECT_NEAR(ZLossGradient(1e-3, scores).cwiseProduct(direction).sum(),
+              estimate.value, estimate.error);
+}
+
+TEST(BalanceTop, RoundsTheAllocationUp) {
+  EXPECT_EQ(BalanceTop(1, 8), 1);
+  EXPECT_EQ(BalanceTop(1.5, 8), 2);
+  EXPECT_EQ(BalanceTop(2, 8), 2);
+  EXPECT_EQ(BalanceTop(7.2, 8), 8);
+  EXPECT_EQ(BalanceTop(8, 8), 8);
+}
+
+TEST(LoadBalanceErrors, RefuseAnEmptyGroup) {
+  EXPECT_THROW(MegatronLoadBalance(0.01, 1, Matrix(0, 4)), ConfigError);
+  EXPECT_THROW(ZLoss(0.01, Matrix(0, 4)), ConfigError);
+  EXPECT_THROW(SoftLoadBalance(0.01, 1, Matrix(0, 4), BoolMatrix(0, 4)),
+               ConfigError);
+  EXPECT_THROW(MegatronLoadBalance(0.01, 5, Matrix::Zero(2, 4)), ConfigError);
+}
+
+}  // namespace
+}  // namespace softmoe::reference

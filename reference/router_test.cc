@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/router.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/philox.h"
+#include "reference/lapsum.h"
+#include "reference/testing/finite_difference.h"
+
+namespace softmoe::reference {
+namespace {
+
+using testing::DerivativeEstimate;
+using testing::DifferentiateAtZero;
+using testing::Smoothness;
+
+constexpr double kUnit = 0x1p-53;
+
+// Standard normals, a different matrix for every `stream`.
+Matrix Normals(int64_t rows, int64_t cols, uint32_t stream) {
+  const RandomKey key{99, RandomStream::kTestData, stream};
+  Matrix result(rows, cols);
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    const auto words = PhiloxWords(key, i);
+    result(i / cols, i % cols) = NormalsFromWords(words[0], words[1])[0];
+  }
+  return result;
+}
+
+std::vector<int> ActiveOf(const RouterSaved& saved, int64_t token) {
+  std::vector<int> active;
+  for (int e = 0; e < saved.active.cols(); ++e) {
+    if (saved.active(token, e)) active.push_back(e);
+  }
+  return active;
+}
+
+double Dot(const Matrix& a, const Matrix& b) { return a.cwiseProduct(b).sum(); }
+
+RouterSettings Soft(double mean_active, double temperature, double tau,
+                    int64_t num_experts, double expansion_factor) {
+  return {.kind = RouterKind::kSoftLearned,
+          .mean_active = mean_active,
+          .temperature = temperature,
+          .cutoff = tau * mean_active / num_experts,
+          .max_active = MaxActive(expansion_factor, mean_active, num_experts)};
+}
+
+// --- sparse --------------------------------------------------------------
+
+TEST(SparseRouter, KeepsTheLargestSoftmaxValuesUnnormalised) {
+  Matrix scores(1, 4);
+  scores << std::log(1.0), std::log(4.0), std::log(2.0), std::log(3.0);
+  const RouterSaved saved =
+      RouterForward({.kind = RouterKind::kSparse, .max_active = 2}, scores);
+  EXPECT_EQ(ActiveOf(saved, 0), (std::vector<int>{1, 3}));
+  EXPECT_NEAR(saved.gates(0, 1), 0.4, 8 * kUnit);
+  EXPECT_NEAR(saved.gates(0, 3), 0.3, 8 * kUnit);
+  EXPECT_EQ(saved.gates(0, 0), 0);
+  EXPECT_EQ(saved.gates(0, 2), 0);
+  EXPECT_NEAR(saved.soft_weights.row(0).sum(), 1, 4 * kUnit);
+}
+
+TEST(SparseRouter, TiesGoToTheLowerExpert) {
+  Matrix scores(2, 5);
+  scores << 1, 2, 2, 2, 0,  //
+      0, 0, 0, 0, 0;
+  const RouterSaved saved =
+      RouterForward({.kind = RouterKind::kSparse, .max_active = 2}, scores);
+  EXPECT_EQ(ActiveOf(saved, 0), (std::vector<int>{1, 2}));
+  EXPECT_EQ(ActiveOf(saved, 1), (std::vector<int>{0, 1}));
+}
+
+TEST(SparseRouter, GradientAgreesWithDifferences) {
+  const Matrix scores = Normals(5, 8, 1), direction = Normals(5, 8, 2),
+               d_gates = Normals(5, 8, 3);
+  for (int64_t k : {1, 2, 4, 8}) {
+    const RouterSettings settings{.kind = RouterKind::kSparse, .max_active = k};
+    const RouterSaved saved = RouterForward(settings, scores);
+    const RouterGradients gradients =
+        RouterBackward(settings, scores, saved, d_gates);
+    EXPECT_EQ(gradients.d_mean_active, 0);
+    EXPECT_EQ(gradients.d_temperature, 0);
+    // The set stays what it was: the difference is of the frozen function.
+    const DerivativeEstimate estimate = DifferentiateAtZero(
+        [&](double h) {
+          const RouterSaved moved =
+              RouterForward({.kind = RouterKind::kSparse, .max_active = 8},
+                            scores + h * direction);
+          return Dot(
+              moved.soft_weights.cwiseProduct(saved.active.cast<double>()),
+              d_gates);
+        },
+        0.125);
+    EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
+    EXPECT_NEAR(Dot(gradients.d_scores, direction), estimate.value,
+                estimate.error)
+        << "k=" << k;
+  }
+}
+
+// --- soft: which experts are active --------------------------------------
+
+TEST(SoftRouter, GatesAreTheLapSumWeightsOfTheActiveExperts) {
+  const Matrix scores = Normals(20, 16, 4);
+  const RouterSettings settings = Soft(1.5, 0.7, 1.2, 16, 2);
+  const RouterSaved saved = RouterForward(settings, scores);
+  int active = 0, cut_off = 0, capped = 0;
+  for (int64_t t = 0; t < 20; ++t) {
+    const LapSum solution = SolveLapSum(scores.row(t), 1.5, 0.7);
+    EXPECT_EQ(saved.root_anchor[t], solution.anchor);
+    EXPECT_EQ(saved.root_offset[t], solution.offset);
+    for (int64_t e = 0; e < 16; ++e) {
+      EXPECT_EQ(saved.soft_weights(t, e), solution.weights[e]);
+      // Rank by score, by definition: how many are larger.
+      int64_t rank = 0;
+      for (int64_t other = 0; other < 16; ++other) {
+        rank += scores(t, other) > scores(t, e);
+      }
+      const bool above = solution.weights[e] > settings.cutoff;
+      const bool expected = above && rank < settings.max_active;
+      EXPECT_EQ(saved.active(t, e), expected) << t << " " << e;
+      EXPECT_EQ(saved.gates(t, e), expected ? solution.weights[e] : 0);
+      active += expected;
+      cut_off += !above;
+      capped += above && !expected;
+    }
+  }
+  EXPECT_GT(active, 0);
+  EXPECT_GT(cut_off, 0);
+  EXPECT_GT(capped, 0);
+}
+
+// Strictly greater: an expert exactly at the cutoff is not active.
+TEST(SoftRouter, CutoffIsStrict) {
+  Matrix scores = Matrix::Zero(1, 4);
+  RouterSettings settings = Soft(1, 1, 1, 4, 4);
+  const double weight = RouterForward(settings, scores).soft_weights(0, 0);
+  settings.cutoff = weight;
+  EXPECT_EQ(RouterForward(settings, scores).active.count(), 0);
+  settings.cutoff = std::nextafter(weight, 0.0);
+  EXPECT_EQ(RouterForward(settings, scores).active.count(), 4);
+}
+
+TEST(SoftRouter, CapKeepsTheLargestScoresAndBreaksTiesByIndex) {
+  Matrix scores(2, 6);
+  scores << 1, 1, 1, 1, 1, 1,  //
+      0, 2, 1, 2, 1, 1;
+  RouterSettings settings = Soft(2, 5, 0, 6, 1.5);
+  EXPECT_EQ(settings.max_active, 3);
+  const RouterSaved saved = RouterForward(settings, scores);
+  EXPECT_EQ(ActiveOf(saved, 0), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(ActiveOf(saved, 1), (std::vector<int>{1, 2, 3}));
+}
+
+TEST(SoftRouter, FallbackKeepsTheBestExpertOfATokenThatHasNone) {
+  Matrix scores(2, 4);
+  scores << 0.1, 0.2, 0.2, 0,  // nearly uniform: nobody above 2 k/E
+      0, 9, 0, 0;              // one expert far above
+  RouterSettings settings = Soft(1, 1, 2, 4, 2);
+  const RouterSaved none = RouterForward(settings, scores);
+  EXPECT_EQ(ActiveOf(none, 0), (std::vector<int>{}));
+  EXPECT_EQ(ActiveOf(none, 1), (std::vector<int>{1}));
+  EXPECT_EQ(none.gates.row(0).sum(), 0);
+  settings.fallback = Fallback::kTop1;
+  const RouterSaved top1 = RouterForward(settings, scores);
+  EXPECT_EQ(ActiveOf(top1, 0), (std::vector<int>{1}));  // ties: lower index
+  EXPECT_EQ(top1.gates(0, 1), top1.soft_weights(0, 1));
+  EXPECT_EQ(ActiveOf(top1, 1), (std::vector<int>{1}));
+  // The expert that fell back gets its gradient like an active one.
+  const RouterGradients gradients =
+      RouterBackward(settings, scores, top1, Matrix::Ones(2, 4));
+  EXPECT_GT(gradients.d_scores(0, 1), 0);
+  EXPECT_LT(gradients.d_scores(0, 2), 0);
+}
+
+TEST(MaxActive, IsTheCeilingWithALittleSlack) {
+  EXPECT_EQ(MaxActive(2, 1.5, 32), 3);
+  EXPECT_EQ(MaxActive(2, 1.5000001, 32), 3);  // within the slack of 1e-6
+  EXPECT_EQ(MaxActive(2, 1.500001, 32), 4);
+  EXPECT_EQ(MaxActive(4, 1, 32), 4);
+  EXPECT_EQ(MaxActive(4, 1, 3), 3);
+  EXPECT_EQ(MaxActive(0.1, 1, 32), 1);
+  EXPECT_EQ(MaxActive(1, 1e-9, 32), 1);
+}
+
+// --- soft: gradients with the active set frozen --------------------------
+
+// sum over active experts of d_gates * p, with the set held at `active`.
+double FrozenLoss(const RouterSettings& settings, const Matrix& scores,
+                  const BoolMatrix& active, const Matrix& d_gates) {
+  double loss = 0;
+  for (Eigen::Index t = 0; t < scores.rows(); ++t) {
+    const Vector weights =
+        SolveLapSum(scores.row(t), settings.mean_active, settings.temperature)
+            .weights;
+    for (Eigen::Index e = 0; e < scores.cols(); ++e) {
+      if (active(t, e)) loss += d_gates(t, e) * weights[e];
+    }
+  }
+  return loss;
+}
+
+TEST(SoftRouter, GradientsAgreeWithDifferences) {
+  int smooth = 0, not_smooth = 0;
+  for (uint32_t stream = 10; stream < 40; ++stream) {
+    const Matrix scores = Normals(4, 8, stream),
+                 direction = Normals(4, 8, 1000 + stream),
+                 d_gates = Normals(4, 8, 2000 + stream);
+    const double k = 1 + 0.1 * (stream % 20), temperature = 0.5 + stream % 4;
+    const RouterSettings settings = Soft(k, temperature, 1.1, 8, 2);
+    const RouterSaved saved = RouterForward(settings, scores);
+    ASSERT_GT(saved.active.count(), 0);
+    ASSERT_LT(saved.active.count(), 32);
+    const RouterGradients gradients =
+        RouterBackward(settings, scores, saved, d_gates);
+
+    const auto check = [&](const char* name, double gradient, auto&& phi) {
+      const DerivativeEstimate estimate = DifferentiateAtZero(phi, 0.0625);
+      // A kink, r_i = x~, inside the stencil: no derivative to compare with.
+      if (estimate.smoothness != Smoothness::kSmooth) {
+        ++not_smooth;
+        return;
+      }
+      ++smooth;
+      EXPECT_NEAR(gradient, estimate.value, estimate.error)
+          << name << ", stream " << stream;
+    };
+    check("scores", Dot(gradients.d_scores, direction), [&](double h) {
+      return FrozenLoss(settings, scores + h * direction, saved.active,
+                        d_gates);
+    });
+    check("mean_active", gradients.d_mean_active, [&](double h) {
+      RouterSettings moved = settings;
+      moved.mean_active += h;
+      return FrozenLoss(moved, scores, saved.active, d_gates);
+    });
+    check("temperature", gradients.d_temperature, [&](double h) {
+      RouterSettings moved = settings;
+      moved.temperature += h;
+      return FrozenLoss(moved, scores, saved.active, d_gates);
+    });
+    const Matrix d_scores = SoftWeightsBackward(settings, scores, d_gates);
+    check("soft weights", Dot(d_scores, direction), [&](double h) {
+      return FrozenLoss(settings, scores + h * direction,
+                        BoolMatrix::Constant(4, 8, true), d_gates);
+    });
+  }
+  std::printf("%d smooth lines compared, %d dropped at a kink\n", smooth,
+              not_smooth);
+  EXPECT_GE(smooth, 90);  // of 120
+}
+
+// d_gates of inactive experts is not read, and yet their scores get gradient.
+TEST(SoftRouter, InactiveExpertsAffectTheirScoresOnly) {
+  const Matrix scores = Normals(6, 8, 50);
+  const RouterSettings settings = Soft(1.5, 1, 1.2, 8, 2);
+  const RouterSaved saved = RouterForward(settings, scores);
+  Matrix d_gates = Normals(6, 8, 51);
+  const RouterGradients before =
+      RouterBackward(settings, scores, saved, d_gates);
+  for (int64_t t = 0; t < 6; ++t) {
+    for (int64_t e = 0; e < 8; ++e) {
+      if (!saved.active(t, e)) d_gates(t, e) = std::nan("");
+    }
+  }
+  const RouterGradients after =
+      RouterBackward(settings, scores, saved, d_gates);
+  EXPECT_EQ(before.d_scores, after.d_scores);
+  EXPECT_EQ(before.d_mean_active, after.d_mean_active);
+  bool inactive_has_gradient = false;
+  for (int64_t t = 0; t < 6; ++t) {
+    for (int64_t e = 0; e < 8; ++e) {
+      inactive_has_gradient =
+          inactive_has_gradient ||
+          (!saved.active(t, e) && before.d_scores(t, e) != 0);
+    }
+  }
+  EXPECT_TRUE(inactive_has_gradient);
+}
+
+// --- bad inputs ----------------------------------------------------------
+
+TEST(RouterErrors, NameTokenAndExpert) {
+  const double bad_values[] = {std::nan(""),
+                               std::numeric_limits<double>::infinity(),
+                               -std::numeric_limits<double>::infinity()};
+  for (RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed}) {
+    for (double bad : bad_values) {
+      Matrix scores = Normals(3, 4, 60);
+      scores(2, 1) = bad;
+      try {
+        RouterForward({.kind = kind}, scores);
+        ADD_FAILURE() << "no error for " << bad;
+      } catch (const NumericsError& error) {
+        EXPECT_NE(std::string(error.what()).find("token 2, expert 1"),
+                  std::string::npos)
+            << error.what();
+      }
+    }
+  }
+}
+
+TEST(RouterErrors, RefuseSettingsOutsideTheirRange) {
+  const Matrix scores = Normals(2, 4, 61);
+  const RouterSettings good = Soft(1.5, 1, 1, 4, 2);
+  EXPECT_NO_THROW(RouterForward(good, scores));
+  RouterSettings bad = good;
+  bad.max_active = 5;
+  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  bad.max_active = 0;
+  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  bad = good;
+  bad.mean_active = 4.5;
+  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  bad.mean_active = std::nan("");
+  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  bad = good;
+  bad.temperature = 0;
+  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+  bad = good;
+  bad.cutoff = std::nan("");
+  EXPECT_THROW(RouterForward(bad, scores), ConfigError);
+}
+
+}  // namespace
+}  // namespace softmoe::reference
