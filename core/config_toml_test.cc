@@ -141,8 +141,8 @@ TEST(ConfigOverride, WinsOverTheFileAndNeedsNoQuotes) {
   EXPECT_EQ(draft.config.data.corpus, "quoted");
   draft.ApplyOverride("data.corpus=2024");  // a name that looks like a number
   EXPECT_EQ(draft.config.data.corpus, "2024");
-  draft.ApplyOverride("data.corpus=\"two\"\nmax_bytes = 7");
-  EXPECT_EQ(draft.config.data.corpus, "\"two\"\nmax_bytes = 7");
+  draft.ApplyOverride("data.corpus=two\nmax_bytes = 7");
+  EXPECT_EQ(draft.config.data.corpus, "two\nmax_bytes = 7");
   EXPECT_EQ(draft.config.data.max_bytes, 0);
 }
 

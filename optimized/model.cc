@@ -71,6 +71,7 @@ struct Model::Impl {
   ThreadPool& pool;
   Buffer<float> parameters;
   Workspace work;
+  int64_t last_num_tokens = 0;
 };
 
 Pass Model::Impl::Begin(const Batch& batch, const RoutingState& routing,
@@ -88,6 +89,7 @@ Pass Model::Impl::Begin(const Batch& batch, const RoutingState& routing,
     SOFTMOE_CHECK(routing.tau >= 0) << "tau=" << routing.tau;
   }
   work.PlaceShares(allocations, num_tokens);
+  last_num_tokens = num_tokens;
   return {.config = config,
           .layout = layout,
           .work = work,
@@ -261,6 +263,19 @@ std::vector<float> Model::CollectSoftWeightRatios(const Batch& batch,
     }
   }
   return ratios;
+}
+
+RoutingView Model::LastRouting(int64_t layer) const {
+  const Workspace& work = impl_->work;
+  const size_t experts = static_cast<size_t>(impl_->config.model.num_experts);
+  const size_t tokens = static_cast<size_t>(impl_->last_num_tokens);
+  const RoutedShare& share = work.shares[layer];
+  return {.max_active = share.max_active,
+          .scores = {work.layers[layer].scores.data(), tokens * experts},
+          .selected = {share.selected,
+                       tokens * static_cast<size_t>(share.max_active)},
+          .balance_counts = {work.balance_counts.data() + layer * experts,
+                             experts}};
 }
 
 int64_t Model::MemoryBytes() const {

@@ -57,6 +57,9 @@ class Model {
   std::vector<float> CollectSoftWeightRatios(const Batch& batch,
                                              const RoutingState& routing);
 
+  // The routing of `layer` in the last pass; valid until the next one.
+  RoutingView LastRouting(int64_t layer) const;
+
   // Bytes held for activations and parameters.
   int64_t MemoryBytes() const;
 

@@ -33,6 +33,17 @@ struct LayerStats {
   double z_loss = 0;                       // times its coefficient
 };
 
+// What one layer's router did in the last pass, for another implementation to
+// replay: where a near-tie makes two implementations choose differently, all
+// that follows can only be compared with the same choice (verification.md 8.1).
+struct RoutingView {
+  int64_t max_active = 0;
+  std::span<const float> scores;      // [num_tokens, num_experts]
+  std::span<const int32_t> selected;  // [num_tokens, max_active] ascending
+                                      // expert, then -1
+  std::span<const int64_t> balance_counts;  // [num_experts] of the load balance
+};
+
 struct StepStats {
   int64_t num_tokens = 0;
   double loss_sum = 0;  // nats, sum over tokens: the language-model loss only

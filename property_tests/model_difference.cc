@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/model_difference.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/parameter_layout.h"
+#include "core/philox.h"
+#include "property_tests/routing_margin.h"
+#include "reference/load_balance.h"
+#include "reference/testing/tiny_model.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+using reference::BoolMatrix;
+using reference::Matrix;
+using reference::RouterSettings;
+using reference::RoutingReplay;
+using reference::Vector;
+
+constexpr double kUnit = 0x1p-24;
+constexpr double kLambda = 8;
+constexpr int kPerturbations = 4;
+constexpr double kMeaningless = 1e-3;  // of the norm of a tensor
+
+// Every scalar and tensor that is compared, in a fixed order.
+struct Outputs {
+  std::vector<std::string> names;
+  std::vector<Vector> values;
+
+  void Add(const std::string& name, Vector value) {
+    names.push_back(name);
+    values.push_back(std::move(value));
+  }
+  void Add(const std::string& name, double value) {
+    Add(name, Vector::Constant(1, value));
+  }
+};
+
+// The longest sum behind any output.
+double LongestSum(const ModelCase& c) {
+  const ModelConfig& m = c.config.model;
+  return static_cast<double>(std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
+                                       c.num_sequences * m.sequence_length}));
+}
+
+// The objective's scales, as for a step of one group; exact in float.
+double LossScale(const ModelCase& c) {
+  const int64_t n = c.num_sequences * c.config.model.sequence_length;
+  return std::exp2(-std::ceil(std::log2(static_cast<double>(n))));
+}
+constexpr double kGroupScale = 0.5;
+
+void AddGradients(const ParameterLayout& layout, const Vector& gradients,
+                  Outputs* outputs) {
+  for (const ParameterTensor& tensor : layout.tensors) {
+    outputs->Add("gradient of " + tensor.name,
+                 gradients.segment(tensor.offset, tensor.size));
+  }
+}
+
+Vector Flat(const Matrix& matrix) {
+  return Eigen::Map<const Vector>(matrix.data(), matrix.size());
+}
+
+Outputs FromReference(const ModelCase& c, const ParameterLayout& layout,
+                      const Vector& parameters,
+                      const std::vector<RoutingReplay>& replay,
+                      reference::GroupResult* result) {
+  const reference::BalanceGroup group = {c.num_sequences, c.inputs, c.targets,
+                                         c.first_token};
+  const reference::RoutingState routing = {c.temperature, c.tau, c.noise,
+                                           c.step};
+  const reference::GroupResultAndGradients all =
+      reference::TransformerLossAndGradients(c.config, parameters, group,
+                                             routing, LossScale(c), kGroupScale,
+                                             replay);
+  Outputs outputs;
+  outputs.Add("loss", all.result.loss_sum);
+  for (size_t l = 0; l < all.result.layers.size(); ++l) {
+    const reference::LayerRouting& layer = all.result.layers[l];
+    outputs.Add(fmt::format("load balance loss of layer {}", l),
+                layer.balance.loss);
+    outputs.Add(fmt::format("z loss of layer {}", l), layer.z_loss);
+    outputs.Add(fmt::format("scores of layer {}", l), Flat(layer.scores));
+  }
+  AddGradients(layout, all.gradients, &outputs);
+  if (result) *result = all.result;
+  return outputs;
+}
+
+// The model's pass, and what the reference needs to replay it.
+struct ModelPass {
+  Outputs outputs;
+  optimized::StepStats stats;
+  std::vector<optimized::LayerAllocation> allocations;
+  std::vector<RoutingReplay> replay;
+  std::vector<std::vector<int64_t>> balance_counts;
+};
+
+ModelPass RunModel(const ModelCase& c, ThreadPool& pool) {
+  optimized::Model model(c.config, c.num_sequences, pool);
+  std::ranges::copy(c.parameters, model.parameters().begin());
+  const optimized::RoutingState routing = {c.temperature, c.tau, c.noise,
+                                           c.step};
+  std::vector<float> gradients(c.parameters.size(), NAN);
+  ModelPass pass;
+  pass.stats = model.ForwardBackward(
+      {c.num_sequences, c.inputs, c.targets, c.first_token}, routing,
+      LossScale(c), kGroupScale, gradients);
+  pass.allocations = model.Allocations(routing);
+  pass.outputs.Add("loss", pass.stats.loss_sum);
+  for (size_t l = 0; l < pass.stats.layers.size(); ++l) {
+    const optimized::LayerStats& layer = pass.stats.layers[l];
+    const optimized::RoutingView view =
+        model.LastRouting(static_cast<int64_t>(l));
+    const int64_t num_experts = c.config.model.num_experts;
+    const int64_t num_tokens = pass.stats.num_tokens;
+    pass.outputs.Add(fmt::format("load balance loss of layer {}", l),
+                     layer.load_balance_loss);
+    pass.outputs.Add(fmt::format("z loss of layer {}", l), layer.z_loss);
+    Vector scores(num_tokens * num_experts);
+    std::ranges::copy(view.scores, scores.begin());
+    pass.outputs.Add(fmt::format("scores of layer {}", l), std::move(scores));
+
+    RoutingReplay replay;
+    replay.active = BoolMatrix::Constant(num_tokens, num_experts, false);
+    for (size_t i = 0; i < view.selected.size(); ++i) {
+      if (view.selected[i] < 0) continue;
+      replay.active(static_cast<int64_t>(i) / view.max_active,
+                    view.selected[i]) = true;
+    }
+    Vector counts(num_experts);
+    std::ranges::copy(view.balance_counts, counts.begin());
+    replay.balance_fractions =
+        counts.sum() > 0
+            ? Vector(counts / counts.sum())
+            : Vector(Vector::Constant(num_experts,
+                                      1.0 / static_cast<double>(num_experts)));
+    pass.replay.push_back(std::move(replay));
+    pass.balance_counts.emplace_back(view.balance_counts.begin(),
+                                     view.balance_counts.end());
+  }
+  Vector as_double(static_cast<Eigen::Index>(gradients.size()));
+  std::ranges::copy(gradients, as_double.begin());
+  AddGradients(ParameterLayout(c.config), as_double, &pass.outputs);
+  return pass;
+}
+
+// Root mean square, over the perturbations, of the distance of each output from
+// the unperturbed one; for the scores the largest element of it.
+std::vector<double> Responses(const ModelCase& c, const ParameterLayout& layout,
+                              const Vector& parameters,
+                              const std::vector<RoutingReplay>& replay,
+                              const Outputs& expected) {
+  std::vector<double> squares(expected.values.size(), 0.0);
+  for (int r = 0; r < kPerturbations; ++r) {
+    Vector moved = parameters;
+    const RandomKey key{77, RandomStream::kTestData, static_cast<uint32_t>(r)};
+    for (Eigen::Index i = 0; i < moved.size(); ++i) {
+      const uint32_t word =
+          PhiloxWords(key, static_cast<uint64_t>(i / 4))[i % 4];
+      moved[i] *= word & 1 ? 1 + kUnit : 1 - kUnit;
+    }
+    const Outputs outputs = FromReference(c, layout, moved, replay, nullptr);
+    for (size_t i = 0; i < squares.size(); ++i) {
+      squares[i] += (outputs.values[i] - expected.values[i]).squaredNorm();
+    }
+  }
+  for (double& square : squares) square = std::sqrt(square / kPerturbations);
+  return squares;
+}
+
+class Comparison {
+ public:
+  Comparison(const ModelCase& c, ModelDifference* difference)
+      : case_(c), difference_(*difference) {}
+
+  void Defect(const std::string& text) { difference_.defects.push_back(text); }
+
+  // All outputs, each against its tolerance.
+  void CompareOutputs(const Outputs& got, const Outputs& expected,
+                      const std::vector<double>& responses) {
+    for (size_t i = 0; i < expected.values.size(); ++i) {
+      const std::string& name = expected.names[i];
+      const Vector& want = expected.values[i];
+      if (got.names[i] != name || got.values[i].size() != want.size()) {
+        Defect(name + ": not the same outputs on both sides");
+        continue;
+      }
+      const double norm = want.norm();
+      const double tolerance = Tolerance(responses[i], norm);
+      const double error = (got.values[i] - want).norm();
+      // Negated, so that a NaN is a defect.
+      if (!(error <= tolerance)) {
+        Defect(
+            fmt::format("{}: |error| = {:.3g}, tolerance {:.3g}, |expected| "
+                        "= {:.6g}",
+                        name, error, tolerance, norm));
+      }
+      if (norm > 0 && !(tolerance <= kMeaningless * norm)) {
+        Defect(
+            fmt::format("{}: MISTRUSTED, tolerance {:.3g} of |expected| = "
+                        "{:.3g}",
+                        name, tolerance, norm));
+      }
+      if (error > difference_.utilisation * tolerance) {
+        difference_.utilisation = error / tolerance;
+        difference_.loosest = name;
+      }
+    }
+  }
+
+  double Tolerance(double response, double norm) const {
+    return kLambda * std::sqrt(LongestSum(case_)) * response + 4 * kUnit * norm;
+  }
+
+  // The selection of each layer against what the reference would have selected
+  // from the same state, and the counts against the selection.
+  void CompareRouting(const ModelPass& pass,
+                      const reference::GroupResult& result,
+                      const std::vector<double>& score_responses) {
+    for (size_t l = 0; l < result.layers.size(); ++l) {
+      const reference::LayerRouting& layer = result.layers[l];
+      CompareAllocation(l, pass.allocations[l], layer.allocation);
+      const RouterConfig& router = case_.config.router;
+      const RouterSettings settings = {router.kind,
+                                       layer.allocation.mean_active,
+                                       case_.temperature,
+                                       layer.allocation.cutoff,
+                                       layer.allocation.max_active,
+                                       router.fallback};
+      // The norm over all scores bounds every one of them.
+      const double score_error =
+          Tolerance(score_responses[l], layer.scores.norm());
+      const BoolMatrix& active = pass.replay[l].active;
+      const double sums = static_cast<double>(active.cols()) + 16;
+      const SelectionCheck check = CheckSelection(
+          settings, layer.scores, active, score_error, sums * kUnit);
+      difference_.decisions += active.rows();
+      difference_.ambiguous += check.ambiguous;
+      if (!check.defect.empty()) {
+        Defect(fmt::format("layer {}: {}", l, check.defect));
+      }
+      CompareCounts(l, pass.stats.layers[l], active);
+      CompareBalanceCounts(l, pass, layer, score_error);
+    }
+  }
+
+ private:
+  void CompareAllocation(size_t l, const optimized::LayerAllocation& got,
+                         const reference::LayerAllocation& expected) {
+    // Both in double: a softmax over the layers and three more roundings.
+    const double tolerance =
+        (3.0 * static_cast<double>(case_.config.model.num_layers) + 6) *
+        0x1p-52 * expected.mean_active;
+    if (!(std::abs(got.mean_active - expected.mean_active) <= tolerance) ||
+        !(std::abs(got.cutoff - expected.cutoff) <=
+          0x1p-50 * expected.cutoff) ||
+        got.max_active != expected.max_active) {
+      Defect(fmt::format(
+          "allocation of layer {}: {}, {}, {} instead of {}, "
+          "{}, {}",
+          l, got.mean_active, got.cutoff, got.max_active, expected.mean_active,
+          expected.cutoff, expected.max_active));
+    }
+  }
+
+  void CompareCounts(size_t l, const optimized::LayerStats& stats,
+                     const BoolMatrix& active) {
+    std::vector<int64_t> per_expert(static_cast<size_t>(active.cols()));
+    std::vector<int64_t> histogram(per_expert.size() + 1);
+    for (Eigen::Index t = 0; t < active.rows(); ++t) {
+      ++histogram[active.row(t).count()];
+      for (Eigen::Index e = 0; e < active.cols(); ++e) {
+        per_expert[e] += active(t, e);
+      }
+    }
+    if (per_expert != stats.tokens_per_expert ||
+        histogram != stats.active_histogram) {
+      Defect(
+          fmt::format("layer {}: counts do not follow from the selection", l));
+    }
+  }
+
+  // What the load balance counts: the active set (soft), or the top scores.
+  void CompareBalanceCounts(size_t l, const ModelPass& pass,
+                            const reference::LayerRouting& layer,
+                            double score_error) {
+    const RouterConfig& router = case_.config.router;
+    const bool soft = router.kind != RouterKind::kSparse &&
+                      router.load_balance == LoadBalanceKind::kSoft;
+    const std::vector<int64_t>& got = pass.balance_counts[l];
+    BoolMatrix counted = pass.replay[l].active;
+    int64_t allowed = 0;
+    if (!soft) {
+      const int64_t top =
+          router.kind == RouterKind::kSparse
+              ? layer.allocation.max_active
+              : reference::BalanceTop(layer.allocation.mean_active,
+                                      counted.cols());
+      counted =
+          reference::RouterForward(
+              {.kind = RouterKind::kSparse, .max_active = top}, layer.scores)
+              .active;
+      // Each ambiguous token moves one pair from one expert to another.
+      allowed = 2 * AmbiguousTop(layer.scores, top, score_error);
+    }
+    int64_t different = 0;
+    for (Eigen::Index e = 0; e < counted.cols(); ++e) {
+      different += std::abs(got[e] - counted.col(e).count());
+    }
+    if (different > allowed) {
+      Defect(
+          fmt::format("layer {}: balance counts [{}] differ from the "
+                      "reference's by {} where {} could be near-ties",
+                      l, fmt::join(got, ", "), different, allowed));
+    }
+  }
+
+  const ModelCase& case_;
+  ModelDifference& difference_;
+};
+
+}  // namespace
+
+ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
+                        uint64_t seed) {
+  ModelCase c;
+  c.config = config;
+  c.num_sequences = num_sequences;
+  const Vector parameters = reference::testing::TinyParameters(config, seed);
+  c.parameters.assign(parameters.begin(), parameters.end());
+  const reference::testing::TinyTokens tokens(config, num_sequences, seed);
+  c.inputs = tokens.inputs;
+  c.targets = tokens.targets;
+  c.first_token = tokens.Group().first_token;
+  return c;
+}
+
+ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool) {
+  return CompareModels(model_case, model_case, pool);
+}
+
+ModelDifference CompareModels(const ModelCase& model_case,
+                              const ModelCase& reference_case,
+                              ThreadPool& pool) {
+  const ParameterLayout layout(model_case.config);
+  const ModelPass pass = RunModel(model_case, pool);
+  const Vector parameters =
+      Eigen::Map<const Eigen::VectorXf>(
+          reference_case.parameters.data(),
+          static_cast<Eigen::Index>(reference_case.parameters.size()))
+          .cast<double>();
+  reference::GroupResult result;
+  const Outputs expected =
+      FromReference(reference_case, layout, parameters, pass.replay, &result);
+  const std::vector<double> responses =
+      Responses(reference_case, layout, parameters, pass.replay, expected);
+
+  ModelDifference difference;
+  Comparison comparison(reference_case, &difference);
+  comparison.CompareOutputs(pass.outputs, expected, responses);
+  std::vector<double> score_responses;
+  for (size_t i = 0; i < responses.size(); ++i) {
+    if (expected.names[i].starts_with("scores")) {
+      score_responses.push_back(responses[i]);
+    }
+  }
+  comparison.CompareRouting(pass, result, score_responses);
+  return difference;
+}
+
+std::string ModelDifference::Text() const {
+  return fmt::format(
+      "{} of {} selections ambiguous, utilisation {:.3f} ({})\n{}", ambiguous,
+      decisions, utilisation, loosest, fmt::join(defects, "\n"));
+}
+
+}  // namespace softmoe::property_tests

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// model_difference.h - holds one pass of optimized::Model against the
+// reference: loss, statistics, routing and the gradient of every tensor.
+//
+// Tolerance. To first order a float pass is the exact pass with every operand
+// of every operation moved by a relative perturbation of u = 2^-24 or less, and
+// a sum of n terms collects n of them: sqrt(n) u if they are independent, times
+// lambda = 8 for a false-alarm rate below 1e-9 (Higham and Mary;
+// verification.md 8.1). How far such perturbations carry is not estimated but
+// measured, on the reference: it is run again with every parameter moved by
+// +-u (random signs), and the root mean square of what comes out differently
+// is the response s of each output. So
+//
+//   |got - expected|_2 <= lambda sqrt(n_max) s + 4 u |expected|_2
+//
+// per tensor, n_max being the longest sum in the model. The second term is the
+// rounding of the output and of the scale factors, which no parameter carries.
+// A tolerance above 1e-3 of its tensor's norm would say nothing: it fails.
+//
+// Routing. Selections may differ from the reference's own where a score or a
+// soft weight is within its tolerance of the boundary, and nowhere else; the
+// reference then replays the model's selection, so that everything downstream
+// is compared with the same choice.
+#ifndef SOFTMOE_PROPERTY_TESTS_MODEL_DIFFERENCE_H_
+#define SOFTMOE_PROPERTY_TESTS_MODEL_DIFFERENCE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "core/parallel_for.h"
+#include "optimized/model.h"
+#include "reference/transformer.h"
+
+namespace softmoe::property_tests {
+
+// One pass: what both sides get.
+struct ModelCase {
+  Config config;
+  std::vector<float> parameters;  // [ParameterLayout(config).total]
+  int64_t num_sequences = 1;
+  std::vector<int32_t> inputs, targets;
+  int64_t first_token = 0;
+  // Exact in float, so that both sides are given the same number.
+  double temperature = 1.25;
+  double tau = 1.25;
+  bool noise = false;
+  int64_t step = 3;
+};
+
+// A case with parameters so large that activations stay of size 1 and every
+// routing case occurs; everything is a function of `config` and `seed`.
+ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
+                        uint64_t seed);
+
+struct ModelDifference {
+  std::vector<std::string> defects;  // empty: all outputs agree
+  int64_t decisions = 0;             // (token, layer) pairs
+  int64_t ambiguous = 0;             // of them, selected differently near a tie
+  double utilisation = 0;            // largest |error| / tolerance
+  std::string loosest;               // where the utilisation was reached
+
+  bool ok() const { return defects.empty(); }
+  std::string Text() const;
+};
+
+// Runs the model on `pool` and the reference, and compares.
+ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool);
+
+// The same with another case for the reference: what the comparison makes of a
+// model that computes something else than it should.
+ModelDifference CompareModels(const ModelCase& model_case,
+                              const ModelCase& reference_case,
+                              ThreadPool& pool);
+
+}  // namespace softmoe::property_tests
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MODEL_DIFFERENCE_H_

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole model against the reference: loss, statistics, routing and the
+// gradient of every tensor, for all routers and options. See
+// model_difference.h for the tolerance.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/parameter_layout.h"
+#include "kernels/isa.h"
+#include "property_tests/model_difference.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+Config BaseConfig(RouterKind kind) {
+  Config config;
+  config.model = {.num_layers = 3,
+                  .d_model = 32,
+                  .num_heads = 2,
+                  .d_ffn = 40,
+                  .num_experts = 8,
+                  .vocab_size = 50,
+                  .sequence_length = 24};
+  config.router.kind = kind;
+  config.router.mean_active_experts = kind == RouterKind::kSparse ? 2 : 1.5;
+  config.router.expansion_factor = 2;
+  config.router.aux_loss_coeff = 0.25;
+  config.router.z_loss_coeff = 0.125;
+  config.router.noise_amplitude = 0.25;
+  config.training.seed = 11;
+  return config;
+}
+
+void ExpectAgreement(const ModelCase& model_case) {
+  ThreadPool pool(3);
+  const ModelDifference difference = CompareModels(model_case, pool);
+  EXPECT_TRUE(difference.ok()) << difference.Text();
+  // Near-ties are rare; a model that blames them for everything is wrong.
+  EXPECT_LE(difference.ambiguous, difference.decisions / 50)
+      << difference.Text();
+  ::testing::Test::RecordProperty("utilisation",
+                                  std::to_string(difference.utilisation));
+}
+
+using Options = std::tuple<RouterKind, LoadBalanceKind, Fallback, NoiseKind>;
+
+std::string OptionsName(const ::testing::TestParamInfo<Options>& info) {
+  const auto [router, balance, fallback, noise] = info.param;
+  std::string name = router == RouterKind::kSparse      ? "Sparse"
+                     : router == RouterKind::kSoftFixed ? "SoftFixed"
+                                                        : "SoftLearned";
+  name += balance == LoadBalanceKind::kSoft ? "SoftBalance" : "MegatronBalance";
+  name += fallback == Fallback::kNone ? "" : "Top1";
+  name += noise == NoiseKind::kNone          ? ""
+          : noise == NoiseKind::kInputJitter ? "Jitter"
+                                             : "Gauss";
+  return name;
+}
+
+class ModelAgainstReference : public ::testing::TestWithParam<Options> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, ModelAgainstReference,
+    ::testing::Combine(
+        ::testing::Values(RouterKind::kSparse, RouterKind::kSoftFixed,
+                          RouterKind::kSoftLearned),
+        ::testing::Values(LoadBalanceKind::kSoft, LoadBalanceKind::kMegatron),
+        ::testing::Values(Fallback::kNone, Fallback::kTop1),
+        ::testing::Values(NoiseKind::kNone, NoiseKind::kInputJitter,
+                          NoiseKind::kLogitGauss)),
+    OptionsName);
+
+TEST_P(ModelAgainstReference, LossRoutingAndGradientsAgree) {
+  const auto [router, balance, fallback, noise] = GetParam();
+  Config config = BaseConfig(router);
+  config.router.load_balance = balance;
+  config.router.fallback = fallback;
+  config.router.noise = noise;
+  for (const uint64_t seed : {1, 2}) {
+    ModelCase model_case = MakeModelCase(config, 2, seed);
+    model_case.noise = true;
+    ExpectAgreement(model_case);
+  }
+}
+
+// Shapes that fill no vector, no tile and no block.
+RC_GTEST_PROP(ModelAgainstReferenceProperty, HoldsForAllShapes, ()) {
+  const auto kind = *rc::gen::element(
+      RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned);
+  Config config = BaseConfig(kind);
+  ModelConfig& m = config.model;
+  m.num_layers = *rc::gen::inRange<int64_t>(1, 4);
+  m.num_heads = *rc::gen::inRange<int64_t>(1, 4);
+  m.d_model = m.num_heads * 2 * *rc::gen::inRange<int64_t>(2, 10);
+  m.d_ffn = *rc::gen::inRange<int64_t>(1, 50);
+  m.num_experts = *rc::gen::inRange<int64_t>(2, 20);
+  m.vocab_size = *rc::gen::inRange<int64_t>(2, 70);
+  m.sequence_length = *rc::gen::inRange<int64_t>(1, 40);
+  config.router.expansion_factor = *rc::gen::inRange(2, 7) / 2.0;
+  config.router.load_balance =
+      *rc::gen::element(LoadBalanceKind::kSoft, LoadBalanceKind::kMegatron);
+  if (kind == RouterKind::kSparse) {
+    config.router.mean_active_experts =
+        static_cast<double>(*rc::gen::inRange<int64_t>(1, m.num_experts + 1));
+  } else {
+    // Below num_experts, so that the weights are not all 1.
+    config.router.mean_active_experts =
+        1 + 0.125 * *rc::gen::inRange<int>(
+                        0, static_cast<int>(4 * (m.num_experts - 1)));
+  }
+  const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
+  ModelCase model_case =
+      MakeModelCase(config, *rc::gen::inRange<int64_t>(1, 4), seed);
+  ThreadPool pool(2);
+  const ModelDifference difference = CompareModels(model_case, pool);
+  RC_LOG() << difference.Text();
+  RC_ASSERT(difference.ok());
+}
+
+// Ruling 9: what the two ISA levels compute is within the same bounds.
+TEST(ModelAgainstReferenceIsa, HoldsAtEveryLevelOfThisMachine) {
+  for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
+    if (!kernels::IsaAvailable(isa)) continue;
+    kernels::SelectIsa(kernels::IsaName(isa));
+    for (const RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed,
+                                  RouterKind::kSoftLearned}) {
+      ExpectAgreement(MakeModelCase(BaseConfig(kind), 2, 5));
+    }
+  }
+  kernels::SelectIsa("");
+}
+
+// The comparison sees what it should: with a small fault on one side, of any
+// constant or of one parameter in a tensor, it fails.
+class ModelDifferenceMeta : public ::testing::Test {
+ protected:
+  void ExpectCaught(const char* fault, const ModelCase& faulty) {
+    EXPECT_FALSE(CompareModels(good_, faulty, pool_).ok()) << fault;
+  }
+
+  ThreadPool pool_{2};
+  ModelCase good_ = MakeModelCase(BaseConfig(RouterKind::kSoftLearned), 2, 3);
+};
+
+TEST_F(ModelDifferenceMeta, AcceptsTheRightModel) {
+  const ModelDifference difference = CompareModels(good_, pool_);
+  EXPECT_TRUE(difference.ok()) << difference.Text();
+}
+
+TEST_F(ModelDifferenceMeta, CatchesOneParameterOfAnyTensor) {
+  for (const ParameterTensor& tensor : ParameterLayout(good_.config).tensors) {
+    ModelCase faulty = good_;
+    const auto move = [&](int64_t element) {
+      float& parameter = faulty.parameters[tensor.offset + element];
+      parameter = parameter * 1.1f + 0.01f;
+    };
+    if (tensor.offset == 0) {
+      // The embedding of a token that occurs.
+      move(good_.inputs[5] * good_.config.model.d_model);
+    } else if (tensor.shape.size() == 3) {
+      // One element of every expert: one of them may have no token.
+      for (int64_t e = 0; e < tensor.shape[0]; ++e) {
+        move(e * (tensor.size / tensor.shape[0]));
+      }
+    } else {
+      move(0);
+    }
+    ExpectCaught(tensor.name.c_str(), faulty);
+  }
+}
+
+TEST_F(ModelDifferenceMeta, CatchesWrongConstants) {
+  const auto catches = [&](const char* fault, auto change) {
+    ModelCase faulty = good_;
+    change(faulty);
+    ExpectCaught(fault, faulty);
+  };
+  catches("norm epsilon", [](auto& c) { c.config.model.norm_epsilon *= 3; });
+  catches("rope base", [](auto& c) { c.config.model.rope_base *= 1.001; });
+  catches("temperature", [](auto& c) { c.temperature *= 1.0001; });
+  catches("balance", [](auto& c) { c.config.router.aux_loss_coeff *= 1.001; });
+  catches("z loss", [](auto& c) { c.config.router.z_loss_coeff *= 1.001; });
+  catches("budget",
+          [](auto& c) { c.config.router.mean_active_experts *= 1.0001; });
+  catches("one target",
+          [](auto& c) { c.targets[7] = (c.targets[7] + 1) % 50; });
+  catches("one input", [](auto& c) { c.inputs[7] = (c.inputs[7] + 1) % 50; });
+  catches("noise", [](auto& c) {
+    c.config.router.noise = NoiseKind::kInputJitter;
+    c.config.router.noise_amplitude = 1e-3;
+    c.noise = true;
+  });
+}
+
+TEST_F(ModelDifferenceMeta, CatchesAWrongSelection) {
+  ModelCase faulty = good_;
+  faulty.tau *= 1.02;  // some token's weight lies between the two cutoffs
+  ExpectCaught("tau", faulty);
+  faulty = good_;
+  faulty.config.router.expansion_factor = 1.25;
+  ExpectCaught("cap", faulty);
+  good_.tau = 3;  // tokens without an active expert
+  ASSERT_TRUE(CompareModels(good_, pool_).ok());
+  faulty = good_;
+  faulty.config.router.fallback = Fallback::kTop1;
+  ExpectCaught("fallback", faulty);
+}
+
+}  // namespace
+}  // namespace softmoe::property_tests

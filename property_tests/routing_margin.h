@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// routing_margin.h - whether two selections of experts differ only where the
+// scores cannot tell.
+//
+// A selection is decided by comparisons: score against score at the cap or at
+// top-k, soft weight against cutoff. One that differs from the reference's is
+// wrong unless each expert on which the two differ sits at such a boundary to
+// within the error of what was compared (verification.md 8.1).
+#ifndef SOFTMOE_PROPERTY_TESTS_ROUTING_MARGIN_H_
+#define SOFTMOE_PROPERTY_TESTS_ROUTING_MARGIN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "reference/matrix.h"
+#include "reference/router.h"
+
+namespace softmoe::property_tests {
+
+struct SelectionCheck {
+  int64_t ambiguous = 0;  // tokens that differ, each within its margin
+  std::string defect;     // the first token that differs without excuse
+};
+
+// Compares `got` [tokens, experts] with the selection that the reference makes
+// from `scores`.
+//
+//   score_error   how far the scores behind `got` may be from `scores`
+//   weight_error  relative error of the soft weights beyond what the scores'
+//                 error does to them
+SelectionCheck CheckSelection(const reference::RouterSettings& settings,
+                              const reference::Matrix& scores,
+                              const reference::BoolMatrix& got,
+                              double score_error, double weight_error);
+
+// Tokens whose `top`-th and next score are within 2*score_error of each other:
+// the hard top-`top` counts may differ by one pair for each of them.
+int64_t AmbiguousTop(const reference::Matrix& scores, int64_t top,
+                     double score_error);
+
+}  // namespace softmoe::property_tests
+
+#endif  // SOFTMOE_PROPERTY_TESTS_ROUTING_MARGIN_H_
