@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Laws of the whole model: values by hand, invariances, and what it refuses.
-// Its gradient is tested in transformer_gradient_test.cc.
+// Laws of the whole model: values by hand and invariances. Its gradient is
+// tested in transformer_gradient_test.cc, what it refuses in
+// transformer_errors_test.cc.
 #include "reference/transformer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/parameter_layout.h"
+#include "reference/decoder_block.h"
+#include "reference/embedding.h"
 #include "reference/flat_parameters.h"
+#include "reference/lm_head.h"
+#include "reference/rmsnorm.h"
 #include "reference/testing/tiny_model.h"
 
 namespace softmoe::reference {
@@ -58,6 +62,63 @@ TEST(Transformer, ZeroHeadGivesTheLogOfTheVocabulary) {
       EXPECT_NEAR(loss, std::log(11.0), 4 * kUlp * std::log(11.0));
     }
     EXPECT_NEAR(result.loss_sum, 12 * std::log(11.0), 64 * kUlp * 12);
+  }
+}
+
+// The model is its layers, put together here once more with every setting
+// spelt out; none of them has its default value.
+TEST(Transformer, IsItsLayersInOrder) {
+  for (const RouterKind kind : kKinds) {
+    Config config = TinyConfig(kind);
+    config.model.norm_epsilon = 0.01;
+    config.router.fallback = Fallback::kTop1;
+    config.router.noise = NoiseKind::kInputJitter;
+    config.router.load_balance = LoadBalanceKind::kMegatron;
+    const ParameterLayout layout(config);
+    const Vector parameters = TinyParameters(config, 13);
+    const TinyTokens tokens(config, 2, 13);
+    const RoutingState routing = TinyRouting();
+    const GroupResult result =
+        TransformerForward(config, parameters, tokens.Group(), routing);
+    const auto allocations = Allocations(config, parameters, routing);
+
+    Matrix hidden = EmbeddingForward(
+        tokens.inputs, ReadMatrix(parameters, layout.embedding, 11, 8));
+    for (uint32_t l = 0; l < 2; ++l) {
+      DecoderBlockSettings settings;
+      settings.num_sequences = 2;
+      settings.num_heads = 2;
+      settings.rope_base = 100;
+      settings.norm_epsilon = 0.01;
+      settings.moe = {.router = {.kind = kind,
+                                 .mean_active = allocations[l].mean_active,
+                                 .temperature = 1.25,
+                                 .cutoff = allocations[l].cutoff,
+                                 .max_active = allocations[l].max_active,
+                                 .fallback = Fallback::kTop1},
+                      .noise = {.kind = NoiseKind::kInputJitter,
+                                .amplitude = 0.1,
+                                .seed = 7,
+                                .step = 3,
+                                .layer = l},
+                      .first_token = 48,
+                      .load_balance = LoadBalanceKind::kMegatron,
+                      .aux_loss_coeff = 0.5,
+                      .z_loss_coeff = 0.25};
+      const DecoderBlockResult block = DecoderBlockForward(
+          settings, ReadBlock(config.model, layout, l, parameters), hidden);
+      hidden = block.out;
+      EXPECT_EQ(result.layers[l].scores, block.saved.moe.scores);
+      EXPECT_EQ(result.layers[l].balance.loss, block.saved.moe.balance.loss);
+      EXPECT_EQ(result.layers[l].z_loss, block.saved.moe.z_loss);
+    }
+    const Matrix head_input = RmsNormForward(
+        hidden, ReadMatrix(parameters, layout.final_norm, 8, 1), 0.01);
+    EXPECT_EQ(result.token_losses,
+              TokenLosses(LmHeadLogits(head_input,
+                                       ReadMatrix(parameters,
+                                                  layout.head_weight, 11, 8)),
+                          tokens.targets));
   }
 }
 
@@ -319,81 +380,6 @@ TEST(Transformer, ReplayOfTheOwnSelectionChangesNothing) {
                                     TinyRouting(), replay),
                  InternalError);
   }
-}
-
-class BadInputTest : public ::testing::Test {
- protected:
-  // The message of the exception of type E that a forward pass ends with.
-  template <typename E>
-  std::string Message(const Vector& parameters) {
-    try {
-      TransformerForward(config_, parameters, tokens_.Group(), TinyRouting());
-    } catch (const E& error) {
-      return error.what();
-    }
-    return "no exception of that type";
-  }
-
-  const Config config_ = TinyConfig(RouterKind::kSoftFixed);
-  const ParameterLayout layout_{config_};
-  const Vector parameters_ = TinyParameters(config_, 12);
-  TinyTokens tokens_{config_, 2, 12};
-};
-
-TEST_F(BadInputTest, TokensOutsideTheVocabularyAreNamed) {
-  tokens_.inputs[3] = 11;
-  EXPECT_NE(Message<DataError>(parameters_).find("token 3 has id 11"),
-            std::string::npos);
-  tokens_.inputs[3] = 0;
-  tokens_.targets[7] = -1;
-  EXPECT_NE(Message<DataError>(parameters_).find("token 7 has id -1"),
-            std::string::npos);
-}
-
-TEST_F(BadInputTest, NonFiniteRouterWeightsNameLayerTokenAndExpert) {
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                           std::numeric_limits<double>::infinity()}) {
-    Vector parameters = parameters_;
-    parameters[layout_.layers[1].router_weight + 2] = bad;  // row 0, expert 2
-    const std::string message = Message<NumericsError>(parameters);
-    EXPECT_NE(message.find("layer 1"), std::string::npos) << message;
-    EXPECT_NE(message.find("token 0, expert 2"), std::string::npos) << message;
-  }
-}
-
-TEST_F(BadInputTest, NonFiniteEmbeddingNamesTheFirstTokenThatUsesIt) {
-  Vector parameters = parameters_;
-  const int32_t id = tokens_.inputs[8];
-  parameters[layout_.embedding + id * config_.model.d_model] = std::nan("");
-  const auto first =
-      std::find(tokens_.inputs.begin(), tokens_.inputs.end(), id) -
-      tokens_.inputs.begin();
-  const std::string message = Message<NumericsError>(parameters);
-  EXPECT_NE(message.find("layer 0"), std::string::npos) << message;
-  EXPECT_NE(message.find("token " + std::to_string(first) + ","),
-            std::string::npos)
-      << message;
-}
-
-TEST_F(BadInputTest, NonFiniteHeadNamesTheVocabularyEntry) {
-  Vector parameters = parameters_;
-  parameters[layout_.head_weight + 4 * config_.model.d_model] = std::nan("");
-  const std::string message = Message<NumericsError>(parameters);
-  EXPECT_NE(message.find("token 0 for vocabulary entry 4"), std::string::npos)
-      << message;
-}
-
-TEST_F(BadInputTest, SizesThatDoNotFitAreRefused) {
-  EXPECT_NE(Message<InternalError>(parameters_.head(layout_.total - 1))
-                .find("parameters"),
-            std::string::npos);
-  tokens_.targets.pop_back();
-  EXPECT_NE(Message<InternalError>(parameters_).find("11 targets"),
-            std::string::npos);
-  tokens_.targets.push_back(0);
-  tokens_.num_sequences = 3;
-  EXPECT_NE(Message<InternalError>(parameters_).find("3 sequences"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -41,20 +41,31 @@ struct Samples {
   double Left(int i) const { return (centre - minus[i]) / step[i]; }
 };
 
-// The order of convergence of a sequence d_0, d_1, ... at halved steps, from
-// its two finest terms that exceed `bound`; NaN without two such terms, -inf if
-// it changes sign there.
-double ObservedOrder(const std::array<double, kLevels>& d,
-                     const std::array<double, kLevels>& bound, int size) {
-  for (int i = size - 1; i > 0; --i) {
-    if (std::abs(d[i]) > kUsable * bound[i] &&
-        std::abs(d[i - 1]) > kUsable * bound[i - 1]) {
-      const double ratio = d[i - 1] / d[i];
-      return ratio > 0 ? std::log2(ratio)
-                       : -std::numeric_limits<double>::infinity();
-    }
+// The order of convergence log2(d_{i-1} / d_i) of a sequence at halved steps;
+// NaN unless both terms exceed `bound`, -inf if they differ in sign.
+double OrderAt(const std::array<double, kLevels>& d,
+               const std::array<double, kLevels>& bound, int i) {
+  if (std::abs(d[i]) > kUsable * bound[i] &&
+      std::abs(d[i - 1]) > kUsable * bound[i - 1]) {
+    const double ratio = d[i - 1] / d[i];
+    return ratio > 0 ? std::log2(ratio)
+                     : -std::numeric_limits<double>::infinity();
   }
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+// The last i < size at which there is an order; 0 if there is none.
+int FinestOrder(const std::array<double, kLevels>& d,
+                const std::array<double, kLevels>& bound, int size) {
+  int i = size - 1;
+  while (i > 0 && std::isnan(OrderAt(d, bound, i))) --i;
+  return i;
+}
+
+// True for an order that central differences of a smooth function have: 2, or
+// a higher even number where the lower terms vanish.
+bool IsSmoothOrder(double order) {
+  return order > 1.5 && std::abs(order - 2 * std::round(order / 2)) <= 0.5;
 }
 
 // Finds the entry of the Ridders table with the smallest error estimate.
@@ -104,15 +115,27 @@ Smoothness Classify(const Samples& samples, double noise,
   }
   estimate->left_slope = samples.Left(finest);
   estimate->right_slope = samples.Right(finest);
-  estimate->observed_order = ObservedOrder(central, central_bound, kLevels - 1);
 
+  // Central differences converge with order 2 at the finest steps above the
+  // noise. Two neighbouring orders, because a jump of the curvature inside the
+  // stencil has order 1 but for single steps near it.
+  bool converges = true;
+  estimate->observed_order = std::numeric_limits<double>::quiet_NaN();
+  if (const int i = FinestOrder(central, central_bound, kLevels - 1); i > 0) {
+    estimate->observed_order = OrderAt(central, central_bound, i);
+    converges = IsSmoothOrder(estimate->observed_order);
+    if (i > 1) {
+      const double coarser = OrderAt(central, central_bound, i - 1);
+      converges = converges && (std::isnan(coarser) || IsSmoothOrder(coarser));
+    }
+  }
   // The slopes from both sides differ by O(h) if smooth, by O(1) at a kink, by
-  // O(1/h) at a jump. Written so that NaN, nothing above the noise, is smooth.
-  const double gap_order = ObservedOrder(gap, gap_bound, kLevels);
-  const bool converges = !(estimate->observed_order < 1.5);
-  if (gap_order < 0.5) {
-    if (std::isinf(gap_order)) return Smoothness::kInconclusive;
-    return gap_order < -0.5 ? Smoothness::kJump : Smoothness::kKink;
+  // O(1/h) at a jump.
+  if (const int i = FinestOrder(gap, gap_bound, kLevels); i > 0) {
+    const double order = OrderAt(gap, gap_bound, i);
+    if (std::isinf(order)) return Smoothness::kInconclusive;
+    if (order < -0.5) return Smoothness::kJump;
+    if (order < 0.5) return Smoothness::kKink;
   }
   return converges ? Smoothness::kSmooth : Smoothness::kInconclusive;
 }

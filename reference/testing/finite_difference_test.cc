@@ -86,6 +86,30 @@ TEST(FiniteDifference, KinkInsideTheFinestStencilIsNotSmooth) {
   }
 }
 
+// max(0, h - c)^2 has a slope everywhere, but its curvature jumps at c: the
+// table's error estimate means nothing while c is among the fine steps. Either
+// that is noticed, or the estimate is within its error after all.
+TEST(FiniteDifference, CurvatureThatJumpsCloseByIsNotTrusted) {
+  const double step = 0.125;
+  int noticed = 0;
+  for (int i = 0; i < 200; ++i) {
+    const double where = step / 512 * std::exp2(0.05 * i - 1);
+    const DerivativeEstimate estimate = DifferentiateAtZero(
+        [=](double h) {
+          const double excess = std::max(0.0, h - where);
+          return std::sin(1 + h) + excess * excess;
+        },
+        step);
+    if (estimate.smoothness != Smoothness::kSmooth) {
+      ++noticed;
+    } else {
+      EXPECT_LE(std::abs(estimate.value - std::cos(1.0)), estimate.error)
+          << where;
+    }
+  }
+  EXPECT_GT(noticed, 20);
+}
+
 // A kink that only the coarse steps see does no harm: fine steps decide.
 TEST(FiniteDifference, KinkOutsideTheFineStepsDoesNoHarm) {
   const DerivativeEstimate estimate = DifferentiateAtZero(

@@ -75,6 +75,18 @@ TEST(VjpMismatch, RefusesAKink) {
             std::string::npos);
 }
 
+// y = x + max(0, x - c)^2 has a continuous slope whose curvature jumps at c.
+TEST(VjpMismatch, AcceptsAJumpOfTheCurvatureCloseBy) {
+  static constexpr double kWhere = 1 + 0x1p-14;
+  auto f = [](const Matrices& x) -> Matrix {
+    return x[0].array() + (x[0].array() - kWhere).max(0).square();
+  };
+  auto vjp = [](const Matrices& x, const Matrix& w) -> Matrices {
+    return {w.array() * (1 + 2 * (x[0].array() - kWhere).max(0))};
+  };
+  EXPECT_EQ(VjpMismatch(f, vjp, {Matrix::Ones(1, 1)}, 1), "");
+}
+
 TEST(DerivativeMismatch, NaNNeverPasses) {
   DerivativeEstimate estimate{.value = 1, .error = 1e-12};
   estimate.smoothness = Smoothness::kSmooth;
