@@ -42,9 +42,7 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
       static_cast<double>(batch_sequences * length * config.model.num_layers);
   const RankMidpoint found = FindRankMidpoint(
       source, std::llround(config.router.mean_active_experts * token_layers));
-  return {.tau = found.midpoint,
-          .num_ratios = found.count,
-          .active_experts = static_cast<double>(found.rank) / token_layers};
+  return {.tau = found.midpoint, .num_ratios = found.count, .rank = found.rank};
 }
 
 }  // namespace softmoe::trainer

@@ -13,9 +13,9 @@
 namespace softmoe::trainer {
 
 struct TauCalibration {
-  double tau = 0;             // dimensionless
-  int64_t num_ratios = 0;     // soft weights ranked
-  double active_experts = 0;  // mean that tau gives on these batches
+  double tau = 0;          // dimensionless
+  int64_t num_ratios = 0;  // soft weights ranked
+  int64_t rank = 0;        // how many of them lie above tau
 };
 
 // tau for the parameters in `model` (the initial ones), at T(0), noise off.
@@ -23,8 +23,12 @@ struct TauCalibration {
 // The largest max_active soft weights of every token and layer of the first
 // calibration_batches training batches, each divided by k_l/num_experts, are
 // ranked; tau is the midpoint between the n-th and the next, n =
-// round(mean_active_experts * tokens * layers). So the mean of active experts
-// is mean_active_experts to within half a weight in all, unless weights tie.
+// round(mean_active_experts * tokens * layers). The weights come from a forward
+// pass with tau = 0, in which deeper layers see the output of a few experts
+// more than with tau. So the mean of active experts that tau gives on these
+// batches is mean_active_experts to within half a weight in all for one layer,
+// and close to it for several (at init_std 0.02 the experts' outputs are small
+// beside the residual stream).
 //
 // Memory is bounded (rank_midpoint.h); very large batches are visited twice.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,

@@ -11,9 +11,11 @@
 
 namespace softmoe::trainer {
 
-// The identity of a run of `config` on the token files PREFIX.{bin,idx}, whose
-// bytes are hashed, with the kernels in use. Without PREFIX.model it has no
-// tokenizer. Throws EnvironmentError if a file is missing.
+// The identity of a run of `config` on the token files PREFIX.{bin,idx} with
+// the kernels in use. With PREFIX.json the files are checked against it;
+// without, they are hashed here, and the run has no tokenizer. Throws
+// EnvironmentError if a file is missing, DataError if one is damaged or
+// exchanged.
 RunIdentity IdentifyRun(const Config& config,
                         const std::filesystem::path& prefix);
 

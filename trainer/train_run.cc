@@ -65,11 +65,10 @@ void RunLoop::Begin() {
       CalibrateTau(model_, data_, [this] { StopIfAsked(); });
   state_.tau = found.tau;
   state_.tau_calibrated = true;
-  Say(
-      fmt::format("tau = {:.4f}, calibrated on {} batches ({:.3f} active "
-                  "experts of {:g} wanted)",
-                  found.tau, config_.router.calibration_batches,
-                  found.active_experts, config_.router.mean_active_experts));
+  Say(fmt::format(
+      "tau = {:.4f}, calibrated on {} batches: {} of {} soft weights above it",
+      found.tau, config_.router.calibration_batches, found.rank,
+      found.num_ratios));
 }
 
 RunResult RunLoop::Run() {
