@@ -21,13 +21,6 @@
 
 #include "core/errors.h"
 
-// Address and thread sanitizers map terabytes of shadow: no limit fits them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SOFTMOE_LIMIT_MEMORY 0
-#else
-#define SOFTMOE_LIMIT_MEMORY 1
-#endif
-
 namespace softmoe::trainer {
 namespace {
 
@@ -40,6 +33,13 @@ void Limit(int resource, int64_t amount) {
                          static_cast<rlim_t>(amount)};
   ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
+
+// Address and thread sanitizers map terabytes of shadow: no limit fits them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitMemory = false;
+#else
+constexpr bool kLimitMemory = true;
+#endif
 
 int64_t MappedBytes() {
   std::ifstream statm("/proc/self/statm");
@@ -69,9 +69,7 @@ void WriteAll(int file, const std::string& text) {
   for (int file = 0; nowhere >= 0 && file < 3; ++file) ::dup2(nowhere, file);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, static_cast<int64_t>(std::ceil(limits.seconds)) + 1);
-#if SOFTMOE_LIMIT_MEMORY
-  Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
-#endif
+  if (kLimitMemory) Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
   int status = 0;
   try {
     WriteAll(result_pipe, body());
