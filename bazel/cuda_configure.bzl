@@ -1,33 +1,85 @@
 """@cuda: where the CUDA toolkit is, if there is one.
 
-Without a toolkit CUDA_AVAILABLE is False, every cuda_library is incompatible
-with the platform, and `//...` builds everything else.
+$CUDA_HOME, if it is set, decides alone (a folder without a toolkit hides the
+one in /usr/local/cuda); otherwise it is /usr/local/cuda. Without a toolkit that
+can be used CUDA_AVAILABLE is False, every cuda_library is incompatible with the
+platform, and `//...` builds everything else.
 """
 
-def _cuda_configure_impl(ctx):
-    candidates = [ctx.os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
-    nvcc = None
-    for home in candidates:
-        if home and ctx.path(home + "/bin/nvcc").exists:
-            nvcc = home + "/bin/nvcc"
-            break
-    version = ctx.execute([nvcc, "--version"]).stdout.strip().split("\n")[-1] if nvcc else ""
-    ctx.file("defs.bzl", "CUDA_AVAILABLE = %s\nNVCC = %r\nCUDA_HOME = %r\nNVCC_VERSION = %r\n" % (
-        bool(nvcc),
-        nvcc or "",
-        nvcc[:-len("/bin/nvcc")] if nvcc else "",
-        version,
-    ))
-    ctx.file("BUILD", """
+# C++20 in device code needs nvcc 12.0.
+_OLDEST_NVCC = [12, 0]
+
+# architecture -> (flags of nvcc, first release that knows it). One SASS image
+# for each architecture the paper's readers have, and PTX of the newest for what
+# comes after.
+_ARCHITECTURES = [
+    ("-gencode=arch=compute_80,code=sm_80", [12, 0]),
+    ("-gencode=arch=compute_90a,code=sm_90a", [12, 0]),
+    ("-gencode=arch=compute_100,code=[sm_100,compute_100]", [12, 8]),
+]
+
+# What a target says that this platform cannot have. (@platforms//:incompatible
+# is newer than Debian's bazel-platforms.)
+_BUILD = """
+constraint_setting(name = "toolkit")
+
+constraint_value(
+    name = "no_toolkit",
+    constraint_setting = ":toolkit",
+    visibility = ["//visibility:public"],
+)
+
 cc_library(
     name = "cudart",
     linkopts = {linkopts},
     target_compatible_with = {compatible},
     visibility = ["//visibility:public"],
 )
-""".format(
-        linkopts = repr(["-L" + nvcc[:-len("/bin/nvcc")] + "/lib64", "-lcudart_static", "-ldl", "-lrt", "-lpthread"]) if nvcc else "[]",
-        compatible = "[]" if nvcc else "[\"@platforms//:incompatible\"]",
+"""
+
+def _release(ctx, nvcc):
+    """[major, minor] of `nvcc --version`, and its last line; [0, 0] if it does not run."""
+    result = ctx.execute([nvcc, "--version"])
+    if result.return_code != 0:
+        return [0, 0], ""
+    for word in result.stdout.replace(",", " ").split(" "):
+        parts = word.strip().split(".")
+        if len(parts) == 3 and parts[0].startswith("V") and parts[0][1:].isdigit() and parts[1].isdigit():
+            return [int(parts[0][1:]), int(parts[1])], result.stdout.strip().split("\n")[-1]
+    return [0, 0], ""
+
+def _find_toolkit(ctx):
+    """(folder, release, version line) of a usable toolkit, or None."""
+    chosen = ctx.os.environ.get("CUDA_HOME", "")
+    home = chosen or "/usr/local/cuda"
+    if not home.startswith("/") or not ctx.path(home + "/bin/nvcc").exists:
+        if chosen:
+            print("no nvcc in $CUDA_HOME/bin (%s): building without CUDA" % chosen)
+        return None
+    for file in ["include/cuda_runtime.h", "lib64/libcudart_static.a"]:
+        if not ctx.path(home + "/" + file).exists:
+            print("%s has nvcc but not %s: building without CUDA" % (home, file))
+            return None
+    release, version = _release(ctx, home + "/bin/nvcc")
+    if release < _OLDEST_NVCC:
+        print("%s/bin/nvcc does not run or is older than 12.0: building without CUDA" % home)
+        return None
+    return home, release, version
+
+def _cuda_configure_impl(ctx):
+    toolkit = _find_toolkit(ctx)
+    home, release, version = toolkit or ("", [0, 0], "")
+    ctx.file("defs.bzl", "\n".join([
+        "CUDA_AVAILABLE = %r" % bool(toolkit),
+        "CUDA_HOME = %r" % home,
+        "NVCC = %r" % (home + "/bin/nvcc" if toolkit else ""),
+        "NVCC_VERSION = %r" % version,
+        "NVCC_ARCHITECTURES = %r" % [flag for flag, first in _ARCHITECTURES if release >= first],
+        "",
+    ]))
+    ctx.file("BUILD", _BUILD.format(
+        linkopts = repr(["-L" + home + "/lib64", "-lcudart_static", "-ldl", "-lrt", "-lpthread"] if toolkit else []),
+        compatible = repr([] if toolkit else [":no_toolkit"]),
     ))
 
 cuda_configure = repository_rule(

@@ -1,16 +1,8 @@
 """cuda_library: .cu files compiled by nvcc, usable as a cc_library dependency."""
 
-load("@cuda//:defs.bzl", "CUDA_AVAILABLE", "NVCC", "NVCC_VERSION")
+load("@cuda//:defs.bzl", "CUDA_AVAILABLE", "NVCC", "NVCC_ARCHITECTURES", "NVCC_VERSION")
 load("@system//:key.bzl", "BUILD_KEY")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-
-# One SASS image for each architecture the paper's readers have, and PTX of the
-# newest for what comes after.
-_ARCHITECTURES = [
-    "-gencode=arch=compute_80,code=sm_80",
-    "-gencode=arch=compute_90a,code=sm_90a",
-    "-gencode=arch=compute_100,code=[sm_100,compute_100]",
-]
 
 def _cuda_library_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -22,7 +14,10 @@ def _cuda_library_impl(ctx):
         output = ctx.actions.declare_file("_cuda/%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
         arguments.add_all(["-c", "-std=c++20", "-O3", "-lineinfo", "-Xcompiler", "-fPIC,-Wall"])
-        arguments.add_all(_ARCHITECTURES)
+        arguments.add_all(NVCC_ARCHITECTURES)
+
+        # As for g++: contraction is decided in the source (design.md, ruling 9).
+        arguments.add("--fmad=false")
         arguments.add("-I.")  # nvcc knows no -iquote
         arguments.add("-DSOFTMOE_BUILD_KEY=" + BUILD_KEY)
         arguments.add_all(ctx.attr.copts)
@@ -77,6 +72,6 @@ def cuda_library(name, deps = [], **kwargs):
     _cuda_library(
         name = name,
         deps = deps + ["@cuda//:cudart"],
-        target_compatible_with = [] if CUDA_AVAILABLE else ["@platforms//:incompatible"],
+        target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
         **kwargs
     )

@@ -22,8 +22,8 @@ struct RouterBlockSums {
   double* z;               // [1]  backward: d_mean_active
   double* bad_score;       // [1]  flat index, or -1
 
-  static SOFTMOE_INLINE RouterBlockSums At(double* scratch, int64_t block,
-                                           int64_t num_experts) {
+  static SOFTMOE_HOST_INLINE RouterBlockSums At(double* scratch, int64_t block,
+                                                int64_t num_experts) {
     double* p = scratch + block * (3 * num_experts + 2);
     return {p, p + num_experts, p + 2 * num_experts, p + 3 * num_experts,
             p + 3 * num_experts + 1};
@@ -31,13 +31,13 @@ struct RouterBlockSums {
 };
 
 // True if the load-balance basis is softmax(scores).
-SOFTMOE_INLINE bool UsesScoresSoftmax(const RouterShape& shape) {
+SOFTMOE_HOST_INLINE bool UsesScoresSoftmax(const RouterShape& shape) {
   return shape.mode == RouterMode::kSparse ||
          shape.balance == BalanceBasis::kScoresSoftmax;
 }
 
 template <typename Scalar>
-SOFTMOE_INLINE RouterConstants<Scalar> MakeRouterConstants(
+SOFTMOE_HOST_INLINE RouterConstants<Scalar> MakeRouterConstants(
     const RouterShape& shape, bool want_log_sum_exp) {
   RouterConstants<Scalar> c = {};
   c.num_experts = static_cast<int>(shape.num_experts);
@@ -57,9 +57,8 @@ SOFTMOE_INLINE RouterConstants<Scalar> MakeRouterConstants(
   int needed = static_cast<int>(twice);
   if (static_cast<float>(needed) < twice) ++needed;  // ceil(2k)
   if (needed < 1) needed = 1;
-  for (int count : {needed, c.balance_top}) {
-    if (c.top < count) c.top = count;
-  }
+  if (c.top < needed) c.top = needed;
+  if (c.top < c.balance_top) c.top = c.balance_top;
   if (c.top > c.num_experts) c.top = c.num_experts;
   return c;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // inline.h - how a function is marked that belongs to one execution: inlined
-// into its caller always, on the device too where nvcc compiles it; and a loop
-// of a few steps that must be unrolled so that its arrays become registers.
+// into its caller always, on the device where nvcc compiles it, or on both
+// sides (SOFTMOE_HOST_INLINE); and a loop of a few steps that must be unrolled
+// so that its arrays become registers.
 //
 // Such code lives in namespace SOFTMOE_ISA: isa_v3 and isa_v4 on the CPU (see
 // isa.h), isa_cuda under nvcc.
@@ -10,13 +11,15 @@
 #define SOFTMOE_KERNELS_SIMT_INLINE_H_
 
 #ifdef __CUDACC__
-#define SOFTMOE_INLINE __host__ __device__ __forceinline__
+#define SOFTMOE_INLINE __device__ __forceinline__
+#define SOFTMOE_HOST_INLINE __host__ __device__ __forceinline__
 #define SOFTMOE_UNROLL _Pragma("unroll")
 #ifndef SOFTMOE_ISA
 #define SOFTMOE_ISA isa_cuda
 #endif
 #else
 #define SOFTMOE_INLINE inline __attribute__((always_inline))
+#define SOFTMOE_HOST_INLINE SOFTMOE_INLINE
 #define SOFTMOE_UNROLL _Pragma("GCC unroll 8")
 #ifndef SOFTMOE_ISA
 #error "compile this in a softmoe_isa_library (bazel/softmoe.bzl)"

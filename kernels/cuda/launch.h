@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// launch.h - starts a kernel and turns a refused launch into an exception.
+#ifndef SOFTMOE_KERNELS_CUDA_LAUNCH_H_
+#define SOFTMOE_KERNELS_CUDA_LAUNCH_H_
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe::kernels::isa_cuda {
+
+inline void CheckCuda(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) {
+    throw EnvironmentError(std::string(what) + ": " +
+                           cudaGetErrorString(error) +
+                           "; check the device with nvidia-smi");
+  }
+}
+
+// kernel<<<grid, block, shared, stream>>>(args...); an empty grid is no work.
+template <typename... Parameters, typename... Arguments>
+void Launch(const char* what, void (*kernel)(Parameters...), int64_t grid,
+            int block, size_t shared, cudaStream_t stream,
+            const Arguments&... args) {
+  if (grid <= 0) return;
+  // 48 KiB, static shared memory included, need no asking.
+  if (shared > 32 * 1024) {
+    CheckCuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(shared)),
+              what);
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(grid));
+  config.blockDim = dim3(static_cast<unsigned>(block));
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  CheckCuda(cudaLaunchKernelEx(&config, kernel, Parameters(args)...), what);
+}
+
+}  // namespace softmoe::kernels::isa_cuda
+
+#endif  // SOFTMOE_KERNELS_CUDA_LAUNCH_H_

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The router: one thread per token, one warp per 32 tokens, whose rows it loads
+// into shared memory (padded by one, so that the 32 threads hit 32 banks) and
+// stores from there, coalesced. A warp does both halves of a fixed block of 64
+// tokens, so its sums are those of the CPU, in the same order: bits agree, and
+// no atomics. Per token it reads num_experts floats and writes as many plus the
+// compact gates; about 60 instructions an expert, so bound by memory.
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/row_kernels.h"
+#include "kernels/router_backward_body.h"
+#include "kernels/router_block.h"
+
+namespace softmoe::kernels::isa_cuda {
+namespace {
+
+constexpr int kRows = 32;  // threads of a block, tokens of half a block
+
+// Copies `rows` rows of n floats between global memory and padded rows.
+__device__ void LoadShared(const float* global, int rows, int n,
+                           float* padded) {
+  for (int i = threadIdx.x; i < rows * n; i += kRows) {
+    padded[i / n * (n + 1) + i % n] = global[i];
+  }
+}
+__device__ void StoreShared(const float* padded, int rows, int n,
+                            float* global) {
+  for (int i = threadIdx.x; i < rows * n; i += kRows) {
+    global[i] = padded[i / n * (n + 1) + i % n];
+  }
+}
+
+// Calls member(expert) for each bit of `set`.
+template <typename Member>
+__device__ void ForEachMember(const int32_t* set, int num_experts,
+                              const Member& member) {
+  for (int word = 0; word * 32 < num_experts; ++word) {
+    for (uint32_t bits = set[word]; bits != 0; bits &= bits - 1) {
+      member(word * 32 + __ffs(static_cast<int>(bits)) - 1);
+    }
+  }
+}
+
+template <int kTop>
+__global__ void __launch_bounds__(kRows)
+    RouterForwardKernel(RouterForwardArgs args, RouterConstants<float> c) {
+  extern __shared__ float shared[];
+  __shared__ int32_t active[kRows][kMaxWords], balance[kRows][kMaxWords];
+  __shared__ float log_sum_exp[kRows];
+  __shared__ int64_t bad_score[kRows];
+  const int n = c.num_experts;
+  const bool sparse = args.shape.mode == RouterMode::kSparse;
+  const bool mixed = !sparse && UsesScoresSoftmax(args.shape);
+  float* scores = shared;
+  float* weights = scores + kRows * (n + 1);
+  float* softmax = mixed ? weights + kRows * (n + 1) : nullptr;
+  float selection[kTop > 0 ? 1 : 2 * kMaxExperts];
+
+  const int me = threadIdx.x;
+  const RouterBlockSums sums = RouterBlockSums::At(args.scratch, blockIdx.x, n);
+  for (int e = me; e < n; e += kRows) {
+    sums.probability[e] = sums.balance_counts[e] = sums.active_counts[e] = 0;
+  }
+  double z = 0;
+  int64_t first_bad = -1;
+  for (int half = 0; half < kRouterTokenBlock; half += kRows) {
+    const int64_t first = int64_t{blockIdx.x} * kRouterTokenBlock + half;
+    const int64_t left = args.shape.num_tokens - first;
+    if (left <= 0) break;
+    const int rows = left < kRows ? static_cast<int>(left) : kRows;
+    __syncthreads();
+    LoadShared(args.scores + first * n, rows, n, scores);
+    __syncthreads();
+    if (me < rows) {
+      float* mine = scores + me * (n + 1);
+      bad_score[me] = -1;
+      for (int e = n - 1; e >= 0; --e) {
+        if (Abs(mine[e]) < __int_as_float(0x7f800000)) continue;
+        bad_score[me] = (first + me) * n + e;
+        mine[e] = 0;
+      }
+      RouterRow<CudaThread> row = {};
+      row.scores = mine;
+      row.weights = weights + me * (n + 1);
+      row.softmax = mixed ? softmax + me * (n + 1) : nullptr;
+      row.top = selection;
+      row.active = active[me];
+      row.balance = balance[me];
+      if (sparse) {
+        SparseRouterForwardRow<kTop>(c, row);
+      } else {
+        SoftRouterForwardRow<kTop>(c, row);
+        args.root[2 * (first + me)] = row.anchor;
+        args.root[2 * (first + me) + 1] = row.offset;
+      }
+      log_sum_exp[me] = row.log_sum_exp;
+
+      const int64_t at = (first + me) * args.shape.max_active;
+      int32_t count = 0;
+      ForEachMember(active[me], n, [&](int e) {
+        args.selected[at + count] = e;
+        args.gates[at + count] = row.weights[e];
+        ++count;
+      });
+      args.num_active[first + me] = count;
+      for (; count < args.shape.max_active; ++count) {
+        args.selected[at + count] = -1;
+        args.gates[at + count] = 0;
+      }
+    }
+    __syncthreads();
+    StoreShared(weights, rows, n, args.soft_weights + first * n);
+    const float* basis = mixed ? softmax : weights;
+    for (int e = me; e < n; e += kRows) {  // a thread per expert, rows in order
+      double sum = sums.probability[e];
+      int active_count = 0, balance_count = 0;
+      for (int i = 0; i < rows; ++i) {
+        sum += basis[i * (n + 1) + e];
+        active_count += active[i][e / 32] >> (e % 32) & 1;
+        balance_count += balance[i][e / 32] >> (e % 32) & 1;
+      }
+      sums.probability[e] = sum;
+      sums.active_counts[e] += active_count;
+      sums.balance_counts[e] +=
+          c.balance_top > 0 ? balance_count : active_count;
+    }
+    if (me == 0) {
+      for (int i = 0; i < rows; ++i) {
+        if (args.z_sum != nullptr) {
+          z += static_cast<double>(log_sum_exp[i]) * log_sum_exp[i];
+        }
+        if (first_bad < 0) first_bad = bad_score[i];
+      }
+    }
+  }
+  if (me == 0) {
+    *sums.z = z;
+    *sums.bad_score = static_cast<double>(first_bad);
+  }
+}
+
+// Adds the blocks' sums in their order: a thread per expert.
+__global__ void RouterTotalsKernel(RouterForwardArgs args, int64_t blocks) {
+  const int n = static_cast<int>(args.shape.num_experts);
+  const int e = threadIdx.x;
+  if (e < n) {
+    double probability = 0, active = 0, balance = 0;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const RouterBlockSums sums = RouterBlockSums::At(args.scratch, b, n);
+      probability += sums.probability[e];
+      active += sums.active_counts[e];
+      balance += sums.balance_counts[e];
+    }
+    args.probability_sums[e] =
+        UsesScoresSoftmax(args.shape)
+            ? probability
+            : probability / static_cast<double>(args.shape.mean_active);
+    args.active_counts[e] = static_cast<int64_t>(active);
+    args.balance_counts[e] = static_cast<int64_t>(balance);
+  }
+  if (e == 0) {
+    double z = 0;
+    int64_t bad_score = -1;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const RouterBlockSums sums = RouterBlockSums::At(args.scratch, b, n);
+      z += *sums.z;
+      if (bad_score < 0) bad_score = static_cast<int64_t>(*sums.bad_score);
+    }
+    if (args.z_sum != nullptr) *args.z_sum = z;
+    *args.bad_score = bad_score;
+  }
+}
+
+__global__ void __launch_bounds__(kRows)
+    RouterBackwardKernel(RouterBackwardArgs args,
+                         RouterGradientConstants<float> c) {
+  extern __shared__ float shared[];
+  __shared__ float d_mean_active[kRows];
+  __shared__ float d_basis[kMaxExperts];
+  const int n = c.num_experts;
+  const bool sparse = args.shape.mode == RouterMode::kSparse;
+  float* scores = shared;
+  float* d_gates = scores + kRows * (n + 1);
+  float* d_scores = d_gates + kRows * (n + 1);
+  const int me = threadIdx.x;
+  if (c.d_soft_weight != nullptr) {  // the basis is p / mean_active
+    for (int e = me; e < n; e += kRows) {
+      d_basis[e] = args.d_probability[e] / args.shape.mean_active;
+    }
+    c.d_soft_weight = d_basis;
+  }
+  double sum = 0;
+  for (int half = 0; half < kRouterTokenBlock; half += kRows) {
+    const int64_t first = int64_t{blockIdx.x} * kRouterTokenBlock + half;
+    const int64_t left = args.shape.num_tokens - first;
+    if (left <= 0) break;
+    const int rows = left < kRows ? static_cast<int>(left) : kRows;
+    __syncthreads();
+    LoadShared(args.scores + first * n, rows, n, scores);
+    for (int i = me; i < rows * (n + 1); i += kRows) d_gates[i] = 0;
+    __syncthreads();
+    if (me < rows) {
+      const int64_t row = first + me;
+      float* v = d_gates + me * (n + 1);
+      const int64_t at = row * args.shape.max_active;
+      for (int a = 0; a < args.shape.max_active; ++a) {
+        if (args.selected[at + a] < 0) break;
+        v[args.selected[at + a]] = args.d_gates[at + a];
+      }
+      const float* r = scores + me * (n + 1);
+      float* d_r = d_scores + me * (n + 1);
+      if (sparse) {
+        SparseBackwardRow(c, r, args.soft_weights + row * n, v, d_r);
+        d_mean_active[me] = 0;
+      } else {
+        d_mean_active[me] = LapSumBackwardRow(c, r, args.root[2 * row],
+                                              args.root[2 * row + 1], v, d_r);
+        if (c.d_softmax != nullptr || c.z_scale != 0) {
+          AddSoftmaxLossGradients(c, r, v, d_r);  // v is used up: room
+        }
+      }
+    }
+    __syncthreads();
+    StoreShared(d_scores, rows, n, args.d_scores + first * n);
+    if (me == 0) {
+      for (int i = 0; i < rows; ++i) sum += d_mean_active[i];
+    }
+  }
+  if (me == 0) *RouterBlockSums::At(args.scratch, blockIdx.x, n).z = sum;
+}
+
+__global__ void RouterBackwardTotalKernel(RouterBackwardArgs args,
+                                          int64_t blocks) {
+  double sum = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    sum += *RouterBlockSums::At(args.scratch, b, args.shape.num_experts).z;
+  }
+  *args.d_mean_active = sum;
+}
+
+using ForwardKernel = void (*)(RouterForwardArgs, RouterConstants<float>);
+
+// Selections of up to 4 stay in registers: all that k <= 2 needs.
+ForwardKernel ChooseForward(int top) {
+  switch (top) {
+    case 1:
+      return RouterForwardKernel<1>;
+    case 2:
+      return RouterForwardKernel<2>;
+    case 3:
+      return RouterForwardKernel<3>;
+    case 4:
+      return RouterForwardKernel<4>;
+    default:
+      return RouterForwardKernel<0>;
+  }
+}
+
+int64_t NumBlocks(const RouterShape& shape) {
+  return (shape.num_tokens + kRouterTokenBlock - 1) / kRouterTokenBlock;
+}
+
+// Three padded halves of a block: 98 KiB at 256 experts, which sm_80 has.
+size_t SharedBytes(const RouterShape& shape) {
+  return 3 * kRows * (shape.num_experts + 1) * sizeof(float);
+}
+
+}  // namespace
+
+void RouterForward(const RouterForwardArgs& args, cudaStream_t stream) {
+  const RouterConstants<float> c =
+      MakeRouterConstants<float>(args.shape, args.z_sum != nullptr);
+  Launch("RouterForward", ChooseForward(c.top), NumBlocks(args.shape), kRows,
+         SharedBytes(args.shape), stream, args, c);
+  Launch("RouterForward", RouterTotalsKernel, 1, kMaxExperts, 0, stream, args,
+         NumBlocks(args.shape));
+}
+
+void RouterBackward(const RouterBackwardArgs& args, cudaStream_t stream) {
+  RouterGradientConstants<float> c = {};
+  c.num_experts = static_cast<int>(args.shape.num_experts);
+  c.z_scale = args.z_scale;
+  if (args.shape.mode == RouterMode::kSoft) {
+    c.inverse_temperature = 1.0f / args.shape.temperature;
+  }
+  (UsesScoresSoftmax(args.shape) ? c.d_softmax : c.d_soft_weight) =
+      args.d_probability;
+  Launch("RouterBackward", RouterBackwardKernel, NumBlocks(args.shape), kRows,
+         SharedBytes(args.shape), stream, args, c);
+  Launch("RouterBackward", RouterBackwardTotalKernel, 1, 1, 0, stream, args,
+         NumBlocks(args.shape));
+}
+
+}  // namespace softmoe::kernels::isa_cuda

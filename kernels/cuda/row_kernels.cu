@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RMSNorm: one warp per row forward, one warp per fixed block of 64 rows
+// backward (it owns that block's share of d_weight); reads x (and d_y), writes
+// y (d_x): bound by memory. AdamW: one element per thread, 28 bytes each.
+// Both deterministic: fixed order, no atomics.
+#include "kernels/adamw_body.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/row_kernels.h"
+#include "kernels/rmsnorm_body.h"
+
+namespace softmoe::kernels::isa_cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+
+__global__ void __launch_bounds__(kThreads)
+    RmsNormForwardKernel(RmsNormForwardArgs a) {
+  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  if (row >= a.num_tokens) return;  // a whole warp
+  RmsNormForwardRow(CudaWarp(), a.d_model, a.epsilon, a.x + row * a.d_model,
+                    a.weight, a.y + row * a.d_model, a.rstd + row);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    RmsNormBackwardKernel(RmsNormBackwardArgs a) {
+  const int64_t block = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  const int64_t begin = block * kRmsNormTokenBlock;
+  if (begin >= a.num_tokens) return;
+  const int64_t end = begin + kRmsNormTokenBlock < a.num_tokens
+                          ? begin + kRmsNormTokenBlock
+                          : a.num_tokens;
+  RmsNormBackwardRows(CudaWarp(), begin, end, a.d_model, a.x, a.weight, a.rstd,
+                      a.d_y, a.d_x, a.scratch + block * a.d_model);
+}
+
+// One thread per column adds the blocks' shares in the order of the tokens.
+__global__ void __launch_bounds__(kThreads)
+    RmsNormWeightKernel(RmsNormBackwardArgs a, int64_t blocks) {
+  const int64_t column = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (column >= a.d_model) return;
+  float sum = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    sum += a.scratch[b * a.d_model + column];
+  }
+  a.d_weight[column] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads) AdamWKernel(AdamWArgs a) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= a.size) return;
+  const AdamWConstants<float> constants = {
+      a.learning_rate, a.beta1, a.beta2, a.epsilon,
+      a.weight_decay,  a.bias1, a.bias2, a.gradient_scale};
+  AdamWUpdate(constants, a.gradient[i], a.parameter[i], a.first_moment[i],
+              a.second_moment[i]);
+}
+
+int64_t Blocks(int64_t items, int64_t per_block) {
+  return (items + per_block - 1) / per_block;
+}
+
+}  // namespace
+
+void RmsNormForward(const RmsNormForwardArgs& args, cudaStream_t stream) {
+  Launch("RmsNormForward", RmsNormForwardKernel,
+         Blocks(args.num_tokens, kWarps), kThreads, 0, stream, args);
+}
+
+void RmsNormBackward(const RmsNormBackwardArgs& args, cudaStream_t stream) {
+  const int64_t blocks = Blocks(args.num_tokens, kRmsNormTokenBlock);
+  Launch("RmsNormBackward", RmsNormBackwardKernel, Blocks(blocks, kWarps),
+         kThreads, 0, stream, args);
+  Launch("RmsNormBackward", RmsNormWeightKernel, Blocks(args.d_model, kThreads),
+         kThreads, 0, stream, args, blocks);
+}
+
+void AdamW(const AdamWArgs& args, cudaStream_t stream) {
+  Launch("AdamW", AdamWKernel, Blocks(args.size, kThreads), kThreads, 0, stream,
+         args);
+}
+
+}  // namespace softmoe::kernels::isa_cuda

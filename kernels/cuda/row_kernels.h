@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_kernels.h - the row kernels on a CUDA device: the argument structs of the
+// CPU headers with device pointers, the same bodies, the same fixed blocks.
+//
+// Every function enqueues on `stream` and returns; nothing is synchronised.
+// Router and AdamW compute every element by the same operations in the same
+// order as the CPU, so their bits agree with it; RMSNorm's row sums are in
+// another order (32 lanes instead of 64 accumulators). No atomics. Errors of a
+// launch: EnvironmentError. Not yet run on a device; issue 3 does.
+#ifndef SOFTMOE_KERNELS_CUDA_ROW_KERNELS_H_
+#define SOFTMOE_KERNELS_CUDA_ROW_KERNELS_H_
+
+#include "kernels/adamw.h"
+#include "kernels/rmsnorm.h"
+#include "kernels/router.h"
+
+struct CUstream_st;  // cudaStream_t is a pointer to it
+
+namespace softmoe::kernels::isa_cuda {
+
+void RouterForward(const RouterForwardArgs& args, CUstream_st* stream);
+void RouterBackward(const RouterBackwardArgs& args, CUstream_st* stream);
+void RmsNormForward(const RmsNormForwardArgs& args, CUstream_st* stream);
+void RmsNormBackward(const RmsNormBackwardArgs& args, CUstream_st* stream);
+void AdamW(const AdamWArgs& args, CUstream_st* stream);
+
+}  // namespace softmoe::kernels::isa_cuda
+
+#endif  // SOFTMOE_KERNELS_CUDA_ROW_KERNELS_H_
