@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bounds themselves: they hold where they must, and what exceeds them by a
+// hundredth is seen.
+#include "property_tests/error_bounds.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "property_tests/kernel_case.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+// The naive chain is one of the orders that the dot-product bound covers.
+RC_GTEST_PROP(ErrorBounds, CoverTheNaiveChainOfADotProduct, ()) {
+  const int64_t n = *rc::gen::inRange<int64_t>(1, 400);
+  const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
+  const Floats a = NormalFloats(n, seed, 1), b = NormalFloats(n, seed, 2);
+  float chain = 0, backwards = 0, fused = 0;
+  double exact = 0;
+  BoundedSum bound;
+  for (int64_t i = 0; i < n; ++i) {
+    chain += a[i] * b[i];
+    backwards += a[n - 1 - i] * b[n - 1 - i];
+    fused = std::fma(a[i], b[i], fused);
+    exact += static_cast<double>(a[i]) * b[i];
+    bound.Add(Bounded(a[i]) * Bounded(b[i]));
+  }
+  const double error = bound.Get().error;
+  RC_ASSERT(std::abs(chain - exact) <= error);
+  RC_ASSERT(std::abs(backwards - exact) <= error);
+  RC_ASSERT(std::abs(fused - exact) <= error);
+  // And not for nothing: n u sum |ab| with |ab| of size 1.
+  RC_ASSERT(error <= 2 * static_cast<double>(n + 1) * kUnit *
+                         static_cast<double>(n) * 16);
+}
+
+class MismatchTest : public ::testing::Test {
+ protected:
+  std::vector<double> expected_ = {1.0, -2.0, 0.5};
+  std::vector<Bounded> bounds_ = {{1.0, 1e-3}, {-2.0, 1e-3}, {0.5, 1e-3}};
+  std::vector<float> got_ = {1.0f, -2.0f, 0.5f};
+
+  std::string Run() { return Mismatch("x", got_, expected_, bounds_); }
+};
+
+TEST_F(MismatchTest, AcceptsWhatIsWithinAndRejectsWhatIsNot) {
+  EXPECT_EQ(Run(), "");
+  for (const size_t i : {0, 1, 2}) {
+    got_[i] += 0.00099f;
+    EXPECT_EQ(Run(), "");
+    got_[i] += 0.00002f;
+    EXPECT_NE(Run(), "");
+    got_[i] = static_cast<float>(expected_[i]);
+  }
+}
+
+TEST_F(MismatchTest, RejectsNaNOtherSizesAndBoundsOfAnotherFormula) {
+  got_[1] = NAN;
+  EXPECT_NE(Run(), "");
+  got_[1] = -2.0f;
+  bounds_[2].error = NAN;
+  EXPECT_NE(Run(), "");
+  bounds_[2] = {0.5 + 1e-6, 1e-3};
+  EXPECT_NE(Run().find("another formula"), std::string::npos);
+  bounds_[2] = {0.5, 1e-3};
+  bounds_.push_back({0.5, 1e-3});
+  EXPECT_NE(Run(), "");
+}
+
+}  // namespace
+}  // namespace softmoe::property_tests

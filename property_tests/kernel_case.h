@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kernel_case.h - what every difference test of a kernel does: draw data by
+// address, run at each ISA level with 1, 2 and 4 threads, want the same bits.
+#ifndef SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
+#define SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "core/philox.h"
+#include "kernels/isa.h"
+
+namespace softmoe::property_tests {
+
+using Floats = std::vector<float>;
+
+// Normal with standard deviation `scale`; `seed` and `which` name the draw.
+inline Floats NormalFloats(int64_t size, uint64_t seed, uint32_t which,
+                           double scale = 1) {
+  const RandomKey key{seed, RandomStream::kTestData, which, 0};
+  Floats x(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) {
+    const auto words = PhiloxWords(key, static_cast<uint64_t>(i));
+    x[i] = static_cast<float>(scale * NormalsFromWords(words[0], words[1])[0]);
+  }
+  return x;
+}
+
+// Integers in [0, limit).
+inline std::vector<int32_t> RandomIds(int64_t size, int64_t limit,
+                                      uint64_t seed, uint32_t which) {
+  const RandomKey key{seed, RandomStream::kTestData, which, 1};
+  std::vector<int32_t> ids(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) {
+    ids[i] = static_cast<int32_t>(PhiloxWords(key, i)[0] %
+                                  static_cast<uint64_t>(limit));
+  }
+  return ids;
+}
+
+// Calls body(pool), which returns all its outputs as std::vector<Floats>, for
+// every ISA level and for 1, 2 and 4 threads. Fails the property unless, at one
+// level, all are the same bits. Returns one result per level.
+template <typename Body>
+std::vector<std::vector<Floats>> RunAtEveryLevel(const Body& body) {
+  std::vector<std::vector<Floats>> results;
+  for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
+    if (!kernels::IsaAvailable(isa)) continue;
+    kernels::SelectIsa(kernels::IsaName(isa));
+    for (const int threads : {1, 2, 4}) {
+      ThreadPool pool(threads);
+      std::vector<Floats> outputs = body(pool);
+      if (threads == 1) {
+        results.push_back(std::move(outputs));
+        continue;
+      }
+      RC_ASSERT(outputs.size() == results.back().size());
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const Floats& first = results.back()[i];
+        RC_ASSERT(outputs[i].size() == first.size());
+        RC_ASSERT(first.empty() ||
+                  std::memcmp(outputs[i].data(), first.data(),
+                              first.size() * sizeof(float)) == 0);
+      }
+    }
+  }
+  kernels::SelectIsa("");
+  return results;
+}
+
+}  // namespace softmoe::property_tests
+
+#endif  // SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
