@@ -58,9 +58,10 @@ SOFTMOE_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth,
                                    int64_t first_column, float* c,
                                    int64_t c_stride, bool accumulate) {
   for (int64_t j = 0; j < columns; j += kTileColumns) {
-    MultiplyTileTail<kLayout>(rows, Smaller(columns - j, kTileColumns), depth,
-                              a, a_stride, b.At(first_row, first_column + j),
-                              kTileColumns, c + j, c_stride, accumulate);
+    const int64_t width = Smaller(columns - j, kTileColumns);
+    TileKernel<kLayout>(rows, width)(
+        depth, a, a_stride, b.At(first_row, first_column + j), kTileColumns,
+        c + j, c_stride, width, accumulate);
   }
 }
 

@@ -95,20 +95,14 @@ inline void MultiplyBlock(const CBlock& block, float* scratch, PackA pack_a,
         const int64_t row = block.rows.begin + tile.begin;
         const int64_t rows = tile.end - tile.begin;
         pack_a(row, rows, k.begin, depth, packed_a);
-        const TileFunction kernel = TileKernel<kLayout>(rows, kTileVectors);
         const bool accumulate = block.accumulate || kb > 0;
         float* c = block.c + row * block.c_stride + column;
-        const float* b = packed_b;
-        int64_t j = 0;
-        for (; j + kTileColumns <= columns; j += kTileColumns) {
-          kernel(depth, packed_a, a_stride, b, kTileColumns, c + j,
-                 block.c_stride, accumulate);
-          b += PanelStride(depth);
-        }
-        if (j < columns) {
-          MultiplyTileTail<kLayout>(rows, columns - j, depth, packed_a,
-                                    a_stride, b, kTileColumns, c + j,
-                                    block.c_stride, accumulate);
+        for (int64_t j = 0; j < columns; j += kTileColumns) {
+          const int64_t width = Smaller(columns - j, kTileColumns);
+          TileKernel<kLayout>(rows, width)(
+              depth, packed_a, a_stride,
+              packed_b + j / kTileColumns * PanelStride(depth), kTileColumns,
+              c + j, block.c_stride, width, accumulate);
         }
         if (kb == k_blocks - 1) done(row, rows, column, columns);
       }

@@ -62,9 +62,9 @@ inline void PackPanels(RowOf row, int64_t depth_begin, int64_t depth,
   for (int64_t k = 0; k < depth; ++k) {
     const float* __restrict src = row(depth_begin + k) + col_begin;
     // Rows are often a page apart, where the hardware does not look ahead.
-    const float* ahead =
-        k + kRowsAhead < depth ? row(depth_begin + k + kRowsAhead) + col_begin
-                               : src;
+    const float* ahead = k + kRowsAhead < depth
+                             ? row(depth_begin + k + kRowsAhead) + col_begin
+                             : src;
     float* __restrict out = dst + k * kTileColumns;
     int64_t j = 0;
     for (; j + kTileColumns <= columns; j += kTileColumns) {

@@ -29,14 +29,24 @@ inline constexpr int kTileColumns = kTileVectors * Floats::kWidth;
 // a[row + k*stride].
 enum class TileA { kRowMajor, kInterleaved };
 
-// B's row k is at b + k*b_stride.
+// B's row k is at b + k*b_stride and readable, with finite numbers, up to a
+// whole vector; C has `columns` columns, the last vector's worth of them
+// partly.
 template <int kRows, int kVectors, TileA kLayout>
 void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
                   const float* __restrict b, int64_t b_stride,
-                  float* __restrict c, int64_t c_stride, bool accumulate) {
+                  float* __restrict c, int64_t c_stride, int64_t columns,
+                  bool accumulate) {
   constexpr int kWidth = Floats::kWidth;
+  const int last = static_cast<int>(columns - (kVectors - 1) * kWidth);
   Floats sum[kRows][kVectors];
-  if (accumulate) {
+  if (!accumulate) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = Floats(0.0f);
+    }
+  } else if (last == kWidth) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
@@ -47,8 +57,10 @@ void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
   } else {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = Floats(0.0f);
+      const float* row = c + r * c_stride;
+      if constexpr (kVectors > 1) sum[r][0] = Floats::Load(row);
+      sum[r][kVectors - 1] =
+          Floats::LoadPartial(row + (kVectors - 1) * kWidth, last);
     }
   }
   for (int64_t k = 0; k < depth; ++k) {
@@ -66,22 +78,32 @@ void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
     }
     a += kLayout == TileA::kRowMajor ? 1 : a_stride;
   }
+  if (last == kWidth) {
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      sum[r][v].Store(c + r * c_stride + v * kWidth);
+      for (int v = 0; v < kVectors; ++v) {
+        sum[r][v].Store(c + r * c_stride + v * kWidth);
+      }
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      float* row = c + r * c_stride;
+      if constexpr (kVectors > 1) sum[r][0].Store(row);
+      sum[r][kVectors - 1].StorePartial(row + (kVectors - 1) * kWidth, last);
     }
   }
 }
 
 using TileFunction = void (*)(int64_t depth, const float* a, int64_t a_stride,
                               const float* b, int64_t b_stride, float* c,
-                              int64_t c_stride, bool accumulate);
+                              int64_t c_stride, int64_t columns,
+                              bool accumulate);
 
-// The kernel for `rows` in [1, kTileRows] and `vectors` in {1, 2}.
+// The kernel for `rows` in [1, kTileRows] and `columns` in [1, kTileColumns].
 template <TileA kLayout>
-inline TileFunction TileKernel(int64_t rows, int64_t vectors) {
+inline TileFunction TileKernel(int64_t rows, int64_t columns) {
 #define SOFTMOE_TILE_ROW(n) \
   { MultiplyTile<n, 1, kLayout>, MultiplyTile<n, 2, kLayout> }
   static constexpr TileFunction kTable[kTileRows][kTileVectors] = {
@@ -93,35 +115,7 @@ inline TileFunction TileKernel(int64_t rows, int64_t vectors) {
 #endif
   };
 #undef SOFTMOE_TILE_ROW
-  return kTable[rows - 1][vectors - 1];
-}
-
-// As the kernel, for any number of columns in [1, kTileColumns]. B's rows must
-// be readable (and finite) up to the next whole vector; C is not touched there.
-template <TileA kLayout>
-inline void MultiplyTileTail(int64_t rows, int64_t columns, int64_t depth,
-                             const float* a, int64_t a_stride, const float* b,
-                             int64_t b_stride, float* c, int64_t c_stride,
-                             bool accumulate) {
-  const int64_t vectors = (columns + Floats::kWidth - 1) / Floats::kWidth;
-  const TileFunction kernel = TileKernel<kLayout>(rows, vectors);
-  if (columns == vectors * Floats::kWidth) {
-    kernel(depth, a, a_stride, b, b_stride, c, c_stride, accumulate);
-    return;
-  }
-  alignas(64) float whole[kTileRows * kTileColumns];
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < kTileColumns; ++j) {
-      whole[r * kTileColumns + j] =
-          accumulate && j < columns ? c[r * c_stride + j] : 0.0f;
-    }
-  }
-  kernel(depth, a, a_stride, b, b_stride, whole, kTileColumns, true);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < columns; ++j) {
-      c[r * c_stride + j] = whole[r * kTileColumns + j];
-    }
-  }
+  return kTable[rows - 1][columns > Floats::kWidth ? 1 : 0];
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

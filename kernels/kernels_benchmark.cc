@@ -8,7 +8,7 @@
 //                         mathematics needs (no padding, no recomputation but
 //                         the attention's); threads is the second argument
 //
-// Names end in the size: smoke (d_model 128) or mini (d_model 256).
+// Names end in the size: smoke (d_model 96) or mini (d_model 256).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Size {
   int64_t d_model, d_ffn, num_experts, num_heads, sequences, length, vocab;
   int64_t tokens() const { return sequences * length; }
 };
-constexpr Size kSizes[] = {{128, 256, 8, 4, 8, 128, 2048},    // smoke
+constexpr Size kSizes[] = {{96, 192, 8, 4, 16, 128, 2048},    // smoke
                            {256, 512, 16, 4, 8, 256, 4096}};  // mini
 constexpr double kMeanActive = 1.5;
 
@@ -81,11 +81,10 @@ BENCHMARK(BM_Gemm)
     ->Args({2048, 256, 768, 4, 2})  // its d_hidden
     ->Args({256, 768, 2048, 4, 1})  // its d_weight
     ->Args({2048, 16, 256, 4, 0})   // router scores
-    ->Args({1024, 384, 128, 4, 0})  // smoke qkv
-    ->Args({1024, 128, 384, 4, 2})
-    ->Args({128, 384, 1024, 4, 1})
-    ->Args({1024, 8, 128, 4, 0})
-    ->Args({256, 192, 64, 4, 0})
+    ->Args({2048, 288, 96, 4, 0})  // smoke qkv
+    ->Args({2048, 96, 288, 4, 2})
+    ->Args({96, 288, 2048, 4, 1})
+    ->Args({2048, 8, 96, 4, 0})
     ->UseRealTime();
 
 // Tokens that choose one or two experts, some experts three times as often as
