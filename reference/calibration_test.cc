@@ -6,20 +6,15 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "core/philox.h"
 #include "reference/lapsum.h"
+#include "reference/testing/random_matrix.h"
 
 namespace softmoe::reference {
 namespace {
 
-Matrix Normals(int64_t rows, int64_t cols, uint32_t stream) {
-  const RandomKey key{13, RandomStream::kTestData, stream};
-  Matrix result(rows, cols);
-  for (int64_t i = 0; i < rows * cols; ++i) {
-    const auto words = PhiloxWords(key, i);
-    result(i / cols, i % cols) = NormalsFromWords(words[0], words[1])[0];
-  }
-  return result;
+// Standard normals, a different matrix for every `which`.
+Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
+  return testing::RandomMatrix(rows, cols, 13, which);
 }
 
 TEST(CalibrateTau, IsTheMidpointBehindTheNthRatio) {
