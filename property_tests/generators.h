@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// generators.h - RapidCheck generators of score rows and LapSum problems.
+//
+// Random scores are the easy case. The generators plant what breaks routing
+// code: exact ties, ties but for a few ulp, plateaus, one dominant score,
+// scores of size 1e-6 and 1e3, temperatures from 1e-3 to 1e3, and k at
+// integers, at the ends and at node values S(r_i) give or take 3 ulp.
+#ifndef SOFTMOE_PROPERTY_TESTS_GENERATORS_H_
+#define SOFTMOE_PROPERTY_TESTS_GENERATORS_H_
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <vector>
+
+namespace softmoe::property_tests {
+
+enum class ScoreClass {
+  kPlain,
+  kTies,
+  kNearTies,
+  kPlateaus,
+  kAllEqual,
+  kOneDominant,
+};
+const char* ScoreClassName(ScoreClass score_class);
+
+enum class KClass {
+  kAnywhere,
+  kInteger,
+  kHalfInteger,
+  kNearZero,
+  kNearN,
+  kAtNode,  // S(r_i) +- 0..3 ulp
+};
+const char* KClassName(KClass k_class);
+
+struct LapSumCase {
+  std::vector<double> scores;  // 1 to 256 of them, finite
+  double mean_active = 0.5;    // k, in (0, n)
+  double temperature = 1;      // in [1e-3, 1e3]
+  ScoreClass score_class = ScoreClass::kPlain;
+  KClass k_class = KClass::kAnywhere;
+
+  int n() const { return static_cast<int>(scores.size()); }
+  // Scores are multiples of this power of two, far below 2^53 of them, so that
+  // adding another multiple is exact; 0 where they are near-ties.
+  double grid = 0;
+};
+std::ostream& operator<<(std::ostream& os, const LapSumCase& lapsum_case);
+
+// Uniform in [min, max), at every RapidCheck size (inRange grows with it).
+rc::Gen<int64_t> Uniform(int64_t min, int64_t max);
+
+// A multiple of 2^-20 in [-1, 1), shrinking towards 0.
+rc::Gen<double> UnitDouble();
+
+// `n` scores of one class and scale.
+rc::Gen<std::vector<double>> Scores(int n, ScoreClass score_class,
+                                    double scale);
+
+// Problems of all classes with n <= max_n.
+rc::Gen<LapSumCase> LapSumCases(int max_n = 256);
+
+// `n` numbers in [-1, 1), as cotangents and directions.
+rc::Gen<std::vector<double>> Directions(int n);
+
+// Tells RapidCheck which class a case is of, for the distribution it prints.
+void Classify(const LapSumCase& lapsum_case);
+
+}  // namespace softmoe::property_tests
+
+#endif  // SOFTMOE_PROPERTY_TESTS_GENERATORS_H_
