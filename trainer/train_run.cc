@@ -12,6 +12,7 @@
 #include "kernels/isa.h"
 #include "trainer/calibration.h"
 #include "trainer/checkpoint.h"
+#include "trainer/config_table.h"
 #include "trainer/folder_lock.h"
 #include "trainer/progress_line.h"
 #include "trainer/resources.h"
@@ -170,12 +171,16 @@ void RunLoop::Evaluate() {
        .load_variance = at_one_.load_variance});
   metrics_->Add(state_.evaluations.back());
   Say(
-      fmt::format("validation after step {} | loss {:.4f} at T 1, {:.4f} at T "
-                  "{:.2f} | AE {:.2f} | no expert {:.1f}% | load variance "
-                  "{:.3f}",
-                  state_.step, at_one_.loss, at_schedule_temperature_.loss,
-                  temperature, at_one_.active_experts,
-                  100 * at_one_.zero_active_fraction, at_one_.load_variance));
+      fmt::format("validation after step {} | loss {:.4f}{} | AE {:.2f} | no "
+                  "expert {:.1f}% "
+                  "| load variance {:.3f}",
+                  state_.step, at_one_.loss,
+                  temperature == 1.0
+                      ? ""
+                      : fmt::format(" at T 1, {:.4f} at T {:.2f}",
+                                    at_schedule_temperature_.loss, temperature),
+                  at_one_.active_experts, 100 * at_one_.zero_active_fraction,
+                  at_one_.load_variance));
 }
 
 RunResult RunLoop::MakeResult() {
@@ -224,17 +229,22 @@ namespace {
 RunResult ReadFinishedRun(const RunIdentity& identity, const std::string& isa,
                           const std::filesystem::path& path) {
   const RunResult result = ReadRunResult(path);
-  if (result.config_hash != ConfigHash(identity.config) ||
-      result.data_sha256 != identity.data_sha256 ||
-      result.tokenizer_sha256 != identity.tokenizer_sha256) {
-    const bool config = result.config_hash != ConfigHash(identity.config);
+  if (result.config_hash != ConfigHash(identity.config)) {
+    Config there = result.config;
+    if (result.tau_calibrated) there.router.tau.reset();
     throw ConfigError(fmt::format(
-        "{}: is the result of another {} ({}... there, {}... here); use "
-        "another output folder, or delete this one to begin anew",
-        path.string(), config ? "configuration" : "corpus",
-        config ? result.config_hash : result.data_sha256.substr(0, 16),
-        config ? ConfigHash(identity.config)
-               : identity.data_sha256.substr(0, 16)));
+        "{}: is the result of another configuration: {}. Use another output "
+        "folder, or delete this one to begin anew",
+        path.string(), DescribeConfigDifference(there, identity.config)));
+  }
+  if (result.data_sha256 != identity.data_sha256 ||
+      result.tokenizer_sha256 != identity.tokenizer_sha256) {
+    throw DataError(fmt::format(
+        "{}: is the result of training on other tokens (SHA-256 {}... there, "
+        "{}... here). Give the token files it was trained on, or use another "
+        "output folder",
+        path.string(), result.data_sha256.substr(0, 16),
+        identity.data_sha256.substr(0, 16)));
   }
   if (!isa.empty() && result.isa != identity.isa) {
     throw ConfigError(fmt::format(

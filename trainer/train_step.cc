@@ -74,7 +74,9 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
     const double loss =
         totals.MeanLoss() + totals.LoadBalanceLoss() + totals.ZLoss();
     if (!std::isfinite(loss)) {
-      throw NumericsError(fmt::format("the loss is {}", loss));
+      throw NumericsError(fmt::format(
+          "the loss is {} (language model {}, load balance {}, z {})", loss,
+          totals.MeanLoss(), totals.LoadBalanceLoss(), totals.ZLoss()));
     }
     StepRecord& record = outcome.record;
     record.learning_rate = LearningRate(config.training, completed_updates);
@@ -83,11 +85,11 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
                           model_.parameters());
   } catch (const NumericsError& error) {
     throw NumericsError(fmt::format(
-        "step {}: {}. No parameter was changed by this step. Begin anew with "
-        "a smaller training.learning_rate, a longer training.warmup_fraction "
-        "or another training.seed; an earlier checkpoint only helps if the "
-        "machine is at fault",
-        completed_updates + 1, error.what()));
+        "step {} (learning rate {:.3g}): {}. The same configuration fails here "
+        "again: begin anew with a smaller training.learning_rate or a longer "
+        "training.warmup_fraction",
+        completed_updates + 1, LearningRate(config.training, completed_updates),
+        error.what()));
   }
 
   StepRecord& record = outcome.record;
