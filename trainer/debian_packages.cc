@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 #include "core/errors.h"
@@ -27,6 +28,25 @@ fs::path FindDeb(const fs::path& folder, const std::string& package) {
     }
   }
   return found;
+}
+
+// The last `count` lines that apt marks as errors or warnings, each once.
+std::string Complaints(const std::string& output, size_t count) {
+  std::vector<std::string> lines;
+  std::istringstream stream(output);
+  for (std::string line; std::getline(stream, line);) {
+    const bool complaint = line.starts_with("E:") || line.starts_with("W:");
+    if (complaint &&
+        std::find(lines.begin(), lines.end(), line) == lines.end()) {
+      lines.push_back(line);
+    }
+  }
+  std::string text;
+  for (size_t i = lines.size() - std::min(count, lines.size());
+       i < lines.size(); ++i) {
+    text += lines[i] + "\n";
+  }
+  return text;
 }
 
 // The last `count` lines.
@@ -53,6 +73,7 @@ class Downloader {
     }
     notify(fmt::format("downloading Debian package {}", package_));
     ProgramResult result = Apt({"download", package_});
+    std::string output = result.output;
     if (result.exit_status != 0) {
       // No lists, or lists older than the archive: fetch our own.
       notify("fetching Debian's package lists");
@@ -60,12 +81,13 @@ class Downloader {
       MakeFolder(folder_ / "archives" / "partial");
       options_ = {"-o", "Dir::State::Lists=" + (folder_ / "lists").string(),
                   "-o", "Dir::Cache=" + folder_.string()};
-      result = Apt({"update"});
-      if (result.exit_status == 0) result = Apt({"download", package_});
+      output += Apt({"update"}).output;  // 0 even if nothing was reached
+      result = Apt({"download", package_});
+      output += result.output;
     }
     const fs::path deb = FindDeb(folder_, package_);
     if (result.exit_status != 0 || deb.empty()) {
-      Fail("apt-get download failed", result.output);
+      Fail("apt-get download failed", output);
     }
     return deb;
   }
@@ -89,7 +111,7 @@ class Downloader {
         "try again; or put {}_*.deb (from https://packages.debian.org/{}) "
         "into {}; or use a text file of your own: `--corpus path:FILE` (key "
         "data.corpus)",
-        package_, what, LastLines(output, 6), package_, package_,
+        package_, what, Complaints(output, 6), package_, package_,
         local_.string()));
   }
 

@@ -30,14 +30,14 @@ class Archive {
  public:
   explicit Archive(const fs::path& path) : place_(path.string()) {
     Open();
-    Check(::archive_read_open_filename(archive_, path.c_str(), kBlock));
+    Check(::archive_read_open_filename(archive_.get(), path.c_str(), kBlock));
   }
   Archive(Archive* outer, const std::string& member)
       : place_(outer->place_ + " > " + member), outer_(outer) {
     Open();
-    Check(::archive_read_open(archive_, this, nullptr, ReadOuter, nullptr));
+    Check(
+        ::archive_read_open(archive_.get(), this, nullptr, ReadOuter, nullptr));
   }
-  ~Archive() { ::archive_read_free(archive_); }
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
@@ -45,7 +45,7 @@ class Archive {
   std::string NextMember() {
     while (true) {
       archive_entry* entry = nullptr;
-      const int code = ::archive_read_next_header(archive_, &entry);
+      const int code = ::archive_read_next_header(archive_.get(), &entry);
       if (code == ARCHIVE_EOF) return "";
       Check(code);
       const char* name = ::archive_entry_pathname(entry);
@@ -64,7 +64,7 @@ class Archive {
       const size_t old = text->size();
       text->resize(old + kBlock);
       const la_ssize_t count =
-          ::archive_read_data(archive_, text->data() + old, kBlock);
+          ::archive_read_data(archive_.get(), text->data() + old, kBlock);
       if (count < 0) Refuse(Message());
       text->resize(old + static_cast<size_t>(count));
       if (count == 0) break;
@@ -82,26 +82,24 @@ class Archive {
   static constexpr size_t kBlock = 1 << 16;
 
   void Open() {
-    archive_ = ::archive_read_new();
     SOFTMOE_CHECK(archive_ != nullptr);
-    ::archive_read_support_filter_all(archive_);
-    ::archive_read_support_format_tar(archive_);
+    ::archive_read_support_filter_all(archive_.get());
+    ::archive_read_support_format_tar(archive_.get());
   }
 
   static la_ssize_t ReadOuter(archive* inner, void* self, const void** bytes) {
     auto* archive = static_cast<Archive*>(self);
     *bytes = archive->block_.data();
     const la_ssize_t count = ::archive_read_data(
-        archive->outer_->archive_, archive->block_.data(), kBlock);
+        archive->outer_->archive_.get(), archive->block_.data(), kBlock);
     if (count < 0) {
-      ::archive_set_error(inner, EIO, "%s",
-                          archive->outer_->Message().c_str());
+      ::archive_set_error(inner, EIO, "%s", archive->outer_->Message().c_str());
     }
     return count;
   }
 
   std::string Message() const {
-    const char* text = ::archive_error_string(archive_);
+    const char* text = ::archive_error_string(archive_.get());
     return text != nullptr ? text : "unreadable";
   }
   [[noreturn]] void Refuse(const std::string& what) const {
@@ -116,7 +114,8 @@ class Archive {
   std::string place_;
   std::string member_;
   Archive* outer_ = nullptr;
-  archive* archive_ = nullptr;
+  std::unique_ptr<archive, int (*)(archive*)> archive_{::archive_read_new(),
+                                                       ::archive_read_free};
   std::array<char, kBlock> block_;
 };
 

@@ -13,6 +13,7 @@
 #include "core/paths.h"
 #include "core/progress.h"
 #include "core/sha256.h"
+#include "core/stop_signal.h"
 #include "trainer/corpus.h"
 #include "trainer/document_sample.h"
 #include "trainer/temporary_folder.h"
@@ -34,6 +35,9 @@ constexpr int64_t kSampledBytes = 8'000'000'000;
 
 // Documents that are encoded at a time. No result depends on it.
 constexpr int64_t kBatchBytes = 4 << 20;
+
+constexpr const char* kStopped =
+    "no token files were written; the same command starts again";
 
 // Passes on whole documents as long as they fit into `max_bytes` together.
 class FirstBytes : public DocumentSource {
@@ -61,9 +65,12 @@ class Preparation {
         cache_(options.cache.empty() ? CacheFolder() : options.cache) {}
 
   PreparedCorpus Run() {
-    corpus_ = FindCorpus(
-        data_.corpus,
-        {.cache = cache_, .notify = [this](const auto& line) { Note(line); }});
+    corpus_ =
+        FindCorpus(data_.corpus,
+                   {.cache = cache_, .notify = [this](const std::string& line) {
+                      stop_.ThrowIfRequested(kStopped);
+                      Note(line);
+                    }});
     const fs::path folder = cache_ / "tokens" / Key();
     PreparedCorpus cached;
     if (FindCached(folder / "tokens", &cached)) return cached;
@@ -130,6 +137,7 @@ class Preparation {
     int64_t documents = 0;
     const auto source = Open();
     while (sampled_bytes_ < kSampledBytes && source->Next(&document)) {
+      stop_.ThrowIfRequested(kStopped);
       sampled_bytes_ += static_cast<int64_t>(document.size());
       ++documents;
       sample.Add(document);
@@ -169,6 +177,7 @@ class Preparation {
     Sha256 text_hash;
     const auto source = Open();
     for (bool more = true; more;) {
+      stop_.ThrowIfRequested(kStopped);
       std::vector<std::string> batch;
       int64_t bytes = 0;
       std::string document;
@@ -199,6 +208,7 @@ class Preparation {
   int64_t vocab_size_;
   PrepareOptions options_;
   fs::path cache_;
+  StopSignal stop_;
   Corpus corpus_;
   int64_t sampled_bytes_ = 0;
 };

@@ -27,7 +27,7 @@ struct PrepareOptions {
 //
 // Throws ConfigError (unknown corpus), DataError (empty or binary corpus, one
 // too small for the vocabulary), EnvironmentError (offline, missing file, disk
-// full).
+// full), StoppedError (SIGINT or SIGTERM; nothing half-written stays).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 

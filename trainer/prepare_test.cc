@@ -2,6 +2,7 @@
 #include "trainer/prepare.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "core/sha256.h"
+#include "core/stop_signal.h"
 #include "trainer/corpus_test_util.h"
 #include "trainer/token_file.h"
 #include "trainer/tokenizer.h"
@@ -124,6 +126,16 @@ TEST_F(Prepare, FullDiskLeavesNoEntry) {
   {
     const FullDisk disk(10000);
     EXPECT_THROW(Run(), EnvironmentError);
+  }
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
+  EXPECT_FALSE(Run().from_cache);
+}
+
+TEST_F(Prepare, StopsOnASignalAndLeavesNoEntry) {
+  {
+    const StopSignal stop;
+    ::raise(SIGTERM);
+    EXPECT_THROW(Run(), StoppedError);
   }
   EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
   EXPECT_FALSE(Run().from_cache);
