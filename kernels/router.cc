@@ -121,14 +121,30 @@ class BlockRouter {
       StoreRows(softmax_, n, num_rows, softmax, n);
       basis = softmax;
     }
-    for (int i = 0; i < num_rows; ++i) {
-      for (int64_t e = 0; e < n; ++e) probability_[e] += basis[i * n + e];
-    }
+    AddRows(basis, num_rows);
     WriteActive(first, num_rows, weights);
     if (c_.balance_top > 0) CountBalance(num_rows);
   }
 
-  // Calls member(row, expert) for each bit of `set`, by row, then expert.
+  // Adds the basis of each expert, row by row, in double.
+  void AddRows(const float* basis, int num_rows) {
+    constexpr int kChunk = 8;  // experts whose sums stay in registers
+    const int n = c_.num_experts;
+    int e = 0;
+    for (; e + kChunk <= n; e += kChunk) {
+      double sums[kChunk];
+      for (int j = 0; j < kChunk; ++j) sums[j] = probability_[e + j];
+      for (int i = 0; i < num_rows; ++i) {
+        for (int j = 0; j < kChunk; ++j) sums[j] += basis[i * n + e + j];
+      }
+      for (int j = 0; j < kChunk; ++j) probability_[e + j] = sums[j];
+    }
+    for (; e < n; ++e) {
+      for (int i = 0; i < num_rows; ++i) probability_[e] += basis[i * n + e];
+    }
+  }
+
+  // Calls member(expert) for each bit of `row`'s part of `set`.
   template <typename Member>
   void ForEachMember(const Ints* set, int row, const Member& member) {
     for (int word = 0; word * 32 < c_.num_experts; ++word) {

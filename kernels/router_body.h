@@ -173,25 +173,35 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
   *anchor = Select(above | equal, node, next);
 }
 
+// The set with `bit` added where `kept`.
+template <typename Set, typename Condition>
+SOFTMOE_INLINE Set AddMember(Set set, int bit, Condition kept) {
+  return Select(kept, set | Set(static_cast<int32_t>(1u << bit)), set);
+}
+
 // Sets bit e%32 of set[e/32] for each e with admit(e, c), where c says whether
 // score e is one of the `count` largest (ties: lower e first). top as from
 // SelectLargest.
 template <typename Real, typename Set, typename Admit>
 SOFTMOE_INLINE void MarkLargest(const Real* scores, int num_experts, int count,
                                 const Real* top, Set* set, const Admit& admit) {
-  for (int word = 0; word * 32 < num_experts; ++word) set[word] = Set(0);
   const Real boundary = top[count - 1];
   Real room(0);  // for scores equal to the boundary
   for (int i = 0; i < count; ++i) {
     room = room + Select(top[i] == boundary, Real(1), Real(0));
   }
-  for (int e = 0; e < num_experts; ++e) {
-    const auto tie = scores[e] == boundary;
-    const auto kept =
-        admit(e, (scores[e] > boundary) | (tie & (room > Real(0))));
-    room = room - Select(tie, Real(1), Real(0));
-    Set& word = set[e / 32];
-    word = Select(kept, word | Set(static_cast<int32_t>(1u << (e % 32))), word);
+  for (int word = 0; word * 32 < num_experts; ++word) {
+    const int end =
+        num_experts < word * 32 + 32 ? num_experts : word * 32 + 32;
+    Set members(0);
+    for (int e = word * 32; e < end; ++e) {
+      const auto tie = scores[e] == boundary;
+      const auto kept =
+          admit(e, (scores[e] > boundary) | (tie & (room > Real(0))));
+      room = room - Select(tie, Real(1), Real(0));
+      members = AddMember(members, e % 32, kept);
+    }
+    set[word] = members;
   }
 }
 
@@ -209,7 +219,7 @@ SOFTMOE_INLINE void FallBackToTop1(const RouterRow<Group>& row, int num_experts,
   for (int e = 0; e < num_experts; ++e) {
     const auto kept = missing & (row.scores[e] == largest);
     Set& word = row.active[e / 32];
-    word = Select(kept, word | Set(static_cast<int32_t>(1u << (e % 32))), word);
+    word = AddMember(word, e % 32, kept);
     missing = missing & !kept;
   }
 }
