@@ -49,8 +49,8 @@ SOFTMOE_INLINE void CopyFloats(float* __restrict dst,
   }
 }
 
-// Rows of B that PackPanels asks for in advance.
-inline constexpr int64_t kRowsAhead = 4;
+// Rows asked for in advance.
+inline constexpr int64_t kRowsAhead = 8;
 
 // Panels of a B whose rows are contiguous; row(k) points at column 0 of row k,
 // which may be gathered from anywhere.
@@ -127,6 +127,11 @@ inline void PackInterleaved(RowOf row, int64_t depth_begin, int64_t depth,
                             float* __restrict dst) {
   for (int64_t k = 0; k < depth; ++k) {
     const float* __restrict src = row(depth_begin + k) + col_begin;
+    if (k + kRowsAhead < depth) {
+      __builtin_prefetch(row(depth_begin + k + kRowsAhead) + col_begin);
+      __builtin_prefetch(row(depth_begin + k + kRowsAhead) + col_begin +
+                         kTileRows - 1);
+    }
     // Writes past the tile's row are overwritten by the next k.
     int64_t r = 0;
     for (; r + Floats::kWidth <= columns; r += Floats::kWidth) {
