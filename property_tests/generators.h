@@ -45,8 +45,8 @@ struct LapSumCase {
   KClass k_class = KClass::kAnywhere;
 
   int n() const { return static_cast<int>(scores.size()); }
-  // Scores are multiples of this power of two, far below 2^53 of them, so that
-  // adding another multiple is exact; 0 where they are near-ties.
+  // A power of two of which every score is a multiple, by at most 2^26, so that
+  // adding other multiples is exact; 0 for near-ties, which have none.
   double grid = 0;
 };
 std::ostream& operator<<(std::ostream& os, const LapSumCase& lapsum_case);

@@ -59,8 +59,8 @@ double RootDifferenceBound(const reference::LapSum& a,
                            const reference::LapSum& b);
 
 // Densities and shares are two computations of the same thing: f_i = q_i sum f
-// up to a relative u(2|u_i| + 2|t| + 16). Where f multiplies a number below
-// `factor`, the sum over i of that, times f_i.
+// up to a relative u(2|u_i| + 2|t| + 16). The sum over i of f_i times that:
+// what a sum of f_i c_i that should cancel may leave, per unit of max|c|.
 double DensityShareBound(const reference::LapSum& solution);
 
 // A sum with compensation, so that the test's own sum does not count.

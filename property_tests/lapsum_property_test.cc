@@ -80,7 +80,8 @@ RC_GTEST_PROP(LapSumLaw, Law03PermutationsCommute, ()) {
 }
 
 // Law 4, exact: where adding the shift is exact, only differences of scores
-// enter, and they are the same. 27 bits of score and 20 of shift fit 53.
+// enter, and they are the same. Scores are at most 2^26 steps of the grid and
+// shifts 2^50, so the sums fit 53 bits.
 RC_GTEST_PROP(LapSumLaw, Law04ExactShiftsChangeNoBit, ()) {
   LapSumCase c = *LapSumCases();
   RC_PRE(c.grid > 0);

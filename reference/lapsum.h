@@ -17,15 +17,17 @@ namespace softmoe::reference {
 
 // The solution for one row of n scores.
 struct LapSum {
-  double temperature = 1;   // T, as given
-  double anchor = 0;        // one of the scores; +inf if k <= 0, -inf if k >= n
-  double offset = 0;        // x~ = anchor + temperature*offset
-  Vector arguments;         // [n] u_i = (r_i - x~)/T; -inf where masked
-  Vector weights;           // [n] p_i = F(u_i), in [0, 1]; they sum to k
-  Vector densities;         // [n] f_i = f(u_i)
-  Vector shares;            // [n] q_i = f_i / sum f = softmax(-|u|)_i; sum to 1
-  double min_distance = 0;  // min_i |u_i|: sum f = e^-min_distance *
-  double share_normalizer = 1;  // share_normalizer / 2, without underflow
+  double temperature = 1;  // T, as given
+  double anchor = 0;       // one of the scores; +inf if k <= 0, -inf if k >= n
+  double offset = 0;       // x~ = anchor + temperature*offset
+  Vector arguments;        // [n] u_i = (r_i - x~)/T; -inf where masked
+  Vector weights;          // [n] p_i = F(u_i), in [0, 1]; they sum to k
+  Vector densities;        // [n] f_i = f(u_i)
+  Vector shares;           // [n] q_i = f_i / sum f = softmax(-|u|)_i; sum to 1
+  // sum f = e^-min_distance share_normalizer / 2, in two parts because it may
+  // underflow.
+  double min_distance = 0;      // min_i |u_i|
+  double share_normalizer = 1;  // in [1, n]
 
   double root() const { return anchor + temperature * offset; }
 };
@@ -44,9 +46,9 @@ LapSum SolveLapSum(const Vector& scores, double mean_active,
 
 // A gradient with respect to the three inputs of SolveLapSum.
 struct LapSumGradient {
-  Vector d_scores;           // [n]; 0 where masked
-  double d_mean_active = 0;  //
-  double d_temperature = 0;  //
+  Vector d_scores;  // [n]; 0 where masked
+  double d_mean_active = 0;
+  double d_temperature = 0;
 };
 
 // Returns J^T d_weights: the gradient of any loss whose gradient with respect
