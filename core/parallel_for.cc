@@ -42,6 +42,7 @@ int AvailableCores() {
 ThreadPool::ThreadPool(int threads) {
   if (threads == 0) threads = AvailableCores();
   SOFTMOE_CHECK(threads > 0) << "threads=" << threads;
+  shares_ = std::make_unique<Share[]>(threads);
   workers_.reserve(threads - 1);
   for (int t = 1; t < threads; ++t) {
     workers_.emplace_back([this, t] { WorkerLoop(t); });
@@ -49,7 +50,7 @@ ThreadPool::ThreadPool(int threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  stop_ = true;
+  stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
 }
@@ -66,21 +67,44 @@ void ThreadPool::Run(int64_t num_tasks, Call call, void* body) {
   num_tasks_ = num_tasks;
   failed_task_ = -1;
   failure_ = nullptr;
-  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
+  unfinished_shares_.store(threads(), std::memory_order_relaxed);
+  const uint64_t generation = generation_.load(std::memory_order_relaxed) + 1;
+  for (int share = 0; share < threads(); ++share) {
+    shares_[share].state.store(2 * generation, std::memory_order_release);
+  }
+  generation_.store(generation, std::memory_order_release);
   generation_.notify_all();
 
-  RunShare(0);
-  for (int left; (left = running_.load(std::memory_order_acquire)) != 0;) {
-    WaitWhileEqual(running_, left);
+  RunOpenShares(generation, 0);
+  for (int left;
+       (left = unfinished_shares_.load(std::memory_order_acquire)) != 0;) {
+    WaitWhileEqual(unfinished_shares_, left);
   }
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void ThreadPool::RunShare(int thread) {
+void ThreadPool::RunOpenShares(uint64_t generation, int first) {
+  for (int i = 0; i < threads(); ++i) {
+    const int share = (first + i) % threads();
+    // A later job has other states, so a thread that comes late takes nothing
+    // and does not look at the job.
+    uint64_t open = 2 * generation;
+    if (!shares_[share].state.compare_exchange_strong(
+            open, open + 1, std::memory_order_acquire,
+            std::memory_order_relaxed)) {
+      continue;
+    }
+    RunShare(share);
+    if (unfinished_shares_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      unfinished_shares_.notify_all();
+    }
+  }
+}
+
+void ThreadPool::RunShare(int share) {
   const int64_t n = num_tasks_, count = threads();
-  const int64_t begin = (thread * n + count - 1) / count;
-  const int64_t end = ((thread + 1) * n + count - 1) / count;
+  const int64_t begin = (share * n + count - 1) / count;
+  const int64_t end = ((share + 1) * n + count - 1) / count;
   inside_task = true;
   for (int64_t i = begin; i < end; ++i) {
     try {
@@ -98,16 +122,12 @@ void ThreadPool::RunShare(int thread) {
 }
 
 void ThreadPool::WorkerLoop(int thread) {
-  uint32_t seen = 0;
+  uint64_t seen = 0;
   for (;;) {
     WaitWhileEqual(generation_, seen);
-    // Exactly one: Run does not start a job before this worker ended the last.
-    seen += 1;
-    if (stop_) return;
-    RunShare(thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      running_.notify_one();
-    }
+    seen = generation_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed)) return;
+    RunOpenShares(seen, thread);
   }
 }
 

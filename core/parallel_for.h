@@ -2,16 +2,21 @@
 //
 // parallel_for.h - a fixed pool of threads and a static partition of tasks.
 //
-// Task i of n always runs on thread floor(i * threads / n), so a program whose
-// tasks write disjoint memory, and whose task list does not depend on the
+// The tasks are cut into one share of consecutive tasks per thread. A program
+// whose tasks write disjoint memory, and whose task list does not depend on the
 // number of threads, computes the same bits with any number of threads. No
 // OpenMP: under TSan g++'s libgomp reports false races (design.md, ruling 10).
+//
+// A thread that has ended its share takes over shares that nobody has begun: on
+// a busy machine a job then does not wait for a worker that the kernel has not
+// woken yet. Which thread runs a task changes no result, only when it ends.
 #ifndef SOFTMOE_CORE_PARALLEL_FOR_H_
 #define SOFTMOE_CORE_PARALLEL_FOR_H_
 
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -55,18 +60,27 @@ class ThreadPool {
  private:
   using Call = void (*)(void* body, int64_t task);
 
+  // One share of the current job, claimed by one thread: 2*generation when
+  // it is open, one more when it is taken. On a cache line of its own.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> state{0};
+  };
+
   void Run(int64_t num_tasks, Call call, void* body);
-  void RunShare(int thread);
+  // Runs the open shares of job `generation`, beginning with `first`.
+  void RunOpenShares(uint64_t generation, int first);
+  void RunShare(int share);
   void WorkerLoop(int thread);
 
-  // One job at a time; written by Run before `generation_` is published.
+  // The job. Written by Run while no share is open, read by who claimed one.
   Call call_ = nullptr;
   void* body_ = nullptr;
   int64_t num_tasks_ = 0;
 
-  std::atomic<uint32_t> generation_{0};  // bumped to start a job or to stop
-  std::atomic<int> running_{0};          // workers not yet done with the job
-  bool stop_ = false;                    // published by `generation_`
+  std::unique_ptr<Share[]> shares_;  // one per thread
+  std::atomic<int> unfinished_shares_{0};
+  std::atomic<uint64_t> generation_{0};  // of the job; bumped to stop, too
+  std::atomic<bool> stop_{false};
 
   std::mutex failure_mutex_;
   int64_t failed_task_ = -1;
