@@ -29,6 +29,7 @@ struct Field {
   std::string value;
   FieldClass field_class = FieldClass::kReport;
   Known known = Known::kStated;
+  bool operator==(const Field&) const = default;
 };
 
 enum class Lane { kExact, kBound, kStatistical, kReportOnly };
@@ -45,27 +46,31 @@ struct Column {
   // Two values are equivalent if they differ by less; stored before any run.
   std::optional<double> margin;
   std::string margin_basis;  // why this margin
+  bool operator==(const Column&) const = default;
 };
 
-// How many of `total` items a percentage means; several if rounding permits.
+// How many of `total` items a percentage means; several if rounding permits,
+// none if no count gives it. Ascending.
 struct Proportion {
   int64_t total = 0;
   std::vector<int64_t> counts;
+  bool operator==(const Proportion&) const = default;
 };
 
 struct Cell {
-  std::string text;  // as printed; "" if the cell is empty ("-")
-  double value = 0;  // the point, or the mean over runs
-  double low = 0;    // the interval that the text stands for
+  std::string text = {};  // as printed, a number; "" if the cell is empty ("-")
+  double value = 0;       // the point, or the mean over runs; 0 if empty
+  double low = 0;         // the interval that the text stands for; 0 if empty
   double high = 0;
   bool bold = false;
-  int64_t runs = 1;                 // behind the value
-  std::optional<double> deviation;  // standard deviation over runs
-  std::optional<Proportion> proportion;
-  std::vector<std::string> flags;  // "GRIM_IMPOSSIBLE", "DERIVED", ...
-  std::vector<std::string> notes;  // ids: "N2"
+  int64_t runs = 1;                      // behind the value
+  std::optional<double> deviation = {};  // standard deviation over runs
+  std::optional<Proportion> proportion = {};
+  std::vector<std::string> flags = {};  // "GRIM_IMPOSSIBLE", "DERIVED", ...
+  std::vector<std::string> notes = {};  // ids of notes of the document: "N2"
 
   bool empty() const { return text.empty(); }
+  bool operator==(const Cell&) const = default;
 };
 
 struct Row {
@@ -73,6 +78,7 @@ struct Row {
   std::vector<std::string> labels;  // "SoftMoE*", "k=1.5", ...
   std::vector<Field> fields;        // what differs from the document's fields
   std::vector<Cell> cells;          // one for each column of the table
+  bool operator==(const Row&) const = default;
 };
 
 struct Table {
@@ -86,6 +92,7 @@ struct Table {
   const Row* FindRow(const std::string& row_id) const;
   // Index in `columns`, or -1.
   int64_t FindColumn(const std::string& column_id) const;
+  bool operator==(const Table&) const = default;
 };
 
 // A remark on the source and what it concerns: cells ("main_results/ROW/COL"),
@@ -94,6 +101,7 @@ struct Note {
   std::string id;  // "N8"
   std::string text;
   std::vector<std::string> concerns;
+  bool operator==(const Note&) const = default;
 };
 
 // A statement that data can refute: left OP right, both in terms of cells.
@@ -107,6 +115,7 @@ struct Claim {
   // What the source's own rounded numbers say: "HOLDS", "REFUTED",
   // "NOT_RESOLVED_BY_PAPER", "NO_DATA".
   std::string published_verdict;
+  bool operator==(const Claim&) const = default;
 };
 
 struct Provenance {
@@ -116,6 +125,7 @@ struct Provenance {
   std::string created_utc;  // empty in reproducible files
   std::string git_commit, config_hash, compiler, cpu, isa;
   std::vector<Field> more;  // seeds, data hashes, packages, ...
+  bool operator==(const Provenance&) const = default;
 };
 
 struct Document {
@@ -126,10 +136,16 @@ struct Document {
   std::vector<Claim> claims;
 
   const Table* FindTable(const std::string& table_id) const;
+  bool operator==(const Document&) const = default;
 };
 
+// What ReadDocument would refuse in `document`: the first problem, as
+// "'PATH INSIDE THE FILE' PROBLEM; REMEDY", or "" if there is none.
+std::string FirstProblem(const Document& document);
+
 // Writes `document` as an HDF5 file of kind "golden"; equal documents give
-// equal bytes. Throws InternalError for a document that ReadDocument refuses.
+// equal bytes. Throws InternalError for a document that ReadDocument refuses:
+// a run that gave NaN has an empty cell with the flag "DIVERGED".
 void WriteDocument(const Document& document, const std::filesystem::path& path);
 
 // Reads and validates. Throws EnvironmentError if the file is missing and
