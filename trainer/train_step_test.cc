@@ -67,6 +67,8 @@ TEST(TrainStep, IsTheMeanOverItsGroups) {
   // 1, each with half the weight of the loss, added, clipped, applied.
   Config config = TinyConfig(RouterKind::kSoftLearned);
   config.router.z_loss_coeff = 1e-2;
+  config.router.noise = NoiseKind::kInputJitter;  // keyed by step and token
+  config.router.noise_amplitude = 0.1;
   Fresh whole(config), parts(config);
   constexpr double kTau = 1.05;
   const StepOutcome outcome = whole.step.Run(1, kTau);
