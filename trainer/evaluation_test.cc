@@ -44,6 +44,8 @@ class Evaluation : public testing::Test {
     corpus_ = Prepare(folder_, 1);
     config_ = TinyConfig(RouterKind::kSoftFixed);
     config_.model.vocab_size = kVocabulary;
+    // Not 1, so that the tables' numbers differ from the schedule's.
+    config_.router.temperature_end = 2;
     RunOptions options;
     options.folder = folder_ / "run";
     options.tokens = corpus_.prefix;
@@ -64,6 +66,10 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   EXPECT_EQ(result_.tokenizer_sha256, corpus_.tokenizer_sha256);
   const EvaluationReport report = EvaluateRun(evaluate_);
   ExpectSameValidation(result_.final_validation, report.validation);
+  evaluate_.temperature = 2;
+  ExpectSameValidation(result_.at_schedule_temperature,
+                       EvaluateRun(evaluate_).validation);
+  EXPECT_NE(result_.at_schedule_temperature.loss, report.validation.loss);
   EXPECT_EQ(report.tau, result_.tau);
   EXPECT_EQ(report.step, 12);
   EXPECT_EQ(report.unigram_loss, result_.unigram_loss);

@@ -140,9 +140,9 @@ void RunLoop::StopIfAsked() {
 
 bool RunLoop::EvaluationDue() const {
   const int64_t every = config_.training.eval_every;
-  return every > 0 && state_.step > 0 && state_.step % every == 0 &&
-         (state_.evaluations.empty() ||
-          state_.evaluations.back().step != state_.step);
+  // A checkpoint of this step was written before its evaluation, so that a
+  // resumed run never has it already.
+  return every > 0 && state_.step > 0 && state_.step % every == 0;
 }
 
 void RunLoop::Evaluate() {

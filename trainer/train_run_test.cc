@@ -14,8 +14,12 @@
 
 #include "core/errors.h"
 #include "core/file_test_util.h"
+#include "core/parallel_for.h"
 #include "core/paths.h"
 #include "core/philox.h"
+#include "optimized/model.h"
+#include "trainer/calibration.h"
+#include "trainer/dataset.h"
 #include "trainer/token_writer.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
@@ -255,6 +259,28 @@ TEST_P(EveryRouter, MemorisesOneBatch) {
   EXPECT_LT(result.steps.back().loss, two_tokens);
   // Nothing was learned about the other random document.
   EXPECT_GT(result.final_validation.loss, std::log(4.0));
+}
+
+TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
+  const auto folder = FreshFolder("tau");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  const Config config = TinyConfig(RouterKind::kSoftLearned);
+  const RunResult calibrated =
+      TrainRun(config, Options(folder / "calibrated", tokens));
+  ThreadPool pool(2);
+  const Dataset data(config, tokens);
+  optimized::Model model(config, config.training.balance_group_sequences, pool);
+  model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
+  EXPECT_EQ(calibrated.tau, CalibrateTau(model, data, [] {}).tau);
+  // Given as a number, the same tau gives the same run.
+  Config given = config;
+  given.router.tau = calibrated.tau;
+  const RunResult again = TrainRun(given, Options(folder / "given", tokens));
+  ExpectSameRecords(calibrated.steps, again.steps);
+  ExpectSameValidation(calibrated.final_validation, again.final_validation);
+  EXPECT_FALSE(again.tau_calibrated);
+  EXPECT_EQ(ConfigToToml(calibrated.config), ConfigToToml(again.config));
+  EXPECT_NE(calibrated.config_hash, again.config_hash);
 }
 
 TEST(TrainRun, AFinishedRunIsOnlyRead) {
