@@ -15,7 +15,7 @@ struct HeadCrossEntropyArgs {
   int64_t num_tokens, d_model, vocab_size;
   const float* hidden;       // [num_tokens, d_model], after the final norm
   const float* head_weight;  // [vocab_size, d_model]
-  const int32_t* targets;    // [num_tokens]
+  const int32_t* targets;    // [num_tokens], in [0, vocab_size)
   float* token_loss;         // [num_tokens], nats
   // Gradients of grad_scale * sum of token losses; null: loss only.
   float grad_scale = 0;

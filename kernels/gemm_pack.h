@@ -5,7 +5,8 @@
 //
 // A tile of A is either rows side by side (RowMajor) or its columns one after
 // the other (Interleaved); B is cut into panels of kTileColumns columns, each
-// [depth, kTileColumns], zero behind the last column.
+// [depth, kTileColumns]. What is behind the last column, up to a whole vector,
+// is computed with and then dropped: any number will do.
 #ifndef SOFTMOE_KERNELS_GEMM_PACK_H_
 #define SOFTMOE_KERNELS_GEMM_PACK_H_
 
@@ -98,7 +99,7 @@ inline void PackPanelsTransposed(RowOf row, int64_t depth_begin, int64_t depth,
     const int64_t count = columns - j < kWidth ? columns - j : kWidth;
     const float* src[kWidth];
     for (int64_t r = 0; r < kWidth; ++r) {
-      // A missing column repeats the last one and is blanked below.
+      // Behind the last column it is repeated; nobody stores the result.
       src[r] = row(col_begin + j + (r < count ? r : count - 1)) + depth_begin;
     }
     for (int64_t k = 0; k < depth; k += kWidth) {
@@ -107,7 +108,6 @@ inline void PackPanelsTransposed(RowOf row, int64_t depth_begin, int64_t depth,
 #pragma GCC unroll 16
       for (int r = 0; r < kWidth; ++r) {
         block[r] = LoadUpTo(src[r] + k, left);
-        if (r >= count) block[r] = Floats(0.0f);
       }
       Transpose(block);
       const int64_t rows = left < kWidth ? left : kWidth;

@@ -29,9 +29,8 @@ inline constexpr int kTileColumns = kTileVectors * Floats::kWidth;
 // a[row + k*stride].
 enum class TileA { kRowMajor, kInterleaved };
 
-// B's row k is at b + k*b_stride and readable, with finite numbers, up to a
-// whole vector; C has `columns` columns, the last vector's worth of them
-// partly.
+// B's row k is at b + k*b_stride and readable up to a whole vector; C has
+// `columns` columns, the last vector's worth of them partly.
 template <int kRows, int kVectors, TileA kLayout>
 void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
                   const float* __restrict b, int64_t b_stride,

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "core/philox.h"
@@ -81,7 +82,7 @@ BENCHMARK(BM_Gemm)
     ->Args({2048, 256, 768, 4, 2})  // its d_hidden
     ->Args({256, 768, 2048, 4, 1})  // its d_weight
     ->Args({2048, 16, 256, 4, 0})   // router scores
-    ->Args({2048, 288, 96, 4, 0})  // smoke qkv
+    ->Args({2048, 288, 96, 4, 0})   // smoke qkv
     ->Args({2048, 96, 288, 4, 2})
     ->Args({96, 288, 2048, 4, 1})
     ->Args({2048, 8, 96, 4, 0})
@@ -261,6 +262,8 @@ BENCHMARK(BM_HeadCrossEntropy)->Apply(Sizes);
 }  // namespace softmoe::kernels
 
 int main(int argc, char** argv) {
+  const char* isa = std::getenv("SOFTMOE_ISA");  // "v3", "v4"; default the best
+  softmoe::kernels::SelectIsa(isa ? isa : "");
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::AddCustomContext(
