@@ -23,6 +23,11 @@ TEST(CalibrateTau, IsTheMidpointBehindTheNthRatio) {
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0, 5.0}, 1.2, 2), 2.5);  // 2.4 -> 2
 }
 
+// n is rounded to the nearest, not down.
+TEST(CalibrateTau, RoundsTheWantedCount) {
+  EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0, 5.0}, 1.3, 2), 1.5);  // 2.6 -> 3
+}
+
 TEST(CalibrateTau, KeepsOneRatioOnEitherSide) {
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0}, 0.01, 2), 2.5);  // n = 0 -> 1
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0}, 4, 2), 1.5);     // n = 8 -> 2

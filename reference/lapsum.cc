@@ -123,8 +123,7 @@ Root SolveRoot(const std::vector<double>& s, double k, double temperature) {
   // to the segment: NOTATION.md#lapsum.
   const double a = SumAbove(s, j, temperature);
   const double b = SumBelow(s, j + 1, temperature);
-  // Half of each score, so that the difference does not overflow.
-  const double half_gap = (0.5 * s[j - 1] - 0.5 * s[j]) / temperature;
+  const double half_gap = 0.5 * (s[j - 1] - s[j]) / temperature;
   const double h = std::exp(-half_gap) * std::sqrt(a * b);
   const double d = j - k;
   if (d > 0) {

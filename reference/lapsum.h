@@ -34,7 +34,8 @@ struct LapSum {
 
 // Solves S(x) = mean_active and returns the weights.
 //
-//   scores       [n], n >= 1; -inf masks an expert out        (score units)
+//   scores       [n], n >= 1; -inf masks an expert out; a difference beyond the
+//                largest double counts as an infinite one     (score units)
 //   mean_active  k; below 0 counts as 0, above n as n    (experts per token)
 //   temperature  T > 0, finite                                (score units)
 // Errors  NumericsError for a score that is NaN or +inf (names the element) and

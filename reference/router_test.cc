@@ -73,6 +73,15 @@ TEST(SparseRouter, TiesGoToTheLowerExpert) {
   EXPECT_EQ(ActiveOf(saved, 1), (std::vector<int>{0, 1}));
 }
 
+// Enough equal scores that an unstable sort would show.
+TEST(SparseRouter, TiesOfManyExpertsGoToTheLowerOnes) {
+  Matrix scores = Matrix::Zero(1, 200);
+  scores(0, 150) = 1;
+  const RouterSaved saved =
+      RouterForward({.kind = RouterKind::kSparse, .max_active = 4}, scores);
+  EXPECT_EQ(ActiveOf(saved, 0), (std::vector<int>{0, 1, 2, 150}));
+}
+
 TEST(SparseRouter, GradientAgreesWithDifferences) {
   const Matrix scores = Normals(5, 8, 1), direction = Normals(5, 8, 2),
                d_gates = Normals(5, 8, 3);
