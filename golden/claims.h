@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// claims.h - what a claim says, and what intervals say of it.
+#ifndef SOFTMOE_GOLDEN_CLAIMS_H_
+#define SOFTMOE_GOLDEN_CLAIMS_H_
+
+#include <string>
+
+#include "golden/decimal.h"
+#include "golden/document.h"
+
+namespace softmoe::golden {
+
+// One side of a claim in one document.
+struct ClaimSide {
+  const Row* row = nullptr;        // nullptr: a number
+  const Column* column = nullptr;  // nullptr: a number
+  const Cell* cell = nullptr;      // nullptr: a number, or no such cell here
+  double number = 0;
+  bool is_number = false;
+
+  // A cell that has a value, or a number.
+  bool has_value() const {
+    return is_number || (cell != nullptr && !cell->empty());
+  }
+  Interval interval() const;
+};
+
+// Looks up "ROW:COLUMN" in the claim's table of `document`, or a number.
+ClaimSide FindSide(const Document& document, const Claim& claim,
+                   const std::string& side);
+
+// What the printed intervals of `document` say of `claim`: "HOLDS" or
+// "REFUTED" if it is true or false for all values within them, "NO_DATA" if a
+// cell is empty or absent, else "NOT_RESOLVED_BY_PAPER".
+std::string PublishedVerdict(const Document& document, const Claim& claim);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_CLAIMS_H_

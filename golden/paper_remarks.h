@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// paper_remarks.h - notes and claims of the paper from their TOML files.
+#ifndef SOFTMOE_GOLDEN_PAPER_REMARKS_H_
+#define SOFTMOE_GOLDEN_PAPER_REMARKS_H_
+
+#include <filesystem>
+
+#include "golden/document.h"
+
+namespace softmoe::golden {
+
+// Adds the claims; refuses a published verdict that the tables contradict.
+void AddClaims(const std::filesystem::path& path, Document* document);
+
+// Adds the notes, and their ids to every cell that they concern: a note on a
+// row or column is on all its cells, one on a table on none.
+void AddNotes(const std::filesystem::path& path, Document* document);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_PAPER_REMARKS_H_
