@@ -30,7 +30,8 @@ struct RouterShape {
   int64_t num_tokens, num_experts;  // num_experts in [1, 256]
   RouterMode mode;
   BalanceBasis balance;  // sparse rows always use kScoresSoftmax
-  float mean_active;     // k_l, in (0, num_experts); sparse: ignored
+  float mean_active;     // k_l > 0; from num_experts on, every p is 1 (to
+                         // within num_experts * 2^-24); sparse: ignored
   float temperature;     // > 0, 1/temperature finite; sparse: ignored
   float cutoff;          // tau*k_l/num_experts; sparse: ignored
   int64_t max_active;    // cap; sparse: k; in [1, num_experts]

@@ -46,14 +46,18 @@ SOFTMOE_HOST_INLINE RouterConstants<Scalar> MakeRouterConstants(
   c.want_log_sum_exp = want_log_sum_exp;
   if (shape.mode == RouterMode::kSparse) return c;
 
-  c.mean_active = shape.mean_active;
+  // At num_experts every p is 1 and the root is infinite. One float below, p
+  // is 1 to within num_experts * 2^-24, and its derivatives have their limits.
+  const float most = static_cast<float>(shape.num_experts) * (1.0f - 0x1p-24f);
+  const float mean_active = shape.mean_active < most ? shape.mean_active : most;
+  c.mean_active = mean_active;
   c.inverse_temperature = Scalar(1) / shape.temperature;
   c.cutoff = shape.cutoff;
   c.fallback_top1 = shape.fallback_top1;
   if (UsesScoresSoftmax(shape)) {
     c.balance_top = static_cast<int>(shape.balance_top);
   }
-  const float twice = 2 * shape.mean_active;  // exact
+  const float twice = 2 * mean_active;  // exact
   int needed = static_cast<int>(twice);
   if (static_cast<float>(needed) < twice) ++needed;  // ceil(2k)
   if (needed < 1) needed = 1;

@@ -123,6 +123,23 @@ RC_GTEST_PROP(ModelAgainstReferenceProperty, HoldsForAllShapes, ()) {
   RC_ASSERT(difference.ok());
 }
 
+// As many experts as there are, and budgets under which a layer's allocation
+// exceeds them: then every soft weight is 1 (spec.md 1.2, edge cases).
+TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
+  for (const RouterKind kind :
+       {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
+    Config config = BaseConfig(kind);
+    config.model.num_experts = 3;
+    config.router.expansion_factor = 1;
+    for (const double k : {2.0, 2.75, 3.0}) {
+      config.router.mean_active_experts = k;
+      ModelCase model_case = MakeModelCase(config, 2, 8);
+      model_case.tau = 0.5;
+      ExpectAgreement(model_case);
+    }
+  }
+}
+
 // Ruling 9: what the two ISA levels compute is within the same bounds.
 TEST(ModelAgainstReferenceIsa, HoldsAtEveryLevelOfThisMachine) {
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {

@@ -22,10 +22,11 @@ void CheckSettings(const RouterSettings& settings, int64_t num_experts) {
                     settings.max_active, num_experts));
   }
   if (settings.kind == RouterKind::kSparse) return;
-  if (!(settings.mean_active > 0 && settings.mean_active <= num_experts)) {
+  // A learned allocation may exceed the experts: then every weight is 1.
+  if (!(settings.mean_active > 0) || !std::isfinite(settings.mean_active)) {
     throw ConfigError(
-        fmt::format("router: mean_active is {}; it must be in (0, {}]",
-                    settings.mean_active, num_experts));
+        fmt::format("router: mean_active is {}; it must be above 0 and finite",
+                    settings.mean_active));
   }
   if (!(settings.temperature > 0) || !std::isfinite(settings.temperature)) {
     throw ConfigError(

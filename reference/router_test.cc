@@ -319,6 +319,19 @@ TEST(RouterErrors, NameTokenAndExpert) {
   }
 }
 
+// A budget of K > L can give one layer more than there are experts.
+TEST(Router, AllocationsAboveTheExpertsMakeEveryWeightOne) {
+  const Matrix scores = Normals(3, 4, 62);
+  for (const double mean_active : {4.0, 4.5, 70.0}) {
+    const RouterSettings settings = Soft(mean_active, 1, 1, 4, 4);
+    const RouterSaved saved = RouterForward(settings, scores);
+    EXPECT_EQ(saved.soft_weights, Matrix::Ones(3, 4));
+    EXPECT_EQ(RouterBackward(settings, scores, saved, Normals(3, 4, 63))
+                  .d_scores.norm(),
+              0);
+  }
+}
+
 TEST(RouterErrors, RefuseSettingsOutsideTheirRange) {
   const Matrix scores = Normals(2, 4, 61);
   const RouterSettings good = Soft(1.5, 1, 1, 4, 2);
@@ -329,7 +342,7 @@ TEST(RouterErrors, RefuseSettingsOutsideTheirRange) {
   bad.max_active = 0;
   EXPECT_THROW(RouterForward(bad, scores), ConfigError);
   bad = good;
-  bad.mean_active = 4.5;
+  bad.mean_active = 0;
   EXPECT_THROW(RouterForward(bad, scores), ConfigError);
   bad.mean_active = std::nan("");
   EXPECT_THROW(RouterForward(bad, scores), ConfigError);
