@@ -9,6 +9,9 @@
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -28,14 +31,14 @@ struct Size {
   int64_t num_sequences;
 };
 
-// As in pytorch_step.py.
+// As in experiments/grids/*.toml and in pytorch_step.py.
 const Size kSmoke = {"smoke",
                      {.num_layers = 4,
-                      .d_model = 96,
+                      .d_model = 64,
                       .num_heads = 4,
-                      .d_ffn = 192,
+                      .d_ffn = 128,
                       .num_experts = 8,
-                      .vocab_size = 2048,
+                      .vocab_size = 1024,
                       .sequence_length = 128},
                      16};
 const Size kMini = {"mini",
@@ -46,7 +49,7 @@ const Size kMini = {"mini",
                      .num_experts = 16,
                      .vocab_size = 4096,
                      .sequence_length = 256},
-                    8};
+                    32};
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -82,18 +85,28 @@ void BM_TrainingStep(benchmark::State& state, const Size& size, RouterKind kind,
   const RoutingState routing{.temperature = 1.5, .tau = 1.0};
   std::vector<float> gradients(static_cast<size_t>(model.layout().total));
 
-  int64_t step = 0;
   double active = 0;
-  for (auto _ : state) {
+  const auto train = [&](int64_t step) {
     const StepStats stats = model.ForwardBackward(
         batch, routing, 1.0 / static_cast<double>(n), 1.0, gradients);
     optimizer.Update(1e-3, step, gradients, model.parameters());
-    active += stats.MeanActiveExperts();
-    ++step;
+    active = stats.MeanActiveExperts();
+  };
+  train(0);  // touches all memory
+  // Best step: neighbours on the machine can only add to it.
+  double best = HUGE_VAL;
+  int64_t step = 0;
+  for (auto _ : state) {
+    const auto begin = std::chrono::steady_clock::now();
+    train(++step);
+    const std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - begin;
+    best = std::min(best, seconds.count());
   }
   state.counters["tokens/s"] = benchmark::Counter(static_cast<double>(n * step),
                                                   benchmark::Counter::kIsRate);
-  state.counters["active_experts"] = active / static_cast<double>(step);
+  state.counters["best_tokens/s"] = static_cast<double>(n) / best;
+  state.counters["active_experts"] = active;
   state.counters["threads"] = Pool().threads();
   state.SetLabel(kernels::IsaName(kernels::ActiveIsa()));
 }

@@ -24,12 +24,12 @@ import torch.nn.functional as F
 
 from lapsum_peer import soft_topk
 
-# As in optimized/model_benchmark.cc.
+# As in experiments/grids/*.toml and optimized/model_benchmark.cc.
 SIZES = {
-    "smoke": dict(layers=4, d_model=96, heads=4, d_ffn=192, experts=8,
-                  vocab=2048, length=128, sequences=16),
+    "smoke": dict(layers=4, d_model=64, heads=4, d_ffn=128, experts=8,
+                  vocab=1024, length=128, sequences=16),
     "mini": dict(layers=6, d_model=256, heads=4, d_ffn=512, experts=16,
-                 vocab=4096, length=256, sequences=8),
+                 vocab=4096, length=256, sequences=32),
 }
 EPSILON = 1e-5
 AUX = 1e-2
@@ -97,6 +97,7 @@ class Layer(torch.nn.Module):
             token, expert = active.nonzero(as_tuple=True)
             gates = weights[token, expert]
         counts = torch.bincount(expert, minlength=e)
+        self.active_experts = len(expert) / n
         fraction = counts / counts.sum()
         return token, expert, gates, counts, (
             AUX * e * (fraction * basis.mean(dim=0)).sum())
@@ -158,7 +159,7 @@ class Model(torch.nn.Module):
 
 
 def step_seconds(size, router, k, form, seconds):
-    """Best and median time of one whole training step."""
+    """Best and median time of a training step; active experts per token."""
     torch.manual_seed(1)
     model = Model(size, router, k, form)
     flat = [p for p in model.parameters()]
@@ -178,8 +179,9 @@ def step_seconds(size, router, k, form, seconds):
         optimizer.step()
         times.append(time.perf_counter() - start)
     assert math.isfinite(loss.item())
+    active = sum(layer.active_experts for layer in model.layers)
     times.sort()
-    return times[0], times[len(times) // 2]
+    return times[0], times[len(times) // 2], active / len(model.layers)
 
 
 def gemm_gflops():
@@ -212,8 +214,9 @@ def main():
         "gemm_gflops": round(gemm_gflops(), 1),
     }
     for form in ("loop", "batched"):
-        best, median = step_seconds(size, args.router, args.k, form,
-                                    args.seconds)
+        best, median, active = step_seconds(size, args.router, args.k, form,
+                                            args.seconds)
+        result["active_experts"] = round(active, 2)
         result[f"{form}_tokens_per_second"] = round(tokens / best)
         result[f"{form}_median_tokens_per_second"] = round(tokens / median)
     result["tokens_per_second"] = max(result["loop_tokens_per_second"],
