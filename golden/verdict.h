@@ -14,17 +14,22 @@
 
 namespace softmoe::golden {
 
+// Severity order of verification.md 8.7: FAIL, MISTRUSTED, NOT_COMPARABLE,
+// INCONCLUSIVE and UNSUPPORTED, PASS.
+Status Worse(Status a, Status b);
+ExitCode ExitCodeOf(Status status);
+
 struct CellVerdict {
   std::string table, row, column;
   Status status = Status::kInconclusive;
-  std::string reason;                    // one sentence
+  std::string reason;                    // one sentence; "" for a plain pass
   std::vector<std::string> assumptions;  // fields that the paper leaves open
   std::string golden_text;               // as printed
   double ours = 0;
   double difference = 0;  // ours - golden
   double half_width = 0;  // of the confidence interval of the difference
   double margin = 0;
-  int64_t runs_needed = 0;  // INCONCLUSIVE: runs that would decide; 0 unknown
+  int64_t runs_needed = 0;  // INCONCLUSIVE: runs that would decide; 0: none
   std::vector<std::string> notes;
 };
 
@@ -35,10 +40,20 @@ struct ClaimVerdict {
 };
 
 struct Verdicts {
-  std::vector<std::string> fingerprint_differences;  // must-match, stated
+  // "model.d_model: 640 in the golden, 64 here (main_results/owt/sparse/k1 and
+  // 8 more)": fields that must match and that the golden states.
+  std::vector<std::string> fingerprint_differences;
+  // "A1 router.tau: ...": fields that must match and that the golden leaves
+  // open; verdicts hold under them.
   std::vector<std::string> assumptions;
+  // Differences in fields that are only reported.
+  std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
+  // Columns of the lane "report": shown, never judged; status has no meaning.
+  std::vector<CellVerdict> recorded;
   std::vector<ClaimVerdict> claims;
+  // The worst of all. NOT_COMPARABLE if results and golden have no cell in
+  // common, INCONCLUSIVE if only recorded ones.
   Status overall = Status::kInconclusive;
 
   // The code of design.md ruling 1; statuses in `allowed` count as PASS.
@@ -47,7 +62,9 @@ struct Verdicts {
 
 // Every cell and claim of `golden` that `results` has a row for. Rows are
 // matched by id; `results` with other fingerprints are NOT_COMPARABLE, and the
-// reason lists the fields.
+// reason lists the fields. A cell that the golden has and the results do not
+// is UNSUPPORTED, which counts as INCONCLUSIVE. FAIL and claims are corrected
+// for their number by Holm's procedure.
 Verdicts Judge(const Document& results, const Document& golden);
 
 }  // namespace softmoe::golden

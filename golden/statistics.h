@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// statistics.h - distributions and intervals behind the verdicts.
+//
+// Absolute error of the distribution functions at most 1e-13 for 1 <= degrees
+// of freedom <= 1e6; quantiles are refined until the distribution function
+// agrees to that, or to the last bit of the quantile.
+#ifndef SOFTMOE_GOLDEN_STATISTICS_H_
+#define SOFTMOE_GOLDEN_STATISTICS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "golden/decimal.h"
+
+namespace softmoe::golden {
+
+// I_x(a, b), the distribution function of Beta(a, b). a, b > 0, x in [0, 1].
+double RegularizedBeta(double a, double b, double x);
+// The x with I_x(a, b) = probability, in [0, 1].
+double BetaQuantile(double a, double b, double probability);
+
+// P(T <= t) of Student's t with `freedom` > 0 degrees of freedom (need not be
+// an integer); t may be infinite.
+double StudentCdf(double t, double freedom);
+// Inverse of StudentCdf; probability in (0, 1).
+double StudentQuantile(double probability, double freedom);
+
+double NormalCdf(double z);
+double NormalQuantile(double probability);  // probability in (0, 1)
+
+// Two-sided intervals for a proportion, as fractions. Clopper-Pearson: never
+// covers less than `confidence`. count in [0, total].
+Interval ExactProportionInterval(int64_t count, int64_t total,
+                                 double confidence);
+// Wilson's score interval around the fraction p of `total` items (p need not
+// be count/total: it may be a printed percentage).
+Interval WilsonInterval(double p, double total, double confidence);
+// Newcombe's hybrid score interval of p - q, two independent proportions.
+Interval ProportionDifference(double p, double p_total, double q,
+                              double q_total, double confidence);
+
+// Holm's step-down procedure: which hypotheses are rejected so that the chance
+// of any false rejection is at most `level`. p-values in [0, 1].
+std::vector<bool> HolmRejections(const std::vector<double>& p_values,
+                                 double level);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_STATISTICS_H_

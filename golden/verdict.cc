@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "golden/fingerprint.h"
+#include "golden/verdict_judge.h"
+
+namespace softmoe::golden {
+namespace {
+
+int Severity(Status status) {
+  switch (status) {
+    case Status::kFail:
+      return 4;
+    case Status::kMistrusted:
+      return 3;
+    case Status::kNotComparable:
+      return 2;
+    case Status::kInconclusive:
+    case Status::kUnsupported:
+      return 1;
+    case Status::kPass:
+      return 0;
+  }
+  return 4;
+}
+
+// Collects the same difference of many rows into one line.
+class Lines {
+ public:
+  void Add(const FieldDifference& difference, const std::string& row) {
+    const std::string text =
+        fmt::format("{}: {}", difference.name, DescribeDifference(difference));
+    for (auto& [line, rows] : lines_) {
+      if (line == text) {
+        rows.push_back(row);
+        return;
+      }
+    }
+    lines_.push_back({text, {row}});
+  }
+
+  std::vector<std::string> Text(const std::string& prefix) const {
+    std::vector<std::string> result;
+    for (const auto& [line, rows] : lines_) {
+      const std::string number =
+          prefix.empty() ? "" : fmt::format("{}{} ", prefix, result.size() + 1);
+      const std::string more =
+          rows.size() > 1 ? fmt::format(" and {} more", rows.size() - 1) : "";
+      result.push_back(fmt::format("{}{} ({}{})", number, line, rows[0], more));
+    }
+    return result;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> lines_;
+};
+
+void CompareSetUps(const Document& results, const Document& golden,
+                   Verdicts* verdicts) {
+  Lines differences, open, reported;
+  for (const Table& golden_table : golden.tables) {
+    const Table* table = results.FindTable(golden_table.id);
+    if (table == nullptr) continue;
+    for (const Row& golden_row : golden_table.rows) {
+      const Row* row = table->FindRow(golden_row.id);
+      if (row == nullptr) continue;
+      const FingerprintComparison comparison = CompareFingerprints(
+          FieldsOf(results, *row), FieldsOf(golden, golden_row));
+      const std::string place = golden_table.id + "/" + golden_row.id;
+      for (const auto& field : comparison.differences) {
+        differences.Add(field, place);
+      }
+      for (const auto& field : comparison.open) open.Add(field, place);
+      for (const auto& field : comparison.reported) reported.Add(field, place);
+    }
+  }
+  verdicts->fingerprint_differences = differences.Text("");
+  verdicts->assumptions = open.Text("A");
+  verdicts->remarks = reported.Text("");
+}
+
+}  // namespace
+
+Status Worse(Status a, Status b) { return Severity(a) >= Severity(b) ? a : b; }
+
+ExitCode ExitCodeOf(Status status) {
+  switch (status) {
+    case Status::kPass:
+      return ExitCode::kDone;
+    case Status::kFail:
+      return ExitCode::kFailed;
+    case Status::kMistrusted:
+      return ExitCode::kMistrusted;
+    case Status::kNotComparable:
+      return ExitCode::kNotComparable;
+    case Status::kInconclusive:
+    case Status::kUnsupported:
+      return ExitCode::kInconclusive;
+  }
+  return ExitCode::kSelfCheck;
+}
+
+ExitCode Verdicts::exit_code(const std::set<Status>& allowed) const {
+  Status worst = Status::kPass;
+  auto count = [&](Status status) {
+    if (!allowed.contains(status)) worst = Worse(worst, status);
+  };
+  for (const CellVerdict& cell : cells) count(cell.status);
+  for (const ClaimVerdict& claim : claims) count(claim.status);
+  if (cells.empty() && claims.empty()) count(overall);
+  return ExitCodeOf(worst);
+}
+
+Verdicts Judge(const Document& results, const Document& golden) {
+  Verdicts verdicts;
+  CompareSetUps(results, golden, &verdicts);
+  internal::JudgeCells(results, golden, &verdicts);
+  internal::JudgeClaims(results, golden, &verdicts);
+  verdicts.overall = Status::kPass;
+  if (verdicts.cells.empty() && verdicts.claims.empty()) {
+    // Nothing in common, or only columns that are never judged.
+    verdicts.overall = verdicts.recorded.empty() ? Status::kNotComparable
+                                                 : Status::kInconclusive;
+  }
+  for (const CellVerdict& cell : verdicts.cells) {
+    verdicts.overall = Worse(verdicts.overall, cell.status);
+  }
+  for (const ClaimVerdict& claim : verdicts.claims) {
+    verdicts.overall = Worse(verdicts.overall, claim.status);
+  }
+  return verdicts;
+}
+
+}  // namespace softmoe::golden

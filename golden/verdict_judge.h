@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// verdict_judge.h - what cells and claims share while they are judged.
+#ifndef SOFTMOE_GOLDEN_VERDICT_JUDGE_H_
+#define SOFTMOE_GOLDEN_VERDICT_JUDGE_H_
+
+#include <string>
+#include <vector>
+
+#include "golden/document.h"
+#include "golden/equivalence.h"
+#include "golden/fingerprint.h"
+#include "golden/verdict.h"
+
+namespace softmoe::golden::internal {
+
+// The corpus of a row: the field data.corpus, else the first part of its id.
+std::string CorpusOf(const Document& document, const Row& row);
+
+// Seed noise of a column, pooled over the rows of one corpus of `results`, and
+// of `golden` where its values have deviations of their own.
+PooledDeviation PoolColumn(const Document& results, const Document& golden,
+                           const std::string& table, const std::string& column,
+                           const std::string& corpus);
+
+// "router.tau, data.tokenizer_sha256".
+std::vector<std::string> FieldNames(
+    const std::vector<FieldDifference>& differences);
+std::string JoinNames(const std::vector<std::string>& names);
+
+// Cells of `golden` against those of `results`, Holm over all FAIL included.
+void JudgeCells(const Document& results, const Document& golden,
+                Verdicts* verdicts);
+
+// Claims of `golden` on the cells of `results`.
+void JudgeClaims(const Document& results, const Document& golden,
+                 Verdicts* verdicts);
+
+}  // namespace softmoe::golden::internal
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_JUDGE_H_
