@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/document_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "golden/document_format.h"
+#include "golden/text_table.h"
+
+namespace softmoe::golden {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+std::string CellText(const Cell& cell) {
+  if (cell.empty()) return cell.flags.empty() ? "-" : cell.flags[0];
+  std::string text = cell.text;
+  if (cell.deviation) text += fmt::format(" ({:.2g})", *cell.deviation);
+  if (cell.bold) text += "*";
+  const auto& flags = cell.flags;
+  if (std::count(flags.begin(), flags.end(), "GRIM_IMPOSSIBLE") > 0) {
+    text += "!";
+  }
+  return text;
+}
+
+bool Concerns(const Note& note, const Table& table) {
+  return std::any_of(note.concerns.begin(), note.concerns.end(),
+                     [&](const std::string& place) {
+                       return place == table.id ||
+                              place.starts_with(table.id + "/");
+                     });
+}
+
+}  // namespace
+
+std::string DescribeDocument(const Document& document) {
+  const Provenance& from = document.provenance;
+  std::string text = fmt::format("origin     {}\nsource     {}\n",
+                                 NameOf(from.origin), from.source);
+  text += fmt::format("generator  {}{}\n", from.generator,
+                      from.git_commit.empty() ? "" : " at " + from.git_commit);
+  TextTable tables({"table", "title", "rows", "columns", "rounding"});
+  for (const Table& table : document.tables) {
+    tables.Add({table.id, table.title, std::to_string(table.rows.size()),
+                std::to_string(table.columns.size()), NameOf(table.rounding)});
+  }
+  text += fmt::format("holds      {} tables, {} notes, {} claims\n\n",
+                      document.tables.size(), document.notes.size(),
+                      document.claims.size());
+  return text + tables.Text();
+}
+
+std::string DescribeTable(const Document& document, const Table& table) {
+  std::string text = table.title + "  (" + table.id + ")\n";
+  if (!table.caption.empty()) text += Wrap(table.caption, kWidth, 0) + "\n";
+  std::vector<std::string> header = {"row"};
+  for (const Column& column : table.columns) header.push_back(column.id);
+  TextTable cells(header);
+  for (const Row& row : table.rows) {
+    std::vector<std::string> line = {row.id};
+    for (const Cell& cell : row.cells) line.push_back(CellText(cell));
+    cells.Add(line);
+  }
+  text += "\n" + cells.Text() + "\n";
+  TextTable columns({"column", "unit", "lane", "margin", "what it is"});
+  for (const Column& column : table.columns) {
+    columns.Add({column.id, column.unit, NameOf(column.lane),
+                 column.margin ? fmt::format("{:g}", *column.margin) : "-",
+                 column.metric});
+  }
+  text += columns.Text();
+  std::string notes;
+  for (const Note& note : document.notes) {
+    if (Concerns(note, table)) notes += " " + note.id;
+  }
+  if (!notes.empty()) {
+    text += "notes:" + notes + "  (--notes shows them)\n";
+  }
+  return text;
+}
+
+std::string DescribeNotes(const Document& document, const Table* table) {
+  std::string text;
+  for (const Note& note : document.notes) {
+    if (table != nullptr && !Concerns(note, *table)) continue;
+    text += Wrap(fmt::format("{:4} {}", note.id, note.text), kWidth, 5) + "\n";
+    std::string places;
+    for (const std::string& place : note.concerns) {
+      places += (places.empty() ? "" : ", ") + place;
+    }
+    text += Wrap("     on: " + places, kWidth, 9) + "\n";
+  }
+  return text.empty() ? "no notes\n" : text;
+}
+
+std::string DescribeClaims(const Document& document, const Table* table) {
+  TextTable claims({"published verdict", "claim", "left", "op", "right"});
+  for (const Claim& claim : document.claims) {
+    if (table != nullptr && claim.scope != table->id) continue;
+    claims.Add(
+        {claim.published_verdict, claim.id, claim.left, claim.op, claim.right});
+  }
+  if (claims.num_rows() == 0) return "no claims\n";
+  return claims.Text();
+}
+
+std::string DescribeArithmetic(const std::vector<ArithmeticCheck>& checks) {
+  TextTable wrong({"inconsistent", "printed", "computed", "note", "how"});
+  // Consistent and all, in the order of first appearance.
+  std::vector<std::string> rules;
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const ArithmeticCheck& check : checks) {
+    if (!counts.contains(check.rule)) rules.push_back(check.rule);
+    auto& [consistent, all] = counts[check.rule];
+    ++all;
+    if (check.consistent) {
+      ++consistent;
+    } else {
+      wrong.Add({check.rule + " " + check.place, check.printed, check.computed,
+                 check.note, check.explanation});
+    }
+  }
+  TextTable summary({"rule", "consistent", "of"});
+  for (const std::string& rule : rules) {
+    summary.Add({rule, std::to_string(counts[rule].first),
+                 std::to_string(counts[rule].second)});
+  }
+  return wrong.Text() + "\n" + summary.Text();
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:golden - shows documents of golden numbers and judges results by them.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/paths.h"
+#include "core/runfiles.h"
+#include "core/suggestion.h"
+#include "golden/document.h"
+#include "golden/document_report.h"
+#include "golden/paper_arithmetic.h"
+#include "golden/verdict.h"
+#include "golden/verdict_report.h"
+
+namespace {
+
+using softmoe::ExitCode;
+using softmoe::golden::Document;
+using softmoe::golden::Status;
+using softmoe::golden::Table;
+
+constexpr char kDescription[] =
+    "Golden numbers: the paper's tables as intervals, with what is wrong with "
+    "them, and verdicts on results of our own.";
+
+constexpr char kExamples[] = R"(
+Examples:
+  golden show
+      the paper's tables, as printed; '*' is bold, '!' an impossible percentage
+  golden show --table tau_ablation --notes
+      one table with the remarks on its cells
+  golden show --arithmetic
+      which of the paper's numbers disagree with others of its numbers
+  golden compare runs/paper/results.h5
+      verdicts on what `grid run` measured, against the paper
+  golden compare new.h5 old.h5 --json verdicts.json
+      against earlier results of our own
+
+Verdicts:
+  PASS            equivalent: the confidence interval of the difference lies
+                  within the margin, which was fixed before any run
+  FAIL            all of it lies outside, also after Holm's correction
+  INCONCLUSIVE    the evidence does not decide; says how many runs would
+  UNSUPPORTED     the results have no value for it
+  NOT_COMPARABLE  the set-up differs in something that the golden states
+  MISTRUSTED      agrees, but all runs gave the same bits
+
+Exit codes: 0 all PASS; 1 a FAIL; 2 usage, or a file that is not ours, damaged,
+or of another version; 3 NOT_COMPARABLE; 4 INCONCLUSIVE or UNSUPPORTED; 5 a file
+is missing; 7 MISTRUSTED. The worst counts, in the order 1, 7, 3, 4, 0.
+File format: golden/FORMAT.md.)";
+
+struct ShowOptions {
+  std::string file = "paper", table;
+  bool notes = false, arithmetic = false, claims = false;
+};
+
+struct CompareOptions {
+  std::string results, golden = "paper", json;
+  std::vector<std::string> allow;
+};
+
+Document Load(const std::string& name) {
+  return softmoe::golden::ReadDocument(
+      name == "paper" ? softmoe::RunfilePath("golden/paper.h5")
+                      : softmoe::UserPath(name));
+}
+
+const Table* FindTable(const Document& document, const std::string& id) {
+  if (id.empty()) return nullptr;
+  const Table* table = document.FindTable(id);
+  if (table != nullptr) return table;
+  std::vector<std::string> known;
+  for (const Table& candidate : document.tables) known.push_back(candidate.id);
+  throw softmoe::ConfigError("no table '" + id + "'; " +
+                             softmoe::Suggestion(id, known));
+}
+
+ExitCode Show(const ShowOptions& options) {
+  const Document document = Load(options.file);
+  const Table* table = FindTable(document, options.table);
+  std::string text;
+  const bool parts = options.notes || options.arithmetic || options.claims;
+  if (table != nullptr) {
+    text = DescribeTable(document, *table);
+  } else if (!parts) {
+    text = DescribeDocument(document);
+    for (const Table& each : document.tables) {
+      text += "\n" + DescribeTable(document, each);
+    }
+  }
+  auto add = [&text](const std::string& part) {
+    text += (text.empty() ? "" : "\n") + part;
+  };
+  if (options.notes) add(DescribeNotes(document, table));
+  if (options.claims) add(DescribeClaims(document, table));
+  if (options.arithmetic) add(DescribeArithmetic(CheckArithmetic(document)));
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::kDone;
+}
+
+std::set<Status> Allowed(const std::vector<std::string>& names) {
+  std::set<Status> allowed;
+  for (const std::string& name : names) {
+    if (name == "inconclusive") {
+      allowed.insert({Status::kInconclusive, Status::kUnsupported});
+    } else if (name == "not_comparable") {
+      allowed.insert(Status::kNotComparable);
+    } else if (name == "mistrusted") {
+      allowed.insert(Status::kMistrusted);
+    }
+  }
+  return allowed;
+}
+
+ExitCode Compare(const CompareOptions& options) {
+  const Document results = Load(options.results);
+  const Document golden = Load(options.golden);
+  const std::set<Status> allowed = Allowed(options.allow);
+  const softmoe::golden::Verdicts verdicts =
+      softmoe::golden::Judge(results, golden);
+  std::fputs(
+      ("results  " + results.provenance.source + "\ngolden   " +
+       golden.provenance.source + "\n\n" + DescribeVerdicts(verdicts, allowed))
+          .c_str(),
+      stdout);
+  if (!options.json.empty()) {
+    softmoe::WriteFileAtomically(softmoe::UserPath(options.json),
+                                 VerdictsJson(verdicts, allowed));
+  }
+  return verdicts.exit_code(allowed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{kDescription, "golden"};
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  ShowOptions show_options;
+  CLI::App* show = app.add_subcommand("show", "print tables, notes, claims");
+  show->add_option("file", show_options.file,
+                   "an HDF5 file of golden or measured tables [paper]");
+  show->add_option("--table", show_options.table, "only this table");
+  show->add_flag("--notes", show_options.notes, "remarks on its cells");
+  show->add_flag("--claims", show_options.claims,
+                 "claims, and what the printed numbers say of them");
+  show->add_flag("--arithmetic", show_options.arithmetic,
+                 "check the paper's numbers against each other");
+  CompareOptions compare_options;
+  CLI::App* compare =
+      app.add_subcommand("compare", "judge results against goldens");
+  compare->add_option("results", compare_options.results, "what was measured")
+      ->required();
+  compare->add_option("golden", compare_options.golden,
+                      "what to judge it by [paper]");
+  compare->add_option("--json", compare_options.json,
+                      "write the verdicts to this file, too");
+  compare
+      ->add_option("--allow", compare_options.allow,
+                   "a class of verdicts that counts as PASS in the exit code; "
+                   "may be repeated")
+      ->check(CLI::IsMember({"inconclusive", "not_comparable", "mistrusted"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  return softmoe::RunMain("golden", [&] {
+    return show->parsed() ? Show(show_options) : Compare(compare_options);
+  });
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:golden as a user meets it: output, messages, exit codes.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "core/hdf5_file.h"
+#include "core/runfiles.h"
+#include "golden/document.h"
+#include "golden/document_format.h"
+#include "golden/document_test_util.h"
+
+namespace softmoe::golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Output {
+  int exit_code = -1;
+  std::string text;  // stdout and stderr
+};
+
+// Runs the program with `arguments`, as a shell splits them, in `folder`.
+Output RunGolden(const std::string& arguments, const fs::path& folder = ".") {
+  const fs::path program = fs::absolute(RunfilePath("golden/golden"));
+  const std::string command = "cd '" + folder.string() + "' && '" +
+                              program.string() + "' " + arguments + " 2>&1";
+  Output output;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return output;
+  char buffer[4096];
+  size_t count = 0;
+  while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) {
+    output.text.append(buffer, count);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
+  return output;
+}
+
+void ExpectSays(const Output& output, const std::string& part) {
+  EXPECT_NE(output.text.find(part), std::string::npos)
+      << "expected: " << part << "\ngot: " << output.text;
+}
+
+TEST(Golden, HelpTeaches) {
+  const Output help = RunGolden("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* part : {"show", "compare", "Examples:", "Exit codes:",
+                           "INCONCLUSIVE", "golden/FORMAT.md"}) {
+    ExpectSays(help, part);
+  }
+  ExpectSays(RunGolden("compare --help"), "--allow");
+}
+
+TEST(Golden, UsageErrorsEndWithTwo) {
+  for (const char* arguments :
+       {"", "shwo", "show --tabel x", "compare", "compare a.h5 --allow fail",
+        "show --table", "show a b"}) {
+    EXPECT_EQ(RunGolden(arguments).exit_code, 2) << arguments;
+  }
+  const Output table = RunGolden("show --table tau_ablations");
+  EXPECT_EQ(table.exit_code, 2);
+  ExpectSays(table, "no table 'tau_ablations'; did you mean 'tau_ablation'?");
+}
+
+TEST(Golden, ShowsThePaper) {
+  const Output all = RunGolden("show");
+  EXPECT_EQ(all.exit_code, 0);
+  ExpectSays(all, "T1: SoftMoE and Sparse MoE on OWT and C4");
+  ExpectSays(all, "c4/softmoe_star/k1/a4");
+  const Output tau = RunGolden("show paper --table tau_ablation --notes");
+  EXPECT_EQ(tau.exit_code, 0);
+  ExpectSays(tau, "62.63!");
+  ExpectSays(tau, "62.63 is not c/1838");
+  EXPECT_EQ(tau.text.find("T1: SoftMoE"), std::string::npos);
+  ExpectSays(RunGolden("show --table main_results"), "63.82*");
+}
+
+TEST(Golden, ShowsWhatIsInconsistent) {
+  const Output arithmetic = RunGolden("show --arithmetic");
+  EXPECT_EQ(arithmetic.exit_code, 0);
+  ExpectSays(arithmetic,
+             "count tau_ablation/owt/softmoe_star/k1.5/a2/tau1.8/piqa");
+  ExpectSays(arithmetic, "139967");
+  const Output claims = RunGolden("show --claims");
+  ExpectSays(claims, "REFUTED                star_lower_loss.6");
+  EXPECT_EQ(RunGolden("show --notes").exit_code, 0);
+}
+
+Document OwnRuns(double loss) {
+  Document document = ExampleDocument();
+  Cell& cell = document.tables[0].rows[0].cells[0];
+  cell.text = std::to_string(loss);
+  cell.value = cell.low = cell.high = loss;
+  cell.runs = 5;
+  return document;
+}
+
+TEST(Golden, ComparesWithOwnGoldens) {
+  const fs::path folder = FreshFolder("main_compare");
+  WriteDocument(ExampleDocument(), folder / "golden.h5");
+  WriteDocument(OwnRuns(2.845), folder / "good.h5");
+  WriteDocument(OwnRuns(3.5), folder / "bad.h5");
+  const Output good = RunGolden("compare good.h5 golden.h5", folder);
+  // The counted items alone leave PIQA open, and one cell has no value.
+  EXPECT_EQ(good.exit_code, 4) << good.text;
+  ExpectSays(good, "OVERALL INCONCLUSIVE (exit code 4)");
+  ExpectSays(good, "A1 training.aux: 0.01 in the golden, 0.01 here");
+  const Output allowed =
+      RunGolden("compare good.h5 golden.h5 --allow inconclusive", folder);
+  EXPECT_EQ(allowed.exit_code, 0) << allowed.text;
+  ExpectSays(allowed, "allowed: INCONCLUSIVE, UNSUPPORTED");
+  const Output bad =
+      RunGolden("compare bad.h5 golden.h5 --json verdicts.json", folder);
+  EXPECT_EQ(bad.exit_code, 1) << bad.text;
+  ExpectSays(bad, "FAIL");
+  const auto json =
+      nlohmann::json::parse(ReadWholeFile(folder / "verdicts.json"));
+  EXPECT_EQ(json["overall"], "FAIL");
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["cells"][0]["status"], "FAIL");
+  EXPECT_EQ(json["cells"][0]["row"], "owt/sparse/k1");
+}
+
+TEST(Golden, NothingInCommonIsNotComparable) {
+  const fs::path folder = FreshFolder("main_nothing");
+  WriteDocument(ExampleDocument(), folder / "other.h5");
+  const Output output =
+      RunGolden("compare other.h5", folder);  // with the paper
+  EXPECT_EQ(output.exit_code, 3);
+  ExpectSays(output, "nothing to compare");
+  EXPECT_EQ(
+      RunGolden("compare other.h5 --allow not_comparable", folder).exit_code,
+      0);
+}
+
+TEST(Golden, ArithmeticNeedsThePaper) {
+  const fs::path folder = FreshFolder("main_arithmetic");
+  WriteDocument(ExampleDocument(), folder / "own.h5");
+  const Output output = RunGolden("show own.h5 --arithmetic", folder);
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output, "no table 'main_results'");
+}
+
+TEST(Golden, BadFilesEndWithTwoAndSayWhy) {
+  const fs::path folder = FreshFolder("main_bad");
+  std::ofstream(folder / "text.h5") << "these are words, not HDF5";
+  std::ofstream(folder / "empty.h5").close();
+  WriteDocument(ExampleDocument(), folder / "whole.h5");
+  std::string bytes = ReadWholeFile(folder / "whole.h5");
+  WriteFileAtomically(folder / "short.h5", bytes.substr(0, 5000));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  WriteFileAtomically(folder / "flipped.h5", bytes);
+  Hdf5Writer lacking(folder / "lacking.h5", GoldenKind());
+  lacking.WriteAttribute("/", "schema", kSchemaName);
+  lacking.WriteAttribute("/", "schema_version", kSchemaVersion);
+  lacking.CreateGroup("/provenance");
+  lacking.Commit();
+  Hdf5Writer(folder / "newer.h5", {"golden", 2}).Commit();
+  Hdf5Writer(folder / "checkpoint.h5", {"checkpoint", 1}).Commit();
+  const std::pair<const char*, const char*> kBad[] = {
+      {"text.h5", "text.h5"},
+      {"empty.h5", "empty"},
+      {"short.h5", "short.h5"},
+      {"flipped.h5", "flipped.h5"},
+      {"lacking.h5", "'/' lacks the child 'claims'"},
+      {"newer.h5", "version 2"},
+      {"checkpoint.h5", "checkpoint"}};
+  for (const auto& [file, message] : kBad) {
+    for (const std::string command : {"show ", "compare "}) {
+      const Output output = RunGolden(command + file, folder);
+      EXPECT_EQ(output.exit_code, 2) << command << file << output.text;
+      ExpectSays(output, "golden: error: ");
+      ExpectSays(output, file);
+      ExpectSays(output, message);
+      ExpectSays(output, "; ");  // the remedy
+    }
+  }
+  EXPECT_EQ(RunGolden("compare whole.h5 text.h5", folder).exit_code, 2);
+}
+
+// WriteDocument refuses NaN, so the file is made by hand.
+TEST(Golden, NanInAFileEndsWithTwoAndIsNamed) {
+  const fs::path folder = FreshFolder("main_nan");
+  Document document = ExampleDocument();
+  document.tables.resize(1);
+  document.tables[0].columns.resize(1);
+  document.notes.clear();
+  document.claims.clear();
+  for (Row& row : document.tables[0].rows) {
+    row.cells.resize(1);
+    row.cells[0].notes.clear();
+  }
+  WriteDocument(document, folder / "good.h5");
+  const Hdf5Reader good(folder / "good.h5", GoldenKind());
+  Hdf5Writer bad(folder / "nan.h5", GoldenKind());
+  std::function<void(const std::string&)> copy = [&](const std::string& group) {
+    for (const std::string& name : good.Attributes(group)) {
+      const bool integer =
+          name == "position" || name == "decimals" || name == "schema_version";
+      if (integer) {
+        bad.WriteAttribute(group, name, good.ReadInt(group, name));
+      } else if (name == "margin") {
+        bad.WriteAttribute(group, name, good.ReadDouble(group, name));
+      } else {
+        bad.WriteAttribute(group, name, good.ReadString(group, name));
+      }
+    }
+    for (const std::string& child : good.Children(group)) {
+      const std::string path = (group == "/" ? "" : group) + "/" + child;
+      auto try_as = [&]<typename T>(T) {
+        try {
+          auto array = good.ReadDataset<T>(path);
+          if constexpr (std::is_same_v<T, double>) {
+            if (child == "value" && !array.values.empty()) {
+              array.values[0] = std::nan("");
+            }
+          }
+          bad.WriteDataset<T>(path, array.values, array.shape);
+          return true;
+        } catch (const DataError&) {
+          return false;
+        }
+      };
+      if (try_as(double()) || try_as(int64_t()) || try_as(uint8_t()) ||
+          try_as(std::string())) {
+        continue;
+      }
+      bad.CreateGroup(path);
+      copy(path);
+    }
+  };
+  copy("/");
+  bad.Commit();
+  const Output output = RunGolden("show nan.h5", folder);
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output, "'/tables/main/cells/loss/value[0]' is nan");
+  ExpectSays(output, "nan.h5");
+}
+
+TEST(Golden, MissingFilesEndWithFive) {
+  const fs::path folder = FreshFolder("main_missing");
+  for (const char* arguments :
+       {"show none.h5", "compare none.h5", "compare paper none.h5"}) {
+    const Output output = RunGolden(arguments, folder);
+    EXPECT_EQ(output.exit_code, 5) << arguments;
+    ExpectSays(output, "none.h5");
+  }
+  EXPECT_EQ(
+      RunGolden("compare paper --json /nonexistent/a.json", folder).exit_code,
+      5);
+}
+
+// One published run against itself: nothing can pass, and nothing fails.
+TEST(Golden, ThePaperDoesNotConfirmItself) {
+  const Output output = RunGolden("compare paper");
+  EXPECT_EQ(output.exit_code, 4) << output.text.substr(0, 4000);
+  ExpectSays(output, "seed noise is unknown");
+}
+
+TEST(Golden, PathsStartWhereTheUserStands) {
+  const fs::path folder = FreshFolder("main_user");
+  WriteDocument(ExampleDocument(), folder / "mine.h5");
+  setenv("BUILD_WORKING_DIRECTORY", folder.c_str(), 1);
+  EXPECT_EQ(RunGolden("show mine.h5", "/").exit_code, 0);
+  unsetenv("BUILD_WORKING_DIRECTORY");
+}
+
+}  // namespace
+}  // namespace softmoe::golden
