@@ -92,7 +92,7 @@ std::string DescribeNotes(const Document& document, const Table* table) {
     for (const std::string& place : note.concerns) {
       places += (places.empty() ? "" : ", ") + place;
     }
-    text += Wrap("     on: " + places, kWidth, 9) + "\n";
+    text += "     " + Wrap("on: " + places, kWidth - 5, 9) + "\n";
   }
   return text.empty() ? "no notes\n" : text;
 }

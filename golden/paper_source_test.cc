@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // golden/paper.h5, as built, against the CSV files: every printed number, its
-// interval, bold, counts, fields, notes and claims.
+// interval, bold, counts, fields, notes and claims. Sources that are wrong:
+// paper_source_refuse_test.cc.
 #include "golden/paper_source.h"
 
 #include <fmt/format.h>
@@ -12,9 +13,7 @@
 #include <map>
 #include <set>
 
-#include "core/atomic_file.h"
 #include "core/errors.h"
-#include "core/file_test_util.h"
 #include "core/runfiles.h"
 #include "golden/csv_file.h"
 #include "golden/document.h"
@@ -22,14 +21,12 @@
 namespace softmoe::golden {
 namespace {
 
-namespace fs = std::filesystem;
-
 const Document& Paper() {
   static const Document paper = ReadDocument(RunfilePath("golden/paper.h5"));
   return paper;
 }
 
-fs::path Sources() {
+std::filesystem::path Sources() {
   return RunfilePath("golden/paper/paper.toml").parent_path();
 }
 
@@ -390,63 +387,6 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
   EXPECT_EQ(jitter["HOLDS"], 6);
   EXPECT_EQ(jitter["REFUTED"], 4);
   EXPECT_EQ(jitter["NOT_RESOLVED_BY_PAPER"], 2);
-}
-
-// --- Sources that are wrong
-// ---------------------------------------------------
-
-fs::path CopyOfSources(const std::string& name) {
-  const fs::path folder = FreshFolder(name);
-  for (const auto& entry : fs::directory_iterator(Sources())) {
-    WriteFileAtomically(folder / entry.path().filename(),
-                        ReadWholeFile(entry.path()));
-  }
-  return folder;
-}
-
-void ExpectSourceRefused(const std::string& name, const std::string& file,
-                         const std::string& from, const std::string& to,
-                         const std::string& message) {
-  const fs::path folder = CopyOfSources("source_" + name);
-  std::string text = ReadWholeFile(folder / file);
-  const size_t at = text.find(from);
-  ASSERT_NE(at, std::string::npos) << name;
-  text.replace(at, from.size(), to);
-  WriteFileAtomically(folder / file, text);
-  try {
-    BuildPaper(folder);
-    ADD_FAILURE() << name << " was accepted";
-  } catch (const DataError& error) {
-    const std::string what = error.what();
-    EXPECT_NE(what.find(message), std::string::npos) << name << ": " << what;
-  }
-}
-
-TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
-  ExpectSourceRefused("verdict", "claims.toml", "\"REFUTED\"", "\"HOLDS\"",
-                      "says HOLDS of star_lower_loss.6, but the numbers give "
-                      "REFUTED");
-  ExpectSourceRefused("unknown_key", "paper.toml", "lane = \"exact\"",
-                      "lame = \"exact\"",
-                      "unknown key 'lame'; did you mean "
-                      "'lane'?");
-  ExpectSourceRefused("number", "main_results.csv", "107.74", "1O7.74",
-                      "main_results.csv:2: '1O7.74' in column");
-  ExpectSourceRefused("short_line", "jitter.csv", ",2.99", "",
-                      "jitter.csv:3: 5 fields, but the first line names 6");
-  ExpectSourceRefused("note_place", "notes.toml", "\"main_results/arc_e\"",
-                      "\"main_results/arc_c\"",
-                      "'main_results/arc_c', which "
-                      "is not here");
-  ExpectSourceRefused("column", "paper.toml", "\"arc_e\", \"val_loss\"]",
-                      "\"arc_d\", \"val_loss\"]", "names 'arc_d'");
-  ExpectSourceRefused("pattern", "paper.toml", "rows = [\"*/tau1.3\"]",
-                      "rows = [\"*/tau1.4\"]", "matches no row: */tau1.4");
-  ExpectSourceRefused(
-      "exception", "paper.toml", "row = \"unstated/sparse/k2/jitter0.05\"",
-      "row = \"unstated/sparse/k2/jitter0.06\"", "names no cell");
-  ExpectSourceRefused("margin", "paper.toml", "margin = 0.03\n", "",
-                      "val_loss@margin' is missing");
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ class CellJudge {
       } else {
         JudgeCell(column, row, *cell, golden_cell, &verdict);
       }
-      AddAssumptions(&verdict);
+      AddAssumptions(fingerprints.open, &verdict);
       verdicts_.cells.push_back(std::move(verdict));
     }
   }
@@ -212,15 +212,15 @@ class CellJudge {
     }
   }
 
-  static void AddAssumptions(CellVerdict* verdict) {
+  void AddAssumptions(const std::vector<FieldDifference>& open,
+                      CellVerdict* verdict) const {
     const bool decided = verdict->status == Status::kPass ||
                          verdict->status == Status::kFail ||
                          verdict->status == Status::kMistrusted;
-    if (!decided || verdict->assumptions.empty()) return;
-    verdict->reason += fmt::format("{}under {} assumption{}",
-                                   verdict->reason.empty() ? "" : "; ",
-                                   verdict->assumptions.size(),
-                                   verdict->assumptions.size() > 1 ? "s" : "");
+    if (!decided || open.empty()) return;
+    verdict->reason += fmt::format(
+        "{}under assumptions {}", verdict->reason.empty() ? "" : "; ",
+        AssumptionLabels(verdicts_.assumptions, open));
   }
 
   const Document& results_;
@@ -280,6 +280,29 @@ Strings FieldNames(const std::vector<FieldDifference>& differences) {
     names.push_back(difference.name);
   }
   return names;
+}
+
+std::string AssumptionLabels(const Strings& assumptions,
+                             const std::vector<FieldDifference>& open) {
+  std::string text;
+  size_t begin = 0;  // of the run of labels that is being collected
+  for (size_t i = 0; i <= assumptions.size(); ++i) {
+    const bool named =
+        i < assumptions.size() &&
+        std::any_of(open.begin(), open.end(), [&](const FieldDifference& d) {
+          // As verdict.cc writes them: "A3 NAME: DESCRIPTION (ROWS)".
+          return assumptions[i].starts_with(fmt::format(
+              "A{} {}: {} (", i + 1, d.name, DescribeDifference(d)));
+        });
+    if (named) continue;
+    if (i > begin) {
+      text += text.empty() ? "" : ", ";
+      text += i - begin == 1 ? fmt::format("A{}", i)
+                             : fmt::format("A{}-A{}", begin + 1, i);
+    }
+    begin = i + 1;
+  }
+  return text;
 }
 
 std::string JoinNames(const Strings& names) {

@@ -28,6 +28,10 @@ std::vector<std::string> FieldNames(
     const std::vector<FieldDifference>& differences);
 std::string JoinNames(const std::vector<std::string>& names);
 
+// "A1-A3, A7": the labels of `open` among the lines of `assumptions`.
+std::string AssumptionLabels(const std::vector<std::string>& assumptions,
+                             const std::vector<FieldDifference>& open);
+
 // Cells of `golden` against those of `results`, Holm over all FAIL included.
 void JudgeCells(const Document& results, const Document& golden,
                 Verdicts* verdicts);

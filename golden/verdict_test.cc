@@ -127,6 +127,19 @@ TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
   EXPECT_TRUE(assumes(open, "router.tau"));
   EXPECT_FALSE(assumes(stated, "router.tau"));
   EXPECT_TRUE(verdicts.assumptions[0].starts_with("A1 "));
+  // Sparse rows stand under fewer assumptions; the labels are those of the
+  // list.
+  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k1", "val_loss").reason,
+            "under assumptions A1-A12");
+  const std::string& tau_line = *std::find_if(
+      verdicts.assumptions.begin(), verdicts.assumptions.end(),
+      [](const std::string& line) {
+        return Contains(line, "(main_results/c4/softmoe_star/k1/a4");
+      });
+  const std::string label = tau_line.substr(0, tau_line.find(' '));
+  EXPECT_TRUE(Contains(tau_line, label + " router.tau: 1.1 in the golden"));
+  EXPECT_TRUE(Contains(open.reason, label)) << open.reason;
+  EXPECT_FALSE(Contains(stated.reason, label)) << stated.reason;
 }
 
 TEST(Judge, RowsThatAreNotThereAreNotJudged) {

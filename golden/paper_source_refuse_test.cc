@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sources of the paper's goldens that do not fit together are refused, with the
+// place in the message.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "core/runfiles.h"
+#include "golden/paper_source.h"
+
+namespace softmoe::golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path CopyOfSources(const std::string& name) {
+  const fs::path folder = FreshFolder(name);
+  for (const auto& entry : fs::directory_iterator(
+           RunfilePath("golden/paper/paper.toml").parent_path())) {
+    WriteFileAtomically(folder / entry.path().filename(),
+                        ReadWholeFile(entry.path()));
+  }
+  return folder;
+}
+
+void ExpectSourceRefused(const std::string& name, const std::string& file,
+                         const std::string& from, const std::string& to,
+                         const std::string& message) {
+  const fs::path folder = CopyOfSources("source_" + name);
+  std::string text = ReadWholeFile(folder / file);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << name;
+  text.replace(at, from.size(), to);
+  WriteFileAtomically(folder / file, text);
+  try {
+    BuildPaper(folder);
+    ADD_FAILURE() << name << " was accepted";
+  } catch (const DataError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find(message), std::string::npos) << name << ": " << what;
+  }
+}
+
+TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
+  ExpectSourceRefused("verdict", "claims.toml", "\"REFUTED\"", "\"HOLDS\"",
+                      "says HOLDS of star_lower_loss.6, but the numbers give "
+                      "REFUTED");
+  ExpectSourceRefused("unknown_key", "paper.toml", "lane = \"exact\"",
+                      "lame = \"exact\"",
+                      "unknown key 'lame'; did you mean "
+                      "'lane'?");
+  ExpectSourceRefused("number", "main_results.csv", "107.74", "1O7.74",
+                      "main_results.csv:2: '1O7.74' in column");
+  ExpectSourceRefused("short_line", "jitter.csv", ",2.99", "",
+                      "jitter.csv:3: 5 fields, but the first line names 6");
+  ExpectSourceRefused("note_place", "notes.toml", "\"main_results/arc_e\"",
+                      "\"main_results/arc_c\"",
+                      "'main_results/arc_c', which "
+                      "is not here");
+  ExpectSourceRefused("column", "paper.toml", "\"arc_e\", \"val_loss\"]",
+                      "\"arc_d\", \"val_loss\"]", "names 'arc_d'");
+  ExpectSourceRefused("pattern", "paper.toml", "rows = [\"*/tau1.3\"]",
+                      "rows = [\"*/tau1.4\"]", "matches no row: */tau1.4");
+  ExpectSourceRefused(
+      "exception", "paper.toml", "row = \"unstated/sparse/k2/jitter0.05\"",
+      "row = \"unstated/sparse/k2/jitter0.06\"", "names no cell");
+  ExpectSourceRefused("margin", "paper.toml", "margin = 0.03\n", "",
+                      "val_loss@margin' is missing");
+}
+
+}  // namespace
+}  // namespace softmoe::golden
