@@ -321,6 +321,31 @@ TEST(ReadDocument, RefusesNamesAndVersionsItDoesNotKnow) {
       "'/tables/t@position' is 1", "is needed once");
 }
 
+TEST(ReadDocument, RefusesTwoTablesInOnePlace) {
+  ExpectRefused(
+      "same_position",
+      [](FileMaker* m) {
+        m->extra = [](Hdf5Writer* f) {
+          const std::vector<std::string> texts;
+          const std::vector<int64_t> numbers;
+          f->CreateGroup("/tables/u");
+          f->WriteAttribute("/tables/u", "position", int64_t{0});
+          f->WriteAttribute("/tables/u", "title", "U");
+          f->WriteAttribute("/tables/u", "caption", "");
+          f->WriteAttribute("/tables/u", "rounding_rule", "nearest");
+          f->WriteDataset("/tables/u/rows", texts);
+          f->WriteDataset("/tables/u/labels/row", numbers);
+          f->WriteDataset("/tables/u/labels/text", texts);
+          f->WriteDataset("/tables/u/fields/row", numbers);
+          for (const char* name : {"name", "value", "class", "known"}) {
+            f->WriteDataset(std::string("/tables/u/fields/") + name, texts);
+          }
+          f->CreateGroup("/tables/u/cells");
+        };
+      },
+      "'/tables/u@position' is 0", "each of 0..1 is needed once");
+}
+
 TEST(ReadDocument, RefusesIndicesOutOfRange) {
   const std::string group = "/tables/t/cells/c/flags";
   auto with_rows = [&](std::vector<int64_t> rows) {
