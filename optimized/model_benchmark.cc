@@ -3,9 +3,9 @@
 // model_benchmark.cc - tokens per second of whole training steps on the CPU:
 // forward, backward, clipping and AdamW, with synthetic tokens.
 //
-//   model_benchmark [--benchmark_filter=smoke/sparse2] ...
+//   model_benchmark [--isa=v3] [--benchmark_filter=smoke/sparse2] ...
 //
-// SOFTMOE_THREADS sets the threads (default: all cores), SOFTMOE_ISA the level.
+// SOFTMOE_THREADS sets the threads (default: all cores).
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
 
@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "core/philox.h"
-#include "kernels/isa.h"
 #include "optimized/model.h"
 #include "optimized/optimizer.h"
 
@@ -51,13 +50,11 @@ const Size kMini = {"mini",
                      .sequence_length = 256},
                     32};
 
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 ThreadPool& Pool() {
-  static ThreadPool pool(std::atoi(Environment("SOFTMOE_THREADS").c_str()));
+  static ThreadPool pool([] {
+    const char* threads = std::getenv("SOFTMOE_THREADS");
+    return threads ? std::atoi(threads) : 0;
+  }());
   return pool;
 }
 
@@ -108,7 +105,6 @@ void BM_TrainingStep(benchmark::State& state, const Size& size, RouterKind kind,
   state.counters["best_tokens/s"] = static_cast<double>(n) / best;
   state.counters["active_experts"] = active;
   state.counters["threads"] = Pool().threads();
-  state.SetLabel(kernels::IsaName(kernels::ActiveIsa()));
 }
 
 void Register(const Size& size) {
@@ -129,15 +125,11 @@ void Register(const Size& size) {
   }
 }
 
+const bool registered = [] {
+  Register(kSmoke);
+  Register(kMini);
+  return true;
+}();
+
 }  // namespace
 }  // namespace softmoe::optimized
-
-int main(int argc, char** argv) {
-  softmoe::kernels::SelectIsa(softmoe::optimized::Environment("SOFTMOE_ISA"));
-  softmoe::optimized::Register(softmoe::optimized::kSmoke);
-  softmoe::optimized::Register(softmoe::optimized::kMini);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
