@@ -85,7 +85,7 @@ class Downloader {
       result = Apt({"download", package_});
       output += result.output;
     }
-    const fs::path deb = FindDeb(folder_, package_);
+    fs::path deb = FindDeb(folder_, package_);
     if (result.exit_status != 0 || deb.empty()) {
       Fail("apt-get download failed", output);
     }
@@ -151,8 +151,7 @@ DebianPackage UnpackDebianPackage(
         "{}: not the Debian package {}; delete it, it will be downloaded",
         deb.string(), package));
   }
-  const DebianPackage result = {package, Field(deb, "Version"),
-                                Sha256OfFile(deb)};
+  DebianPackage result = {package, Field(deb, "Version"), Sha256OfFile(deb)};
   const ProgramResult unpacked =
       RunProgram({"dpkg-deb", "-x", deb.string(), folder.string()}, "/");
   if (unpacked.exit_status != 0) {

@@ -139,7 +139,7 @@ ExitCode Run(const Arguments& arguments) {
   return ExitCode::kDone;
 }
 
-int Main(int argc, char** argv) {
+ExitCode ParseAndRun(int argc, char** argv) {
   CLI::App app(kDescription, "prepare_data");
   Arguments arguments;
   AddOptions(&app, &arguments);
@@ -147,13 +147,16 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked_for_help = app.exit(error) == 0;
-    return static_cast<int>(asked_for_help ? ExitCode::kDone
-                                           : ExitCode::kUsage);
+    return asked_for_help ? ExitCode::kDone : ExitCode::kUsage;
   }
-  return RunMain("prepare_data", [&] { return Run(arguments); });
+  return Run(arguments);
 }
 
 }  // namespace
 }  // namespace softmoe::trainer
 
-int main(int argc, char** argv) { return softmoe::trainer::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return softmoe::RunMain("prepare_data", [&] {
+    return softmoe::trainer::ParseAndRun(argc, argv);
+  });
+}

@@ -49,8 +49,8 @@ bool HaveProgram(const std::string& program) {
   std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
   while (true) {
     const size_t colon = rest.find(':');
-    const std::string folder(rest.substr(0, colon));
-    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+    const std::filesystem::path folder(rest.substr(0, colon));
+    if (::access((folder / program).c_str(), X_OK) == 0) return true;
     if (colon == std::string_view::npos) return false;
     rest.remove_prefix(colon + 1);
   }
