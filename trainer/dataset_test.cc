@@ -130,6 +130,24 @@ TEST(Dataset, IsAPureFunctionOfTheStep) {
             GetBatch(Dataset(other, prefix), other, 31, 0, 8).inputs);
 }
 
+TEST(Dataset, EveryEpochHasAnOrderOfItsOwn) {
+  // 40 sequences in batches of 8: an epoch is exactly 5 steps.
+  const auto prefix = WriteCounting("epochs", {201, 20});
+  const Config config = MakeConfig(5, 8, 0.5);
+  const Dataset data(config, prefix);
+  ASSERT_EQ(data.num_training_sequences(), 40);
+  std::vector<Ids> orders(3);
+  for (int64_t step = 0; step < 15; ++step) {
+    const Batch batch = GetBatch(data, config, step, 0, 8);
+    for (size_t s = 0; s < 8; ++s) {
+      orders[static_cast<size_t>(step / 5)].push_back(batch.inputs[s * 5]);
+    }
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  EXPECT_NE(orders[1], orders[2]);
+  EXPECT_NE(orders[0], orders[2]);
+}
+
 TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
   // Training: a a a b. Held out: c a b a, of which "a b a" are targets (one
   // window of three). Vocabulary of 3; a: 4/7, b: 2/7, c: 1/7.

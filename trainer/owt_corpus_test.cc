@@ -119,6 +119,26 @@ TEST(Owt, NamesTheMemberThatIsDamaged) {
   EXPECT_NE(error.find("o.tar > subset.xz"), std::string::npos) << error;
 }
 
+TEST(Owt, NeverReturnsHalfADocument) {
+  const auto path = FreshFolder("owt_half") / "o.tar";
+  const std::string text(5000, 'x');
+  const std::string bytes = Tar({{"1.txt", "whole"}, {"2.txt", text}}, false);
+  // A header of 512 bytes before each; "whole" fills another 512.
+  WriteFileAtomically(path, bytes.substr(0, 3 * 512 + 2000));
+  const auto source = OpenOwt({path});
+  std::string document;
+  ASSERT_TRUE(source->Next(&document));
+  EXPECT_EQ(document, "whole");
+  try {
+    source->Next(&document);
+    FAIL() << document.size();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("o.tar > 2.txt"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Owt, RefusesTextThatIsNotUtf8) {
   const auto path = FreshFolder("owt_binary") / "o.tar.xz";
   WriteFileAtomically(path, Tar({{"1.txt", "caf\xE9"}}, true));

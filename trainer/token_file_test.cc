@@ -208,6 +208,9 @@ TEST_F(DamagedTokenFile, DocumentBoundaries) {
   Patch<int64_t>(kBoundaries + 8, 1);
   Patch<int64_t>(kBoundaries + 24, 2);
   ExpectRefused("document boundary 3");
+  Patch<int64_t>(kBoundaries + 24, 3);
+  Patch<int64_t>(kBoundaries + 8, 3);  // 0 3 2 3: decreases
+  ExpectRefused("document boundary 2");
 }
 
 TEST_F(DamagedTokenFile, IdOutsideTheVocabulary) {
