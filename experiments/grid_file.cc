@@ -142,16 +142,26 @@ void ReadHeader(const toml::table& root, Grid& grid) {
 }  // namespace
 
 std::string GridRun::paper_id() const {
-  if (corpus.paper_dataset.empty() || row.paper_row.empty()) return "";
-  return corpus.paper_dataset + "/" + row.paper_row;
+  const std::string& dataset =
+      corpus.paper_dataset.empty() ? corpus.stands_for : corpus.paper_dataset;
+  if (dataset.empty() || row.paper_row.empty()) return "";
+  return dataset + "/" + row.paper_row;
 }
 
 Grid LoadGrid(const std::filesystem::path& path,
-              const std::vector<std::string>& overrides) {
+              const std::vector<std::string>& overrides,
+              const std::vector<int64_t>& seeds) {
   const toml::table root = ParseTomlFile(path);
   CheckKeys(root, "a grid", {"grid", "cluster", "config", "corpora", "rows"});
   Grid grid;
   ReadHeader(root, grid);
+  if (!seeds.empty()) grid.seeds = seeds;
+  for (const std::string& assignment : overrides) {
+    if (assignment.starts_with("training.seed=")) {
+      throw ConfigError(fmt::format(
+          "--set {}: the seeds of a grid are a list; use --seeds", assignment));
+    }
+  }
 
   ConfigDraft base;
   if (const toml::table* config = Subtable(root, "config")) {
@@ -161,11 +171,17 @@ Grid LoadGrid(const std::filesystem::path& path,
   std::vector<ConfigDraft> corpus_drafts;
   for (const toml::table* table : TablesOf(root, "corpora")) {
     CheckKeys(*table, "[[corpora]]",
-              {"id", "title", "paper_dataset", "gpus", "config"});
+              {"id", "title", "paper_dataset", "stands_for", "gpus", "config"});
     GridCorpus corpus;
     corpus.id = RequiredId(*table, "[[corpora]]", corpus_ids);
     corpus.title = Required(*table, "title", "[[corpora]]");
     corpus.paper_dataset = Get<std::string>(*table, "paper_dataset", "");
+    corpus.stands_for = Get<std::string>(*table, "stands_for", "");
+    if (!corpus.stands_for.empty() && !corpus.paper_dataset.empty()) {
+      Fail(*table->get("stands_for"),
+           "a corpus of the paper stands for nothing but itself; leave out "
+           "'stands_for' or 'paper_dataset'");
+    }
     corpus.gpus = Get<int64_t>(*table, "gpus", 0);
     if (corpus.gpus < 0) Fail(*table->get("gpus"), "'gpus' is negative");
     ConfigDraft draft = base;

@@ -19,6 +19,7 @@ struct GridCorpus {
   std::string id;  // "owt"
   std::string title;
   std::string paper_dataset;  // "owt" or "c4"; "" for a stand-in
+  std::string stands_for;     // of a stand-in: whose rows it is put beside
   int64_t gpus = 0;           // of the paper's runs; 0 where that means nothing
 };
 
@@ -37,7 +38,8 @@ struct GridRun {
   int64_t seed = 0;
   Config config;  // validated
   RuntimeConfig runtime;
-  // "owt/sparse/k1": row of the paper's table, or "" for a stand-in corpus.
+  // "owt/sparse/k1": the row of the paper's table that this one repeats, or,
+  // on a stand-in corpus, is put beside; "" if there is none.
   std::string paper_id() const;
 };
 
@@ -53,11 +55,13 @@ struct Grid {
 };
 
 // Reads and validates a grid; `overrides` ("section.key=value") go over every
-// run. Throws ConfigError with FILE:LINE:COLUMN for unknown keys, repeated
-// ids and configurations that cannot be meant, EnvironmentError if the file
-// cannot be read.
+// run, and `seeds`, if there are any, replace those of the file. Throws
+// ConfigError with FILE:LINE:COLUMN for unknown keys, repeated ids and
+// configurations that cannot be meant, EnvironmentError if the file cannot be
+// read.
 Grid LoadGrid(const std::filesystem::path& path,
-              const std::vector<std::string>& overrides);
+              const std::vector<std::string>& overrides,
+              const std::vector<int64_t>& seeds = {});
 
 }  // namespace softmoe::experiments
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/errors.h"
 
@@ -107,6 +108,37 @@ TEST(Grid, SeedsAndOverridesReachEveryRun) {
   EXPECT_EQ(grid.runs[1].runtime.threads, 3);
   EXPECT_EQ(grid.runs[1].id, "text/sparse-2/seed2");
   EXPECT_EQ(grid.runs[1].paper_id(), "");
+}
+
+TEST(Grid, SeedsOnTheCommandLineReplaceTheFiles) {
+  const Grid grid = LoadGrid(Write(Minimal("")), {}, {7, 8, 9});
+  ASSERT_EQ(grid.runs.size(), 3u);
+  EXPECT_EQ(grid.seeds, (std::vector<int64_t>{7, 8, 9}));
+  EXPECT_EQ(grid.runs[2].config.training.seed, 9);
+  const std::string failure = FailureOf(Minimal(""), {"training.seed=3"});
+  EXPECT_NE(failure.find("--seeds"), std::string::npos) << failure;
+}
+
+// A stand-in's row is put beside the paper's row and never called it; the
+// comparison then says NOT_COMPARABLE and why.
+TEST(Grid, StandInsSayWhoseRowsTheyStandFor) {
+  for (const GridRun& run : LoadGrid(Shipped("smoke"), {}).runs) {
+    EXPECT_EQ(run.corpus.paper_dataset, "");
+    EXPECT_EQ(run.paper_id(), "owt/" + run.row.paper_row);
+  }
+  const std::string both = R"([grid]
+name = "tiny"
+scale = "smoke"
+seeds = [1]
+[[corpora]]
+id = "text"
+title = "A text"
+paper_dataset = "owt"
+stands_for = "c4"
+)";
+  const std::string failure = FailureOf(both);
+  EXPECT_NE(failure.find("grid.toml:9:"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("stands_for"), std::string::npos) << failure;
 }
 
 TEST(Grid, MistakesAreNamedWithTheirPlace) {
