@@ -57,8 +57,13 @@ class Checker {
     });
     Add(key, rule, remedy);
   }
-  void AddOutOfRange(const std::string& key, const AllowedRange& range) {
-    Add(key, "must be " + range.Describe(),
+  void AddOutOfRange(const std::string& key, const AllowedRange& range,
+                     bool finite) {
+    // "inf must be > 0" would puzzle whoever knows that it is.
+    const bool one_sided = std::isfinite(range.low) && std::isinf(range.high);
+    Add(key,
+        "must be " + range.Describe() +
+            (one_sided && !finite ? " and finite" : ""),
         "the default is " + defaults_.at(key));
   }
   std::vector<ConfigProblem> Take() { return std::move(problems_); }
@@ -78,6 +83,11 @@ bool InRange(const T& field, const AllowedRange& range) {
   } else {
     return true;
   }
+}
+
+template <typename T>
+bool IsFinite(const T& field) {
+  return InRange(field, AllowedRange{});
 }
 
 std::string Join(const std::string& section, const std::string& key) {
@@ -100,7 +110,7 @@ Checker CheckRanges(const T& config, VisitAll visit_all) {
   visit_all(config, [&](const auto& section, const auto& key, const auto& field,
                         const AllowedRange& range) {
     if (!InRange(field, range)) {
-      checker.AddOutOfRange(Join(section, key), range);
+      checker.AddOutOfRange(Join(section, key), range, IsFinite(field));
     }
   });
   return checker;
