@@ -69,6 +69,7 @@ RunCost EstimateCost(const Config& config, double active_experts,
       cost.train_flops / (cluster.peak_flops * cluster.assumed_mfu);
   cost.gpu_hours = gpu_seconds / 3600;
   cost.hours = cost.gpu_hours / static_cast<double>(cluster.gpus);
+  cost.core_hours = cost.train_flops / cluster.core_flops / 3600;
   return cost;
 }
 

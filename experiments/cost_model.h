@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cost_model.h - what a run will take, computed from its configuration alone:
-// parameters, tokens, FLOPs, memory and GPU hours. `grid plan` prints these
-// without touching a device.
+// parameters, tokens, FLOPs, memory, GPU hours or core hours. `grid plan`
+// prints these without touching a device.
 //
 // FLOPs count a multiply-add as two and a training step as three forward
 // passes (the usual MFU convention: nothing for recomputation). Attention is
@@ -11,6 +11,8 @@
 #define SOFTMOE_EXPERIMENTS_COST_MODEL_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "core/config.h"
 
@@ -36,12 +38,19 @@ ForwardFlops CountForwardFlops(const ModelConfig& model, double active_experts);
 // sizes, comes from a rounded expert; this is the exact count (ruling 17).
 double ActiveParameters(const ModelConfig& model, double active_experts);
 
-// A data-parallel machine that trains in bf16 with fp32 master weights.
+// Where a grid runs: a data-parallel machine that trains in bf16 with fp32
+// master weights, and, for grids without GPUs, the cores of a CPU.
 struct Cluster {
   int64_t gpus = 8;
-  double peak_flops = 989e12;     // dense bf16 of one H100 or GH200
-  double assumed_mfu = 0.3;       // share of the peak that the step reaches
-  bool sharded_optimizer = true;  // ZeRO-1
+  double peak_flops = 989e12;       // dense bf16 of one H100 or GH200
+  double assumed_mfu = 0.3;         // share of the peak that the step reaches
+  bool sharded_optimizer = true;    // ZeRO-1
+  double gpu_bytes = 96e9;          // memory of one GPU; GH200, as in the paper
+  int64_t gpus_per_node = 4;        // at most
+  std::vector<std::string> sbatch;  // more options: "--partition=gpu"
+  // Of the fp32 training step on one core. 40e9 is half of what the step of
+  // the mini grid reached on one AVX-512 core (//optimized:model_benchmark).
+  double core_flops = 40e9;
 };
 
 struct RunCost {
@@ -56,6 +65,7 @@ struct RunCost {
   double activation_bytes_per_gpu = 0;  // of one micro-batch
   double gpu_hours = 0;                 // at the assumed MFU
   double hours = 0;
+  double core_hours = 0;  // on CPUs instead, at the assumed core_flops
 };
 
 // The cost of training `config` with `active_experts` on `cluster`.

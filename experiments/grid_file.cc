@@ -103,6 +103,30 @@ std::vector<const toml::table*> TablesOf(const toml::table& table,
   return tables;
 }
 
+void ReadCluster(const toml::table& table, Cluster& cluster) {
+  cluster.peak_flops = Number(table, "peak_flops", cluster.peak_flops);
+  cluster.assumed_mfu = Number(table, "assumed_mfu", cluster.assumed_mfu);
+  cluster.sharded_optimizer =
+      Get<bool>(table, "sharded_optimizer", cluster.sharded_optimizer);
+  cluster.gpu_bytes = Number(table, "gpu_bytes", cluster.gpu_bytes);
+  cluster.core_flops = Number(table, "core_flops", cluster.core_flops);
+  cluster.gpus_per_node =
+      Get<int64_t>(table, "gpus_per_node", cluster.gpus_per_node);
+  if (cluster.gpus_per_node < 1) {
+    Fail(*table.get("gpus_per_node"), "'gpus_per_node' must be at least 1");
+  }
+  const toml::node* sbatch = table.get("sbatch");
+  if (sbatch == nullptr) return;
+  if (!sbatch->is_array()) Fail(*sbatch, "'sbatch' must be a list of options");
+  for (const toml::node& node : *sbatch->as_array()) {
+    const std::string option = node.value_exact<std::string>().value_or("");
+    if (!option.starts_with("--") || option.find('\n') != option.npos) {
+      Fail(node, "expected an option of sbatch, such as \"--partition=gpu\"");
+    }
+    cluster.sbatch.push_back(option);
+  }
+}
+
 void ReadHeader(const toml::table& root, Grid& grid) {
   const toml::table* header = Subtable(root, "grid");
   if (header == nullptr) Fail(root, "a grid needs a [grid] table");
@@ -129,13 +153,9 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   }
   if (const toml::table* cluster = Subtable(root, "cluster")) {
     CheckKeys(*cluster, "[cluster]",
-              {"peak_flops", "assumed_mfu", "sharded_optimizer"});
-    grid.cluster.peak_flops =
-        Number(*cluster, "peak_flops", grid.cluster.peak_flops);
-    grid.cluster.assumed_mfu =
-        Number(*cluster, "assumed_mfu", grid.cluster.assumed_mfu);
-    grid.cluster.sharded_optimizer =
-        Get<bool>(*cluster, "sharded_optimizer", true);
+              {"peak_flops", "assumed_mfu", "sharded_optimizer", "gpu_bytes",
+               "gpus_per_node", "sbatch", "core_flops"});
+    ReadCluster(*cluster, grid.cluster);
   }
 }
 
@@ -154,6 +174,8 @@ Grid LoadGrid(const std::filesystem::path& path,
   const toml::table root = ParseTomlFile(path);
   CheckKeys(root, "a grid", {"grid", "cluster", "config", "corpora", "rows"});
   Grid grid;
+  grid.path = path;
+  grid.overrides = overrides;
   ReadHeader(root, grid);
   if (!seeds.empty()) grid.seeds = seeds;
   for (const std::string& assignment : overrides) {

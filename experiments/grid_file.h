@@ -44,8 +44,10 @@ struct GridRun {
 };
 
 struct Grid {
-  std::string name;   // "smoke"
-  std::string scale;  // "smoke", "mini" or "paper"
+  std::filesystem::path path;          // of the file
+  std::vector<std::string> overrides;  // as given to LoadGrid
+  std::string name;                    // "smoke"
+  std::string scale;                   // "smoke", "mini" or "paper"
   std::string title;
   std::vector<int64_t> seeds;
   std::vector<GridCorpus> corpora;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/grid_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -165,6 +166,36 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
       FailureOf(Minimal(""), {"router.mean_active_experts=99"});
   EXPECT_NE(range.find("mean_active_experts"), std::string::npos) << range;
   EXPECT_NE(range.find("sparse-2"), std::string::npos) << range;
+}
+
+TEST(Grid, ClusterIsReadAndChecked) {
+  const std::string options = R"([cluster]
+gpu_bytes = 80e9
+gpus_per_node = 8
+core_flops = 1e9
+sbatch = ["--partition=gpu", "--account=me"]
+)";
+  const Cluster cluster = LoadGrid(Write(options + Minimal("")), {}).cluster;
+  EXPECT_EQ(cluster.gpu_bytes, 80e9);
+  EXPECT_EQ(cluster.gpus_per_node, 8);
+  EXPECT_EQ(cluster.core_flops, 1e9);
+  EXPECT_EQ(cluster.sbatch,
+            (std::vector<std::string>{"--partition=gpu", "--account=me"}));
+  for (const char* wrong :
+       {"gpus_per_node = 0", "gpus_per_node = 4.0", "gpu_bytes = -1",
+        "core_flops = 0", "sbatch = \"--x\"", "sbatch = [\"partition\"]",
+        "sbatch = [\"--a\\nrm\"]"}) {
+    const std::string failure =
+        FailureOf(fmt::format("[cluster]\n{}\n", wrong) + Minimal(""));
+    EXPECT_NE(failure.find("grid.toml:2:"), std::string::npos) << failure;
+  }
+}
+
+TEST(Grid, RemembersWhereItCameFrom) {
+  const std::filesystem::path path = Write(Minimal(""));
+  const Grid grid = LoadGrid(path, {"training.steps=7"});
+  EXPECT_EQ(grid.path, path);
+  EXPECT_EQ(grid.overrides, std::vector<std::string>{"training.steps=7"});
 }
 
 TEST(Grid, MissingFileIsAnEnvironmentError) {

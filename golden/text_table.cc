@@ -17,7 +17,7 @@ size_t Width(const std::string& text) {
 
 bool LooksLikeNumber(const std::string& text) {
   return text.empty() || text == "-" ||
-         text.find_first_not_of("0123456789+-.*! ()e") == std::string::npos;
+         text.find_first_not_of("0123456789+-.,*! ()e") == std::string::npos;
 }
 
 }  // namespace

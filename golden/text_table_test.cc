@@ -22,6 +22,17 @@ TEST(TextTable, AlignsTextLeftAndNumbersRight) {
   EXPECT_EQ(table.num_rows(), 3u);
 }
 
+TEST(TextTable, NumbersMayHaveSeparators) {
+  TextTable table({"parameters"});
+  table.Add({"1,631,409,280"});
+  table.Add({"640"});
+  EXPECT_EQ(table.Text(),
+            "   parameters\n"
+            "-------------\n"
+            "1,631,409,280\n"
+            "          640\n");
+}
+
 TEST(TextTable, EndsNoLineWithSpaces) {
   TextTable table({"number", "text"});
   table.Add({"1", ""});
