@@ -35,9 +35,9 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
 
 namespace internal {
 
-CheckFailure::CheckFailure(const char* condition, std::source_location where) {
-  text_ << where.file_name() << ":" << where.line()
-        << ": check failed: " << condition << " ";
+// Not std::source_location, which clang 14 lacks.
+CheckFailure::CheckFailure(const char* condition, const char* file, int line) {
+  text_ << file << ":" << line << ": check failed: " << condition << " ";
 }
 
 CheckFailure::~CheckFailure() noexcept(false) {

@@ -10,7 +10,6 @@
 #define SOFTMOE_CORE_ERRORS_H_
 
 #include <functional>
-#include <source_location>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -86,7 +85,7 @@ namespace internal {
 // Collects the text streamed into SOFTMOE_CHECK and throws it when destroyed.
 class CheckFailure {
  public:
-  CheckFailure(const char* condition, std::source_location where);
+  CheckFailure(const char* condition, const char* file, int line);
   [[noreturn]] ~CheckFailure() noexcept(false);
   std::ostream& stream() { return text_; }
 
@@ -99,11 +98,9 @@ class CheckFailure {
 
 // SOFTMOE_CHECK(rows > 0) << "rows=" << rows;  throws InternalError. For
 // promises inside the program; what a user can get wrong has its own error.
-#define SOFTMOE_CHECK(condition)                                       \
-  if (condition) [[likely]] {                                          \
-  } else                                                               \
-    ::softmoe::internal::CheckFailure(#condition,                      \
-                                      std::source_location::current()) \
-        .stream()
+#define SOFTMOE_CHECK(condition) \
+  if (condition) [[likely]] {    \
+  } else                         \
+    ::softmoe::internal::CheckFailure(#condition, __FILE__, __LINE__).stream()
 
 #endif  // SOFTMOE_CORE_ERRORS_H_
