@@ -2,6 +2,7 @@
 #include "experiments/cost_model.h"
 
 #include "core/parameter_layout.h"
+#include "optimized/allocation.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -9,13 +10,16 @@ namespace {
 constexpr double kForwardPasses = 3;  // of a training step: one and two
 constexpr double kBf16 = 2, kFp32 = 4;
 
-// Bytes kept for the backward pass per token and layer: the inputs of both
-// norms, q, k, v, the attention output and the router input (7 d_model), gate,
-// up and activation of each active expert (3 d_ffn), in bf16; scores and soft
-// weights in fp32. Norm outputs and expert outputs are recomputed.
-double ActivationBytes(const ModelConfig& m, double active_experts) {
-  return kBf16 * (7.0 * m.d_model + 3.0 * m.d_ffn * active_experts) +
-         kFp32 * 2.0 * m.num_experts;
+// Bytes kept for the backward pass of one token that activates `routed` experts
+// in all layers together: in every layer the inputs of both norms, q, k, v, the
+// attention output and the router input (7 d_model) in bf16, scores and soft
+// weights in fp32; gate, up and activation (3 d_ffn) of each active expert in
+// bf16. Norm outputs and expert outputs are recomputed.
+double ActivationBytes(const ModelConfig& m, int64_t routed) {
+  const double layer = kBf16 * 7.0 * static_cast<double>(m.d_model) +
+                       kFp32 * 2.0 * static_cast<double>(m.num_experts);
+  return static_cast<double>(m.num_layers) * layer +
+         kBf16 * 3.0 * static_cast<double>(m.d_ffn * routed);
 }
 
 }  // namespace
@@ -61,9 +65,8 @@ RunCost EstimateCost(const Config& config, double active_experts,
   cost.state_bytes_per_gpu = static_cast<double>(cost.parameters) *
                              (kBf16 + kFp32 + 3 * kFp32 / shards);
   cost.activation_bytes_per_gpu =
-      static_cast<double>(t.micro_batch_sequences * m.sequence_length *
-                          m.num_layers) *
-      ActivationBytes(m, active_experts);
+      static_cast<double>(t.micro_batch_sequences * m.sequence_length) *
+      ActivationBytes(m, optimized::LargestTotalActive(config));
 
   const double gpu_seconds =
       cost.train_flops / (cluster.peak_flops * cluster.assumed_mfu);

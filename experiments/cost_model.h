@@ -61,9 +61,10 @@ struct RunCost {
   int64_t steps = 0;
   double train_flops_per_token = 0;
   double train_flops = 0;
-  double state_bytes_per_gpu = 0;       // weights, gradients, optimizer
-  double activation_bytes_per_gpu = 0;  // of one micro-batch
-  double gpu_hours = 0;                 // at the assumed MFU
+  double state_bytes_per_gpu = 0;  // weights, gradients, optimizer
+  // Of one micro-batch, with as many active experts as the caps allow.
+  double activation_bytes_per_gpu = 0;
+  double gpu_hours = 0;  // at the assumed MFU
   double hours = 0;
   double core_hours = 0;  // on CPUs instead, at the assumed core_flops
 };

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "core/paths.h"
+#include "core/runfiles.h"
+#include "experiments/grid_estimate.h"
+#include "experiments/plan_numbers.h"
+#include "experiments/plan_tables.h"
+#include "experiments/plan_warnings.h"
+#include "experiments/slurm_script.h"
+#include "golden/document.h"
+#include "golden/text_table.h"
+#include "trainer/resources.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kShippedGrids[] = {"smoke", "mini", "paper"};
+
+using Rows = std::vector<RowEstimate>;
+
+golden::Document Paper() {
+  return golden::ReadDocument(RunfilePath("golden/paper.h5"));
+}
+
+fs::path ShippedPath(const std::string& name) {
+  return RunfilePath("experiments/grids/" + name + ".toml");
+}
+
+bool IsShipped(const Grid& grid) {
+  for (const char* name : kShippedGrids) {
+    std::error_code missing;
+    if (grid.name == name &&
+        fs::equivalent(grid.path, ShippedPath(name), missing)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool HasGpus(const Grid& grid) {
+  return std::any_of(grid.corpora.begin(), grid.corpora.end(),
+                     [](const GridCorpus& corpus) { return corpus.gpus > 0; });
+}
+
+std::vector<Rows> ByCorpus(const Rows& rows) {
+  std::vector<Rows> corpora;
+  for (const RowEstimate& row : rows) {
+    if (corpora.empty() ||
+        corpora.back().front().run.corpus.id != row.run.corpus.id) {
+      corpora.emplace_back();
+    }
+    corpora.back().push_back(row);
+  }
+  return corpora;
+}
+
+std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
+  std::string seeds;
+  for (int64_t seed : grid.seeds) {
+    seeds += (seeds.empty() ? "" : ", ") + std::to_string(seed);
+  }
+  std::string text = fmt::format("Grid {}: {}\n", grid.name, grid.title);
+  text += Paragraph(fmt::format(
+      "{} = {} x {} x {} ({}); scale {}. A plan: nothing is run, downloaded or "
+      "written.",
+      Count(static_cast<int64_t>(grid.runs.size()), "run"),
+      Count(static_cast<int64_t>(grid.corpora.size()), "corpus", "corpora"),
+      Count(static_cast<int64_t>(grid.rows.size()), "row"),
+      Count(static_cast<int64_t>(grid.seeds.size()), "seed"), seeds,
+      grid.scale));
+  const std::string model = DescribeModel(rows.front().run.config.model);
+  const bool same =
+      std::all_of(rows.begin(), rows.end(), [&](const RowEstimate& row) {
+        return DescribeModel(row.run.config.model) == model;
+      });
+  text += Paragraph("model: " +
+                    (same ? model : "of different sizes, see `parameters`"));
+  return text + fmt::format("results: {}\n", folder.string());
+}
+
+// One array task for each row, on the GPUs of the corpus.
+SlurmJob JobOf(const Grid& grid, const Rows& rows, const fs::path& folder) {
+  const GridCorpus& corpus = rows.front().run.corpus;
+  SlurmJob job;
+  job.name = fmt::format("softmoe-{}-{}", grid.name, corpus.id);
+  job.gpus = corpus.gpus;
+  job.gpus_per_node = grid.cluster.gpus_per_node;
+  job.options = grid.cluster.sbatch;
+  job.hours = 0;
+  for (const RowEstimate& row : rows) {
+    job.rows.push_back(row.run.row.id);
+    const double paper_hours =
+        row.paper_gpu_hours.value_or(0) / static_cast<double>(corpus.gpus);
+    job.hours = std::max(job.hours, static_cast<double>(row.seeds) *
+                                        std::max(row.cost.hours, paper_hours));
+  }
+  job.command = {"run",
+                 IsShipped(grid) ? grid.name : fs::absolute(grid.path).string(),
+                 "--corpora", corpus.id, "--seeds"};
+  for (int64_t seed : grid.seeds) job.command.push_back(std::to_string(seed));
+  for (const std::string& assignment : grid.overrides) {
+    job.command.insert(job.command.end(), {"--set", assignment});
+  }
+  job.command.insert(job.command.end(),
+                     {"--out", fs::absolute(folder).string()});
+  return job;
+}
+
+std::string SlurmSection(const Grid& grid, const Rows& rows,
+                         const fs::path& folder) {
+  std::string text =
+      "\nSlurm\n" +
+      Paragraph(
+          "This build has no multi-GPU trainer. The scripts below are what "
+          "will launch it: `./bazelw build //:grid`, then sbatch from the root "
+          "of the repository. Do not submit them with this build.");
+  for (const Rows& corpus : ByCorpus(rows)) {
+    if (corpus.front().run.corpus.gpus == 0) continue;
+    const SlurmJob job = JobOf(grid, corpus, folder);
+    text +=
+        fmt::format("\n----- {}.sbatch -----\n{}", job.name, SlurmScript(job));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DescribePlan(const Grid& grid, const fs::path& folder) {
+  const Rows rows = EstimateGrid(grid, Paper());
+  const bool gpus = HasGpus(grid);
+  std::string text = Header(grid, rows, folder);
+  const std::vector<Rows> corpora = ByCorpus(rows);
+  for (const Rows& corpus : corpora) text += "\n" + DescribeCorpus(corpus);
+  text += "\n" + PlanLegend(grid.cluster, gpus) + "\nTotals\n";
+  if (corpora.size() > 1) {
+    for (const Rows& corpus : corpora) {
+      text +=
+          Paragraph(TotalLine(corpus.front().run.corpus.id, corpus, gpus), 2);
+    }
+  }
+  text += Paragraph(TotalLine("all", rows, gpus), 2);
+  const int64_t free = FreeDiskBytes(folder);
+  text += Paragraph(
+      fmt::format("free there: {}; corpora and their token files go to the "
+                  "cache, $XDG_CACHE_HOME/softmoe or ~/.cache/softmoe",
+                  trainer::FormatBytes(free)),
+      2);
+  const std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
+  text += warnings.empty() ? "\nNo warnings.\n" : "\n";
+  for (const std::string& warning : warnings) {
+    text += Paragraph("WARNING " + warning);
+  }
+  if (gpus) text += SlurmSection(grid, rows, folder);
+  return text;
+}
+
+std::string DescribeGrids() {
+  const golden::Document paper = Paper();
+  golden::TextTable table(
+      {"grid", "runs", "corpora x rows x seeds", "scale", "cost", "disk"});
+  std::string titles;
+  for (const char* name : kShippedGrids) {
+    const Grid grid = LoadGrid(ShippedPath(name), {});
+    const GridTotal total = Total(EstimateGrid(grid, paper));
+    table.Add({name, std::to_string(total.runs),
+               fmt::format("{} x {} x {}", grid.corpora.size(),
+                           grid.rows.size(), grid.seeds.size()),
+               grid.scale, CostInWords(total, HasGpus(grid)),
+               trainer::FormatBytes(total.disk_bytes)});
+    titles += fmt::format("{:5}  {}\n", name, grid.title);
+  }
+  return table.Text() + "\n" + titles + "\n" +
+         "Costs are estimates; `plan GRID` shows what goes into them.\n"
+         "A grid of your own is a path to a TOML file: "
+         "experiments/GRIDS.md.\n";
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/runfiles.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+Grid Shipped(const std::string& name,
+             const std::vector<std::string>& overrides = {}) {
+  return LoadGrid(RunfilePath("experiments/grids/" + name + ".toml"),
+                  overrides);
+}
+
+fs::path Folder(const std::string& name) {
+  return fs::path(std::getenv("TEST_TMPDIR")) / name;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The words of the `nth` line that starts with `word`.
+std::vector<std::string> Entry(const std::string& text, const std::string& word,
+                               int nth) {
+  for (const std::string& line : Lines(text)) {
+    std::istringstream stream(line);
+    std::vector<std::string> words;
+    for (std::string w; stream >> w;) words.push_back(w);
+    if (!words.empty() && words[0] == word && nth-- == 0) return words;
+  }
+  return {};
+}
+
+using Words = std::vector<std::string>;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Acceptance numbers: 1,631,409,280 parameters and 10 budget logits (design.md,
+// ruling 17); tokens and GPU hours of the paper's Table
+// tab:training_time_gpus and section 5 (spec.md 6b, T3).
+TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
+  const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));
+  // Row, k, tau, start, none%, AE, from, parameters, active parameters.
+  EXPECT_EQ(Entry(plan, "sparse-2", 0),
+            (Words{"sparse-2", "2", "-", "2.00", "0", "2.00", "paper",
+                   "1,631,409,280", "156,849,280"}));
+  const Words learned = Entry(plan, "softmoe-2-paper-tau", 0);
+  ASSERT_EQ(learned.size(), 9u);
+  EXPECT_EQ(learned[5], "3.18");  // Train-AE, T1
+  EXPECT_EQ(learned[7], "1,631,409,290");
+  // 58,545,280 + 49,152,000 * 3.18 (spec.md 3.1).
+  EXPECT_EQ(learned[8], "214,848,640");
+  // Row, steps, tokens, FLOPs, GiB, GPU hours, the paper's, disk.
+  const Words owt = Entry(plan, "softmoe-star-1.5-calibrated", 1);
+  ASSERT_EQ(owt.size(), 9u);
+  EXPECT_EQ(owt[1], "18,000");
+  EXPECT_EQ(owt[2], "8,847,360,000");
+  EXPECT_EQ(owt[6], "20.0");
+  const Words c4 = Entry(plan, "softmoe-star-1.5-calibrated", 3);
+  ASSERT_EQ(c4.size(), 9u);
+  EXPECT_EQ(c4[1], "164,000");
+  EXPECT_EQ(c4[2], "201,523,200,000");
+  EXPECT_EQ(c4[6], "424.3");
+  EXPECT_TRUE(Contains(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"))
+      << plan;
+  // Each of the paper's 18 rows once, although two of ours repeat some.
+  EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 180)"));
+  EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));
+}
+
+// At T = 5 and tau = 1.8 no expert is active (design.md, ruling 7; spec.md
+// 2.3); with tau 1.1 or 1.2, calibrated, or in sparse rows, enough are.
+TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
+  const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));
+  const size_t first = plan.find("WARNING owt/");
+  ASSERT_NE(first, std::string::npos) << plan;
+  const std::string warning =
+      plan.substr(first, plan.find("\nWARNING", first) - first);
+  for (const char* row :
+       {"owt/softmoe-star-1.5-paper-tau", "owt/softmoe-1.5-paper-tau",
+        "c4/softmoe-star-1.5-paper-tau", "c4/softmoe-1.5-paper-tau"}) {
+    EXPECT_TRUE(Contains(warning, row)) << row << "\n" << warning;
+  }
+  for (const char* row : {"sparse", "calibrated,", "star-1-", "-2-"}) {
+    EXPECT_FALSE(Contains(warning, row)) << row << "\n" << warning;
+  }
+  EXPECT_TRUE(Contains(warning, "tau = 1.8 at T = 5")) << warning;
+}
+
+TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
+  const std::string plan = DescribePlan(Shipped("smoke"), Folder("smoke"));
+  EXPECT_TRUE(Contains(plan, "No warnings.")) << plan;
+  EXPECT_FALSE(Contains(plan, "sbatch")) << plan;
+  EXPECT_FALSE(Contains(plan, "GPU")) << plan;
+  EXPECT_TRUE(Contains(plan, "core minutes")) << plan;
+}
+
+TEST(GridPlan, FitsATerminal) {
+  for (const char* name : {"smoke", "mini", "paper"}) {
+    const fs::path folder = "/tmp";  // short: paths are not broken
+    for (const std::string& line : Lines(DescribePlan(Shipped(name), folder))) {
+      EXPECT_LE(line.size(), 100u) << line;
+    }
+  }
+  for (const std::string& line : Lines(DescribeGrids())) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+}
+
+TEST(GridPlan, WritesNothing) {
+  const fs::path folder = Folder("untouched");
+  DescribePlan(Shipped("smoke"), folder / "runs");
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(GridPlan, ScriptsRepeatTheCommandLine) {
+  const std::string plan = DescribePlan(
+      Shipped("paper", {"router.fallback=\"top1\""}), "/data/my runs");
+  EXPECT_TRUE(Contains(plan, R"(srun bazel-bin/experiments/grid run paper \
+  --corpora c4 \
+  --seeds 1234 \
+  --set 'router.fallback="top1"' \
+  --out '/data/my runs' \
+  --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
+)")) << plan;
+  // With a fallback every token has an expert: nothing to warn of but disk.
+  EXPECT_FALSE(Contains(plan, "WARNING owt/")) << plan;
+}
+
+// A grid of the user's is named by its path, and its problems by its rows.
+TEST(GridPlan, UsersGrid) {
+  const fs::path path = Folder("mine.toml");
+  std::ofstream(path) << R"([grid]
+name = "mine"
+scale = "paper"
+seeds = [1, 2]
+[cluster]
+gpu_bytes = 1e9
+gpus_per_node = 8
+sbatch = ["--partition=big"]
+[[corpora]]
+id = "text"
+title = "A text"
+gpus = 20
+[corpora.config.data]
+corpus = "path:text.txt"
+[[rows]]
+id = "wide"
+label = "Sparse"
+paper_row = "sparse/k2"
+[rows.config.router]
+mean_active_experts = 2
+)";
+  const std::string plan = DescribePlan(LoadGrid(path, {}), "/tmp");
+  const Words row = Entry(plan, "wide", 0);
+  ASSERT_EQ(row.size(), 9u);
+  EXPECT_EQ(row[6], "k");  // no corpus of the paper: nothing assumed from it
+  EXPECT_EQ(Entry(plan, "wide", 1)[6], "-");
+  // 240 sequences in 8 groups do not divide over 20 GPUs.
+  EXPECT_TRUE(Contains(plan, "WARNING text/wide: 8 balance groups of 30"))
+      << plan;
+  EXPECT_TRUE(Contains(plan, "WARNING text/wide: needs ")) << plan;
+  EXPECT_TRUE(Contains(plan, "run " + path.string() + " \\\n")) << plan;
+  EXPECT_TRUE(Contains(plan, "--seeds 1 2 \\\n")) << plan;
+  EXPECT_TRUE(Contains(plan, "#SBATCH --partition=big\n")) << plan;
+  // The fewest even nodes of at most 8: 4 of 5.
+  EXPECT_TRUE(Contains(plan, "#SBATCH --nodes=4\n")) << plan;
+  EXPECT_TRUE(Contains(plan, "#SBATCH --gpus-per-node=5\n")) << plan;
+}
+
+TEST(GridList, NamesTheGridsThatShip) {
+  const std::string list = DescribeGrids();
+  // Grid, runs, corpora x rows x seeds.
+  for (const Words& start :
+       {Words{"smoke", "9", "1", "x", "9", "x", "1", "smoke"},
+        Words{"mini", "84", "2", "x", "14", "x", "3", "mini"},
+        Words{"paper", "28", "2", "x", "14", "x", "1", "paper"}}) {
+    Words entry = Entry(list, start[0], 0);
+    ASSERT_GT(entry.size(), start.size()) << list;
+    entry.resize(start.size());
+    EXPECT_EQ(entry, start) << list;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::experiments
