@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole model against golden/oracles/transformer.h5: loss, routing and
+// every gradient of a tiny transformer as PyTorch's automatic differentiation
+// has them in double precision (golden/oracles/README.md). Whoever wrote a
+// wrong formula into reference and kernels alike finds out here.
+//
+// Tolerance, per tensor. The oracle recorded e, the largest error of its own
+// float32 runs: errors are linear in the unit of rounding, so in double they
+// are e 2^-29 (stored as `error`), in float e. Another implementation makes
+// other errors of the same kind; where it adds n terms one after another and
+// torch by halves, up to sqrt(n) larger ones, n being the longest sum in the
+// model. Both sides err: (1 + sqrt(n)) e. Both round what comes out: 2 units
+// more.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config_toml.h"
+#include "core/hdf5_file.h"
+#include "core/parallel_for.h"
+#include "core/parameter_layout.h"
+#include "core/runfiles.h"
+#include "golden/comparator.h"
+#include "optimized/model.h"
+#include "reference/transformer.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+using reference::Vector;
+
+constexpr double kDoubleUnit = 0x1p-53;
+constexpr double kFloatUnit = 0x1p-24;
+
+// One group of the file.
+struct OracleCase {
+  OracleCase(const Hdf5Reader& oracle, const std::string& name)
+      : file(oracle),
+        group("/" + name),
+        config(ParseConfig(file.ReadString(group, "config"), name)),
+        layout(config),
+        inputs(file.ReadDataset<int32_t>(group + "/inputs").values),
+        targets(file.ReadDataset<int32_t>(group + "/targets").values),
+        parameters(layout.total) {
+    for (const ParameterTensor& tensor : layout.tensors) {
+      const Hdf5Array<double> values =
+          file.ReadDataset<double>(group + "/parameters/" + tensor.name);
+      EXPECT_EQ(values.shape, tensor.shape) << name << " " << tensor.name;
+      std::copy(values.values.begin(), values.values.end(),
+                parameters.data() + tensor.offset);
+    }
+  }
+
+  double Scalar(const std::string& name) const {
+    return file.ReadDouble(group, name);
+  }
+  int64_t num_sequences() const { return file.ReadInt(group, "num_sequences"); }
+
+  double ErrorFactor() const {
+    const ModelConfig& m = config.model;
+    const int64_t longest = std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
+                                      num_sequences() * m.sequence_length});
+    return 1 + std::sqrt(static_cast<double>(longest));
+  }
+
+  // Fails unless `got` is the recorded `what` within the bound for arithmetic
+  // with unit of rounding `unit`.
+  void ExpectScalar(const std::string& what, double got, double unit) const {
+    const double expected = Scalar(what);
+    const double bound =
+        ErrorFactor() * Scalar(what + "_error") * unit / kDoubleUnit +
+        2 * unit * std::abs(expected);
+    EXPECT_LE(std::abs(got - expected), bound) << group << " " << what;
+  }
+  template <typename T>
+  void ExpectGradients(std::span<const T> got, double unit) const {
+    for (const ParameterTensor& tensor : layout.tensors) {
+      const std::string place = group + "/gradients/" + tensor.name;
+      const std::vector<double> expected =
+          file.ReadDataset<double>(place).values;
+      const double error =
+          ErrorFactor() * file.ReadDouble(place, "error") * unit / kDoubleUnit;
+      std::vector<double> bounds;
+      for (const double value : expected) {
+        bounds.push_back(error + 2 * unit * std::abs(value));
+      }
+      const golden::Comparison comparison =
+          golden::Compare(got.subspan(static_cast<size_t>(tensor.offset),
+                                      static_cast<size_t>(tensor.size)),
+                          expected, bounds);
+      EXPECT_TRUE(comparison.ok()) << place << ": " << comparison.Text();
+    }
+  }
+
+  const Hdf5Reader& file;
+  const std::string group;
+  const Config config;
+  const ParameterLayout layout;
+  const std::vector<int32_t> inputs, targets;
+  Vector parameters;
+};
+
+class TransformerOracle : public ::testing::TestWithParam<const char*> {
+ protected:
+  const Hdf5Reader file_{RunfilePath("golden/oracles/transformer.h5"),
+                         {"transformer-oracle", 1}};
+  const OracleCase case_{file_, GetParam()};
+};
+
+TEST_P(TransformerOracle, ReferenceAgrees) {
+  const OracleCase& c = case_;
+  const reference::BalanceGroup group = {c.num_sequences(), c.inputs,
+                                         c.targets};
+  const double loss_scale = c.Scalar("loss_scale");
+  const double group_scale = c.Scalar("group_scale");
+  const auto [result, gradients] = reference::TransformerLossAndGradients(
+      c.config, c.parameters, group,
+      {.temperature = c.Scalar("temperature"), .tau = c.Scalar("tau")},
+      loss_scale, group_scale);
+
+  c.ExpectScalar("loss_sum", result.loss_sum, kDoubleUnit);
+  c.ExpectScalar("objective", result.Objective(loss_scale, group_scale),
+                 kDoubleUnit);
+  c.ExpectGradients(
+      std::span<const double>(gradients.data(),
+                              static_cast<size_t>(gradients.size())),
+      kDoubleUnit);
+  const std::vector<double> allocation =
+      file_.ReadDataset<double>(c.group + "/allocation").values;
+  for (size_t layer = 0; layer < result.layers.size(); ++layer) {
+    const reference::LayerRouting& routing = result.layers[layer];
+    // softmax, a product and a sum of numbers of size k_l.
+    EXPECT_NEAR(routing.allocation.mean_active, allocation[layer],
+                8 * kDoubleUnit * allocation[layer]);
+    const std::vector<uint8_t> active =
+        file_.ReadDataset<uint8_t>(c.group + "/active/" + std::to_string(layer))
+            .values;
+    const reference::BoolMatrix& got = routing.routing.active;
+    ASSERT_EQ(got.size(), static_cast<Eigen::Index>(active.size()));
+    for (size_t i = 0; i < active.size(); ++i) {
+      EXPECT_EQ(got.data()[i], active[i] != 0)
+          << "layer " << layer << ", entry " << i;
+    }
+  }
+}
+
+TEST_P(TransformerOracle, OptimizedModelAgrees) {
+  const OracleCase& c = case_;
+  ThreadPool pool(2);
+  optimized::Model model(c.config, c.num_sequences(), pool);
+  for (int64_t i = 0; i < c.layout.total; ++i) {
+    // Exact: the oracle's parameters are multiples of 2^-12.
+    model.parameters()[static_cast<size_t>(i)] =
+        static_cast<float>(c.parameters[i]);
+  }
+  std::vector<float> gradients(static_cast<size_t>(c.layout.total));
+  const optimized::StepStats stats = model.ForwardBackward(
+      {c.num_sequences(), c.inputs, c.targets},
+      {.temperature = c.Scalar("temperature"), .tau = c.Scalar("tau")},
+      c.Scalar("loss_scale"), c.Scalar("group_scale"), gradients);
+  c.ExpectScalar("loss_sum", stats.loss_sum, kFloatUnit);
+  c.ExpectGradients(std::span<const float>(gradients), kFloatUnit);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routers, TransformerOracle,
+                         ::testing::Values("sparse", "soft_fixed",
+                                           "soft_fixed_top1", "soft_learned",
+                                           "soft_learned_megatron"),
+                         [](const auto& info) {
+                           return std::string(info.param);
+                         });
+
+}  // namespace
+}  // namespace softmoe::property_tests
