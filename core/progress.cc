@@ -83,6 +83,18 @@ void Progress::Update(int64_t done, const std::string& details) {
 
 void Progress::Note(const std::string& line) { Print(line, true); }
 
+void Progress::Show(const std::string& line, bool in_logs) {
+  if (options_.terminal_columns <= 0) {
+    if (in_logs) Note(line);
+    return;
+  }
+  const double now = options_.clock();
+  if (printed_ && now - last_print_ < options_.terminal_seconds) return;
+  Print(line, false);
+  last_print_ = now;
+  printed_ = true;
+}
+
 void Progress::Print(const std::string& line, bool stays) {
   if (options_.quiet) return;
   std::ostream& out = *options_.out;

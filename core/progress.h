@@ -41,6 +41,9 @@ class Progress {
   void Update(int64_t done, const std::string& details = "");
   // A line that stays, between the progress lines.
   void Note(const std::string& line);
+  // A progress line of the caller's own. On a terminal it is rewritten, when it
+  // is time to; elsewhere it is printed if it is meant for logs.
+  void Show(const std::string& line, bool in_logs);
 
  private:
   void Print(const std::string& line, bool stays);

@@ -82,12 +82,34 @@ TEST(Progress, OnATerminalLinesNeverWrap) {
   EXPECT_EQ(f.out.str(), "row 1/3 | xxxxxxxxx\n");  // 19 columns
 }
 
+TEST(Progress, ShowsLinesOfTheCallersOwn) {
+  Fixture log;
+  {
+    Progress progress("row", 3, 0, log.Options(0));
+    progress.Show("first", true);
+    progress.Show("second", false);
+    progress.Show("third", true);
+  }
+  EXPECT_EQ(log.out.str(), "first\nthird\n");
+  Fixture terminal;
+  {
+    Progress progress("row", 3, 0, terminal.Options(10));
+    progress.Show("first", false);
+    progress.Show("too soon", true);
+    terminal.now += 1;
+    progress.Show("a line that is cut", true);
+    progress.Note("note");
+  }
+  EXPECT_EQ(terminal.out.str(), "first\r\x1b[Ka line th\r\x1b[Knote\n");
+}
+
 TEST(Progress, QuietPrintsNothing) {
   Fixture f;
   ProgressOptions options = f.Options(0);
   options.quiet = true;
   Progress progress("row", 1, 0, options);
   progress.Note("note");
+  progress.Show("line", true);
   progress.Update(1);
   EXPECT_EQ(f.out.str(), "");
 }

@@ -48,7 +48,32 @@ bool Fits(const Json& json) {
   return json.is_string();
 }
 
-PreparedCorpus ReadSidecar(const fs::path& prefix) {
+void CheckHash(const fs::path& path, const std::string& expected) {
+  const std::string found = Sha256OfFile(path);
+  if (found == expected) return;
+  throw DataError(fmt::format(
+      "{}: damaged or exchanged: its SHA-256 is {}, the .json file beside it "
+      "says {}; {}",
+      path.string(), found, expected, kRemedy));
+}
+
+void CopyFile(const fs::path& from, const fs::path& to) {
+  const MappedFile source(from);
+  AtomicFile file(to);
+  file.Write(source.data(), static_cast<size_t>(source.size()));
+  file.Commit();
+}
+
+}  // namespace
+
+void WritePreparedCorpus(const PreparedCorpus& corpus) {
+  Json json = {{"format", kFormat}, {"version", kVersion}};
+  VisitFields(corpus,
+              [&](const char* key, const auto& field) { json[key] = field; });
+  WriteFileAtomically(WithSuffix(corpus.prefix, ".json"), json.dump(2) + "\n");
+}
+
+PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
   const fs::path path = WithSuffix(prefix, ".json");
   const Json json = Json::parse(ReadWholeFile(path), nullptr, false);
   if (!json.is_object() || json.value("format", Json()) != kFormat) {
@@ -75,33 +100,8 @@ PreparedCorpus ReadSidecar(const fs::path& prefix) {
   return corpus;
 }
 
-void CheckHash(const fs::path& path, const std::string& expected) {
-  const std::string found = Sha256OfFile(path);
-  if (found == expected) return;
-  throw DataError(fmt::format(
-      "{}: damaged or exchanged: its SHA-256 is {}, the .json file beside it "
-      "says {}; {}",
-      path.string(), found, expected, kRemedy));
-}
-
-void CopyFile(const fs::path& from, const fs::path& to) {
-  const MappedFile source(from);
-  AtomicFile file(to);
-  file.Write(source.data(), static_cast<size_t>(source.size()));
-  file.Commit();
-}
-
-}  // namespace
-
-void WritePreparedCorpus(const PreparedCorpus& corpus) {
-  Json json = {{"format", kFormat}, {"version", kVersion}};
-  VisitFields(corpus,
-              [&](const char* key, const auto& field) { json[key] = field; });
-  WriteFileAtomically(WithSuffix(corpus.prefix, ".json"), json.dump(2) + "\n");
-}
-
 PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
-  PreparedCorpus corpus = ReadSidecar(prefix);
+  PreparedCorpus corpus = ReadPreparedCorpus(prefix);
   if (vocab_size != 0 && corpus.vocab_size != vocab_size) {
     throw DataError(fmt::format(
         "{}: these tokens are of a vocabulary of {}, but model.vocab_size is "

@@ -41,6 +41,10 @@ void WritePreparedCorpus(const PreparedCorpus& corpus);
 PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
                                   int64_t vocab_size = 0);
 
+// Reads PREFIX.json alone, which may lie without the files it tells of. Throws
+// EnvironmentError if it is missing, DataError with the remedy if damaged.
+PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix);
+
 // Copies the four files to another prefix, PREFIX.json last.
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);
