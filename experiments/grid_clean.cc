@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_clean.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <regex>
+#include <system_error>
+
+#include "core/errors.h"
+#include "core/file_error.h"
+#include "experiments/run_folder.h"
+#include "trainer/folder_lock.h"
+#include "trainer/train_run.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The process that a temporary file (core/atomic_file.cc) belongs to.
+std::optional<pid_t> TemporaryOwner(const std::string& name) {
+  static const std::regex pattern(R"(\..+\.([1-9][0-9]{0,8})\.[0-9]+\.tmp)");
+  std::smatch match;
+  if (!std::regex_match(name, match, pattern)) return std::nullopt;
+  return static_cast<pid_t>(std::stol(match[1]));
+}
+
+bool IsRunFolderName(const std::string& name) {
+  static const std::regex pattern(R"([A-Za-z0-9._-]+-seed[0-9]+-[0-9a-f]{16})");
+  return std::regex_match(name, pattern);
+}
+
+bool IsRegular(const fs::directory_entry& entry) {
+  return entry.is_regular_file() && !entry.is_symlink();
+}
+
+// A file as the trainer or the grid makes them in the folder of a run.
+bool IsRunPart(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  return IsRegular(entry) &&
+         (name == trainer::kCheckpointName || name == trainer::kMetricsName ||
+          name == trainer::kResultName || name == kProblemName ||
+          TemporaryOwner(name).has_value());
+}
+
+bool IsFolder(const fs::directory_entry& entry) {
+  return entry.is_directory() && !entry.is_symlink();
+}
+
+std::vector<fs::directory_entry> Entries(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    entries.push_back(entry);
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+void AddTemporary(const fs::directory_entry& entry,
+                  std::vector<WasteItem>* items) {
+  const auto owner = TemporaryOwner(entry.path().filename().string());
+  if (!owner || !IsRegular(entry)) return;
+  if (::kill(*owner, 0) == 0 || errno != ESRCH) return;
+  items->push_back(
+      {.kind = Waste::kTemporary,
+       .path = entry.path(),
+       .bytes = static_cast<int64_t>(entry.file_size()),
+       .reason = fmt::format("left by process {}, which is gone", *owner)});
+}
+
+// The folder of a run of other settings, if nothing but a run is in it.
+void AddForeignRun(const fs::path& folder, std::vector<WasteItem>* items) {
+  int64_t bytes = 0;
+  bool finished = false;
+  for (const auto& entry : Entries(folder)) {
+    if (!IsRunPart(entry)) return;
+    bytes += static_cast<int64_t>(entry.file_size());
+    finished |= entry.path().filename() == trainer::kResultName;
+  }
+  items->push_back(
+      {.kind = Waste::kRun,
+       .path = folder,
+       .bytes = bytes,
+       .reason = fmt::format("a{} run that the grid does not have: of other "
+                             "settings, or another version of the file",
+                             finished ? " FINISHED" : "n unfinished")});
+}
+
+// A checkpoint can go if the result is there and whole: otherwise it is what
+// the result would be made from.
+bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
+  try {
+    return ReadRun(run, grid_folder).state == RunState::kFinished;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
+void AddOwnRun(const GridRun& run, const fs::path& folder,
+               std::vector<WasteItem>* items) {
+  const bool finished = IsFinished(run, folder.parent_path());
+  for (const auto& entry : Entries(folder)) {
+    AddTemporary(entry, items);
+    if (finished && IsRegular(entry) &&
+        entry.path().filename() == trainer::kCheckpointName) {
+      items->push_back({.kind = Waste::kCheckpoint,
+                        .path = entry.path(),
+                        .bytes = static_cast<int64_t>(entry.file_size()),
+                        .reason = "of a finished run; only //:evaluate and "
+                                  "further training would read it"});
+    }
+  }
+}
+
+void Remove(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw FileError("delete", path, error.value());
+}
+
+}  // namespace
+
+std::vector<WasteItem> FindWaste(const Grid& grid,
+                                 const fs::path& grid_folder) {
+  std::map<std::string, const GridRun*> own;
+  for (const GridRun& run : grid.runs) own[RunFolderName(run)] = &run;
+  std::vector<WasteItem> items;
+  for (const auto& entry : Entries(grid_folder)) {
+    const std::string name = entry.path().filename().string();
+    AddTemporary(entry, &items);
+    if (!IsFolder(entry)) continue;
+    if (const auto run = own.find(name); run != own.end()) {
+      AddOwnRun(*run->second, entry.path(), &items);
+    } else if (IsRunFolderName(name)) {
+      AddForeignRun(entry.path(), &items);
+    }
+  }
+  return items;
+}
+
+void DeleteWaste(const std::vector<WasteItem>& items) {
+  for (const WasteItem& item : items) {
+    if (item.kind == Waste::kTemporary) {
+      Remove(item.path);
+      continue;
+    }
+    const fs::path folder =
+        item.kind == Waste::kRun ? item.path : item.path.parent_path();
+    const trainer::FolderLock lock(folder);
+    if (item.kind == Waste::kCheckpoint) {
+      Remove(item.path);
+      continue;
+    }
+    for (const auto& entry : Entries(folder)) {
+      if (IsRunPart(entry)) Remove(entry.path());
+    }
+    Remove(folder);  // fails if something else has come in meanwhile
+  }
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:grid - plans, trains, reports and tidies the grids of the experiments.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/paths.h"
+#include "core/suggestion.h"
+#include "experiments/grid_clean.h"
+#include "experiments/grid_file.h"
+#include "experiments/grid_plan.h"
+#include "experiments/grid_select.h"
+#include "experiments/grid_status.h"
+#include "experiments/run_folder.h"
+#include "experiments/run_grid.h"
+#include "trainer/folder_lock.h"
+#include "trainer/resources.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+constexpr char kDescription[] =
+    "Reruns the paper's experiments: a grid is rows (routers) x corpora x "
+    "seeds, described by a TOML file, and every run of it is a folder.";
+
+constexpr char kExamples[] = R"(
+Examples:
+  grid list
+      the grids that ship, and what each is for
+  grid plan paper
+      rows, tokens, FLOPs, memory, GPU hours; runs nothing
+  grid run smoke
+      all nine rows on real text in minutes, with table and report
+  grid run mini --rows sparse-1,softmoe-1.5-calibrated --seeds 1,2,3
+      some rows only, other seeds
+  grid run my-grid.toml --set training.steps=1000 --out /scratch/my-grid
+      a grid of your own; --set goes over every run
+  grid status smoke            how far it is, also while it runs
+  grid report smoke            the report again, from what is on disk
+  grid clean smoke [--yes]     what could be deleted [delete it]
+
+Stopped by Ctrl-C, SIGTERM or a crash, the same command goes on: finished runs
+are read, the interrupted one resumes at its checkpoint, and the bits are those
+of an unbroken run. A run that fails does not keep the others from running; the
+same command tries it again. --threads never changes a result.
+
+Results are in runs/GRID under the folder where you stand, or --out; the
+configuration is part of the name of each run's folder, so that other settings
+never mix with these. Corpora and tokenizers are in $XDG_CACHE_HOME/softmoe.
+
+Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
+missing, or an invariant does not hold; 2 usage, configuration, or a damaged
+file; 5 no GPU for a grid of the paper's scale, a file is missing, the disk is
+full, or another process works in the folder; 75 stopped by a signal, state
+saved.)";
+
+// What any subcommand can be told.
+struct Arguments {
+  std::string grid, out;
+  Strings overrides, runtime, rows, corpora, only;
+  std::vector<int64_t> seeds;
+  bool quiet = false, yes = false;
+};
+
+Grid Load(const Arguments& arguments) {
+  CheckSeeds(arguments.seeds);
+  Strings overrides = arguments.overrides;
+  // The options of [runtime] are short forms of --set.
+  overrides.insert(overrides.end(), arguments.runtime.begin(),
+                   arguments.runtime.end());
+  return LoadGrid(GridPath(arguments.grid), overrides, arguments.seeds);
+}
+
+// The folder of a grid that must have been run.
+fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
+  const fs::path folder = GridFolder(grid, arguments.out);
+  if (fs::is_directory(folder)) return folder;
+  throw EnvironmentError(fmt::format(
+      "{}: no such folder; `run {}` makes it, --out says where another is",
+      folder.string(), arguments.grid));
+}
+
+// Says how the runs of `selected` stand.
+ExitCode Report(const GridOutcome& outcome,
+                const std::vector<size_t>& selected) {
+  size_t finished = 0;
+  for (size_t r : selected) {
+    const auto& run = outcome.runs[r];
+    if (run.state == RunState::kFinished) {
+      ++finished;
+      fmt::print("{}: loss {:.4f} (unigram {:.4f}), AE {:.2f}\n", run.run.id,
+                 run.result->final_validation.loss, run.result->unigram_loss,
+                 run.result->final_validation.active_experts);
+    } else if (run.state == RunState::kFailed) {
+      fmt::print("{}: FAILED: {}\n", run.run.id, run.problem);
+    }
+  }
+  fmt::print("{} of {} rows finished\n", finished, selected.size());
+  return finished == selected.size() ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+ExitCode Run(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  GridRunOptions options;
+  options.folder = GridFolder(grid, arguments.out);
+  options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
+  options.quiet = arguments.quiet;
+  return Report(RunGrid(grid, options), options.selected);
+}
+
+ExitCode ReportAgain(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const fs::path folder = ExistingFolder(grid, arguments);
+  return Report(ReadGrid(grid, folder, /*check_checkpoints=*/false),
+                SelectRuns(grid, {}, {}));
+}
+
+ExitCode Status(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const auto status = DescribeStatus(grid, GridFolder(grid, arguments.out));
+  fmt::print("{}", status.text);
+  return status.damaged ? ExitCode::kUsage : ExitCode::kDone;
+}
+
+ExitCode Plan(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  fmt::print("{}", DescribePlan(grid, GridFolder(grid, arguments.out)));
+  return ExitCode::kDone;
+}
+
+ExitCode Clean(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const fs::path folder = ExistingFolder(grid, arguments);
+  const trainer::FolderLock lock(folder);
+  const std::pair<const char*, Waste> kKinds[] = {
+      {"temporary", Waste::kTemporary},
+      {"checkpoints", Waste::kCheckpoint},
+      {"runs", Waste::kRun}};
+  std::vector<WasteItem> items;
+  int64_t bytes = 0;
+  for (const WasteItem& item : FindWaste(grid, folder)) {
+    bool wanted = arguments.only.empty();
+    for (const auto& [name, kind] : kKinds) {
+      for (const std::string& only : arguments.only) {
+        wanted |= only == name && item.kind == kind;
+      }
+    }
+    if (!wanted) continue;
+    fmt::print("{:>10}  {}\n            {}\n", trainer::FormatBytes(item.bytes),
+               item.path.lexically_relative(folder).string(), item.reason);
+    bytes += item.bytes;
+    items.push_back(item);
+  }
+  const std::string size = trainer::FormatBytes(bytes);
+  if (items.empty()) {
+    fmt::print("{}: nothing to delete\n", folder.string());
+  } else if (!arguments.yes) {
+    fmt::print("{}: {} could go, {} in all; --yes deletes them\n",
+               folder.string(), items.size(), size);
+  } else {
+    DeleteWaste(items);
+    fmt::print("{}: deleted {}, {} in all\n", folder.string(), items.size(),
+               size);
+  }
+  return ExitCode::kDone;
+}
+
+class CommandLine {
+ public:
+  CommandLine() : app_(kDescription, "grid") {
+    app_.footer(kExamples);
+    app_.require_subcommand(1);
+    app_.add_subcommand("list", "the grids that ship with the program");
+    Add("plan", "what a grid would train and take; runs nothing");
+    CLI::App* run = Add("run", "train what is not finished, then report");
+    Add("report", "write the report again from what is on disk");
+    Add("status", "a table of the runs and how far they are");
+    CLI::App* clean = Add("clean", "show what could be deleted, or delete it");
+
+    run->add_option("--rows", arguments_.rows, "only these rows: ID,ID,...")
+        ->delimiter(',');
+    run->add_option("--corpora", arguments_.corpora,
+                    "only these corpora: ID,ID,...")
+        ->delimiter(',');
+    Runtime(run, "--threads", "threads",
+            "threads; 0: one per core; never changes the result [0]");
+    Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
+    run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
+    clean->add_flag("--yes", arguments_.yes, "delete what is shown");
+    clean
+        ->add_option("--only", arguments_.only,
+                     "only files of this kind: temporary, checkpoints or runs")
+        ->check(CLI::IsMember({"temporary", "checkpoints", "runs"}))
+        ->delimiter(',');
+  }
+
+  int Main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] != '-' && Find(argv[1]) == nullptr) {
+      return Refuse(fmt::format("no command '{}'; {}", argv[1],
+                                Suggestion(argv[1], Names())));
+    }
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ExtrasError& error) {
+      return RefuseExtras(error);
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    }
+    return RunMain("grid", [this] { return Dispatch(); });
+  }
+
+ private:
+  CLI::App* Add(const std::string& name, const std::string& help) {
+    CLI::App* command = app_.add_subcommand(name, help);
+    command
+        ->add_option("grid", arguments_.grid,
+                     "smoke, mini, paper, or the path of a .toml file")
+        ->required();
+    command->add_option("--out", arguments_.out,
+                        "folder of the results [runs/GRID]");
+    command->add_option("--set", arguments_.overrides,
+                        "section.key=value over every run; may be repeated");
+    command
+        ->add_option("--seeds", arguments_.seeds,
+                     "these seeds instead of the grid's: N,N,...")
+        ->delimiter(',');
+    return command;
+  }
+
+  void Runtime(CLI::App* command, const char* option, const std::string& key,
+               const char* help) {
+    command->add_option_function<std::string>(
+        option,
+        [this, key](const std::string& value) {
+          arguments_.runtime.push_back("runtime." + key + "=" + value);
+        },
+        help);
+  }
+
+  Strings Names() const {
+    Strings names;
+    for (const CLI::App* command : app_.get_subcommands(nullptr)) {
+      names.push_back(command->get_name());
+    }
+    return names;
+  }
+
+  const CLI::App* Find(const std::string& name) const {
+    for (const CLI::App* command : app_.get_subcommands(nullptr)) {
+      if (command->get_name() == name) return command;
+    }
+    return nullptr;
+  }
+
+  int Refuse(const std::string& message) const {
+    fmt::print(stderr, "grid: error: {}\nRun with --help for more.\n", message);
+    return static_cast<int>(ExitCode::kUsage);
+  }
+
+  int RefuseExtras(const CLI::ExtrasError& error) const {
+    const Strings extras = app_.remaining(true);
+    const auto parsed = app_.get_subcommands();
+    if (extras.empty() || parsed.empty()) return Refuse(error.what());
+    Strings options;
+    for (const CLI::Option* option : parsed.front()->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        options.push_back("--" + name);
+      }
+    }
+    std::string message = fmt::format("{} does not take '{}'",
+                                      parsed.front()->get_name(), extras[0]);
+    if (extras[0].starts_with("-")) {
+      const std::string name = extras[0].substr(0, extras[0].find('='));
+      message += "; " + Suggestion(name, options);
+    }
+    return Refuse(message);
+  }
+
+  ExitCode Dispatch() const {
+    const std::string name = app_.get_subcommands().front()->get_name();
+    if (name == "list") {
+      fmt::print("{}", DescribeGrids());
+      return ExitCode::kDone;
+    }
+    if (name == "plan") return Plan(arguments_);
+    if (name == "run") return Run(arguments_);
+    if (name == "report") return ReportAgain(arguments_);
+    if (name == "status") return Status(arguments_);
+    return Clean(arguments_);
+  }
+
+  CLI::App app_;
+  Arguments arguments_;
+};
+
+}  // namespace
+}  // namespace softmoe::experiments
+
+int main(int argc, char** argv) {
+  return softmoe::experiments::CommandLine().Main(argc, argv);
+}

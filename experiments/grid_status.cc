@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_status.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/errors.h"
+#include "core/json_lines.h"
+#include "core/progress.h"
+#include "experiments/run_folder.h"
+#include "golden/text_table.h"
+#include "trainer/resources.h"
+#include "trainer/train_run.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What metrics.jsonl, which grows with every step, tells of a run.
+struct Progressed {
+  int64_t step = 0;
+  double loss = 0;     // nats per token, of that step
+  double seconds = 0;  // of all steps
+};
+
+Progressed ReadMetrics(const fs::path& path) {
+  Progressed progressed;
+  if (!fs::exists(path)) return progressed;
+  for (const auto& record : ReadJsonLines(path)) {
+    if (record.value("kind", "") != "step") continue;
+    const std::string place = path.string();
+    progressed.step = static_cast<int64_t>(JsonNumber(record, "step", place));
+    progressed.loss = JsonNumber(record, "loss", place);
+    progressed.seconds += JsonNumber(record, "seconds", place);
+  }
+  return progressed;
+}
+
+int64_t FolderBytes(const fs::path& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::error_code gone;  // renamed since
+    const auto size = entry.file_size(gone);
+    if (!gone) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+struct Line {
+  std::string state = "waiting", heldout = "-";
+  Progressed progressed;
+};
+
+Line ReadLine(const GridRun& run, const fs::path& grid_folder,
+              std::string* problem) {
+  Line line;
+  const RunOutcome outcome = ReadRun(run, grid_folder);
+  if (outcome.state == RunState::kFinished) {
+    const trainer::RunResult& result = *outcome.result;
+    line.state = "finished";
+    line.heldout = fmt::format("{:.4f}", result.final_validation.loss);
+    line.progressed = {.step = result.steps.back().step,
+                       .loss = result.steps.back().loss,
+                       .seconds = result.seconds};
+    return line;
+  }
+  line.progressed = ReadMetrics(outcome.folder / trainer::kMetricsName);
+  if (outcome.state == RunState::kFailed) {
+    line.state = "failed";
+    *problem = outcome.problem;
+  } else if (outcome.state == RunState::kInterrupted) {
+    line.state = "interrupted";
+  } else if (line.progressed.step > 0) {
+    line.state = "not saved yet";
+  }
+  return line;
+}
+
+}  // namespace
+
+GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
+  GridStatus status;
+  golden::TextTable table(
+      {"run", "state", "steps", "loss", "held-out", "size", "time"});
+  std::string problems;
+  int64_t finished = 0, bytes = 0;
+  for (const GridRun& run : grid.runs) {
+    Line line;
+    std::string problem;
+    try {
+      line = ReadLine(run, grid_folder, &problem);
+    } catch (const DataError& error) {
+      line.state = "damaged";
+      problem = error.what();
+      status.damaged = true;
+    }
+    if (!problem.empty()) {
+      problems += fmt::format("\n{} {}: {}\n", run.id, line.state, problem);
+    }
+    const int64_t size = FolderBytes(grid_folder / RunFolderName(run));
+    const bool begun = line.progressed.step > 0;
+    table.Add(
+        {run.id, line.state,
+         fmt::format("{}/{}", line.progressed.step, run.config.training.steps),
+         begun ? fmt::format("{:.4f}", line.progressed.loss) : "-",
+         line.heldout, size > 0 ? trainer::FormatBytes(size) : "-",
+         begun ? FormatDuration(line.progressed.seconds) : "-"});
+    finished += line.state == "finished" ? 1 : 0;
+    bytes += size;
+  }
+  status.text = fmt::format(
+      "grid {} in {}\n\n{}\n{} of {} runs are finished; {} on disk\n{}",
+      grid.name, grid_folder.string(), table.Text(), finished, grid.runs.size(),
+      trainer::FormatBytes(bytes), problems);
+  return status;
+}
+
+}  // namespace softmoe::experiments

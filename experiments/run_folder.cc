@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <system_error>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/paths.h"
+#include "core/sha256.h"
+#include "trainer/checkpoint.h"
+#include "trainer/train_run.h"
+#include "trainer/trainer.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
+  trainer::RunResult result;
+  try {
+    result = trainer::ReadRunResult(path);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format(
+        "{}. Or delete it: the same command then makes it again, from the "
+        "checkpoint beside it or from the beginning",
+        error.what()));
+  }
+  const std::string hash = ConfigHash(run.config);
+  if (result.config_hash != hash) {
+    throw DataError(fmt::format(
+        "{}: is the result of configuration {}, but its folder is that of {}; "
+        "move it back where it came from, or delete it",
+        path.string(), result.config_hash, hash));
+  }
+  return result;
+}
+
+void CheckCheckpoint(const RunOutcome& outcome) {
+  try {
+    trainer::Checkpoint(outcome.folder / trainer::kCheckpointName);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}. Or delete it: the run then begins again",
+                                error.what()));
+  }
+}
+
+trainer::PreparedCorpus ReadRecord(const fs::path& record) {
+  try {
+    return trainer::ReadPreparedCorpus(record);
+  } catch (const DataError& error) {
+    throw DataError(
+        fmt::format("{}. Or delete it: `run` writes it again", error.what()));
+  }
+}
+
+}  // namespace
+
+std::string RunFolderName(const GridRun& run) {
+  return fmt::format("{}-{}-seed{}-{}", run.corpus.id, run.row.id, run.seed,
+                     ConfigHash(run.config));
+}
+
+fs::path GridFolder(const Grid& grid, const std::string& out) {
+  return UserPath(out.empty() ? "runs/" + grid.name : out);
+}
+
+RunOutcome ReadRun(const GridRun& run, const fs::path& grid_folder) {
+  RunOutcome outcome;
+  outcome.run = run;
+  outcome.folder = grid_folder / RunFolderName(run);
+  if (fs::exists(outcome.folder / trainer::kResultName)) {
+    outcome.state = RunState::kFinished;
+    outcome.result = ReadResult(run, outcome.folder / trainer::kResultName);
+  } else if (fs::exists(outcome.folder / kProblemName)) {
+    outcome.state = RunState::kFailed;
+    outcome.problem = ReadWholeFile(outcome.folder / kProblemName);
+    while (outcome.problem.ends_with('\n')) outcome.problem.pop_back();
+  } else if (fs::exists(outcome.folder / trainer::kCheckpointName)) {
+    outcome.state = RunState::kInterrupted;
+  }
+  return outcome;
+}
+
+GridOutcome ReadGrid(const Grid& grid, const fs::path& grid_folder,
+                     bool check_checkpoints) {
+  GridOutcome outcome;
+  outcome.grid = grid;
+  std::string damaged;
+  std::set<fs::path> records;
+  const auto collect = [&](const auto& read) {
+    try {
+      read();
+    } catch (const DataError& error) {
+      damaged += (damaged.empty() ? "" : "\n") + std::string(error.what());
+    }
+  };
+  for (const GridRun& run : grid.runs) {
+    collect([&] {
+      outcome.runs.push_back(ReadRun(run, grid_folder));
+      const RunOutcome& read = outcome.runs.back();
+      if (check_checkpoints && read.state != RunState::kFinished &&
+          fs::exists(read.folder / trainer::kCheckpointName)) {
+        CheckCheckpoint(read);
+      }
+    });
+    const fs::path record = CorpusRecord(run, grid_folder);
+    if (!records.insert(record).second) continue;
+    if (!fs::exists(record.string() + ".json")) continue;
+    collect([&] { outcome.corpora.push_back(ReadRecord(record)); });
+  }
+  if (!damaged.empty()) throw DataError(damaged);
+  return outcome;
+}
+
+void RecordProblem(const fs::path& run_folder, const std::string& problem) {
+  MakeFolder(run_folder);
+  WriteFileAtomically(run_folder / kProblemName, problem + "\n");
+}
+
+void ForgetProblem(const fs::path& run_folder) {
+  std::error_code none;
+  fs::remove(run_folder / kProblemName, none);
+}
+
+fs::path CorpusRecord(const GridRun& run, const fs::path& grid_folder) {
+  const std::string key = Sha256Hex(
+      fmt::format("{}\n{}\n{}\n", run.config.data.corpus,
+                  run.config.data.max_bytes, run.config.model.vocab_size));
+  return grid_folder /
+         fmt::format("corpus-{}-{}", run.corpus.id, key.substr(0, 8));
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run_grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <system_error>
+
+#include "core/errors.h"
+#include "core/paths.h"
+#include "core/stop_signal.h"
+#include "experiments/cost_model.h"
+#include "experiments/grid_progress.h"
+#include "experiments/run_folder.h"
+#include "trainer/folder_lock.h"
+#include "trainer/prepare.h"
+#include "trainer/resources.h"
+#include "trainer/train_run.h"
+#include "trainer/trainer.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path& Made(const fs::path& folder) {
+  MakeFolder(folder);
+  return folder;
+}
+
+ProgressOptions Quiet(bool quiet) {
+  ProgressOptions options;
+  options.quiet = quiet;
+  return options;
+}
+
+class GridRunner {
+ public:
+  GridRunner(const Grid& grid, const GridRunOptions& options)
+      : options_(options),
+        lock_(Made(options.folder)),
+        outcome_(ReadGrid(grid, options.folder, /*check_checkpoints=*/true)),
+        progress_(outcome_, options.selected, Quiet(options.quiet)) {}
+
+  GridOutcome Run() {
+    RequireDiskSpace();
+    progress_.Note(Summary());
+    PrepareCorpora();
+    CheckFinishedRuns();
+    for (size_t i = 0; i < options_.selected.size(); ++i) {
+      StopIfAsked();
+      RunOutcome& run = outcome_.runs[options_.selected[i]];
+      progress_.Begin(i);
+      if (run.state != RunState::kFinished) Train(run);
+      progress_.End(run);
+    }
+    return outcome_;
+  }
+
+ private:
+  int64_t CountSelected(RunState state) const {
+    return std::count_if(
+        options_.selected.begin(), options_.selected.end(),
+        [&](size_t r) { return outcome_.runs[r].state == state; });
+  }
+
+  std::string Summary() const {
+    std::string text =
+        fmt::format("grid {}: {} runs in {}", outcome_.grid.name,
+                    options_.selected.size(), options_.folder.string());
+    const std::pair<RunState, const char*> kStates[] = {
+        {RunState::kFinished, "finished"},
+        {RunState::kInterrupted, "interrupted"},
+        {RunState::kFailed, "failed, to be tried again"}};
+    for (const auto& [state, name] : kStates) {
+      if (const int64_t count = CountSelected(state); count > 0) {
+        text += fmt::format(", {} {}", count, name);
+      }
+    }
+    return text;
+  }
+
+  std::string FinishedRows() const {
+    return fmt::format("{} of {} rows are finished",
+                       CountSelected(RunState::kFinished),
+                       options_.selected.size());
+  }
+
+  void StopIfAsked() const {
+    stop_.ThrowIfRequested(FinishedRows() + "; the same command goes on");
+  }
+
+  void RequireDiskSpace() const {
+    std::vector<RunOutcome> runs;
+    for (size_t r : options_.selected) runs.push_back(outcome_.runs[r]);
+    const int64_t need = DiskBytesStillNeeded(runs);
+    const int64_t free = FreeDiskBytes(options_.folder);
+    if (need <= free) return;
+    throw EnvironmentError(fmt::format(
+        "{}: the grid will write {} there, the disk has {} free; free some, "
+        "choose a folder on another disk with --out, or fewer runs with "
+        "--rows, --corpora or --seeds",
+        options_.folder.string(), trainer::FormatBytes(need),
+        trainer::FormatBytes(free)));
+  }
+
+  // Of every corpus that a run is still to be trained on, or whose record is
+  // missing.
+  void PrepareCorpora() {
+    for (size_t r : options_.selected) {
+      const RunOutcome& run = outcome_.runs[r];
+      const fs::path record = CorpusRecord(run.run, options_.folder);
+      if (prepared_.contains(record)) continue;
+      const bool recorded = fs::exists(record.string() + ".json");
+      if (run.state == RunState::kFinished && recorded) continue;
+      StopIfAsked();
+      trainer::PrepareOptions options;
+      options.threads = run.run.runtime.threads;
+      options.quiet = options_.quiet;
+      const Config& config = run.run.config;
+      prepared_[record] =
+          trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
+    }
+  }
+
+  // Runs on other tokens, or with other kernels than --isa asks for, do not
+  // belong to this grid. Then the records can be renewed.
+  void CheckFinishedRuns() {
+    for (const RunOutcome& run : outcome_.runs) {
+      if (run.state != RunState::kFinished) continue;
+      const trainer::RunResult& result = *run.result;
+      const std::string path = (run.folder / trainer::kResultName).string();
+      const std::string& isa = run.run.runtime.isa;
+      if (!isa.empty() && isa != result.isa) {
+        throw ConfigError(fmt::format(
+            "{}: was trained with instruction set {}, {} was asked for; use "
+            "another folder (--out), or leave --isa out",
+            path, result.isa, isa));
+      }
+      const auto tokens =
+          prepared_.find(CorpusRecord(run.run, options_.folder));
+      if (tokens == prepared_.end()) continue;
+      if (tokens->second.tokens_sha256 == result.data_sha256 &&
+          tokens->second.tokenizer_sha256 == result.tokenizer_sha256) {
+        continue;
+      }
+      throw DataError(fmt::format(
+          "{}: was trained on other tokens (SHA-256 {}... there, {}... now): "
+          "corpus '{}' has changed since. Use another folder (--out), or "
+          "delete that file to train the run again",
+          path, result.data_sha256.substr(0, 16),
+          tokens->second.tokens_sha256.substr(0, 16),
+          run.run.config.data.corpus));
+    }
+    for (const auto& [record, corpus] : prepared_) {
+      trainer::PreparedCorpus copy = corpus;
+      copy.prefix = record;
+      copy.from_cache = false;
+      trainer::WritePreparedCorpus(copy);
+    }
+    // In the order in which a later `report` reads them.
+    outcome_.corpora = ReadGrid(outcome_.grid, options_.folder, false).corpora;
+  }
+
+  void Train(RunOutcome& run) {
+    const Config& config = run.run.config;
+    trainer::RunOptions options;
+    options.folder = run.folder;
+    options.tokens =
+        prepared_.at(CorpusRecord(run.run, options_.folder)).prefix;
+    options.runtime = run.run.runtime;
+    options.quiet = true;  // GridProgress speaks
+    options.on_step = [this](const trainer::StepRecord& record) {
+      progress_.Step(record);
+    };
+    run.problem.clear();
+    ForgetProblem(run.folder);
+    try {
+      run.result = trainer::TrainRun(config, options);
+      run.state = RunState::kFinished;
+    } catch (const StoppedError& error) {
+      throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRows()));
+    } catch (const EnvironmentError& error) {
+      throw EnvironmentError(fmt::format("{} ({}; the same command goes on)",
+                                         error.what(), FinishedRows()));
+    } catch (const InternalError&) {
+      throw;  // nothing that this program says can be trusted any more
+    } catch (const Error& error) {
+      run.state = RunState::kFailed;
+      run.problem = error.what();
+      RecordProblem(run.folder, run.problem);
+    }
+  }
+
+  const GridRunOptions options_;
+  const StopSignal stop_;
+  const trainer::FolderLock lock_;
+  GridOutcome outcome_;
+  GridProgress progress_;
+  std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
+};
+
+}  // namespace
+
+void RequireDevice(const Grid& grid) {
+  if (grid.scale != "paper") return;
+  double gpu_hours = 0, hours = 0, flops = 0;
+  for (const GridRun& run : grid.runs) {
+    Cluster cluster = grid.cluster;
+    if (run.corpus.gpus > 0) cluster.gpus = run.corpus.gpus;
+    const RunCost cost = EstimateCost(
+        run.config, run.config.router.mean_active_experts, cluster);
+    gpu_hours += cost.gpu_hours;
+    hours += cost.hours;
+    flops += cost.train_flops;
+  }
+  throw EnvironmentError(fmt::format(
+      "grid '{0}' is of the paper's scale and needs GPUs, and this build "
+      "trains on the CPU only. Its {1} runs would take {2:.2g} FLOPs: about "
+      "{3:.0f} GPU hours, {4:.0f} hours of the whole machine one after the "
+      "other. `plan {0}` shows all of it; `run mini` trains the same rows at a "
+      "size for CPUs. --set does not lift this: a smaller grid needs a file of "
+      "its own, with another scale",
+      grid.name, grid.runs.size(), flops, gpu_hours, hours));
+}
+
+int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs) {
+  int64_t need = 0, second_checkpoint = 0;
+  for (const RunOutcome& run : runs) {
+    if (run.state == RunState::kFinished) continue;
+    const trainer::ResourceNeed one =
+        trainer::EstimateResources(run.run.config);
+    need += one.disk_bytes - one.checkpoint_bytes;
+    // While a checkpoint is written, the one before is still there.
+    second_checkpoint = std::max(second_checkpoint, one.checkpoint_bytes);
+    for (const char* name : {trainer::kCheckpointName, trainer::kMetricsName}) {
+      std::error_code missing;
+      const auto bytes = fs::file_size(run.folder / name, missing);
+      if (!missing) need -= static_cast<int64_t>(bytes);
+    }
+  }
+  return need + second_checkpoint;
+}
+
+GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
+  RequireDevice(grid);
+  return GridRunner(grid, options).Run();
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_grid.h - trains the runs of a grid, one after the other.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_H_
+#define SOFTMOE_EXPERIMENTS_RUN_GRID_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "experiments/grid_file.h"
+#include "experiments/run_outcome.h"
+
+namespace softmoe::experiments {
+
+struct GridRunOptions {
+  std::filesystem::path folder;  // run_folder.h
+  std::vector<size_t> selected;  // indices into Grid::runs
+  bool quiet = false;            // no progress on stderr
+};
+
+// Throws EnvironmentError for a grid of the paper's scale: this build trains
+// on the CPU alone. What counts is the scale that the grid file states, not
+// the sizes: results under that name are judged as the paper's.
+void RequireDevice(const Grid& grid);
+
+// Bytes that the unfinished ones of `runs` will still write, at their peak.
+int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs);
+
+// Prepares the corpora, then trains what is selected and not finished; runs
+// that were interrupted go on, those that failed are tried again. Returns the
+// outcome of all runs of the grid, whoever trained them. Same grid, same bits,
+// for any number of threads, interrupted or not.
+//
+// A run that fails (NumericsError, ConfigError, DataError) is recorded and
+// does not keep the others from running. Throws, besides what LoadGrid and
+// PrepareCorpus throw: EnvironmentError (no device, disk full, another process
+// works in the folder), DataError (damaged files found there, before anything
+// is trained), StoppedError (SIGINT or SIGTERM, state saved).
+GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_GRID_H_
