@@ -56,5 +56,101 @@ TEST(CostModel, HoursScaleWithTheCluster) {
                    18.0 * 1'631'409'280);
 }
 
+// A model small enough to count every multiply-add of it by hand.
+Config Tiny() {
+  Config config;
+  config.model = {.num_layers = 2,
+                  .d_model = 8,
+                  .num_heads = 2,
+                  .d_ffn = 4,
+                  .num_experts = 3,
+                  .vocab_size = 10,
+                  .sequence_length = 4};
+  config.router.kind = RouterKind::kSoftFixed;
+  config.router.mean_active_experts = 1.5;
+  config.router.expansion_factor = 2;  // cap 3
+  config.training.steps = 5;
+  config.training.global_batch_sequences = 6;
+  config.training.micro_batch_sequences = 3;
+  config.training.balance_group_sequences = 3;
+  return config;
+}
+
+// The loops of a forward pass over one sequence, a multiply-add at a time.
+double CountedFlopsOfOneSequence(const ModelConfig& m, double active_experts) {
+  double multiply_adds = 0;
+  const int64_t d = m.d_model, head = d / m.num_heads;
+  for (int64_t position = 0; position < m.sequence_length; ++position) {
+    for (int64_t layer = 0; layer < m.num_layers; ++layer) {
+      for (int64_t out = 0; out < 3 * d; ++out) multiply_adds += d;  // q, k, v
+      for (int64_t h = 0; h < m.num_heads; ++h) {
+        for (int64_t key = 0; key <= position; ++key) {
+          multiply_adds += head;  // score
+          multiply_adds += head;  // weighted sum of values
+        }
+      }
+      for (int64_t out = 0; out < d; ++out) multiply_adds += d;  // output
+      for (int64_t e = 0; e < m.num_experts; ++e) multiply_adds += d;
+      double expert = 0;
+      for (int64_t f = 0; f < m.d_ffn; ++f) expert += d + d;    // gate, up
+      for (int64_t out = 0; out < d; ++out) expert += m.d_ffn;  // down
+      multiply_adds += active_experts * expert;
+    }
+    for (int64_t token = 0; token < m.vocab_size; ++token) multiply_adds += d;
+  }
+  return 2 * multiply_adds;
+}
+
+TEST(CostModel, FlopsAreThoseOfTheLoops) {
+  const ModelConfig m = Tiny().model;
+  const double loops = CountedFlopsOfOneSequence(m, 1.5);
+  // By hand: per token 2 (192 + 64 + 24 + 144) 2 = 1696 and 160 of the head;
+  // per sequence and layer 10 pairs of 16 multiply-adds, so 640.
+  EXPECT_EQ(loops, 4 * (1696 + 160) + 640);
+  EXPECT_EQ(4 * CountForwardFlops(m, 1.5).total(), loops);
+  const RunCost cost = EstimateCost(Tiny(), 1.5, Cluster());
+  EXPECT_EQ(cost.tokens, 5 * 6 * 4);
+  // Forward, and twice that backward.
+  EXPECT_EQ(cost.train_flops, 3 * loops * 5 * 6);
+  EXPECT_EQ(CountedFlopsOfOneSequence(ModelConfig(), 2) / 2048,
+            CountForwardFlops(ModelConfig(), 2).total());
+}
+
+// 2 * 10 * 8 + 8 of embeddings and the last norm; per layer 16 of norms, 256 of
+// attention, 24 of the router, 96 an expert.
+TEST(CostModel, ParametersOfASmallModel) {
+  EXPECT_EQ(EstimateCost(Tiny(), 1.5, Cluster()).parameters,
+            168 + 2 * (16 + 256 + 24 + 3 * 96));
+  EXPECT_EQ(ActiveParameters(Tiny().model, 1.5),
+            168 + 2 * (16 + 256 + 24 + 1.5 * 96));
+  EXPECT_EQ(ActiveParameters(Tiny().model, 3),
+            static_cast<double>(EstimateCost(Tiny(), 1, Cluster()).parameters));
+}
+
+TEST(CostModel, MemoryOfASmallModel) {
+  Cluster cluster;
+  cluster.gpus = 3;
+  const RunCost cost = EstimateCost(Tiny(), 1.5, cluster);
+  // 1336 parameters: bf16 weight, fp32 gradient, a third of three fp32 numbers.
+  EXPECT_EQ(cost.state_bytes_per_gpu, 1336 * (2 + 4 + 12 / 3));
+  // 12 tokens of a micro-batch; in each of 2 layers 7*8 bf16 and 2*3 fp32, and
+  // 3*4 bf16 of each of the 3 experts that the cap allows.
+  EXPECT_EQ(cost.activation_bytes_per_gpu, 12 * 2 * (112 + 24 + 3 * 24));
+  // What is active on average is no bound on memory.
+  EXPECT_EQ(EstimateCost(Tiny(), 1, cluster).activation_bytes_per_gpu,
+            cost.activation_bytes_per_gpu);
+}
+
+// 1,631,409,280 (2 + 4 + 12/8) bytes, and 61,440 tokens of a micro-batch in 10
+// layers: 7*640 bf16, 2*32 fp32, 2 experts of 3*2560 bf16.
+TEST(CostModel, MemoryOfThePaperModel) {
+  Config config;
+  config.router.mean_active_experts = 2;
+  const RunCost cost = EstimateCost(config, 2, Cluster());
+  EXPECT_EQ(cost.state_bytes_per_gpu, 12'235'569'600);
+  EXPECT_EQ(cost.activation_bytes_per_gpu,
+            61'440.0 * 10 * (8960 + 256 + 30720));
+}
+
 }  // namespace
 }  // namespace softmoe::experiments

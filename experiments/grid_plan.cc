@@ -2,6 +2,7 @@
 #include "experiments/grid_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -65,10 +66,6 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
 }
 
 std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
-  std::string seeds;
-  for (int64_t seed : grid.seeds) {
-    seeds += (seeds.empty() ? "" : ", ") + std::to_string(seed);
-  }
   std::string text = fmt::format("Grid {}: {}\n", grid.name, grid.title);
   text += Paragraph(fmt::format(
       "{} = {} x {} x {} ({}); scale {}. A plan: nothing is run, downloaded or "
@@ -76,8 +73,8 @@ std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
       Count(static_cast<int64_t>(grid.runs.size()), "run"),
       Count(static_cast<int64_t>(grid.corpora.size()), "corpus", "corpora"),
       Count(static_cast<int64_t>(grid.rows.size()), "row"),
-      Count(static_cast<int64_t>(grid.seeds.size()), "seed"), seeds,
-      grid.scale));
+      Count(static_cast<int64_t>(grid.seeds.size()), "seed"),
+      fmt::join(grid.seeds, ", "), grid.scale));
   const std::string model = DescribeModel(rows.front().run.config.model);
   const bool same =
       std::all_of(rows.begin(), rows.end(), [&](const RowEstimate& row) {
@@ -106,8 +103,10 @@ SlurmJob JobOf(const Grid& grid, const Rows& rows, const fs::path& folder) {
   }
   job.command = {"run",
                  IsShipped(grid) ? grid.name : fs::absolute(grid.path).string(),
-                 "--corpora", corpus.id, "--seeds"};
-  for (int64_t seed : grid.seeds) job.command.push_back(std::to_string(seed));
+                 "--corpora",
+                 corpus.id,
+                 "--seeds",
+                 fmt::format("{}", fmt::join(grid.seeds, ","))};
   for (const std::string& assignment : grid.overrides) {
     job.command.insert(job.command.end(), {"--set", assignment});
   }
@@ -121,9 +120,11 @@ std::string SlurmSection(const Grid& grid, const Rows& rows,
   std::string text =
       "\nSlurm\n" +
       Paragraph(
-          "This build has no multi-GPU trainer. The scripts below are what "
-          "will launch it: `./bazelw build //:grid`, then sbatch from the root "
-          "of the repository. Do not submit them with this build.");
+          "This build has no multi-GPU trainer, and lets one process at a time "
+          "work in a results folder. The scripts below are what will launch "
+          "the grid once it has both: `./bazelw build //:grid`, then sbatch "
+          "from the root of the repository. Do not submit them with this "
+          "build.");
   for (const Rows& corpus : ByCorpus(rows)) {
     if (corpus.front().run.corpus.gpus == 0) continue;
     const SlurmJob job = JobOf(grid, corpus, folder);

@@ -179,7 +179,7 @@ mean_active_experts = 2
       << plan;
   EXPECT_TRUE(Contains(plan, "WARNING text/wide: needs ")) << plan;
   EXPECT_TRUE(Contains(plan, "run " + path.string() + " \\\n")) << plan;
-  EXPECT_TRUE(Contains(plan, "--seeds 1 2 \\\n")) << plan;
+  EXPECT_TRUE(Contains(plan, "--seeds 1,2 \\\n")) << plan;
   EXPECT_TRUE(Contains(plan, "#SBATCH --partition=big\n")) << plan;
   // The fewest even nodes of at most 8: 4 of 5.
   EXPECT_TRUE(Contains(plan, "#SBATCH --nodes=4\n")) << plan;

@@ -36,9 +36,8 @@ std::string ActivityProblem(const RowEstimate& row) {
   if (!(initial.active_experts < kFewActiveExperts)) return "";
   const RouterConfig& router = row.run.config.router;
   std::string problem = fmt::format(
-      "with tau = {:.4g} at T = {:.4g}, {:.2f} experts are active on average "
-      "at "
-      "the start, and {:.0f} % of the tokens have none: experts get {} "
+      "with tau = {:.4g} at T = {:.4g}, {:.3g} experts are active on average "
+      "at the start, and {:.0f} % of the tokens have none: experts get {} "
       "gradient. ",
       initial.tau, trainer::Temperature(row.run.config, 0),
       initial.active_experts, 100 * initial.zero_active_share,

@@ -43,7 +43,8 @@ std::string SlurmScript(const SlurmJob& job) {
       std::max<int64_t>(1, std::llround(std::ceil(kTimeMargin * job.hours)));
   std::string script = fmt::format(
       R"(#!/bin/bash
-# Needs the multi-GPU trainer, which the build that printed this lacks.
+# Needs the multi-GPU trainer, and tasks that share a results folder. The build
+# that printed this has neither.
 #SBATCH --job-name={}
 #SBATCH --array=0-{}
 #SBATCH --nodes={}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/slurm_script.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+SlurmJob Job() {
+  SlurmJob job;
+  job.name = "softmoe-paper-c4";
+  job.rows = {"sparse-1", "softmoe-1.5-calibrated"};
+  job.command = {"run", "paper", "--corpora", "c4", "--out", "/data/my runs"};
+  job.gpus = 20;
+  job.gpus_per_node = 4;
+  job.hours = 25.4;
+  job.options = {"--partition=gh200"};
+  return job;
+}
+
+TEST(SlurmScript, IsExactlyThis) {
+  EXPECT_EQ(SlurmScript(Job()), R"(#!/bin/bash
+# Needs the multi-GPU trainer, and tasks that share a results folder. The build
+# that printed this has neither.
+#SBATCH --job-name=softmoe-paper-c4
+#SBATCH --array=0-1
+#SBATCH --nodes=5
+#SBATCH --ntasks-per-node=4
+#SBATCH --gpus-per-node=4
+#SBATCH --time=39:00:00
+#SBATCH --signal=TERM@300
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=%x-%A_%a.log
+#SBATCH --partition=gh200
+
+rows=(
+  sparse-1
+  softmoe-1.5-calibrated
+)
+status=0
+srun bazel-bin/experiments/grid run paper \
+  --corpora c4 \
+  --out '/data/my runs' \
+  --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
+# 75: stopped in time, state saved. Go on from there in a new allocation.
+if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit "$status"
+)");
+}
+
+TEST(SlurmScript, NodesHoldTheSameNumberOfGpus) {
+  const auto layout = [](int64_t gpus, int64_t per_node) {
+    const NodeLayout nodes = LayOutNodes(gpus, per_node);
+    return std::pair(nodes.nodes, nodes.gpus_per_node);
+  };
+  EXPECT_EQ(layout(8, 4), std::pair(2L, 4L));
+  EXPECT_EQ(layout(8, 8), std::pair(1L, 8L));
+  EXPECT_EQ(layout(20, 4), std::pair(5L, 4L));
+  EXPECT_EQ(layout(20, 8), std::pair(4L, 5L));  // not 2.5 nodes
+  EXPECT_EQ(layout(2, 8), std::pair(1L, 2L));
+  EXPECT_EQ(layout(7, 4), std::pair(7L, 1L));
+}
+
+TEST(SlurmScript, TimeLimitIsGenerousAndWhole) {
+  const auto limit = [](double hours) {
+    SlurmJob job = Job();
+    job.hours = hours;
+    const std::string script = SlurmScript(job);
+    const size_t at = script.find("--time=") + 7;
+    return script.substr(at, script.find('\n', at) - at);
+  };
+  EXPECT_EQ(limit(0.01), "01:00:00");
+  EXPECT_EQ(limit(2), "03:00:00");
+  EXPECT_EQ(limit(2.1), "04:00:00");
+  EXPECT_EQ(limit(100), "150:00:00");
+}
+
+TEST(SlurmScript, RefusesAJobWithoutRows) {
+  SlurmJob job = Job();
+  job.rows.clear();
+  EXPECT_THROW(SlurmScript(job), InternalError);
+}
+
+TEST(ShellQuoted, LeavesPlainWordsAlone) {
+  EXPECT_EQ(ShellQuoted("training.steps=10"), "training.steps=10");
+  EXPECT_EQ(ShellQuoted("a b"), "'a b'");
+  EXPECT_EQ(ShellQuoted("it's"), R"('it'\''s')");
+  EXPECT_EQ(ShellQuoted("$(x)"), "'$(x)'");
+  EXPECT_EQ(ShellQuoted(""), "''");
+}
+
+void WriteProgram(const fs::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+  fs::permissions(path, fs::perms::owner_all);
+}
+
+std::string ReadAll(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Runs the script with an srun that notes its words and ends with `status`,
+// and an scontrol that notes its own; returns how the script ended.
+int RunScript(const fs::path& folder, int task, int status) {
+  fs::remove_all(folder);
+  fs::create_directories(folder / "bin");
+  const std::string note =
+      "#!/bin/bash\nprintf '[%s]' \"$(basename $0)\" "
+      "\"$@\" >> " +
+      (folder / "calls").string() + "\n";
+  WriteProgram(folder / "bin" / "srun",
+               note + "exit " + std::to_string(status) + "\n");
+  WriteProgram(folder / "bin" / "scontrol", note);
+  std::ofstream(folder / "job.sh") << SlurmScript(Job());
+  const std::string command =
+      "PATH=" + (folder / "bin").string() +
+      ":$PATH SLURM_JOB_ID=77 SLURM_ARRAY_TASK_ID=" + std::to_string(task) +
+      " bash " + (folder / "job.sh").string();
+  const int ended = std::system(command.c_str());
+  return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+}
+
+TEST(SlurmScript, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
+  const fs::path folder = fs::path(std::getenv("TEST_TMPDIR")) / "slurm";
+  const std::string second =
+      "[srun][bazel-bin/experiments/grid][run][paper][--corpora][c4][--out]"
+      "[/data/my runs][--rows][softmoe-1.5-calibrated]";
+  EXPECT_EQ(RunScript(folder, 1, 0), 0);
+  EXPECT_EQ(ReadAll(folder / "calls"), second);
+  EXPECT_EQ(RunScript(folder, 1, 75), 75);
+  EXPECT_EQ(ReadAll(folder / "calls"), second + "[scontrol][requeue][77]");
+  EXPECT_EQ(RunScript(folder, 0, 1), 1);
+  EXPECT_EQ(ReadAll(folder / "calls").find("[scontrol]"), std::string::npos);
+  EXPECT_NE(ReadAll(folder / "calls").find("[--rows][sparse-1]"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments
