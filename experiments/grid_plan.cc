@@ -12,6 +12,7 @@
 #include "core/paths.h"
 #include "core/runfiles.h"
 #include "experiments/grid_estimate.h"
+#include "experiments/grid_select.h"
 #include "experiments/plan_numbers.h"
 #include "experiments/plan_tables.h"
 #include "experiments/plan_warnings.h"
@@ -25,23 +26,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kShippedGrids[] = {"smoke", "mini", "paper"};
-
 using Rows = std::vector<RowEstimate>;
 
 golden::Document Paper() {
   return golden::ReadDocument(RunfilePath("golden/paper.h5"));
 }
 
-fs::path ShippedPath(const std::string& name) {
-  return RunfilePath("experiments/grids/" + name + ".toml");
-}
-
 bool IsShipped(const Grid& grid) {
-  for (const char* name : kShippedGrids) {
+  for (const std::string& name : ShippedGrids()) {
     std::error_code missing;
     if (grid.name == name &&
-        fs::equivalent(grid.path, ShippedPath(name), missing)) {
+        fs::equivalent(grid.path, GridPath(name), missing)) {
       return true;
     }
   }
@@ -170,8 +165,8 @@ std::string DescribeGrids() {
   golden::TextTable table(
       {"grid", "runs", "corpora x rows x seeds", "scale", "cost", "disk"});
   std::string titles;
-  for (const char* name : kShippedGrids) {
-    const Grid grid = LoadGrid(ShippedPath(name), {});
+  for (const std::string& name : ShippedGrids()) {
+    const Grid grid = LoadGrid(GridPath(name), {});
     const GridTotal total = Total(EstimateGrid(grid, paper));
     table.Add({name, std::to_string(total.runs),
                fmt::format("{} x {} x {}", grid.corpora.size(),
