@@ -56,6 +56,7 @@ def _system_configure_impl(ctx):
     facts = [
         ctx.os.environ.get("SOFTMOE_TOOLCHAIN", ""),
         _output(ctx, ["c++", "--version"]),
+        _output(ctx, ["clang++", "--version"]),
         _output(ctx, ["c++", "-march=native", "-Q", "--help=target"]),
         _output(ctx, ["sh", "-c", "dpkg-query -W -f '${Package} ${Version}\\n' 'lib*-dev' 'libc6' 'binutils' | sort"]),
     ]
@@ -65,6 +66,17 @@ def _system_configure_impl(ctx):
     ).stdout.strip()
     if len(digest) != 32:
         fail("could not compute the build key: sha256sum is missing (package coreutils)")
+
+    # For the rules that call a compiler by themselves (//bazel:shim.bzl).
+    compilers = {"GXX": ctx.which("g++"), "CLANGXX": ctx.which("clang++")}
+    for compiler in compilers:
+        if not compilers[compiler]:
+            fail("\n\n%s is not installed\nBuild through ./bazelw: it installs what is missing, or says what to install.\n" %
+                 {"GXX": "g++", "CLANGXX": "clang++"}[compiler])
+    ctx.file("compilers.bzl", "".join([
+        "%s = \"%s\"\n" % (name, path)
+        for name, path in compilers.items()
+    ]))
 
     ctx.file("key.bzl", "BUILD_KEY = \"%s\"\n" % digest)
     ctx.file("facts.txt", "\n".join(facts))

@@ -10,7 +10,7 @@
 #define SOFTMOE_KERNELS_VECTOR_MATH_H_
 
 #include "kernels/simt/scalar.h"
-#ifndef __CUDACC__
+#ifndef SOFTMOE_CUDA
 #include "kernels/simd.h"
 #endif
 

@@ -9,15 +9,19 @@
 #include <string>
 
 #include "core/errors.h"
+#include "kernels/simt/inline.h"
 
-namespace softmoe::kernels::isa_cuda {
+namespace softmoe::kernels::SOFTMOE_ISA {
 
 inline void CheckCuda(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) {
-    throw EnvironmentError(std::string(what) + ": " +
-                           cudaGetErrorString(error) +
-                           "; check the device with nvidia-smi");
-  }
+  if (error == cudaSuccess) return;
+  const std::string message =
+      std::string(what) + ": " + cudaGetErrorString(error);
+#ifdef SOFTMOE_CUDA_SHIM
+  throw InternalError(message);  // the simulator found a mistake of ours
+#else
+  throw EnvironmentError(message + "; check the device with nvidia-smi");
+#endif
 }
 
 // kernel<<<grid, block, shared, stream>>>(args...); an empty grid is no work.
@@ -41,6 +45,6 @@ void Launch(const char* what, void (*kernel)(Parameters...), int64_t grid,
   CheckCuda(cudaLaunchKernelEx(&config, kernel, Parameters(args)...), what);
 }
 
-}  // namespace softmoe::kernels::isa_cuda
+}  // namespace softmoe::kernels::SOFTMOE_ISA
 
 #endif  // SOFTMOE_KERNELS_CUDA_LAUNCH_H_

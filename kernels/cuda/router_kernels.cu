@@ -10,8 +10,9 @@
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/router_backward_body.h"
 #include "kernels/router_block.h"
+#include "kernels/simt/shared_memory.h"
 
-namespace softmoe::kernels::isa_cuda {
+namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
 constexpr int kRows = 32;  // threads of a block, tokens of half a block
@@ -44,10 +45,11 @@ __device__ void ForEachMember(const int32_t* set, int num_experts,
 template <int kTop>
 __global__ void __launch_bounds__(kRows)
     RouterForwardKernel(RouterForwardArgs args, RouterConstants<float> c) {
-  extern __shared__ float shared[];
-  __shared__ int32_t active[kRows][kMaxWords], balance[kRows][kMaxWords];
-  __shared__ float log_sum_exp[kRows];
-  __shared__ int64_t bad_score[kRows];
+  SOFTMOE_DYNAMIC_SHARED(float, shared);
+  SOFTMOE_SHARED(int32_t, active, [kRows][kMaxWords]);
+  SOFTMOE_SHARED(int32_t, balance, [kRows][kMaxWords]);
+  SOFTMOE_SHARED(float, log_sum_exp, [kRows]);
+  SOFTMOE_SHARED(int64_t, bad_score, [kRows]);
   const int n = c.num_experts;
   const bool sparse = args.shape.mode == RouterMode::kSparse;
   const bool mixed = !sparse && UsesScoresSoftmax(args.shape);
@@ -174,9 +176,9 @@ __global__ void RouterTotalsKernel(RouterForwardArgs args, int64_t blocks) {
 __global__ void __launch_bounds__(kRows)
     RouterBackwardKernel(RouterBackwardArgs args,
                          RouterGradientConstants<float> c) {
-  extern __shared__ float shared[];
-  __shared__ float d_mean_active[kRows];
-  __shared__ float d_basis[kMaxExperts];
+  SOFTMOE_DYNAMIC_SHARED(float, shared);
+  SOFTMOE_SHARED(float, d_mean_active, [kRows]);
+  SOFTMOE_SHARED(float, d_basis, [kMaxExperts]);
   const int n = c.num_experts;
   const bool sparse = args.shape.mode == RouterMode::kSparse;
   float* scores = shared;
@@ -291,4 +293,4 @@ void RouterBackward(const RouterBackwardArgs& args, cudaStream_t stream) {
          NumBlocks(args.shape));
 }
 
-}  // namespace softmoe::kernels::isa_cuda
+}  // namespace softmoe::kernels::SOFTMOE_ISA

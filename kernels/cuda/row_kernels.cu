@@ -9,7 +9,7 @@
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/rmsnorm_body.h"
 
-namespace softmoe::kernels::isa_cuda {
+namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
 constexpr int kThreads = 256;
@@ -81,4 +81,4 @@ void AdamW(const AdamWArgs& args, cudaStream_t stream) {
          args);
 }
 
-}  // namespace softmoe::kernels::isa_cuda
+}  // namespace softmoe::kernels::SOFTMOE_ISA

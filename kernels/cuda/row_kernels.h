@@ -18,14 +18,24 @@
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
 
-namespace softmoe::kernels::isa_cuda {
+// isa_shim is the same source in the simulator (simt/shim/README.md).
+#define SOFTMOE_DECLARE_CUDA_KERNEL(Name)                 \
+  namespace isa_cuda {                                    \
+  void Name(const Name##Args& args, CUstream_st* stream); \
+  }                                                       \
+  namespace isa_shim {                                    \
+  void Name(const Name##Args& args, CUstream_st* stream); \
+  }                                                       \
+  static_assert(true)
 
-void RouterForward(const RouterForwardArgs& args, CUstream_st* stream);
-void RouterBackward(const RouterBackwardArgs& args, CUstream_st* stream);
-void RmsNormForward(const RmsNormForwardArgs& args, CUstream_st* stream);
-void RmsNormBackward(const RmsNormBackwardArgs& args, CUstream_st* stream);
-void AdamW(const AdamWArgs& args, CUstream_st* stream);
+namespace softmoe::kernels {
 
-}  // namespace softmoe::kernels::isa_cuda
+SOFTMOE_DECLARE_CUDA_KERNEL(RouterForward);
+SOFTMOE_DECLARE_CUDA_KERNEL(RouterBackward);
+SOFTMOE_DECLARE_CUDA_KERNEL(RmsNormForward);
+SOFTMOE_DECLARE_CUDA_KERNEL(RmsNormBackward);
+SOFTMOE_DECLARE_CUDA_KERNEL(AdamW);
+
+}  // namespace softmoe::kernels
 
 #endif  // SOFTMOE_KERNELS_CUDA_ROW_KERNELS_H_

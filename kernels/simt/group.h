@@ -20,7 +20,7 @@
 #define SOFTMOE_KERNELS_SIMT_GROUP_H_
 
 #include "kernels/simt/scalar.h"
-#ifndef __CUDACC__
+#ifndef SOFTMOE_CUDA
 #include "kernels/simd.h"
 #endif
 
@@ -61,7 +61,7 @@ struct SerialLane {
   SOFTMOE_INLINE bool IsFirst() const { return true; }
 };
 
-#ifdef __CUDACC__
+#ifdef SOFTMOE_CUDA
 
 // One row per CUDA thread.
 struct CudaThread : SerialLane<float> {};
@@ -170,7 +170,7 @@ struct SimdRows {
   static constexpr int kRows = Floats::kWidth;
 };
 
-#endif  // __CUDACC__
+#endif  // SOFTMOE_CUDA
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 

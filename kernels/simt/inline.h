@@ -6,15 +6,20 @@
 // so that its arrays become registers.
 //
 // Such code lives in namespace SOFTMOE_ISA: isa_v3 and isa_v4 on the CPU (see
-// isa.h), isa_cuda under nvcc.
+// isa.h), isa_cuda under nvcc, isa_shim where g++ or clang compiles a .cu file
+// for the simulator (shim/README.md). The last two have SOFTMOE_CUDA defined.
 #ifndef SOFTMOE_KERNELS_SIMT_INLINE_H_
 #define SOFTMOE_KERNELS_SIMT_INLINE_H_
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(SOFTMOE_CUDA_SHIM)
+#define SOFTMOE_CUDA
 #define SOFTMOE_INLINE __device__ __forceinline__
 #define SOFTMOE_HOST_INLINE __host__ __device__ __forceinline__
+#ifdef SOFTMOE_CUDA_SHIM
+#define SOFTMOE_UNROLL
+#define SOFTMOE_ISA isa_shim
+#else
 #define SOFTMOE_UNROLL _Pragma("unroll")
-#ifndef SOFTMOE_ISA
 #define SOFTMOE_ISA isa_cuda
 #endif
 #else

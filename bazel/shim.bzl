@@ -1,0 +1,170 @@
+"""CUDA sources compiled by g++ and clang, and run without a GPU.
+
+Each CUDA thread is a fiber of the simulator in //kernels/simt/shim (README.md
+there). shim_library is for tests that use such code like any other; shim_test
+makes a program of its own, without GoogleTest, in four variants:
+
+    _plain   g++
+    _asan    g++, AddressSanitizer and UndefinedBehaviorSanitizer
+    _tsan    clang, ThreadSanitizer: the detector of races
+    _msan    clang, MemorySanitizer: values that were never written
+
+The sanitizers' flags are for these few files alone, so all four variants belong
+to every `bazel test //...` (design.md, ruling 15). (clang's TSan creates fibers
+ten times as fast as that of g++ 12.)
+"""
+
+load("@system//:compilers.bzl", "CLANGXX", "GXX")
+load("@system//:key.bzl", "BUILD_KEY")
+load("//bazel:softmoe.bzl", "softmoe_cc_library")
+
+_SHIM = "kernels/simt/shim"
+
+# What makes a .cu file one for the simulator; nvcc, too, includes a header first.
+_CUDA_FLAGS = ["-DSOFTMOE_CUDA_SHIM", "-I" + _SHIM, "-include", _SHIM + "/cuda_runtime.h"]
+
+_FLAGS = [
+    "-std=c++20",
+    "-O1",
+    "-g",
+    "-march=x86-64-v3",
+    "-ffp-contract=off",
+    "-fno-omit-frame-pointer",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-I.",
+    "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
+]
+
+# variant -> (compiler, its flags, its name in planted_bugs.h)
+_VARIANTS = {
+    "plain": (GXX, [], "kPlain"),
+    "asan": (GXX, ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"], "kAsanUbsan"),
+    "tsan": (CLANGXX, ["-fsanitize=thread"], "kTsan"),
+    "msan": (CLANGXX, ["-fsanitize=memory", "-fsanitize-memory-track-origins"], "kMsan"),
+}
+
+def _archives(target):
+    result = []
+    for linker_input in target[CcInfo].linking_context.linker_inputs.to_list():
+        for library in linker_input.libraries:
+            archive = library.static_library or library.pic_static_library
+            if archive:
+                result.append(archive)
+    return result
+
+def _shim_variant_test_impl(ctx):
+    compiler, flags, variant = _VARIANTS[ctx.attr.variant]
+    headers = depset(ctx.files.hdrs, transitive = [
+        dep[CcInfo].compilation_context.headers
+        for dep in ctx.attr.deps + [ctx.attr._simulator]
+    ])
+
+    # PWD: no path of this sandbox in the debug information.
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
+
+    objects = []
+    for source in ctx.files.srcs + [ctx.file._sanitizer_options]:
+        output = ctx.actions.declare_file("_shim/%s/%s.o" % (ctx.label.name, source.basename))
+        arguments = ctx.actions.args()
+        arguments.add_all(_FLAGS + ["-DSOFTMOE_SHIM_VARIANT=" + variant])
+        if source != ctx.file._sanitizer_options:  # read before the runtime is ready
+            arguments.add_all(flags)
+        if source.extension == "cu":
+            arguments.add_all(_CUDA_FLAGS + ["-x", "c++"])
+        arguments.add_all(["-c", source, "-o", output])
+        ctx.actions.run(
+            executable = compiler,
+            arguments = [arguments],
+            inputs = depset([source], transitive = [headers]),
+            outputs = [output],
+            mnemonic = "ShimCompile",
+            progress_message = "Compiling %s for the simulator, %s" % (source.short_path, ctx.attr.variant),
+            env = environment,
+        )
+        objects.append(output)
+
+    # Of the dependencies only the simulator is linked: the rest are headers.
+    objects += _archives(ctx.attr._simulator)
+    program = ctx.actions.declare_file(ctx.label.name + ".bin")
+    arguments = ctx.actions.args()
+    arguments.add_all(flags + objects + ["-o", program])
+    ctx.actions.run(
+        executable = compiler,
+        arguments = [arguments],
+        inputs = objects,
+        outputs = [program],
+        mnemonic = "ShimLink",
+        env = environment,
+    )
+
+    # TSan's shadow memory does not fit newer kernels' address randomisation.
+    ctx.actions.write(
+        ctx.outputs.executable,
+        "#!/bin/sh\nexec setarch -R %s \"$@\"\n" % program.short_path,
+        is_executable = True,
+    )
+    return [DefaultInfo(runfiles = ctx.runfiles([program]))]
+
+_shim_variant_test = rule(
+    implementation = _shim_variant_test_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cc", ".cu"]),
+        "hdrs": attr.label_list(allow_files = [".h"]),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "variant": attr.string(values = _VARIANTS.keys()),
+        "_sanitizer_options": attr.label(
+            default = "//kernels/simt/shim:sanitizer_options.cc",
+            allow_single_file = True,
+        ),
+        "_simulator": attr.label(default = "//kernels/simt/shim:cuda_runtime", providers = [CcInfo]),
+    },
+    test = True,
+)
+
+def shim_test(name, size, srcs, **kwargs):
+    """A program with a main() of its own over CUDA sources, in four variants.
+
+    Args:
+      name: the tests are called <name>_plain, _asan, _tsan, _msan.
+      size: of each.
+      srcs: .cu files, and .cc files; all are instrumented.
+      **kwargs: hdrs; deps, of which only the headers are used.
+    """
+    for variant in _VARIANTS:
+        _shim_variant_test(
+            name = name + "_" + variant,
+            size = size,
+            srcs = srcs,
+            variant = variant,
+            **kwargs
+        )
+
+def shim_library(name, srcs, deps = [], **kwargs):
+    """CUDA sources for the simulator as a library; its kernels are in isa_shim.
+
+    Args:
+      name: of the library.
+      srcs: .cu files of this package.
+      deps: as of a cc_library.
+      **kwargs: as of a cc_library.
+    """
+    wrappers = []
+    for source in srcs:
+        wrapper = "_shim_%s_%s.cc" % (name, source)
+        native.genrule(
+            name = wrapper + "_rule",
+            outs = [wrapper],
+            cmd = "echo '#include \"%s/%s\"' > $@" % (native.package_name(), source),
+        )
+        wrappers.append(wrapper)
+    softmoe_cc_library(
+        name = name,
+        testonly = True,
+        srcs = wrappers,
+        textual_hdrs = srcs,
+        copts = _CUDA_FLAGS,
+        deps = deps + ["//kernels/simt/shim:cuda_runtime"],
+        **kwargs
+    )

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/shim/block.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+#include "kernels/simt/shim/sanitizer_hooks.h"
+
+namespace softmoe::simt {
+namespace {
+
+// "file:line, thread 37 (lane 5 of warp 1)"
+struct Place {
+  char text[320];
+  explicit Place(const Thread& thread) {
+    snprintf(text, sizeof(text), "%s:%d, thread %d (lane %d of warp %d)",
+             thread.file, thread.line, thread.number, thread.lane(),
+             thread.warp());
+  }
+};
+
+}  // namespace
+
+Block& TheBlock() {
+  static Block& block = *new Block;
+  return block;
+}
+
+void Block::Fail(const char* format, ...) {
+  if (failed_) return;  // the first says most
+  failed_ = true;
+  const int size =
+      snprintf(message_, sizeof(message_), "block (%u,%u,%u): ", blockIdx.x,
+               blockIdx.y, blockIdx.z);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message_ + size, sizeof(message_) - static_cast<size_t>(size),
+            format, arguments);
+  va_end(arguments);
+}
+
+void Block::BeginGrid(const Grid& grid, void (*kernel)(), Schedule schedule,
+                      uint64_t seed) {
+  grid_ = grid;
+  kernel_ = kernel;
+  schedule_ = schedule;
+  random_ = Random(seed);
+  num_threads_ =
+      static_cast<int>(grid.threads.x * grid.threads.y * grid.threads.z);
+  failed_ = false;
+  blockIdx = {};
+  blockDim = grid.threads;
+  gridDim = grid.blocks;
+}
+
+void Block::AcquireAll() { Acquire(&ended_); }
+
+bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
+  blockIdx = index;
+  tags_ = &tags;
+  caller_ = &caller;
+  arena_.Clear();
+  dynamic_shared_ = nullptr;
+  num_alive_ = num_threads_;
+  arrived_ = 0;
+  barriers_ = 0;
+  for (auto& warp : rendezvous_) warp.fill(Rendezvous());
+  for (int i = 0; i < num_threads_; ++i) {
+    const unsigned number = static_cast<unsigned>(i);
+    Thread& thread = threads_[i];
+    thread = Thread();
+    thread.number = i;
+    thread.index = {number % blockDim.x, number / blockDim.x % blockDim.y,
+                    number / (blockDim.x * blockDim.y)};
+    thread.fiber = &FiberFor(order, i);
+    thread.fiber->Restart(&RunThread);
+  }
+  if (grid_.dynamic_shared > 0) {
+    dynamic_shared_ = arena_.Find(&dynamic_shared_, grid_.dynamic_shared);
+    if (!SharedFits(dynamic_shared_, "the launch", 0)) return false;
+  }
+  Release(&tags_->begin);
+  // NextReady looks behind the current thread.
+  current_ =
+      &threads_[schedule_ == Schedule::kDescending ? 0 : num_threads_ - 1];
+  Thread& first = *NextReady();
+  current_ = &first;
+  threadIdx = first.index;
+  first.fiber->SwitchFrom(*caller_, Fiber::Leaving::kForAWhile);
+  if (!failed_) return true;
+  for (int i = 0; i < num_threads_; ++i) {  // those that will never end
+    threads_[i].fiber->ReleaseAs(&ended_, *caller_);
+  }
+  return false;
+}
+
+// TSan takes what one fiber does for one thread's doing, in order. So the
+// blocks of a grid use different fibers as long as there are some, and then
+// each fiber for another thread of the block.
+Fiber& Block::FiberFor(int64_t order, int thread) {
+  constexpr int64_t kRotation = 37;
+  const int64_t disjoint_blocks = kMaxThreads / num_threads_;
+  const int64_t set = order % disjoint_blocks;
+  const int64_t turn = order / disjoint_blocks;
+  const size_t i = static_cast<size_t>(
+      set * num_threads_ + (thread + kRotation * turn) % num_threads_);
+  while (fibers_.size() <= i) {
+    fibers_.push_back(
+        std::make_unique<Fiber>(static_cast<int>(fibers_.size() % 21)));
+  }
+  return *fibers_[i];
+}
+
+// ---- Threads
+
+void Block::RunThread() {
+  Block& block = TheBlock();
+  Acquire(&block.tags_->begin);
+  block.kernel_();
+  Release(&block.ended_);
+  block.End();
+}
+
+// The thread that runs next; null if all wait. In ascending and descending
+// order the threads of the current warp come first: they wait for each other
+// most often.
+Thread* Block::NextReady() {
+  int begin = 0, size = num_threads_, at = current_->number;
+  const auto find = [&](int step) -> Thread* {
+    for (int i = 1; i <= size; ++i) {
+      const int k = begin + (at - begin + step * i + 2 * size) % size;
+      if (threads_[k].state == State::kReady) return &threads_[k];
+    }
+    return nullptr;
+  };
+  if (schedule_ == Schedule::kRandom) {
+    at = random_.Below(num_threads_);
+    return find(1);
+  }
+  const int step = schedule_ == Schedule::kAscending ? 1 : -1;
+  begin = current_->warp() * kWarpSize;
+  size = std::min(kWarpSize, num_threads_ - begin);
+  if (Thread* next = find(step)) return next;
+  begin = 0;
+  size = num_threads_;
+  return find(step);
+}
+
+void Block::Continue(Thread& thread, Fiber::Leaving leaving) {
+  Fiber& from = *current_->fiber;
+  current_ = &thread;
+  threadIdx = thread.index;
+  thread.fiber->SwitchFrom(from, leaving);
+}
+
+// Lets others run until this thread is ready again.
+void Block::Wait(State state, const char* file, int line) {
+  current_->state = state;
+  current_->file = file;
+  current_->line = line;
+  Thread* next = NextReady();
+  if (next == nullptr) {
+    ReportStuck();
+    Abandon();
+  }
+  Continue(*next, Fiber::Leaving::kForAWhile);
+}
+
+void Block::End() {
+  current_->state = State::kEnded;
+  --num_alive_;
+  Thread* next = num_alive_ > 0 ? NextReady() : nullptr;
+  if (next != nullptr) Continue(*next, Fiber::Leaving::kForGood);
+  if (num_alive_ > 0) ReportStuck();
+  Abandon();
+}
+
+// Back to the caller, never to return.
+void Block::Abandon() {
+  Release(&ended_);
+  caller_->SwitchFrom(*current_->fiber, Fiber::Leaving::kForGood);
+  abort();
+}
+
+// Nobody can run, but somebody waits: says for what, one thread of each kind.
+void Block::ReportStuck() {
+  const Thread* at_barrier = nullptr;
+  const Thread* at_warp = nullptr;
+  const Thread* ended = nullptr;
+  for (int i = num_threads_ - 1; i >= 0; --i) {
+    const Thread& thread = threads_[i];
+    (thread.state == State::kAtBlockBarrier    ? at_barrier
+     : thread.state == State::kAtWarpOperation ? at_warp
+                                               : ended) = &thread;
+  }
+  char text[900];
+  int size = snprintf(text, sizeof(text), "no thread can go on:");
+  const auto add = [&](const char* format, const char* what) {
+    size += snprintf(text + size, sizeof(text) - static_cast<size_t>(size),
+                     format, what);
+  };
+  if (at_barrier != nullptr) {
+    add(" __syncthreads() at %s waits;", Place(*at_barrier).text);
+  }
+  if (at_warp != nullptr) {
+    add(" a warp operation at %s waits for other lanes of its mask;",
+        Place(*at_warp).text);
+  }
+  if (ended != nullptr) {
+    char number[32];
+    snprintf(number, sizeof(number), "%d", ended->number);
+    add(" thread %s, among others, has ended", number);
+  }
+  Fail("%s", text);
+}
+
+// ---- What a thread calls
+
+void Block::Barrier(const char* file, int line) {
+  if (arrived_ == 0) {
+    barrier_file_ = file;
+    barrier_line_ = line;
+  } else if (barrier_line_ != line || barrier_file_ != file) {
+    current_->file = file;
+    current_->line = line;
+    Fail(
+        "__syncthreads() in divergent code: %s, while other threads are at "
+        "%s:%d",
+        Place(*current_).text, barrier_file_, barrier_line_);
+    Abandon();
+  }
+  char* tag = &tags_->barrier[barriers_ % 2];
+  Release(tag);
+  if (++arrived_ == num_threads_) {
+    arrived_ = 0;
+    ++barriers_;
+    for (int i = 0; i < num_threads_; ++i) threads_[i].state = State::kReady;
+  } else {
+    Wait(State::kAtBlockBarrier, file, line);
+  }
+  Acquire(tag);
+}
+
+void Block::WarpRendezvous(WarpOperation operation, uint32_t mask,
+                           uint64_t operand, int source, uint64_t* result,
+                           const char* file, int line) {
+  Thread& me = *current_;
+  me.operand = operand;
+  me.source = source;
+  me.file = file;
+  me.line = line;
+  if ((mask >> me.lane() & 1) == 0) {
+    Fail("%s is not in the mask 0x%08x that it passes", Place(me).text, mask);
+    Abandon();
+  }
+  const int slot = std::countr_zero(mask);
+  Rendezvous& rendezvous = rendezvous_[me.warp()][slot];
+  if (rendezvous.arrived == 0) {
+    rendezvous.operation = operation;
+    rendezvous.mask = mask;
+  } else {
+    const Thread& other =
+        threads_[me.warp() * kWarpSize + std::countr_zero(rendezvous.arrived)];
+    if (rendezvous.operation != operation || rendezvous.mask != mask ||
+        other.line != line || other.file != file) {
+      Fail(
+          "a warp operation in divergent code: %s with mask 0x%08x, while %s "
+          "has mask 0x%08x",
+          Place(me).text, mask, Place(other).text, rendezvous.mask);
+      Abandon();
+    }
+  }
+  char* tag = &tags_->warp_barrier[me.warp()][slot][rendezvous.barriers % 2];
+  if (operation == WarpOperation::kBarrier) Release(tag);
+  rendezvous.arrived |= 1u << me.lane();
+  if (rendezvous.arrived == mask) {
+    Complete(rendezvous, me.warp());
+    rendezvous.arrived = 0;
+    if (operation == WarpOperation::kBarrier) ++rendezvous.barriers;
+  } else {
+    Wait(State::kAtWarpOperation, file, line);
+  }
+  if (operation == WarpOperation::kBarrier) Acquire(tag);
+  *result = me.result;
+}
+
+// Gives each lane of the mask its result, and lets it go on.
+void Block::Complete(const Rendezvous& rendezvous, int warp) {
+  Thread* lanes = &threads_[warp * kWarpSize];
+  uint64_t ballot = 0;
+  for (int i = 0; i < kWarpSize; ++i) {
+    if ((rendezvous.mask >> i & 1) != 0 && lanes[i].operand != 0) {
+      ballot |= uint64_t{1} << i;
+    }
+  }
+  for (int i = 0; i < kWarpSize; ++i) {
+    if ((rendezvous.mask >> i & 1) == 0) continue;
+    Thread& lane = lanes[i];
+    lane.state = State::kReady;
+    if (rendezvous.operation == WarpOperation::kBallot) {
+      lane.result = ballot;
+    } else if (rendezvous.operation == WarpOperation::kShuffle) {
+      if (lane.source >= 0 && (rendezvous.mask >> lane.source & 1) == 0) {
+        Fail("%s shuffles from lane %d, which is not in the mask 0x%08x",
+             Place(lane).text, lane.source, rendezvous.mask);
+        Abandon();
+      }
+      lane.result = lane.source < 0 ? lane.operand : lanes[lane.source].operand;
+    }
+  }
+}
+
+// False, and says so, if there was no room for `memory`, or if a device would
+// not give this block all that it has by now.
+bool Block::SharedFits(const void* memory, const char* file, int line) {
+  constexpr size_t kWithoutAsking = 48 * 1024;
+  const size_t used = arena_.used();
+  const bool asked = grid_.dynamic_shared_limit > 0 &&
+                     grid_.dynamic_shared <= grid_.dynamic_shared_limit;
+  const size_t limit = asked ? SharedArena::kLargest : kWithoutAsking;
+  if (memory != nullptr && used <= limit) return true;
+  Fail(
+      "%s:%d: %zu bytes of shared memory, %zu of them dynamic: at most %zu "
+      "without cudaFuncSetAttribute, never more than %zu, in %d variables",
+      file, line, used, grid_.dynamic_shared, kWithoutAsking,
+      SharedArena::kLargest, SharedArena::kMaxVariables);
+  return false;
+}
+
+void* Block::Shared(const void* identity, size_t size, const char* file,
+                    int line) {
+  void* memory = arena_.Find(identity, size);
+  if (!SharedFits(memory, file, line)) Abandon();
+  return memory;
+}
+
+}  // namespace softmoe::simt

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// block.h - the threads of the one block that is running: who goes next, who
+// waits for whom, and what is wrong when nobody can go on.
+//
+// A thread that waits lets another one run; the last to come wakes the others.
+// When all threads have ended, or the program is found wrong, the simulator's
+// own stack goes on behind Run.
+#ifndef SOFTMOE_KERNELS_SIMT_SHIM_BLOCK_H_
+#define SOFTMOE_KERNELS_SIMT_SHIM_BLOCK_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/simt/shim/fiber.h"
+#include "kernels/simt/shim/shared_arena.h"
+#include "kernels/simt/shim/simulator.h"
+
+namespace softmoe::simt {
+
+inline constexpr int kMaxThreads = 1024;
+inline constexpr int kWarpSize = 32;
+inline constexpr int kMaxWarps = kMaxThreads / kWarpSize;
+
+enum class State : uint8_t {
+  kReady,
+  kAtBlockBarrier,
+  kAtWarpOperation,
+  kEnded
+};
+
+// One CUDA thread of the running block.
+struct Thread {
+  Fiber* fiber = nullptr;
+  Index3 index;
+  int number = 0;
+  State state = State::kReady;
+  // Where it waits, if it does, and for what.
+  const char* file = nullptr;
+  int line = 0;
+  uint64_t operand = 0, result = 0;
+  int source = 0;
+
+  int warp() const { return number / kWarpSize; }
+  int lane() const { return number % kWarpSize; }
+};
+
+// Lanes of a warp that wait for each other.
+struct Rendezvous {
+  WarpOperation operation;
+  uint32_t mask = 0;
+  uint32_t arrived = 0;
+  unsigned barriers = 0;  // completed
+};
+
+// What orders the memory accesses of a block, for TSan. There are two tags per
+// barrier, used in turn: with one, a fast thread's release at the next barrier
+// would reach a slow thread's acquire at this one, and hide a race. Each block
+// has its own, so that blocks are not ordered among each other.
+struct BlockTags {
+  char begin;
+  char barrier[2];
+  char warp_barrier[kMaxWarps][kWarpSize][2];
+};
+
+// A small generator of our own: the same schedules everywhere.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(2 * seed + 1) {}
+  int Below(int limit) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((state_ >> 33) % static_cast<uint64_t>(limit));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+class Block {
+ public:
+  // Before the first Run of a grid.
+  void BeginGrid(const Grid& grid, void (*kernel)(), Schedule schedule,
+                 uint64_t seed);
+
+  // Runs block `index`, the order-th of its grid, to its end. False if the
+  // program is wrong: message() says why.
+  bool Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller);
+
+  // What the threads did in this grid happens before what the caller does now.
+  void AcquireAll();
+
+  void Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  const char* message() const { return failed_ ? message_ : nullptr; }
+
+  Random& random() { return random_; }
+
+  // Called by the running thread; see simulator.h.
+  const Thread& current() const { return *current_; }
+  void Barrier(const char* file, int line);
+  void WarpRendezvous(WarpOperation operation, uint32_t mask, uint64_t operand,
+                      int source, uint64_t* result, const char* file, int line);
+  void* Shared(const void* identity, size_t size, const char* file, int line);
+  void* dynamic_shared() const { return dynamic_shared_; }
+
+ private:
+  static void RunThread();
+
+  Fiber& FiberFor(int64_t order, int thread);
+  Thread* NextReady();
+  void Continue(Thread& thread, Fiber::Leaving leaving);
+  void Wait(State state, const char* file, int line);
+  void End();
+  void Complete(const Rendezvous& rendezvous, int warp);
+  [[noreturn]] void Abandon();
+  void ReportStuck();
+  bool SharedFits(const void* memory, const char* file, int line);
+
+  // Of the grid.
+  Grid grid_;
+  void (*kernel_)() = nullptr;
+  Schedule schedule_ = Schedule::kAscending;
+  Random random_{1};
+  int num_threads_ = 0;
+  std::vector<std::unique_ptr<Fiber>> fibers_;  // made when first needed
+  char ended_ = 0;                              // a tag: threads have
+  bool failed_ = false;
+  char message_[1024] = {};  // not a std::string, of which MSan knows nothing
+
+  // Of the running block.
+  Fiber* caller_ = nullptr;
+  BlockTags* tags_ = nullptr;
+  SharedArena arena_;
+  void* dynamic_shared_ = nullptr;
+  std::array<Thread, kMaxThreads> threads_;
+  int num_alive_ = 0;
+  Thread* current_ = nullptr;
+  int arrived_ = 0;  // at the block barrier
+  const char* barrier_file_ = nullptr;
+  int barrier_line_ = 0;
+  unsigned barriers_ = 0;  // completed
+  // A rendezvous is kept at the lowest lane of its mask: masks that are in use
+  // at the same time are disjoint, or the program is wrong and gets stuck.
+  std::array<std::array<Rendezvous, kWarpSize>, kMaxWarps> rendezvous_;
+};
+
+// The one there is. Never destroyed: the order of destruction would matter.
+Block& TheBlock();
+
+}  // namespace softmoe::simt
+
+#endif  // SOFTMOE_KERNELS_SIMT_SHIM_BLOCK_H_

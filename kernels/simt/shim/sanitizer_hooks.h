@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sanitizer_hooks.h - what the simulator tells the sanitizers, whichever the
+// program is linked with.
+//
+// The simulator itself is compiled without any: it only annotates. The
+// runtimes' functions are weak references, null where the runtime is not
+// linked, so one object file serves the plain, ASan, TSan and MSan programs.
+#ifndef SOFTMOE_KERNELS_SIMT_SHIM_SANITIZER_HOOKS_H_
+#define SOFTMOE_KERNELS_SIMT_SHIM_SANITIZER_HOOKS_H_
+
+#include <cstddef>
+
+extern "C" {
+// ThreadSanitizer (sanitizer/tsan_interface.h).
+[[gnu::weak]] void* __tsan_get_current_fiber();
+[[gnu::weak]] void* __tsan_create_fiber(unsigned flags);
+[[gnu::weak]] void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+[[gnu::weak]] void __tsan_acquire(void* tag);
+[[gnu::weak]] void __tsan_release(void* tag);
+// AddressSanitizer (sanitizer/common_interface_defs.h, asan_interface.h).
+[[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save,
+                                                  const void* bottom,
+                                                  size_t size);
+[[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack_save,
+                                                   const void** bottom_old,
+                                                   size_t* size_old);
+[[gnu::weak]] void __asan_poison_memory_region(const volatile void* at,
+                                               size_t size);
+[[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* at,
+                                                 size_t size);
+// MemorySanitizer (sanitizer/msan_interface.h).
+[[gnu::weak]] void __msan_check_mem_is_initialized(const volatile void* at,
+                                                   size_t size);
+[[gnu::weak]] void __msan_poison(const volatile void* at, size_t size);
+[[gnu::weak]] void __msan_unpoison(const volatile void* at, size_t size);
+}
+
+namespace softmoe::simt {
+
+inline bool HasTsan() { return __tsan_create_fiber != nullptr; }
+
+// Everything that this thread did before Release(tag) happens before what any
+// thread does after a later Acquire(tag).
+inline void Release(char* tag) {
+  if (__tsan_release != nullptr) __tsan_release(tag);
+}
+inline void Acquire(char* tag) {
+  if (__tsan_acquire != nullptr) __tsan_acquire(tag);
+}
+
+// ASan: [at, at + size) must not, or may, be touched.
+inline void Forbid(const void* at, size_t size) {
+  if (__asan_poison_memory_region != nullptr) {
+    __asan_poison_memory_region(at, size);
+  }
+}
+inline void Permit(const void* at, size_t size) {
+  if (__asan_unpoison_memory_region != nullptr) {
+    __asan_unpoison_memory_region(at, size);
+  }
+}
+
+// MSan: the bytes have no value yet; have one; must have one, else it reports.
+inline void MarkUninitialized(const void* at, size_t size) {
+  if (__msan_poison != nullptr) __msan_poison(at, size);
+}
+inline void MarkInitialized(const void* at, size_t size) {
+  if (__msan_unpoison != nullptr) __msan_unpoison(at, size);
+}
+inline void RequireInitialized(const void* at, size_t size) {
+  if (__msan_check_mem_is_initialized != nullptr) {
+    __msan_check_mem_is_initialized(at, size);
+  }
+}
+
+}  // namespace softmoe::simt
+
+#endif  // SOFTMOE_KERNELS_SIMT_SHIM_SANITIZER_HOOKS_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// simulator.h - runs a CUDA grid on the CPU, each CUDA thread on a fiber, and
+// refuses what a device would hang on or leave undefined.
+//
+// Blocks run one after the other, the threads of a block in turns: a thread
+// runs until it waits at a barrier, a shuffle or a vote, or ends. Kernels are
+// written for cuda_runtime.h in this folder, which calls what is here.
+//
+// Errors, each with file, line and threads: a barrier that some threads of the
+// block miss or reach at another line; a warp operation whose mask lacks the
+// caller, names a lane that never comes, or is not the same for all; a shuffle
+// from a lane outside the mask; too much shared memory. It is stricter than a
+// device in one point: a thread that has ended may not be waited for.
+//
+// One operating system thread at a time may use it.
+#ifndef SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
+#define SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace softmoe::simt {
+
+struct Index3 {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+// The order in which threads, and blocks, take their turns. A program that is
+// correct gives the same results in all.
+enum class Schedule { kAscending, kDescending, kRandom };
+
+// For all later grids. `seed` is that of kRandom.
+void SetSchedule(Schedule schedule, uint64_t seed = 1);
+
+struct Grid {
+  Index3 blocks, threads;  // threads per block: at most 1024 in all
+  size_t dynamic_shared = 0;
+  size_t dynamic_shared_limit = 0;  // by cudaFuncSetAttribute; 0: not called
+};
+
+// Runs kernel() once for each thread of the grid; it takes no arguments so that
+// MSan, which passes what it knows of arguments in registers of its own, is not
+// misled. Returns null, or what is wrong, valid until the next grid.
+const char* RunGrid(const Grid& grid, void (*kernel)());
+
+// What kernel() may read its arguments from.
+extern void* kernel_argument;
+
+// The rest is for the running thread.
+
+// threadIdx, blockIdx, blockDim, gridDim are in cuda_runtime.h.
+int LaneOfThisThread();
+
+void BlockBarrier(const char* file, int line);
+
+enum class WarpOperation { kBarrier, kShuffle, kBallot };
+
+// Waits until every lane of `mask` has come with the same operation, and gives
+//   kShuffle   the operand of lane `source`, or the caller's if source < 0
+//   kBallot    bit i: lane i is in the mask and its operand is not 0
+// Only kBarrier orders memory, as on a device.
+void WarpRendezvous(WarpOperation operation, uint32_t mask,
+                    const uint64_t* operand, int source, uint64_t* result,
+                    const char* file, int line);
+
+// The shared variable that `identity` stands for; dynamic shared memory.
+void* SharedMemory(const void* identity, size_t size, const char* file,
+                   int line);
+void* DynamicSharedMemory();
+
+}  // namespace softmoe::simt
+
+// As in CUDA; of the running thread.
+extern softmoe::simt::Index3 threadIdx, blockIdx, blockDim, gridDim;
+
+#endif  // SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
