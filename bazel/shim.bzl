@@ -37,7 +37,7 @@ _FLAGS = [
     "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
 ]
 
-# variant -> (compiler, its flags, its name in planted_bugs.h)
+# variant -> (compiler, its flags, its name in variant.h)
 _VARIANTS = {
     "plain": (GXX, [], "kPlain"),
     "asan": (GXX, ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"], "kAsanUbsan"),
@@ -58,7 +58,7 @@ def _shim_variant_test_impl(ctx):
     compiler, flags, variant = _VARIANTS[ctx.attr.variant]
     headers = depset(ctx.files.hdrs, transitive = [
         dep[CcInfo].compilation_context.headers
-        for dep in ctx.attr.deps + [ctx.attr._simulator]
+        for dep in ctx.attr.deps + [ctx.attr._simulator, ctx.attr._variant]
     ])
 
     # PWD: no path of this sandbox in the debug information.
@@ -118,6 +118,7 @@ _shim_variant_test = rule(
             default = "//kernels/simt/shim:sanitizer_options.cc",
             allow_single_file = True,
         ),
+        "_variant": attr.label(default = "//kernels/simt/shim:variant", providers = [CcInfo]),
         "_simulator": attr.label(default = "//kernels/simt/shim:cuda_runtime", providers = [CcInfo]),
     },
     test = True,

@@ -7,6 +7,8 @@
 
 #include <span>
 
+#include "kernels/simt/shim/variant.h"
+
 namespace softmoe::simt {
 
 enum class Outcome {
@@ -16,9 +18,6 @@ enum class Outcome {
   kReported,  // the sanitizer stopped it and said where
   kDied,      // the process ended in some other way
 };
-
-// The builds, in the order of PlantedBug::must.
-enum Variant { kPlain, kAsanUbsan, kTsan, kMsan, kNumVariants };
 
 // Which outcomes a build must show in at least one of the three schedules.
 enum class Must {
@@ -31,7 +30,7 @@ enum class Must {
 
 struct PlantedBug {
   const char* name;
-  Must must[kNumVariants];
+  Must must[kNumVariants];  // by Variant
   // Returns kClean, kWrong or kRefused.
   Outcome (*run)();
 };

@@ -24,7 +24,6 @@ extern char** environ;
 namespace softmoe::simt {
 namespace {
 
-constexpr Variant kVariant = SOFTMOE_SHIM_VARIANT;  // by bazel/shim.bzl
 constexpr int kNumSchedules = 3;
 // Of a process that ran one cell: kFirstCode + outcome.
 constexpr int kFirstCode = 40;

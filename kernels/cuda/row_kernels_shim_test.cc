@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RMSNorm, AdamW and the router through the simulator: one row, rows that leave
+// a warp or block partly empty, several blocks; columns below, at and above the
+// size of a warp.
+#include "kernels/cuda/row_kernels.h"
+#include "kernels/cuda/shim_test_support.h"
+
+namespace softmoe::kernels {
+namespace {
+
+void CheckRmsNorm(int64_t num_tokens, int64_t d_model) {
+  const auto x = RandomFloats(num_tokens * d_model, 1);
+  const auto weight = RandomFloats(d_model, 2);
+  const auto d_y = RandomFloats(num_tokens * d_model, 3);
+  const auto d_x = RandomFloats(num_tokens * d_model, 4);
+  CheckSchedules("RMSNorm", [&](Outputs& outputs) {
+    float* rstd = outputs.Add<float>(num_tokens);
+    isa_shim::RmsNormForward(
+        {num_tokens, d_model, 1e-5f, x.data(), weight.data(),
+         outputs.Add<float>(num_tokens * d_model), rstd},
+        nullptr);
+    isa_shim::RmsNormBackward(
+        {num_tokens, d_model, x.data(), weight.data(), rstd, d_y.data(),
+         outputs.AddCopy(d_x), outputs.Add<float>(d_model),
+         outputs.Add<float>(RmsNormScratch(num_tokens, d_model))},
+        nullptr);
+  });
+}
+
+void CheckAdamW(int64_t size) {
+  const auto gradient = RandomFloats(size, 1),
+             parameter = RandomFloats(size, 2), first = RandomFloats(size, 3);
+  auto second = RandomFloats(size, 4);
+  for (float& v : second) v *= v;
+  CheckSchedules("AdamW", [&](Outputs& outputs) {
+    isa_shim::AdamW({size, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 10.0f, 20.0f, 0.5f,
+                     gradient.data(), outputs.AddCopy(parameter),
+                     outputs.AddCopy(first), outputs.AddCopy(second)},
+                    nullptr);
+  });
+}
+
+void CheckRouter(const RouterShape& shape) {
+  const int64_t n = shape.num_tokens, e = shape.num_experts;
+  const int64_t a = shape.max_active;
+  const auto scores = RandomFloats(n * e, 1, 3.0f);
+  const auto d_gates = RandomFloats(n * a, 2);
+  const auto d_probability = RandomFloats(e, 3);
+  CheckSchedules("router", [&](Outputs& outputs) {
+    const bool soft = shape.mode == RouterMode::kSoft;
+    float* soft_weights = outputs.Add<float>(n * e);
+    float* root = soft ? outputs.Add<float>(2 * n) : nullptr;
+    int32_t* selected = outputs.Add<int32_t>(n * a);
+    int64_t* bad_score = outputs.Add<int64_t>(1);
+    // Scratch is not compared: backward leaves some of it unused.
+    const int64_t scratch_size = RouterScratch(n, e);
+    Outputs scratch(0xff);
+    isa_shim::RouterForward(
+        {.shape = shape,
+         .scores = scores.data(),
+         .soft_weights = soft_weights,
+         .root = root,
+         .num_active = outputs.Add<int32_t>(n),
+         .selected = selected,
+         .gates = outputs.Add<float>(n * a),
+         .probability_sums = outputs.Add<double>(e),
+         .balance_counts = outputs.Add<int64_t>(e),
+         .active_counts = outputs.Add<int64_t>(e),
+         .z_sum = n % 2 == 0 ? nullptr : outputs.Add<double>(1),
+         .bad_score = bad_score,
+         .scratch = scratch.Add<double>(scratch_size)},
+        nullptr);
+    if (*bad_score != -1) ++Failures();
+    isa_shim::RouterBackward(
+        {.shape = shape,
+         .scores = scores.data(),
+         .soft_weights = soft_weights,
+         .root = root,
+         .selected = selected,
+         .d_gates = d_gates.data(),
+         .d_probability = n % 3 == 0 ? nullptr : d_probability.data(),
+         .z_scale = n % 2 == 0 ? 0.0f : 0.25f,
+         .d_scores = outputs.Add<float>(n * e),
+         .d_mean_active = outputs.Add<double>(1),
+         .scratch = scratch.Add<double>(scratch_size)},
+        nullptr);
+  });
+}
+
+// Every mode and basis; `top` from 1 to 4, in registers, and beyond.
+void CheckRouters() {
+  for (const int64_t num_tokens : {1, 33, 64, 150}) {
+    for (const int64_t num_experts : {1, 5, 32, 33, 100}) {
+      for (const float mean_active : {0.5f, 1.0f, 2.0f, 7.5f}) {
+        if (mean_active > static_cast<float>(num_experts)) continue;
+        RouterShape shape = {};
+        shape.num_tokens = num_tokens;
+        shape.num_experts = num_experts;
+        shape.mode = RouterMode::kSoft;
+        shape.mean_active = mean_active;
+        shape.temperature = 0.7f;
+        shape.cutoff = 1.1f * mean_active / static_cast<float>(num_experts);
+        shape.balance_top = static_cast<int64_t>(std::ceil(mean_active));
+        shape.max_active = shape.balance_top;
+        shape.fallback_top1 = num_tokens % 2 == 1;
+        for (const BalanceBasis basis :
+             {BalanceBasis::kSoftWeights, BalanceBasis::kScoresSoftmax}) {
+          shape.balance = basis;
+          CheckRouter(shape);
+        }
+        shape.mode = RouterMode::kSparse;
+        CheckRouter(shape);
+      }
+    }
+  }
+  RouterShape largest = {};
+  largest.num_tokens = 70;
+  largest.num_experts = 256;  // more shared memory than goes without asking
+  largest.mode = RouterMode::kSoft;
+  largest.balance = BalanceBasis::kScoresSoftmax;
+  largest.mean_active = 2.0f;
+  largest.temperature = 1.0f;
+  largest.max_active = 4;
+  largest.balance_top = 2;
+  CheckRouter(largest);
+}
+
+void CheckAll() {
+  for (const int64_t num_tokens : {1, 9, 131}) {
+    for (const int64_t d_model : {1, 32, 129})
+      CheckRmsNorm(num_tokens, d_model);
+  }
+  CheckRmsNorm(64 * 8 + 1, 7);  // a second block of the backward pass
+  for (const int64_t size : {1, 256, 1000}) CheckAdamW(size);
+  CheckRouters();
+}
+
+}  // namespace
+}  // namespace softmoe::kernels
+
+int main() {
+  softmoe::kernels::CheckAll();
+  return softmoe::kernels::Summary();
+}
