@@ -42,6 +42,26 @@ double ActiveParameters(const ModelConfig& m, double active_experts) {
          m.num_layers * active_experts * 3 * d * m.d_ffn;
 }
 
+double CpuActivationBytes(const Config& config) {
+  const ModelConfig& m = config.model;
+  const double d = static_cast<double>(m.d_model);
+  const double f = static_cast<double>(m.d_ffn);
+  const double e = static_cast<double>(m.num_experts);
+  const double layers = static_cast<double>(m.num_layers);
+  const double jitter = config.router.noise == NoiseKind::kInputJitter ? d : 0;
+  const auto caps = static_cast<double>(optimized::LargestTotalActive(config));
+  const auto cap = static_cast<double>(optimized::LargestMaxActive(config));
+  // Numbers per token. Kept in every layer: the residual entering both halves,
+  // both norms' outputs, q, k, v, the attention output; scores, soft weights.
+  // Gate and up of every active expert. Then the last norm, the gradients of
+  // all of these in one layer, and the rows of its experts.
+  const double kept = layers * (8 * d + jitter + 2 * e) + caps * 2 * f;
+  const double scratch = 2 * d + 6 * d + jitter + e + cap * (d + 3 * f);
+  const int64_t tokens =
+      config.training.balance_group_sequences * m.sequence_length;
+  return kFp32 * static_cast<double>(tokens) * (kept + scratch);
+}
+
 RunCost EstimateCost(const Config& config, double active_experts,
                      const Cluster& cluster) {
   const ModelConfig& m = config.model;

@@ -69,6 +69,12 @@ struct RunCost {
   double core_hours = 0;  // on CPUs instead, at the assumed core_flops
 };
 
+// Bytes that the fp32 CPU trainer reserves for one balance group: activations
+// and scratch of a forward and backward pass, with as many active experts as
+// the caps allow (optimized/workspace.h; what does not grow with d_model, d_ffn
+// or num_experts is left out).
+double CpuActivationBytes(const Config& config);
+
 // The cost of training `config` with `active_experts` on `cluster`.
 RunCost EstimateCost(const Config& config, double active_experts,
                      const Cluster& cluster);

@@ -30,7 +30,8 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   row.initial = EstimateInitialActivity(run.config);
   const trainer::ResourceNeed need = trainer::EstimateResources(run.config);
   row.disk_bytes = need.disk_bytes;
-  row.cpu_state_bytes = need.state_bytes;
+  row.cpu_bytes =
+      need.state_bytes + static_cast<int64_t>(CpuActivationBytes(run.config));
   return row;
 }
 

@@ -29,7 +29,7 @@ struct RowEstimate {
   InitialActivity initial;
   std::optional<double> paper_gpu_hours;  // of the paper's own run
   int64_t disk_bytes = 0;                 // of one run's folder
-  int64_t cpu_state_bytes = 0;            // of the CPU trainer
+  int64_t cpu_bytes = 0;                  // memory of the CPU trainer
 };
 
 // Corpus by corpus, row by row, as in the file.

@@ -88,7 +88,7 @@ std::string WhatItTakes(const Rows& rows, bool gpus) {
         entry.push_back(std::move(text));
       }
     } else {
-      entry.push_back(trainer::FormatBytes(row.cpu_state_bytes));
+      entry.push_back(trainer::FormatBytes(row.cpu_bytes));
       entry.push_back(
           fmt::format("{:.2f}", row.cost.core_hours * (minutes ? 60 : 1)));
     }
@@ -164,8 +164,10 @@ std::string PlanLegend(const Cluster& cluster, bool gpus) {
         100 * cluster.assumed_mfu, cluster.peak_flops / 1e12));
   } else {
     text += Paragraph(fmt::format(
-        "memory: weights, moments and gradients, without activations. Core "
-        "time: at an assumed {:.0f} GFLOP/s of one core; divide by the cores.",
+        "memory: weights, moments, gradients, and activations of one balance "
+        "group with as many active experts as the caps allow, fp32; not the "
+        "program, its tokens and buffers of threads. Core time: at an assumed "
+        "{:.0f} GFLOP/s of one core; divide by the cores.",
         cluster.core_flops / 1e9));
   }
   return text + Paragraph(
