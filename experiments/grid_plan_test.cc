@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/runfiles.h"
+#include "trainer/subprocess.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -145,8 +147,8 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   EXPECT_FALSE(Contains(plan, "WARNING owt/")) << plan;
 }
 
-// A grid of the user's is named by its path, and its problems by its rows.
-TEST(GridPlan, UsersGrid) {
+// A grid of the user's with GPUs that do not suit it.
+fs::path WriteUsersGrid() {
   const fs::path path = Folder("mine.toml");
   std::ofstream(path) << R"([grid]
 name = "mine"
@@ -169,6 +171,12 @@ paper_row = "sparse/k2"
 [rows.config.router]
 mean_active_experts = 2
 )";
+  return path;
+}
+
+// It is named by its path, and its problems by its rows.
+TEST(GridPlan, UsersGrid) {
+  const fs::path path = WriteUsersGrid();
   const std::string plan = DescribePlan(LoadGrid(path, {}), "/tmp");
   const Words row = Entry(plan, "wide", 0);
   ASSERT_EQ(row.size(), 9u);
@@ -184,6 +192,33 @@ mean_active_experts = 2
   // The fewest even nodes of at most 8: 4 of 5.
   EXPECT_TRUE(Contains(plan, "#SBATCH --nodes=4\n")) << plan;
   EXPECT_TRUE(Contains(plan, "#SBATCH --gpus-per-node=5\n")) << plan;
+}
+
+// The script's command is one that the runner takes, down to the row: srun
+// hands it on, and a row that the grid lacks is all that is wrong with it.
+TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
+  std::string script = DescribePlan(
+      LoadGrid(WriteUsersGrid(), {"router.fallback=\"top1\""}), "/tmp/nothing");
+  script.erase(0, script.find("#!/bin/bash"));
+  const size_t row = script.find("  wide\n");
+  ASSERT_NE(row, std::string::npos) << script;
+  script.replace(row, 6, "  nowhere");
+  const fs::path folder = Folder("runner");
+  fs::create_directories(folder);
+  std::ofstream(folder / "job.sh") << script;
+  std::ofstream(folder / "srun")
+      << "#!/bin/bash\nshift\nexec " << RunfilePath("experiments/grid").string()
+      << " \"$@\"\n";
+  fs::permissions(folder / "srun", fs::perms::owner_all);
+  const trainer::ProgramResult ended = trainer::RunProgram(
+      {"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
+       "SLURM_ARRAY_TASK_ID=0", "SLURM_JOB_ID=1", "bash", "job.sh"},
+      folder);
+  EXPECT_EQ(ended.exit_status, static_cast<int>(ExitCode::kUsage));
+  EXPECT_TRUE(Contains(ended.output,
+                       "--rows nowhere: grid 'mine' has no such "
+                       "row"))
+      << ended.output;
 }
 
 TEST(GridList, NamesTheGridsThatShip) {

@@ -40,7 +40,7 @@ std::string StepLine(const RowEstimate& row) {
 
 std::string Tau(const RowEstimate& row) {
   if (row.run.config.router.kind == RouterKind::kSparse) return "-";
-  return fmt::format("{}{:.2f}", row.run.config.router.tau ? "" : "~",
+  return fmt::format("{}{:.3f}", row.run.config.router.tau ? "" : "~",
                      row.initial.tau);
 }
 

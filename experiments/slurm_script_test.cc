@@ -2,20 +2,19 @@
 #include "experiments/slurm_script.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
+#include <utility>
 
+#include "core/atomic_file.h"
 #include "core/errors.h"
+#include "core/file_test_util.h"
+#include "trainer/subprocess.h"
 
 namespace softmoe::experiments {
 namespace {
-
-namespace fs = std::filesystem;
 
 SlurmJob Job() {
   SlurmJob job;
@@ -101,51 +100,42 @@ TEST(ShellQuoted, LeavesPlainWordsAlone) {
   EXPECT_EQ(ShellQuoted(""), "''");
 }
 
-void WriteProgram(const fs::path& path, const std::string& text) {
-  std::ofstream(path) << text;
-  fs::permissions(path, fs::perms::owner_all);
-}
-
-std::string ReadAll(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-// Runs the script with an srun that notes its words and ends with `status`,
-// and an scontrol that notes its own; returns how the script ended.
-int RunScript(const fs::path& folder, int task, int status) {
-  fs::remove_all(folder);
-  fs::create_directories(folder / "bin");
-  const std::string note =
-      "#!/bin/bash\nprintf '[%s]' \"$(basename $0)\" "
-      "\"$@\" >> " +
-      (folder / "calls").string() + "\n";
-  WriteProgram(folder / "bin" / "srun",
-               note + "exit " + std::to_string(status) + "\n");
-  WriteProgram(folder / "bin" / "scontrol", note);
-  std::ofstream(folder / "job.sh") << SlurmScript(Job());
-  const std::string command =
-      "PATH=" + (folder / "bin").string() +
-      ":$PATH SLURM_JOB_ID=77 SLURM_ARRAY_TASK_ID=" + std::to_string(task) +
-      " bash " + (folder / "job.sh").string();
-  const int ended = std::system(command.c_str());
-  return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+// Runs the script with an srun that prints its words and ends with `status`,
+// and an scontrol that prints its own.
+trainer::ProgramResult RunScript(int task, int status) {
+  const std::filesystem::path folder = FreshFolder("slurm");
+  const std::string print =
+      "#!/bin/bash\nprintf '[%s]' \"$(basename $0)\" \"$@\"\n";
+  WriteFileAtomically(folder / "srun",
+                      print + "exit " + std::to_string(status) + "\n");
+  WriteFileAtomically(folder / "scontrol", print);
+  for (const char* program : {"srun", "scontrol"}) {
+    std::filesystem::permissions(folder / program,
+                                 std::filesystem::perms::owner_all);
+  }
+  WriteFileAtomically(folder / "job.sh", SlurmScript(Job()));
+  return trainer::RunProgram(
+      {"env", "PATH=" + folder.string() + ":/usr/bin:/bin", "SLURM_JOB_ID=77",
+       "SLURM_ARRAY_TASK_ID=" + std::to_string(task), "bash", "job.sh"},
+      folder);
 }
 
 TEST(SlurmScript, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
-  const fs::path folder = fs::path(std::getenv("TEST_TMPDIR")) / "slurm";
-  const std::string second =
-      "[srun][bazel-bin/experiments/grid][run][paper][--corpora][c4][--out]"
-      "[/data/my runs][--rows][softmoe-1.5-calibrated]";
-  EXPECT_EQ(RunScript(folder, 1, 0), 0);
-  EXPECT_EQ(ReadAll(folder / "calls"), second);
-  EXPECT_EQ(RunScript(folder, 1, 75), 75);
-  EXPECT_EQ(ReadAll(folder / "calls"), second + "[scontrol][requeue][77]");
-  EXPECT_EQ(RunScript(folder, 0, 1), 1);
-  EXPECT_EQ(ReadAll(folder / "calls").find("[scontrol]"), std::string::npos);
-  EXPECT_NE(ReadAll(folder / "calls").find("[--rows][sparse-1]"),
-            std::string::npos);
+  const auto srun = [](const std::string& row) {
+    return "[srun][bazel-bin/experiments/grid][run][paper][--corpora][c4]"
+           "[--out][/data/my runs][--rows][" +
+           row + "]";
+  };
+  const trainer::ProgramResult done = RunScript(1, 0);
+  EXPECT_EQ(done.exit_status, 0);
+  EXPECT_EQ(done.output, srun("softmoe-1.5-calibrated"));
+  const trainer::ProgramResult stopped = RunScript(1, 75);
+  EXPECT_EQ(stopped.exit_status, 75);
+  EXPECT_EQ(stopped.output,
+            srun("softmoe-1.5-calibrated") + "[scontrol][requeue][77]");
+  const trainer::ProgramResult failed = RunScript(0, 1);
+  EXPECT_EQ(failed.exit_status, 1);
+  EXPECT_EQ(failed.output, srun("sparse-1"));
 }
 
 }  // namespace
