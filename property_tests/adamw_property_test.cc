@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "core/parameter_layout.h"
+#include "kernels/adamw.h"
+#include "kernels/cuda/row_kernels.h"
 #include "optimized/optimizer.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/kernel_case.h"
+#include "property_tests/simulated_case.h"
 #include "reference/adamw.h"
 
 namespace softmoe::property_tests {
@@ -108,6 +111,33 @@ RC_GTEST_PROP(OptimizerDifference, OneUpdateIsWithinItsBounds, ()) {
     RC_ASSERT(Mismatch("second moment", got[2], span(state.second_moment),
                        bounds.second_moment) == "");
   }
+}
+
+// So the bounds above hold for it too.
+RC_GTEST_PROP(OptimizerDifference, CudaKernelGivesTheBitsOfTheCpu, ()) {
+  const int64_t size = *rc::gen::inRange<int64_t>(1, 700);
+  const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
+  const double gradient_size = *rc::gen::element(1e-30, 1e-8, 1.0, 1e3);
+  const Floats gradient = NormalFloats(size, seed, 1, gradient_size);
+  const Floats p = NormalFloats(size, seed, 2);
+  const Floats m = NormalFloats(size, seed, 3, gradient_size);
+  Floats v = NormalFloats(size, seed, 4, gradient_size);
+  for (float& x : v) x *= x;
+  const auto run = [&](const auto& update) {
+    Floats parameter = p, first = m, second = v;
+    update(kernels::AdamWArgs{size, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 10.0f,
+                              20.0f, 0.7f, gradient.data(), parameter.data(),
+                              first.data(), second.data()});
+    return std::vector<Floats>{parameter, first, second};
+  };
+  const auto levels = RunAtEveryLevel([&](ThreadPool& pool) {
+    return run([&](const auto& args) { kernels::AdamW(args, pool); });
+  });
+  const auto simulated = RunInTheSimulator([&] {
+    return run(
+        [](const auto& args) { kernels::isa_shim::AdamW(args, nullptr); });
+  });
+  for (const auto& level : levels) RC_ASSERT(SameBits(simulated, level));
 }
 
 }  // namespace

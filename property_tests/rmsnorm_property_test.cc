@@ -6,10 +6,12 @@
 
 #include <vector>
 
+#include "kernels/cuda/row_kernels.h"
 #include "kernels/embedding.h"
 #include "kernels/rmsnorm.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/kernel_case.h"
+#include "property_tests/simulated_case.h"
 #include "reference/embedding.h"
 #include "reference/rmsnorm.h"
 
@@ -40,18 +42,29 @@ Bounded ReciprocalRmsOf(const NormCase& c, int64_t t) {
 RC_GTEST_PROP(RmsNormDifference, ForwardAndBackwardAreWithinTheirBounds, ()) {
   const NormCase c;
   const int64_t n = c.num_tokens, d = c.d_model;
-  const auto levels = RunAtEveryLevel([&](ThreadPool& pool) {
+  const auto run = [&](const auto& forward, const auto& backward) {
     Floats y(n * d), rstd(n), d_x = c.d_x, d_weight(d);
     Floats scratch(kernels::RmsNormScratch(n, d));
-    kernels::RmsNormForward(
-        {n, d, c.epsilon, c.x.data(), c.weight.data(), y.data(), rstd.data()},
-        pool);
-    kernels::RmsNormBackward(
-        {n, d, c.x.data(), c.weight.data(), rstd.data(), c.d_y.data(),
-         d_x.data(), d_weight.data(), scratch.data()},
-        pool);
+    forward(kernels::RmsNormForwardArgs{
+        n, d, c.epsilon, c.x.data(), c.weight.data(), y.data(), rstd.data()});
+    backward(kernels::RmsNormBackwardArgs{n, d, c.x.data(), c.weight.data(),
+                                          rstd.data(), c.d_y.data(), d_x.data(),
+                                          d_weight.data(), scratch.data()});
     return std::vector<Floats>{y, rstd, d_x, d_weight};
+  };
+  auto levels = RunAtEveryLevel([&](ThreadPool& pool) {
+    return run([&](const auto& args) { kernels::RmsNormForward(args, pool); },
+               [&](const auto& args) { kernels::RmsNormBackward(args, pool); });
   });
+  levels.push_back(RunInTheSimulator([&] {
+    return run(
+        [](const auto& args) {
+          kernels::isa_shim::RmsNormForward(args, nullptr);
+        },
+        [](const auto& args) {
+          kernels::isa_shim::RmsNormBackward(args, nullptr);
+        });
+  }));
 
   std::vector<Bounded> y, rstd, d_x;
   std::vector<BoundedSum> d_weight(d);

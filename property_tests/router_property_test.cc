@@ -10,12 +10,15 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <vector>
 
+#include "kernels/cuda/row_kernels.h"
 #include "kernels/router.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/kernel_case.h"
 #include "property_tests/routing_margin.h"
+#include "property_tests/simulated_case.h"
 #include "reference/lapsum.h"
 #include "reference/load_balance.h"
 #include "reference/router.h"
@@ -87,11 +90,31 @@ struct ForwardCounts {
   std::vector<double> probability_sums;
   std::vector<int64_t> balance_counts, active_counts;
   double z_sum = 0;
+
+  bool operator==(const ForwardCounts&) const = default;
 };
+
+// Who computes: the CPU kernels on a pool, or the CUDA kernels in the
+// simulator.
+struct Backend {
+  std::function<void(const kernels::RouterForwardArgs&)> forward;
+  std::function<void(const kernels::RouterBackwardArgs&)> backward;
+};
+Backend OnCpu(ThreadPool& pool) {
+  return {[&](const auto& args) { kernels::RouterForward(args, pool); },
+          [&](const auto& args) { kernels::RouterBackward(args, pool); }};
+}
+Backend InTheSimulator() {
+  return {
+      [](const auto& args) { kernels::isa_shim::RouterForward(args, nullptr); },
+      [](const auto& args) {
+        kernels::isa_shim::RouterBackward(args, nullptr);
+      }};
+}
 
 // {soft_weights, gates, d_scores, d_mean_active}
 std::vector<Floats> RunKernels(const RouterCase& c, const Vector& d_probability,
-                               ThreadPool& pool, ForwardCounts* counts) {
+                               const Backend& backend, ForwardCounts* counts) {
   const RouterShape shape = c.Shape();
   const int64_t n = c.num_tokens, e = c.num_experts, a = c.max_active;
   Floats soft_weights(n * e), root(2 * n), gates(n * a), d_scores(n * e);
@@ -102,35 +125,33 @@ std::vector<Floats> RunKernels(const RouterCase& c, const Vector& d_probability,
   counts->active_counts.assign(e, -7);
   std::vector<double> scratch(kernels::RouterScratch(n, e));
   int64_t bad_score = -2;
-  kernels::RouterForward({.shape = shape,
-                          .scores = c.scores.data(),
-                          .soft_weights = soft_weights.data(),
-                          .root = root.data(),
-                          .num_active = counts->num_active.data(),
-                          .selected = counts->selected.data(),
-                          .gates = gates.data(),
-                          .probability_sums = counts->probability_sums.data(),
-                          .balance_counts = counts->balance_counts.data(),
-                          .active_counts = counts->active_counts.data(),
-                          .z_sum = &counts->z_sum,
-                          .bad_score = &bad_score,
-                          .scratch = scratch.data()},
-                         pool);
+  backend.forward({.shape = shape,
+                   .scores = c.scores.data(),
+                   .soft_weights = soft_weights.data(),
+                   .root = root.data(),
+                   .num_active = counts->num_active.data(),
+                   .selected = counts->selected.data(),
+                   .gates = gates.data(),
+                   .probability_sums = counts->probability_sums.data(),
+                   .balance_counts = counts->balance_counts.data(),
+                   .active_counts = counts->active_counts.data(),
+                   .z_sum = &counts->z_sum,
+                   .bad_score = &bad_score,
+                   .scratch = scratch.data()});
   RC_ASSERT(bad_score == -1);
   Floats d_basis(d_probability.begin(), d_probability.end());
   double d_mean_active = NAN;
-  kernels::RouterBackward({.shape = shape,
-                           .scores = c.scores.data(),
-                           .soft_weights = soft_weights.data(),
-                           .root = root.data(),
-                           .selected = counts->selected.data(),
-                           .d_gates = c.d_gates.data(),
-                           .d_probability = d_basis.data(),
-                           .z_scale = static_cast<float>(kCoefficient),
-                           .d_scores = d_scores.data(),
-                           .d_mean_active = &d_mean_active,
-                           .scratch = scratch.data()},
-                          pool);
+  backend.backward({.shape = shape,
+                    .scores = c.scores.data(),
+                    .soft_weights = soft_weights.data(),
+                    .root = root.data(),
+                    .selected = counts->selected.data(),
+                    .d_gates = c.d_gates.data(),
+                    .d_probability = d_basis.data(),
+                    .z_scale = static_cast<float>(kCoefficient),
+                    .d_scores = d_scores.data(),
+                    .d_mean_active = &d_mean_active,
+                    .scratch = scratch.data()});
   return {soft_weights, gates, d_scores, {static_cast<float>(d_mean_active)}};
 }
 
@@ -306,7 +327,7 @@ RC_GTEST_PROP(RouterDifference, ForwardAndBackwardAreWithinTheirBounds, ()) {
   ForwardCounts counts;
   {
     ThreadPool pool(1);
-    RunKernels(c, Vector::Zero(e), pool, &counts);
+    RunKernels(c, Vector::Zero(e), OnCpu(pool), &counts);
   }
   const BoolMatrix active = ActiveSet(c, counts);
   std::vector<RowBounds> rows;
@@ -360,10 +381,18 @@ RC_GTEST_PROP(RouterDifference, ForwardAndBackwardAreWithinTheirBounds, ()) {
 
   const auto levels = RunAtEveryLevel([&](ThreadPool& pool) {
     ForwardCounts again;
-    auto outputs = RunKernels(c, d_probability, pool, &again);
+    auto outputs = RunKernels(c, d_probability, OnCpu(pool), &again);
     RC_ASSERT(again.selected == counts.selected);
     return outputs;
   });
+  // The CUDA kernels do the same operations in the same order as the CPU's.
+  const auto simulated = RunInTheSimulator([&] {
+    ForwardCounts again;
+    auto outputs = RunKernels(c, d_probability, InTheSimulator(), &again);
+    RC_ASSERT(again == counts);
+    return outputs;
+  });
+  RC_ASSERT(SameBits(simulated, levels[0]));
   for (const auto& got : levels) {
     RC_ASSERT(Mismatch("soft_weights", got[0], saved.soft_weights,
                        weight_bounds) == "");

@@ -17,6 +17,9 @@ namespace {
 
 constexpr int kRows = 32;  // threads of a block, tokens of half a block
 
+// The halves of a block need no barrier between them: what the next half writes
+// before its first one, nobody reads behind the last one of this half.
+
 // Copies `rows` rows of n floats between global memory and padded rows.
 __device__ void LoadShared(const float* global, int rows, int n,
                            float* padded) {
@@ -70,7 +73,6 @@ __global__ void __launch_bounds__(kRows)
     const int64_t left = args.shape.num_tokens - first;
     if (left <= 0) break;
     const int rows = left < kRows ? static_cast<int>(left) : kRows;
-    __syncthreads();
     LoadShared(args.scores + first * n, rows, n, scores);
     __syncthreads();
     if (me < rows) {
@@ -197,7 +199,6 @@ __global__ void __launch_bounds__(kRows)
     const int64_t left = args.shape.num_tokens - first;
     if (left <= 0) break;
     const int rows = left < kRows ? static_cast<int>(left) : kRows;
-    __syncthreads();
     LoadShared(args.scores + first * n, rows, n, scores);
     for (int i = me; i < rows * (n + 1); i += kRows) d_gates[i] = 0;
     __syncthreads();

@@ -233,6 +233,12 @@ __global__ void BlocksWriteHalo(const int* in, int* out) {
   if (threadIdx.x == 0 && i > 0) out[i - 1] = in[i - 1];  // a neighbour's
 }
 
+// A barrier orders the threads of its own block only.
+__global__ void BlocksWriteHaloBeforeBarrier(const int* in, int* out) {
+  BlocksWriteHalo(in, out);
+  __syncthreads();
+}
+
 __global__ void BlocksNotAtomic(const int* in, int* out) {
   if (threadIdx.x == 0) out[0] += in[blockIdx.x * kThreads];
 }
@@ -326,6 +332,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"two writers",                      {kAny,    kAny,    kReport, kAny},    Run<TwoWriters, nullptr>},
     {"not atomic",                       {kAny,    kAny,    kReport, kAny},    Run<NotAtomic, nullptr>},
     {"blocks write a neighbour's",       {kAny,    kAny,    kReport, kAny},    Run<BlocksWriteHalo, Same, 9>},
+    {"neighbour's, then a barrier",      {kAny,    kAny,    kReport, kAny},    Run<BlocksWriteHaloBeforeBarrier, Same, 4>},
     {"blocks, not atomic",               {kAny,    kAny,    kReport, kAny},    Run<BlocksNotAtomic, nullptr, 9>},
     {"too much shared memory",           {kRefuse, kRefuse, kRefuse, kRefuse}, Run<ReverseControl, Reversed, 1, 48 * 1024>},
 };
