@@ -75,6 +75,8 @@ std::vector<BadCase> BadCases() {
          c.router.noise = NoiseKind::kInputJitter;
          c.router.noise_amplitude = 1;
        }},
+      {"model.num_experts = 257", "must be in [1, 256]",
+       [](C& c) { c.model.num_experts = 257; }},
       {"model.num_heads = 7", "must divide model.d_model = 640",
        [](C& c) { c.model.num_heads = 7; }},
       {"model.num_heads = 128", "heads of width 5",

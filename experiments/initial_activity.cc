@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/initial_activity.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <span>
@@ -22,6 +24,13 @@ namespace {
 std::vector<float> DrawScores(const Config& config, int64_t num_rows,
                               bool noise) {
   const double deviation = InitialScoreDeviation(config, noise);
+  // 16 deviations are more than Box-Muller can draw from 32 bits.
+  if (!std::isfinite(static_cast<float>(16 * deviation))) {
+    throw ConfigError(fmt::format(
+        "model.init_std = {}: router scores would overflow before the first "
+        "update; lower it",
+        config.model.init_std));
+  }
   const RandomKey key = {.seed = static_cast<uint64_t>(config.training.seed),
                          .stream = RandomStream::kParameters,
                          .step = 1};

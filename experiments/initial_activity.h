@@ -33,9 +33,10 @@ double InitialScoreDeviation(const Config& config, bool noise);
 
 // Draws `num_rows` rows of scores (Philox, from training.seed), and routes them
 // as the step after `completed_updates` would if the router had learnt nothing:
-// T(completed_updates), cutoff, cap, fallback. With
-// tau = "calibrated" the rows are calibrated on first, noise off, as the
-// trainer does with its first batches. Sparse routers activate k, exactly.
+// T(completed_updates), cutoff, cap, fallback. With tau = "calibrated" the rows
+// are calibrated on first, noise off, as the trainer does with its first
+// batches. Sparse routers activate k, exactly. Throws ConfigError if scores of
+// this size overflow.
 InitialActivity EstimateInitialActivity(const Config& config,
                                         int64_t completed_updates = 0,
                                         int64_t num_rows = 4096);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/philox.h"
 #include "optimized/model.h"
@@ -135,6 +136,12 @@ TEST(InitialActivity, FallbackLeavesNoTokenWithout) {
   const InitialActivity activity = EstimateInitialActivity(config);
   EXPECT_EQ(activity.active_experts, 1);
   EXPECT_EQ(activity.zero_active_share, 0);
+}
+
+TEST(InitialActivity, RefusesScoresThatOverflow) {
+  Config config = PaperRouter(2, 2);
+  config.model.init_std = 1e38;
+  EXPECT_THROW(EstimateInitialActivity(config), ConfigError);
 }
 
 TEST(InitialActivity, IsTheSameEveryTime) {
