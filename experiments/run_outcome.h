@@ -27,6 +27,8 @@ struct RunOutcome {
   GridRun run;
   std::filesystem::path folder;
   RunState state = RunState::kWaiting;
+  // Asked for by the command (--rows, --corpora): must finish for exit code 0.
+  bool selected = true;
   std::optional<trainer::RunResult> result;  // of a finished run
   std::string problem;                       // of a failed one: the error
 };

@@ -66,12 +66,13 @@ class CellJudge {
         }
         continue;
       }
-      if (cell == nullptr || cell->empty()) {
-        JudgeMissing(cell, &verdict);
-      } else if (!fingerprints.comparable()) {
+      if (!fingerprints.comparable()) {
+        // Also where ours is missing or diverged: it would say nothing.
         verdict.status = Status::kNotComparable;
         verdict.reason =
             "differs in " + JoinNames(FieldNames(fingerprints.differences));
+      } else if (cell == nullptr || cell->empty()) {
+        JudgeMissing(cell, &verdict);
       } else if (table.columns[static_cast<size_t>(index)].unit !=
                  column.unit) {
         verdict.status = Status::kNotComparable;

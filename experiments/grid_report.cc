@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_report.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "core/atomic_file.h"
+#include "core/runfiles.h"
+#include "experiments/grid_table.h"
+#include "experiments/invariants.h"
+#include "experiments/report_csv.h"
+#include "experiments/report_html.h"
+#include "experiments/results_document.h"
+#include "golden/document.h"
+#include "golden/text_table.h"
+#include "golden/verdict.h"
+
+namespace softmoe::experiments {
+namespace {
+
+constexpr size_t kWidth = 96;
+
+// The verdicts in a few lines: how many of which, and why not more.
+std::string DescribeVerdicts(const JudgedResults& judged) {
+  const golden::Verdicts& v = judged.verdicts;
+  std::map<std::string, int> cells;
+  for (const golden::CellVerdict& cell : v.cells) {
+    ++cells[golden::StatusName(cell.status)];
+  }
+  std::string text = fmt::format(
+      "Against the paper{}: {} cells",
+      judged.variant.empty() ? "" : " (tau: " + judged.variant + ")",
+      v.cells.size());
+  std::string separator = ": ";
+  for (const auto& [status, count] : cells) {
+    text += fmt::format("{}{} {}", separator, count, status);
+    separator = ", ";
+  }
+  text += fmt::format(". Overall {}.", golden::StatusName(v.overall));
+  if (v.overall == golden::Status::kNotComparable &&
+      !v.fingerprint_differences.empty()) {
+    std::string first;
+    for (size_t i = 0;
+         i < std::min<size_t>(3, v.fingerprint_differences.size()); ++i) {
+      first += (i == 0 ? "" : "; ") + v.fingerprint_differences[i];
+    }
+    text += fmt::format(" Not the paper's set-up: {} fields differ, e.g. {}.",
+                        v.fingerprint_differences.size(), first);
+  }
+  return golden::Wrap(text, kWidth, 2) + "\n";
+}
+
+}  // namespace
+
+GridReport WriteGridReport(const GridOutcome& outcome,
+                           const std::filesystem::path& folder) {
+  const golden::Document paper =
+      golden::ReadDocument(RunfilePath("golden/paper.h5"));
+  const std::vector<Invariant> invariants = CheckInvariants(outcome);
+  GridReport report;
+  report.invariants_hold = AllHold(invariants);
+  report.text =
+      DescribeGridTable(outcome) + "\n" + DescribeInvariants(invariants) + "\n";
+
+  std::vector<JudgedResults> judged;
+  for (const std::string& variant : Variants(outcome.grid)) {
+    JudgedResults one;
+    one.variant = variant;
+    one.file = ResultsName(outcome.grid, variant);
+    one.results = ResultsDocument(outcome, variant, paper);
+    one.verdicts = golden::Judge(one.results, paper);
+    golden::WriteDocument(one.results, folder / one.file);
+    report.files.push_back(folder / one.file);
+    report.text += DescribeVerdicts(one);
+    judged.push_back(std::move(one));
+  }
+  const auto write = [&](const char* name, const std::string& content) {
+    WriteFileAtomically(folder / name, content);
+    report.files.push_back(folder / name);
+  };
+  write("runs.csv", RunsCsv(outcome));
+  write("steps.csv", StepsCsv(outcome));
+  write("report.html", ReportHtml(outcome, invariants, judged, paper));
+  return report;
+}
+
+}  // namespace softmoe::experiments

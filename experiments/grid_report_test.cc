@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grid_report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "experiments/report_test_util.h"
+#include "golden/document.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Elements are closed in the order in which they were opened.
+std::string FirstBadTag(const std::string& html) {
+  static const std::vector<std::string> kVoid = {"meta", "br", "!DOCTYPE"};
+  std::vector<std::string> open;
+  for (size_t i = html.find('<'); i != std::string::npos;
+       i = html.find('<', i + 1)) {
+    if (html.compare(i, 4, "<!--") == 0) {
+      i = html.find("-->", i);
+      continue;
+    }
+    const size_t end = html.find('>', i);
+    const std::string tag = html.substr(i + 1, end - i - 1);
+    const std::string name = tag.substr(
+        tag[0] == '/', tag.find_first_of(" \n\t/", 1) - (tag[0] == '/'));
+    if (tag[0] == '/') {
+      if (open.empty() || open.back() != name) {
+        return "</" + name + "> after <" + (open.empty() ? "" : open.back());
+      }
+      open.pop_back();
+    } else if (tag.back() != '/' &&
+               std::find(kVoid.begin(), kVoid.end(), name) == kVoid.end()) {
+      open.push_back(name);
+    }
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is never closed";
+}
+
+TEST(GridReport, WritesEverything) {
+  const fs::path folder = FreshFolder("grid_report");
+  const GridOutcome outcome = ExampleOutcome();
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_TRUE(report.invariants_hold);
+  EXPECT_EQ(report.files.size(), 4u);
+  for (const fs::path& file : report.files) EXPECT_TRUE(fs::exists(file));
+  for (const char* part :
+       {"SoftMoE*", "<= 2", "unigram", "PASS  sum of k_l = K", "NOT_COMPARABLE",
+        "data.corpus"}) {
+    EXPECT_NE(report.text.find(part), std::string::npos) << part << "\n"
+                                                         << report.text;
+  }
+  EXPECT_FALSE(golden::ReadDocument(folder / "results.h5").tables.empty());
+}
+
+TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
+  const fs::path folder = FreshFolder("grid_report_page");
+  GridOutcome outcome = ExampleOutcome({.both_variants = true});
+  Fail(RunOf(outcome, "sparse-1"), "a <bad> score & more");
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_FALSE(report.invariants_hold);
+  EXPECT_EQ(report.files.size(), 5u);
+  const std::string page = ReadWholeFile(folder / "report.html");
+  EXPECT_EQ(FirstBadTag(page), "");
+  for (const RunOutcome& run : outcome.runs) {
+    EXPECT_NE(page.find(run.run.id), std::string::npos) << run.run.id;
+  }
+  for (const char* part :
+       {"This is no reproduction of the paper",
+        "A grid for &lt;tests&gt; &amp;", "a &lt;bad&gt; score &amp; more",
+        "<svg", "NOT_COMPARABLE", "results-calibrated.h5", "aria-label"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  for (const char* loads : {"<script", "<link", "src=", "@import"}) {
+    EXPECT_EQ(page.find(loads), std::string::npos) << loads;
+  }
+}
+
+TEST(GridReport, WorksBeforeAnythingIsFinished) {
+  const fs::path folder = FreshFolder("grid_report_empty");
+  GridOutcome outcome = ExampleOutcome();
+  for (RunOutcome& run : outcome.runs) {
+    run.result.reset();
+    run.state = RunState::kWaiting;
+  }
+  outcome.corpora.clear();
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_FALSE(report.invariants_hold);
+  EXPECT_NE(report.text.find("not finished"), std::string::npos);
+  EXPECT_EQ(FirstBadTag(ReadWholeFile(folder / "report.html")), "");
+}
+
+TEST(GridReport, AFolderThatIsNotThereIsAnEnvironmentError) {
+  EXPECT_THROW(WriteGridReport(ExampleOutcome(), "/nonexistent/folder"),
+               EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report_csv.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "experiments/report_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(ReportCsv, HasALineForEachRun) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  Fail(RunOf(outcome, "soft-2"), "score is NaN");
+  outcome.runs[0].run.row.label = "Sparse, \"MoE\"";
+  const std::vector<std::string> lines = Lines(RunsCsv(outcome));
+  ASSERT_EQ(lines.size(), 1 + outcome.runs.size());
+  // The first has commas inside quotes.
+  for (size_t i = 2; i < lines.size(); ++i) {
+    EXPECT_EQ(std::count(lines[i].begin(), lines[i].end(), ','),
+              std::count(lines[0].begin(), lines[0].end(), ','))
+        << lines[i];
+  }
+  EXPECT_NE(lines[1].find(",\"Sparse, \"\"MoE\"\"\","), std::string::npos);
+  EXPECT_NE(lines[1].find("foldoc/sparse-1/seed1,"), std::string::npos);
+  const std::string loss =
+      std::to_string(outcome.runs[0].result->final_validation.loss);
+  EXPECT_NE(lines[1].find(loss.substr(0, 7)), std::string::npos) << lines[1];
+  EXPECT_NE(lines[7].find(",failed,2,2,,"), std::string::npos) << lines[7];
+}
+
+TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {
+  GridOutcome outcome = ExampleOutcome();
+  const size_t steps = outcome.runs[0].result->steps.size();
+  EXPECT_EQ(Lines(StepsCsv(outcome)).size(), 1 + 4 * steps);
+  Interrupt(outcome.runs[1]);
+  const std::vector<std::string> lines = Lines(StepsCsv(outcome));
+  EXPECT_EQ(lines.size(), 1 + 3 * steps);
+  EXPECT_EQ(lines[1].find("foldoc/sparse-1/seed1234,1,"), 0u) << lines[1];
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report_html.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "core/errors.h"
+#include "core/progress.h"
+#include "experiments/grid_table.h"
+#include "experiments/html_text.h"
+#include "experiments/report_curves.h"
+#include "experiments/row_summary.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::CellVerdict;
+using golden::Status;
+using golden::StatusName;
+using Cells = std::vector<HtmlCell>;
+
+std::string CssOf(Status status) {
+  switch (status) {
+    case Status::kPass:
+      return "pass";
+    case Status::kFail:
+    case Status::kMistrusted:
+      return "fail";
+    default:
+      return "open";
+  }
+}
+
+std::string Paragraph(const std::string& text, const std::string& css = "") {
+  return fmt::format("<p{}>{}</p>\n",
+                     css.empty() ? "" : fmt::format(" class=\"{}\"", css),
+                     Escape(text));
+}
+
+std::string Heading(const std::string& text) {
+  return fmt::format("<h2>{}</h2>\n", Escape(text));
+}
+
+std::string WhatThisIs(const GridOutcome& outcome) {
+  const Grid& grid = outcome.grid;
+  std::string html = fmt::format("<h1>Grid {}</h1>\n", Escape(grid.name)) +
+                     Paragraph(grid.title, "soft");
+  if (grid.scale != "paper") {
+    html += "<div class=\"box\">" +
+            Paragraph(fmt::format(
+                "This is no reproduction of the paper. At {} scale the models, "
+                "the texts and the training are other and far smaller ones, so "
+                "no number here is comparable with the paper's. What is "
+                "checked is that the method does what its formulas say: the "
+                "invariants below.",
+                grid.scale)) +
+            "</div>\n";
+  }
+  std::string corpora;
+  for (const GridCorpus& corpus : grid.corpora) {
+    corpora += fmt::format(
+        "<li>{}: {}{}</li>\n", Escape(corpus.id), Escape(corpus.title),
+        corpus.paper_dataset.empty() ? ", not a corpus of the paper" : "");
+  }
+  return html + "<ul>\n" + corpora + "</ul>\n";
+}
+
+std::string Results(const GridOutcome& outcome) {
+  std::string html = Heading("Results");
+  std::vector<Cells> rows;
+  for (const GridTableRow& r : MakeGridTable(outcome)) {
+    rows.push_back({{r.corpus},
+                    {r.budget},
+                    {r.label},
+                    {r.k},
+                    {r.alpha},
+                    {r.tau},
+                    {r.train_experts},
+                    {r.infer_experts},
+                    {r.active_parameters},
+                    {r.loss},
+                    {r.deviation},
+                    {r.unigram},
+                    {r.without},
+                    {r.runs},
+                    {r.problem, "fail"}});
+  }
+  return html +
+         HtmlTable(
+             "Mean over the finished seeds. experts: budget, as the paper "
+             "groups its Table 1. Train-AE, Infer-AE: active experts per token "
+             "and layer. Active: parameters used per token, millions. loss and "
+             "unigram: held-out, nat/token, T = 1, noise off. none: percent of "
+             "tokens and layers without an expert. Zero-shot tasks are not "
+             "measured.",
+             {"corpus", "experts", "model", "k", "alpha", "tau", "Train-AE",
+              "Infer-AE", "Active", "loss", "sd", "unigram", "none %", "runs",
+              ""},
+             rows);
+}
+
+std::string Invariants(const std::vector<Invariant>& invariants) {
+  std::vector<Cells> rows;
+  for (const Invariant& invariant : invariants) {
+    rows.push_back(
+        {{invariant.holds ? "PASS" : "FAIL", invariant.holds ? "pass" : "fail"},
+         {invariant.text},
+         {invariant.detail}});
+  }
+  return Heading("Invariants") +
+         HtmlTable("They hold at any scale and decide the exit code.",
+                   {"", "what", "worst case"}, rows);
+}
+
+std::string CurvePlots(const GridOutcome& outcome) {
+  std::string html = Heading("Training");
+  for (const Curves& curves : MakeCurves(outcome)) {
+    std::string drawing;
+    try {
+      drawing = DrawSvg(curves.plot);
+    } catch (const EnvironmentError& error) {
+      return html +
+             Paragraph(fmt::format("No plots: {}", error.what()), "note");
+    }
+    html += fmt::format(
+        "<figure role=\"img\" aria-label=\"{}\">\n{}\n<figcaption><b>{}.</b> "
+        "{}</figcaption>\n</figure>\n",
+        Escape(curves.title + ". " + curves.caption), drawing,
+        Escape(curves.title), Escape(curves.caption));
+  }
+  return html;
+}
+
+template <typename Item>
+std::string Counts(const std::vector<Item>& items) {
+  std::map<std::string, int> counts;
+  for (const Item& item : items) ++counts[StatusName(item.status)];
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+  }
+  return text;
+}
+
+std::string List(const std::vector<std::string>& lines) {
+  std::string html = "<ul>\n";
+  for (const std::string& line : lines) {
+    html += "<li>" + Escape(line) + "</li>\n";
+  }
+  return html + "</ul>\n";
+}
+
+Cells VerdictRow(const CellVerdict& cell, bool judged) {
+  const bool measured = cell.status != Status::kUnsupported;
+  std::string notes;
+  for (const std::string& note : cell.notes) {
+    notes += (notes.empty() ? "" : " ") + note;
+  }
+  return {{cell.table},
+          {cell.row},
+          {cell.column},
+          {cell.golden_text},
+          {measured && cell.ours != 0 ? fmt::format("{:.6g}", cell.ours) : ""},
+          {judged ? StatusName(cell.status) : "recorded",
+           judged ? CssOf(cell.status) : "soft"},
+          {cell.reason},
+          {notes}};
+}
+
+std::string Verdicts(const std::vector<JudgedResults>& judged) {
+  std::string html =
+      Heading("Beside the paper") +
+      Paragraph(
+          "Every cell of the paper's tables that a row of this grid stands "
+          "beside, with its verdict. A verdict other than NOT_COMPARABLE needs "
+          "the paper's own set-up; //:golden -- compare judges results.h5 the "
+          "same way.");
+  for (const JudgedResults& one : judged) {
+    const golden::Verdicts& v = one.verdicts;
+    const std::string reading =
+        one.variant.empty() ? "" : " (tau: " + one.variant + ")";
+    html += Paragraph(
+        fmt::format("{}{}: {} cells: {}. {} claims: {}. Overall: {}.", one.file,
+                    reading, v.cells.size(), Counts(v.cells), v.claims.size(),
+                    Counts(v.claims), StatusName(v.overall)));
+    if (!v.fingerprint_differences.empty()) {
+      html += Details(
+          "What differs from the paper's set-up, so that nothing "
+          "can be compared",
+          List(v.fingerprint_differences));
+    }
+    if (!v.assumptions.empty()) {
+      html += Details("What the paper leaves open: assumptions",
+                      List(v.assumptions));
+    }
+    std::vector<Cells> cells;
+    for (const CellVerdict& cell : v.cells) {
+      cells.push_back(VerdictRow(cell, true));
+    }
+    for (const CellVerdict& cell : v.recorded) {
+      cells.push_back(VerdictRow(cell, false));
+    }
+    html += Details(
+        fmt::format("Every cell{}", reading),
+        HtmlTable("N..: notes on the paper's number, shown by //:golden -- "
+                  "show --notes.",
+                  {"table", "row", "column", "paper", "here", "verdict",
+                   "reason", "notes"},
+                  cells));
+    std::vector<Cells> claims;
+    for (const golden::ClaimVerdict& claim : v.claims) {
+      claims.push_back({{claim.claim},
+                        {StatusName(claim.status), CssOf(claim.status)},
+                        {claim.reason}});
+    }
+    html += Details(fmt::format("Every claim{}", reading),
+                    HtmlTable("The paper's statements about these rows.",
+                              {"claim", "verdict", "reason"}, claims));
+  }
+  return html;
+}
+
+std::string Provenance(const GridOutcome& outcome) {
+  std::string html = Heading("How this came about");
+  std::vector<Cells> corpora;
+  for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
+    corpora.push_back({{corpus.corpus},
+                       {corpus.description},
+                       {std::to_string(corpus.num_tokens)},
+                       {std::to_string(corpus.vocab_size)},
+                       {corpus.provenance},
+                       {corpus.tokens_sha256}});
+  }
+  html += HtmlTable("Texts.",
+                    {"corpus", "what", "tokens", "vocabulary", "source",
+                     "SHA-256 of the tokens"},
+                    corpora);
+  std::vector<Cells> runs;
+  std::string configs;
+  for (const RunOutcome& run : outcome.runs) {
+    const bool finished = run.state == RunState::kFinished;
+    runs.push_back(
+        {{run.run.id},
+         {run.folder.filename().string()},
+         {finished ? std::to_string(run.result->parameters) : ""},
+         {finished ? FormatDuration(run.result->seconds) : ""},
+         {finished ? run.result->isa : ""},
+         {finished ? (run.result->resumed ? "resumed" : "") : run.problem,
+          finished ? "soft" : "fail"}});
+    configs +=
+        Details(run.run.id,
+                "<pre>" + Escape(ConfigToToml(run.run.config)) + "</pre>\n");
+  }
+  return html +
+         HtmlTable("Runs.",
+                   {"run", "folder", "parameters", "time", "ISA level", ""},
+                   runs) +
+         Details("Configurations", configs);
+}
+
+}  // namespace
+
+std::string ReportHtml(const GridOutcome& outcome,
+                       const std::vector<Invariant>& invariants,
+                       const std::vector<JudgedResults>& judged,
+                       const golden::Document& paper) {
+  const std::string body =
+      WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
+      CurvePlots(outcome) + Verdicts(judged) + Provenance(outcome) +
+      Paragraph("Paper: " + paper.provenance.source, "soft");
+  return HtmlPage("SoftMoE grid " + outcome.grid.name, body);
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/results_document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "core/config_fields.h"
+#include "core/config_text.h"
+#include "core/errors.h"
+#include "experiments/cost_model.h"
+#include "experiments/row_summary.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::Cell;
+using golden::Column;
+using golden::Document;
+using golden::Field;
+using golden::FieldClass;
+using golden::Known;
+using golden::Table;
+using trainer::RunResult;
+
+// The paper's tally of active parameters in millions (spec.md 3.1, N1): base
+// and rounded expert size of its own model.
+constexpr double kPaperBase = 58.54464;
+constexpr double kPaperPerExpert = 49.2;
+
+// What is printed of a measured number; the stored one has all its digits.
+constexpr int kDecimals = 6;
+
+bool HasPaperSizes(const ModelConfig& model) {
+  const ModelConfig paper;  // the defaults are the paper's sizes
+  return model.num_layers == paper.num_layers &&
+         model.d_model == paper.d_model && model.d_ffn == paper.d_ffn &&
+         model.num_experts == paper.num_experts &&
+         model.vocab_size == paper.vocab_size;
+}
+
+bool IsLearned(const Config& config) {
+  return config.router.kind == RouterKind::kSoftLearned;
+}
+
+// One column of a results table: where its numbers come from.
+struct Measure {
+  std::string column;  // of the golden
+  std::function<double(const RunResult&)> read;
+  bool setting = false;     // a setting, not a measurement
+  std::string absent = {};  // flag of the cells of a column without numbers
+  std::function<bool(const Config&)> applies = {};  // nullptr: to every row
+};
+
+std::vector<Measure> MainMeasures() {
+  const auto soft = [](const Config& config) {
+    return config.router.kind != RouterKind::kSparse;
+  };
+  return {
+      {"mean_active_experts",
+       [](const RunResult& r) { return r.config.router.mean_active_experts; },
+       true},
+      {"expansion_factor",
+       [](const RunResult& r) { return r.config.router.expansion_factor; },
+       true, "", soft},
+      {"train_ae", [](const RunResult& r) { return r.train_active_experts; }},
+      {"infer_ae",
+       [](const RunResult& r) { return r.final_validation.active_experts; }},
+      {"active_params",
+       [](const RunResult& r) {
+         const double experts = r.final_validation.active_experts;
+         return HasPaperSizes(r.config.model)
+                    ? kPaperBase + kPaperPerExpert * experts
+                    : ActiveParameters(r.config.model, experts) / 1e6;
+       }},
+      {"piqa", nullptr, false, "NOT_MEASURED"},
+      {"hellaswag", nullptr, false, "NOT_MEASURED"},
+      {"arc_e", nullptr, false, "NOT_MEASURED"},
+      {"val_loss", [](const RunResult& r) { return r.final_validation.loss; }},
+  };
+}
+
+// Share of the budget that the last three layers hold at the end.
+double LastThreeShare(const RunResult& r) {
+  const auto& k = r.allocation;
+  const auto last = k.end() - std::min<std::ptrdiff_t>(3, k.end() - k.begin());
+  return std::accumulate(last, k.end(), 0.0) /
+         std::accumulate(k.begin(), k.end(), 0.0);
+}
+
+double SmallestAllocation(const RunResult& r) {
+  double least = *std::min_element(r.allocation.begin(), r.allocation.end());
+  for (const trainer::StepRecord& step : r.steps) {
+    for (const double k : step.allocation) least = std::min(least, k);
+  }
+  return least;
+}
+
+std::vector<Measure> AllocationMeasures() {
+  return {
+      {"top3_share", LastThreeShare},
+      {"budget",
+       [](const RunResult& r) {
+         return std::accumulate(r.allocation.begin(), r.allocation.end(), 0.0);
+       }},
+      {"least_allocation", SmallestAllocation},
+      {"moved_by_25k", nullptr, false, "NOT_MEASURED"},
+  };
+}
+
+std::vector<Measure> LoadVarianceMeasures() {
+  std::vector<Measure> measures = MainMeasures();
+  measures.resize(2);  // k and alpha
+  measures.push_back({"load_variance", [](const RunResult& r) {
+                        return r.final_validation.load_variance;
+                      }});
+  return measures;
+}
+
+Cell EmptyCell(const std::string& flag) {
+  Cell cell;
+  if (!flag.empty()) cell.flags.push_back(flag);
+  return cell;
+}
+
+Cell MakeCell(const RowSummary& row, const Measure& measure) {
+  if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
+  if (!measure.read) return EmptyCell(measure.absent);
+  const Sample sample = row.Over(measure.read);
+  if (sample.runs == 0 || !std::isfinite(sample.mean)) {
+    const bool diverged = row.AnyFailed() || sample.runs > 0;
+    return EmptyCell(diverged ? "DIVERGED" : "NOT_RUN");
+  }
+  Cell cell;
+  cell.value = cell.low = cell.high = sample.mean;
+  cell.text = measure.setting ? Setting(sample.mean)
+                              : fmt::format("{:.{}f}", sample.mean, kDecimals);
+  cell.runs = sample.runs;
+  if (!measure.setting) cell.deviation = sample.deviation;
+  return cell;
+}
+
+std::string JoinDistinct(const std::vector<std::string>& values) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const std::string& value : values) {
+    if (!seen.insert(value).second) continue;
+    text += (text.empty() ? "" : ", ") + value;
+  }
+  return text;
+}
+
+// One text over the finished seeds of a row; "" if there is none.
+std::string OverSeeds(
+    const RowSummary& row,
+    const std::function<std::string(const RunResult&)>& read) {
+  std::vector<std::string> values;
+  for (const RunOutcome* run : row.Finished()) {
+    values.push_back(read(*run->result));
+  }
+  return JoinDistinct(values);
+}
+
+// tau as the row was given it; a calibrated one with what came out.
+std::string TauText(const RowSummary& row) {
+  if (row.config().router.tau) return TomlText(*row.config().router.tau);
+  const std::string used = OverSeeds(
+      row, [](const RunResult& r) { return fmt::format("{:.6g}", r.tau); });
+  return used.empty() ? "calibrated" : "calibrated: " + used;
+}
+
+std::vector<Field> FieldsOf(const RowSummary& row) {
+  std::vector<Field> fields;
+  const auto add = [&](const std::string& name, const std::string& value,
+                       FieldClass field_class) {
+    const Known known = value.empty() ? Known::kUnknown : Known::kStated;
+    fields.push_back({name, value, field_class, known});
+  };
+  const Config& config = row.config();
+  VisitConfig(config, [&](const std::string& section, const std::string& key,
+                          const auto& value, const AllowedRange&) {
+    const std::string name = section + "." + key;
+    if (name == "training.seed") return;
+    add(name, name == "router.tau" ? TauText(row) : TomlText(value),
+        FieldClass::kMustMatch);
+  });
+  std::vector<std::string> seeds;
+  for (const RunOutcome* run : row.Finished()) {
+    seeds.push_back(std::to_string(run->run.seed));
+  }
+  add("training.seed", JoinDistinct(seeds), FieldClass::kIgnore);
+  add("data.sha256",
+      OverSeeds(row, [](const RunResult& r) { return r.data_sha256; }),
+      FieldClass::kReport);
+  add("data.tokenizer_sha256",
+      OverSeeds(row, [](const RunResult& r) { return r.tokenizer_sha256; }),
+      FieldClass::kMustMatch);
+  add("precision", "float32", FieldClass::kReport);
+  add("framework", "the CPU backend of this project", FieldClass::kReport);
+  add("gpus", "0", FieldClass::kReport);
+  return fields;
+}
+
+// Moves the fields that all rows share to the document.
+void HoistCommonFields(Document* document) {
+  std::vector<std::vector<Field>*> lists;
+  for (Table& table : document->tables) {
+    for (golden::Row& row : table.rows) lists.push_back(&row.fields);
+  }
+  if (lists.empty()) return;
+  for (const Field& field : *lists.front()) {
+    const bool common =
+        std::all_of(lists.begin(), lists.end(), [&](const auto* list) {
+          return std::find(list->begin(), list->end(), field) != list->end();
+        });
+    if (common) document->fields.push_back(field);
+  }
+  for (std::vector<Field>* list : lists) {
+    std::erase_if(*list, [&](const Field& field) {
+      const auto& shared = document->fields;
+      return std::find(shared.begin(), shared.end(), field) != shared.end();
+    });
+  }
+}
+
+// The definition of a column is the golden's, unless ours says more exactly
+// what was measured.
+Column MakeColumn(const Table& golden_table, const std::string& id,
+                  bool paper_sizes) {
+  const int64_t index = golden_table.FindColumn(id);
+  SOFTMOE_CHECK(index >= 0) << golden_table.id << " has no column " << id;
+  Column column = golden_table.columns[static_cast<size_t>(index)];
+  if (id == "active_params" && !paper_sizes) {
+    column.metric =
+        "parameters that a token uses on average, counted exactly, with the "
+        "Infer-AE of the row";
+  }
+  return column;
+}
+
+// What the grid calls a corpus that was prepared.
+std::string CorpusId(const GridOutcome& outcome,
+                     const trainer::PreparedCorpus& corpus) {
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.run.config.data.corpus == corpus.corpus) return run.run.corpus.id;
+  }
+  return "other";
+}
+
+class Builder {
+ public:
+  Builder(const GridOutcome& outcome, const std::string& variant,
+          const Document& paper)
+      : paper_(paper), rows_(SummarizeRows(outcome)) {
+    std::erase_if(rows_, [&](const RowSummary& row) {
+      return !row.row->variant.empty() && !variant.empty() &&
+             row.row->variant != variant;
+    });
+    paper_sizes_ =
+        std::all_of(rows_.begin(), rows_.end(), [](const RowSummary& row) {
+          return HasPaperSizes(row.config().model);
+        });
+  }
+
+  Table Make(const std::string& id, const std::vector<Measure>& measures,
+             const std::function<bool(const Config&)>& applies) const {
+    const Table* golden_table = paper_.FindTable(id);
+    SOFTMOE_CHECK(golden_table != nullptr) << "no table " << id;
+    Table table;
+    table.id = id;
+    table.title = golden_table->title + ", as measured by this grid";
+    for (const Measure& measure : measures) {
+      table.columns.push_back(
+          MakeColumn(*golden_table, measure.column, paper_sizes_));
+    }
+    std::set<std::string> taken;
+    for (const RowSummary& row : rows_) {
+      if (!applies(row.config())) continue;
+      golden::Row out;
+      out.id = row.paper_id();
+      if (out.id.empty() || !taken.insert(out.id).second) {
+        // Stands for none of the paper's rows, or a second time for one.
+        out.id = row.corpus->id + "/" + row.row->id;
+        taken.insert(out.id);
+      }
+      out.labels = {row.corpus->title, row.row->label,
+                    "k=" + Setting(row.config().router.mean_active_experts)};
+      out.fields = FieldsOf(row);
+      for (const Measure& measure : measures) {
+        out.cells.push_back(MakeCell(row, measure));
+      }
+      table.rows.push_back(std::move(out));
+    }
+    return table;
+  }
+
+  std::string Isa() const {
+    std::vector<std::string> levels;
+    for (const RowSummary& row : rows_) {
+      const std::string isa =
+          OverSeeds(row, [](const RunResult& r) { return r.isa; });
+      if (!isa.empty()) levels.push_back(isa);
+    }
+    return JoinDistinct(levels);
+  }
+
+ private:
+  const Document& paper_;
+  std::vector<RowSummary> rows_;
+  bool paper_sizes_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> Variants(const Grid& grid) {
+  // Rows of the paper that appear in more than one reading.
+  std::vector<std::string> variants;
+  bool repeated = false;
+  std::set<std::string> rows;
+  for (const GridRow& row : grid.rows) {
+    if (row.variant.empty()) continue;
+    repeated |= !rows.insert(row.paper_row).second;
+    if (std::find(variants.begin(), variants.end(), row.variant) ==
+        variants.end()) {
+      variants.push_back(row.variant);
+    }
+  }
+  if (!repeated) return {""};
+  // The published values first: they are what the tables are about.
+  std::stable_partition(variants.begin(), variants.end(),
+                        [](const std::string& v) { return v == "paper"; });
+  return variants;
+}
+
+std::string ResultsName(const Grid& grid, const std::string& variant) {
+  return variant == Variants(grid).front() ? "results.h5"
+                                           : "results-" + variant + ".h5";
+}
+
+Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
+                         const Document& paper) {
+  const Grid& grid = outcome.grid;
+  const Builder builder(outcome, variant, paper);
+  const auto all = [](const Config&) { return true; };
+  Document document;
+  document.provenance.origin = golden::Origin::kOurRun;
+  document.provenance.source =
+      fmt::format("grid {} ({} scale){}: {}", grid.name, grid.scale,
+                  variant.empty() ? "" : ", tau: " + variant, grid.title);
+  document.provenance.generator = "//:grid";
+  document.provenance.compiler = "g++ " __VERSION__;
+  document.provenance.isa = builder.Isa();
+  for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
+    const auto add = [&](const std::string& name, const std::string& value) {
+      if (value.empty()) return;
+      document.provenance.more.push_back(
+          {"corpus." + CorpusId(outcome, corpus) + name, value,
+           FieldClass::kReport, Known::kStated});
+    };
+    add("", corpus.description);
+    add(".provenance", corpus.provenance);
+    add(".sha256", corpus.corpus_sha256);
+    add(".tokens_sha256", corpus.tokens_sha256);
+    add(".tokenizer_sha256", corpus.tokenizer_sha256);
+  }
+  document.tables.push_back(builder.Make("main_results", MainMeasures(), all));
+  document.tables.push_back(
+      builder.Make("load_variance", LoadVarianceMeasures(), all));
+  Table allocation =
+      builder.Make("allocation", AllocationMeasures(), IsLearned);
+  if (!allocation.rows.empty()) document.tables.push_back(allocation);
+  HoistCommonFields(&document);
+  return document;
+}
+
+}  // namespace softmoe::experiments

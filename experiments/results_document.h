@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// results_document.h - a grid's results in the form of the goldens
+// (golden/FORMAT.md), so that golden/verdict.h can judge one by the other.
+#ifndef SOFTMOE_EXPERIMENTS_RESULTS_DOCUMENT_H_
+#define SOFTMOE_EXPERIMENTS_RESULTS_DOCUMENT_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/run_outcome.h"
+#include "golden/document.h"
+
+namespace softmoe::experiments {
+
+// The readings of tau that the rows of a grid stand for (design.md, ruling 7):
+// {""} where every row has one, {"paper", "calibrated"} where rows come in
+// both. A golden has one row for each of the paper's, so each reading is a
+// document of its own; rows without a variant (Sparse MoE) are in all of them.
+std::vector<std::string> Variants(const Grid& grid);
+
+// "results.h5"; "results-calibrated.h5" for the second of two readings.
+std::string ResultsName(const Grid& grid, const std::string& variant);
+
+// Tables, with the ids and the definitions of the paper's golden:
+//
+//   main_results   the paper's Table 1: settings, active experts, active
+//                  parameters, held-out loss. Zero-shot accuracies are empty:
+//                  they are not measured. Rows are GridRun::paper_id(), or
+//                  CORPUS/ROW where a row stands for none of the paper's.
+//   allocation     rows of learned allocation: share of the three largest k_l,
+//                  budget K, smallest k_l
+//   load_variance  of the final model on validation tokens
+//
+// A value is the mean over the finished seeds, with their number and standard
+// deviation. A row that failed has empty cells with the flag DIVERGED, one that
+// has not run empty cells with NOT_RUN. Fields are configuration keys; what all
+// rows share stands at the document. Holds no clock value: equal runs give
+// equal documents.
+golden::Document ResultsDocument(const GridOutcome& outcome,
+                                 const std::string& variant,
+                                 const golden::Document& paper);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RESULTS_DOCUMENT_H_

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/results_document.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/atomic_file.h"
+#include "core/file_test_util.h"
+#include "core/runfiles.h"
+#include "experiments/report_test_util.h"
+#include "golden/verdict.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::Cell;
+using golden::Document;
+using golden::Status;
+using golden::Table;
+
+const Document& Paper() {
+  static const Document paper =
+      golden::ReadDocument(RunfilePath("golden/paper.h5"));
+  return paper;
+}
+
+Document Results(const GridOutcome& outcome, const std::string& variant = "") {
+  const Document document = ResultsDocument(outcome, variant, Paper());
+  EXPECT_EQ(golden::FirstProblem(document), "");
+  return document;
+}
+
+const Cell& CellOf(const Document& document, const std::string& row,
+                   const std::string& column,
+                   const std::string& table_id = "main_results") {
+  const Table* table = document.FindTable(table_id);
+  const golden::Row* found = table->FindRow(row);
+  if (found == nullptr) {
+    ADD_FAILURE() << "no row " << row;
+    static const Cell kNone;
+    return kNone;
+  }
+  return found->cells[static_cast<size_t>(table->FindColumn(column))];
+}
+
+std::string FieldOf(const Document& document, const std::string& row,
+                    const std::string& name) {
+  for (const auto& field :
+       document.FindTable("main_results")->FindRow(row)->fields) {
+    if (field.name == name) return field.value;
+  }
+  for (const auto& field : document.fields) {
+    if (field.name == name) return field.value;
+  }
+  return "absent";
+}
+
+TEST(ResultsDocument, HoldsWhatWasMeasured) {
+  GridOutcome outcome = ExampleOutcome();
+  const Document document = Results(outcome);
+  const auto& result = *RunOf(outcome, "soft-2").result;
+  const Cell& loss = CellOf(document, "owt/softmoe/k2/a2", "val_loss");
+  EXPECT_EQ(loss.value, result.final_validation.loss);
+  EXPECT_EQ(loss.runs, 1);
+  EXPECT_FALSE(loss.deviation);
+  EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "infer_ae").value, 2.25);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "mean_active_experts").text, "1");
+  EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "expansion_factor").empty());
+  EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "piqa").empty());
+  // As counted by hand in grid_table_test.cc.
+  EXPECT_DOUBLE_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
+                   2680e-6);
+  EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "budget", "allocation").value,
+            6);
+  EXPECT_DOUBLE_EQ(
+      CellOf(document, "owt/softmoe/k2/a2", "least_allocation", "allocation")
+          .value,
+      1.75);
+  EXPECT_EQ(document.FindTable("allocation")->rows.size(), 1u);
+  EXPECT_EQ(
+      CellOf(document, "owt/sparse/k2", "load_variance", "load_variance").value,
+      0.04);
+}
+
+TEST(ResultsDocument, FieldsAreConfigurationKeys) {
+  const Document document = Results(ExampleOutcome());
+  EXPECT_EQ(FieldOf(document, "owt/sparse/k1", "model.d_model"), "8");
+  EXPECT_EQ(FieldOf(document, "owt/sparse/k1", "data.corpus"), "\"foldoc\"");
+  EXPECT_EQ(FieldOf(document, "owt/softmoe/k2/a2", "router.tau"),
+            "calibrated: 1.174");
+  EXPECT_EQ(FieldOf(document, "owt/softmoe/k2/a2", "router.kind"),
+            "\"soft_learned\"");
+  // What all rows share stands once, at the document.
+  for (const auto& row : document.FindTable("main_results")->rows) {
+    for (const auto& field : row.fields) {
+      EXPECT_NE(field.name, "model.d_model");
+    }
+  }
+}
+
+TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  for (size_t i = 0; i < 3; ++i) {
+    outcome.runs[i].result->final_validation.loss =
+        3 + 0.25 * static_cast<double>(i);
+  }
+  const Cell& cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
+  EXPECT_EQ(cell.value, 3.25);
+  EXPECT_EQ(cell.runs, 3);
+  EXPECT_DOUBLE_EQ(*cell.deviation, 0.25);
+}
+
+TEST(ResultsDocument, FailuresAndGapsAreNoNumbers) {
+  GridOutcome outcome = ExampleOutcome();
+  Fail(RunOf(outcome, "sparse-1"), "diverged");
+  Interrupt(RunOf(outcome, "sparse-2"));
+  const Document document = Results(outcome);
+  const Cell& failed = CellOf(document, "owt/sparse/k1", "val_loss");
+  EXPECT_TRUE(failed.empty());
+  EXPECT_EQ(failed.flags, std::vector<std::string>{"DIVERGED"});
+  const Cell& waiting = CellOf(document, "owt/sparse/k2", "val_loss");
+  EXPECT_TRUE(waiting.empty());
+  EXPECT_EQ(waiting.flags, std::vector<std::string>{"NOT_RUN"});
+}
+
+TEST(ResultsDocument, EveryReadingOfTauIsADocument) {
+  const GridOutcome one = ExampleOutcome();
+  EXPECT_EQ(Variants(one.grid), std::vector<std::string>{""});
+  const GridOutcome both = ExampleOutcome({.both_variants = true});
+  EXPECT_EQ(Variants(both.grid),
+            (std::vector<std::string>{"paper", "calibrated"}));
+  EXPECT_EQ(ResultsName(both.grid, "paper"), "results.h5");
+  EXPECT_EQ(ResultsName(both.grid, "calibrated"), "results-calibrated.h5");
+  const Document paper = Results(both, "paper");
+  const Document calibrated = Results(both, "calibrated");
+  EXPECT_EQ(FieldOf(paper, "owt/softmoe/k2/a2", "router.tau"), "1.2");
+  EXPECT_EQ(FieldOf(calibrated, "owt/softmoe/k2/a2", "router.tau"),
+            "calibrated: 1.174");
+  for (const Document* document : {&paper, &calibrated}) {
+    EXPECT_EQ(document->FindTable("main_results")->rows.size(), 4u);
+  }
+}
+
+TEST(ResultsDocument, SmallScalesAreNeverComparable) {
+  const golden::Verdicts verdicts =
+      golden::Judge(Results(ExampleOutcome()), Paper());
+  EXPECT_EQ(verdicts.overall, Status::kNotComparable);
+  EXPECT_FALSE(verdicts.cells.empty());
+  for (const golden::CellVerdict& cell : verdicts.cells) {
+    EXPECT_EQ(cell.status, Status::kNotComparable)
+        << cell.row << " " << cell.column;
+    EXPECT_NE(cell.reason.find("data.corpus"), std::string::npos)
+        << cell.reason;
+  }
+}
+
+// With the paper's own set-up, numbers near the paper's pass and others fail.
+TEST(ResultsDocument, ThePapersSetUpIsJudged) {
+  GridOutcome outcome = ExampleOutcome(
+      {.seeds = {1, 2, 3, 4, 5}, .both_variants = true, .paper_sizes = true});
+  for (RunOutcome& run : outcome.runs) {
+    // The paper: Sparse-1 2.84, Sparse-2 2.79; seeds scatter by 0.002.
+    const double paper = run.run.row.id == "sparse-1" ? 2.84 : 2.99;
+    run.result->final_validation.loss =
+        paper + 0.001 * static_cast<double>(run.run.seed - 3);
+    if (run.run.row.label != "Sparse MoE") {
+      run.result->final_validation.active_experts +=
+          0.01 * static_cast<double>(run.run.seed);
+    }
+  }
+  const golden::Verdicts verdicts =
+      golden::Judge(Results(outcome, "paper"), Paper());
+  EXPECT_TRUE(verdicts.fingerprint_differences.empty())
+      << verdicts.fingerprint_differences.front();
+  const auto status = [&](const std::string& row, const std::string& column) {
+    for (const golden::CellVerdict& cell : verdicts.cells) {
+      if (cell.table == "main_results" && cell.row == row &&
+          cell.column == column) {
+        return cell.status;
+      }
+    }
+    ADD_FAILURE() << row << " " << column;
+    return Status::kUnsupported;
+  };
+  EXPECT_EQ(status("owt/sparse/k1", "val_loss"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k2", "val_loss"), Status::kFail);
+  EXPECT_EQ(status("owt/sparse/k1", "mean_active_experts"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "active_params"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "piqa"), Status::kUnsupported);
+}
+
+TEST(ResultsDocument, EqualRunsGiveEqualBytes) {
+  const std::filesystem::path folder = FreshFolder("results_document");
+  GridOutcome later = ExampleOutcome();
+  for (RunOutcome& run : later.runs) {
+    run.result->seconds *= 2;
+    run.folder = "/elsewhere";
+    run.result->resumed = true;
+  }
+  golden::WriteDocument(Results(ExampleOutcome()), folder / "a.h5");
+  golden::WriteDocument(Results(later), folder / "b.h5");
+  EXPECT_EQ(ReadWholeFile(folder / "a.h5"), ReadWholeFile(folder / "b.h5"));
+}
+
+}  // namespace
+}  // namespace softmoe::experiments
