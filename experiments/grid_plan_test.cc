@@ -83,6 +83,8 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_EQ(c4[6], "424.3");
   EXPECT_TRUE(Contains(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"))
       << plan;
+  // 8,847,360,000 / 0.98 tokens of 2 bytes are 18.06e9 bytes.
+  EXPECT_TRUE(Contains(plan, "token files in the cache: about 16.8 GiB"));
   // Each of the paper's 18 rows once, although two of ours repeat some.
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 180)"));
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));

@@ -38,6 +38,19 @@ std::string StepLine(const RowEstimate& row) {
                      t.balance_group_sequences);
 }
 
+// What the tokens of the paper's corpora take on disk; stand-ins are small.
+std::string TokenLine(const RowEstimate& row) {
+  const Config& config = row.run.config;
+  const double bytes_per_token = config.model.vocab_size < 65500 ? 2 : 4;
+  const double tokens = static_cast<double>(row.cost.tokens) /
+                        (1 - config.data.validation_fraction);
+  return fmt::format(
+      "token files in the cache: about {}, if a run reads its corpus once "
+      "({} bytes a token, with the validation split); its text on top",
+      trainer::FormatBytes(static_cast<int64_t>(bytes_per_token * tokens)),
+      bytes_per_token);
+}
+
 std::string Tau(const RowEstimate& row) {
   if (row.run.config.router.kind == RouterKind::kSparse) return "-";
   return fmt::format("{}{:.3f}", row.run.config.router.tau ? "" : "~",
@@ -139,6 +152,7 @@ std::string DescribeCorpus(const Rows& rows) {
       })) {
     text += Paragraph(step);
   }
+  if (!corpus.paper_dataset.empty()) text += Paragraph(TokenLine(rows.front()));
   return text + "\n" + WhatIsTrained(rows) + "\n" + WhatItTakes(rows, gpus);
 }
 
