@@ -1,8 +1,13 @@
-"""cuda_library: .cu files compiled by nvcc, usable as a cc_library dependency."""
+"""cuda_library: .cu files compiled by nvcc, usable as a cc_library dependency;
+cuda_resources_test: their kernels spill no register and need no stack frame.
+"""
 
 load("@cuda//:defs.bzl", "CUDA_AVAILABLE", "NVCC", "NVCC_ARCHITECTURES", "NVCC_VERSION")
 load("@system//:key.bzl", "BUILD_KEY")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+# What ptxas says of each kernel's registers and memory: one file per source.
+_CudaResources = provider(fields = ["files"])
 
 def _cuda_library_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -10,10 +15,12 @@ def _cuda_library_impl(ctx):
     context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
 
     objects = []
+    resources = []
     for source in ctx.files.srcs:
+        resource = ctx.actions.declare_file("_cuda/%s/%s.resources" % (ctx.label.name, source.basename))
         output = ctx.actions.declare_file("_cuda/%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
-        arguments.add_all(["-c", "-std=c++20", "-O3", "-lineinfo", "-Xcompiler", "-fPIC,-Wall"])
+        arguments.add_all(["-c", "-std=c++20", "-O3", "-lineinfo", "-Xcompiler", "-fPIC,-Wall", "-Xptxas", "-v"])
         arguments.add_all(NVCC_ARCHITECTURES)
 
         # As for g++: contraction is decided in the source (design.md, ruling 9).
@@ -22,17 +29,23 @@ def _cuda_library_impl(ctx):
         arguments.add("-DSOFTMOE_BUILD_KEY=" + BUILD_KEY)
         arguments.add_all(ctx.attr.copts)
         arguments.add_all(["-o", output, source])
-        ctx.actions.run(
-            executable = NVCC,
-            arguments = [arguments],
+        ctx.actions.run_shell(
+            # What is not ptxas's is a warning or an error, to be seen.
+            command = """
+                resources=$1; shift
+                "$@" 2> "$resources"; status=$?
+                grep -v -e '^ptxas info' -e '^    [0-9]* bytes stack frame' "$resources" >&2
+                exit $status""",
+            arguments = [resource.path, NVCC, arguments],
             inputs = depset(ctx.files.srcs + ctx.files.hdrs, transitive = [context.compilation_context.headers]),
-            outputs = [output],
+            outputs = [output, resource],
             mnemonic = "CudaCompile",
             progress_message = "Compiling %s with nvcc" % source.short_path,
             # The version is in the environment so that it is in the key.
             env = {"NVCC_VERSION": NVCC_VERSION, "PATH": "/usr/local/bin:/usr/bin:/bin"},
         )
         objects.append(output)
+        resources.append(resource)
 
     linking, _ = cc_common.create_linking_context_from_compilation_outputs(
         actions = ctx.actions,
@@ -52,6 +65,7 @@ def _cuda_library_impl(ctx):
     return [
         DefaultInfo(files = depset(objects)),
         CcInfo(compilation_context = compilation, linking_context = linking),
+        _CudaResources(files = resources),
     ]
 
 _cuda_library = rule(
@@ -72,6 +86,44 @@ def cuda_library(name, deps = [], **kwargs):
     _cuda_library(
         name = name,
         deps = deps + ["@cuda//:cudart"],
+        target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
+        **kwargs
+    )
+
+def _cuda_resources_test_impl(ctx):
+    files = ctx.attr.library[_CudaResources].files
+    ctx.actions.write(
+        ctx.outputs.executable,
+        "#!/bin/sh\nexec %s %s '%s' %s\n" % (
+            ctx.file._checker.short_path,
+            "violation" if ctx.attr.expect_violation else "none",
+            " ".join(_architectures()),
+            " ".join([file.short_path for file in files]),
+        ),
+        is_executable = True,
+    )
+    return [DefaultInfo(runfiles = ctx.runfiles(files + [ctx.file._checker]))]
+
+def _architectures():
+    """sm_80 and so on, of the flags that nvcc gets."""
+    return ["sm_" + flag.split("compute_")[1].split(",")[0] for flag in NVCC_ARCHITECTURES]
+
+_cuda_resources_test = rule(
+    implementation = _cuda_resources_test_impl,
+    attrs = {
+        "library": attr.label(providers = [_CudaResources]),
+        "expect_violation": attr.bool(doc = "For the test of this test."),
+        "_checker": attr.label(default = "//bazel:check_cuda_resources.sh", allow_single_file = True),
+    },
+    test = True,
+)
+
+def cuda_resources_test(name, library, **kwargs):
+    """Fails if a kernel of a cuda_library spills or has a stack frame, on any architecture."""
+    _cuda_resources_test(
+        name = name,
+        size = "small",
+        library = library,
         target_compatible_with = [] if CUDA_AVAILABLE else ["@cuda//:no_toolkit"],
         **kwargs
     )

@@ -181,18 +181,23 @@ SOFTMOE_INLINE Set AddMember(Set set, int bit, Condition kept) {
 
 // Sets bit e%32 of set[e/32] for each e with admit(e, c), where c says whether
 // score e is one of the `count` largest (ties: lower e first). top as from
-// SelectLargest.
-template <typename Real, typename Set, typename Admit>
+// SelectLargest. (A fixed number of steps over `top` for kTop > 0, or nvcc
+// would keep it in memory instead of registers.)
+template <int kTop, typename Real, typename Set, typename Admit>
 SOFTMOE_INLINE void MarkLargest(const Real* scores, int num_experts, int count,
                                 const Real* top, Set* set, const Admit& admit) {
-  const Real boundary = top[count - 1];
+  const int m = kTop > 0 ? kTop : count;
+  Real boundary = top[0];
+  SOFTMOE_UNROLL
+  for (int i = 1; i < m; ++i) boundary = i < count ? top[i] : boundary;
   Real room(0);  // for scores equal to the boundary
-  for (int i = 0; i < count; ++i) {
-    room = room + Select(top[i] == boundary, Real(1), Real(0));
+  SOFTMOE_UNROLL
+  for (int i = 0; i < m; ++i) {
+    const Real one(i < count ? 1.0f : 0.0f);
+    room = room + Select(top[i] == boundary, one, Real(0));
   }
   for (int word = 0; word * 32 < num_experts; ++word) {
-    const int end =
-        num_experts < word * 32 + 32 ? num_experts : word * 32 + 32;
+    const int end = num_experts < word * 32 + 32 ? num_experts : word * 32 + 32;
     Set members(0);
     for (int e = word * 32; e < end; ++e) {
       const auto tie = scores[e] == boundary;
@@ -242,15 +247,15 @@ SOFTMOE_INLINE void SoftRouterForwardRow(const RouterConstants<Scalar>& c,
     const Real half = Real(Scalar(0.5)) * Exp(-Abs(u));
     row.weights[e] = Select(u > Real(0), Real(1) - half, half);
   }
-  MarkLargest(row.scores, n, c.max_active, top, row.active,
-              [&](int e, auto largest) {
-                return largest & (row.weights[e] > Real(c.cutoff));
-              });
+  MarkLargest<kTop>(row.scores, n, c.max_active, top, row.active,
+                    [&](int e, auto largest) {
+                      return largest & (row.weights[e] > Real(c.cutoff));
+                    });
   if (c.fallback_top1) FallBackToTop1(row, n, top[0]);
 
   if (c.balance_top > 0) {
-    MarkLargest(row.scores, n, c.balance_top, top, row.balance,
-                [](int, auto largest) { return largest; });
+    MarkLargest<kTop>(row.scores, n, c.balance_top, top, row.balance,
+                      [](int, auto largest) { return largest; });
   }
   if (row.softmax != nullptr) {
     row.log_sum_exp = Softmax(row.scores, n, top[0], row.softmax);
@@ -268,8 +273,8 @@ SOFTMOE_INLINE void SparseRouterForwardRow(const RouterConstants<Scalar>& c,
   Real* top = kTop > 0 ? local : row.top;
   SelectLargest<kTop>(row.scores, c.num_experts, c.top, top);
   row.log_sum_exp = Softmax(row.scores, c.num_experts, top[0], row.weights);
-  MarkLargest(row.scores, c.num_experts, c.max_active, top, row.active,
-              [](int, auto largest) { return largest; });
+  MarkLargest<kTop>(row.scores, c.num_experts, c.max_active, top, row.active,
+                    [](int, auto largest) { return largest; });
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -59,9 +59,10 @@ __global__ void __launch_bounds__(kRows)
   float* scores = shared;
   float* weights = scores + kRows * (n + 1);
   float* softmax = mixed ? weights + kRows * (n + 1) : nullptr;
-  float selection[kTop > 0 ? 1 : 2 * kMaxExperts];
-
   const int me = threadIdx.x;
+  // Padded like the rows.
+  float* selection =
+      kTop > 0 ? nullptr : shared + 3 * kRows * (n + 1) + me * (2 * c.top + 1);
   const RouterBlockSums sums = RouterBlockSums::At(args.scratch, blockIdx.x, n);
   for (int e = me; e < n; e += kRows) {
     sums.probability[e] = sums.balance_counts[e] = sums.active_counts[e] = 0;
@@ -243,7 +244,9 @@ __global__ void RouterBackwardTotalKernel(RouterBackwardArgs args,
 
 using ForwardKernel = void (*)(RouterForwardArgs, RouterConstants<float>);
 
-// Selections of up to 4 stay in registers: all that k <= 2 needs.
+// All that k <= 2 needs.
+constexpr int kMaxTopInRegisters = 4;
+
 ForwardKernel ChooseForward(int top) {
   switch (top) {
     case 1:
@@ -263,9 +266,15 @@ int64_t NumBlocks(const RouterShape& shape) {
   return (shape.num_tokens + kRouterTokenBlock - 1) / kRouterTokenBlock;
 }
 
-// Three padded halves of a block: 98 KiB at 256 experts, which sm_80 has.
+// Three padded halves of a block: 98 KiB at 256 experts.
 size_t SharedBytes(const RouterShape& shape) {
   return 3 * kRows * (shape.num_experts + 1) * sizeof(float);
+}
+
+// The selection of each thread, where it is not in registers. With the above at
+// most 163 KiB less 128 bytes, static variables included: sm_80 has 163 KiB.
+size_t SelectionBytes(int top) {
+  return top <= kMaxTopInRegisters ? 0 : kRows * (2 * top + 1) * sizeof(float);
 }
 
 }  // namespace
@@ -274,7 +283,7 @@ void RouterForward(const RouterForwardArgs& args, cudaStream_t stream) {
   const RouterConstants<float> c =
       MakeRouterConstants<float>(args.shape, args.z_sum != nullptr);
   Launch("RouterForward", ChooseForward(c.top), NumBlocks(args.shape), kRows,
-         SharedBytes(args.shape), stream, args, c);
+         SharedBytes(args.shape) + SelectionBytes(c.top), stream, args, c);
   Launch("RouterForward", RouterTotalsKernel, 1, kMaxExperts, 0, stream, args,
          NumBlocks(args.shape));
 }

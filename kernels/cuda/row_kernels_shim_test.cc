@@ -124,6 +124,8 @@ void CheckRouters() {
   largest.max_active = 4;
   largest.balance_top = 2;
   CheckRouter(largest);
+  largest.mean_active = 200.0f;  // and as much of it as there can be
+  CheckRouter(largest);
 }
 
 void CheckAll() {

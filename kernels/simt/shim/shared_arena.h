@@ -15,8 +15,8 @@ namespace softmoe::simt {
 
 class SharedArena {
  public:
-  // The most that a device has: 227 KiB, on sm_90 and sm_100.
-  static constexpr size_t kLargest = 227 * 1024;
+  // What sm_80 has, the smallest of the devices that we compile for.
+  static constexpr size_t kLargest = 163 * 1024;
   static constexpr int kMaxVariables = 64;
 
   // Forgets all variables: the next block begins.
