@@ -151,7 +151,7 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
 
 // A grid of the user's with GPUs that do not suit it.
 fs::path WriteUsersGrid() {
-  const fs::path path = Folder("mine.toml");
+  fs::path path = Folder("mine.toml");
   std::ofstream(path) << R"([grid]
 name = "mine"
 scale = "paper"

@@ -21,7 +21,7 @@ using Rows = std::vector<RowEstimate>;
 std::string StepLine(const RowEstimate& row) {
   const TrainingConfig& t = row.run.config.training;
   const int64_t length = row.run.config.model.sequence_length;
-  const std::string line =
+  std::string line =
       fmt::format("{} steps of {} = {} tokens", Thousands(t.steps),
                   Count(t.global_batch_sequences, "sequence"),
                   Thousands(t.global_batch_sequences * length));

@@ -92,6 +92,7 @@ std::vector<std::string> PlanWarnings(const Grid& grid,
     }
   }
   std::vector<std::string> warnings;
+  warnings.reserve(problems.size() + 1);
   for (const auto& [problem, where] : problems) {
     warnings.push_back(fmt::format("{}: {}", fmt::join(where, ", "), problem));
   }
