@@ -1,25 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the benchmarks of the libraries it is linked with, at the best ISA level
-// of this machine or the one of a first argument --isa=v3 or --isa=v4.
+// Runs the benchmarks of the libraries it is linked with.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
+#include <cstdio>
 #include <string>
+#include <vector>
 
+#include "core/errors.h"
+#include "core/parallel_for.h"
+#include "kernels/benchmark_options.h"
 #include "kernels/isa.h"
 
-int main(int argc, char** argv) {
-  const std::string first = argc > 1 ? argv[1] : "";
-  if (first.rfind("--isa=", 0) == 0) {
-    softmoe::kernels::SelectIsa(first.substr(6));
-    argv[1] = argv[0];
-    ++argv;
-    --argc;
+namespace {
+
+using softmoe::kernels::benchmark_threads;
+
+constexpr char kOurOptions[] = R"(
+Of this program:
+  --isa=v3|v4      instruction set [the best of this machine]
+  --threads=N      for benchmarks that do not name their threads [one per core]
+
+tokens/s: tokens of training steps per second, best_tokens/s those of the best
+step. GFLOP/s: of the products alone; BM_FmaPeak is what the multipliers can do
+at most. The routers: time of a whole call over the rows it routes (ns/row).
+)";
+
+// Takes our options out of `arguments`.
+void TakeOptions(std::vector<char*>* arguments) {
+  std::vector<char*> rest;
+  for (char* argument : *arguments) {
+    const std::string text = argument;
+    if (text.starts_with("--isa=")) {
+      softmoe::kernels::SelectIsa(text.substr(6));
+    } else if (text.starts_with("--threads=")) {
+      const std::string number = text.substr(10);
+      if (number.empty() || number.size() > 4 ||
+          number.find_first_not_of("0123456789") != std::string::npos) {
+        throw softmoe::ConfigError(
+            fmt::format("{}: expected a number of threads", text));
+      }
+      benchmark_threads = std::stoi(number);
+    } else {
+      rest.push_back(argument);
+    }
   }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  *arguments = rest;
+}
+
+softmoe::ExitCode Run(std::vector<char*> arguments) {
+  for (const char* argument : arguments) {
+    if (std::string(argument) == "--help") fmt::print("{}\n", kOurOptions);
+  }
+  std::fflush(stdout);
+  TakeOptions(&arguments);
+  int count = static_cast<int>(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) {
+    return softmoe::ExitCode::kUsage;
+  }
+  using softmoe::kernels::ActiveIsa;
+  using softmoe::kernels::IsaName;
+  benchmark::AddCustomContext("isa", IsaName(ActiveIsa()));
   benchmark::AddCustomContext(
-      "isa", softmoe::kernels::IsaName(softmoe::kernels::ActiveIsa()));
+      "threads",
+      std::to_string(softmoe::ThreadPool(benchmark_threads).threads()));
+  benchmark::AddCustomContext("compiler", "g++ " __VERSION__);
   benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return softmoe::ExitCode::kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return softmoe::RunMain(
+      "bench", [&] { return Run(std::vector<char*>(argv, argv + argc)); });
 }

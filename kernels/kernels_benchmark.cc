@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "core/philox.h"
@@ -260,14 +259,3 @@ BENCHMARK(BM_HeadCrossEntropy)->Apply(Sizes);
 
 }  // namespace
 }  // namespace softmoe::kernels
-
-int main(int argc, char** argv) {
-  const char* isa = std::getenv("SOFTMOE_ISA");  // "v3", "v4"; default the best
-  softmoe::kernels::SelectIsa(isa ? isa : "");
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::AddCustomContext(
-      "isa", softmoe::kernels::IsaName(softmoe::kernels::ActiveIsa()));
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}

@@ -3,9 +3,8 @@
 // model_benchmark.cc - tokens per second of whole training steps on the CPU:
 // forward, backward, clipping and AdamW, with synthetic tokens.
 //
-//   model_benchmark [--isa=v3] [--benchmark_filter=smoke/sparse2] ...
+//   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
 //
-// SOFTMOE_THREADS sets the threads (default: all cores).
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
 
@@ -13,11 +12,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "core/philox.h"
+#include "kernels/benchmark_options.h"
 #include "optimized/model.h"
 #include "optimized/optimizer.h"
 
@@ -51,10 +50,7 @@ const Size kMini = {"mini",
                     32};
 
 ThreadPool& Pool() {
-  static ThreadPool pool([] {
-    const char* threads = std::getenv("SOFTMOE_THREADS");
-    return threads ? std::atoi(threads) : 0;
-  }());
+  static ThreadPool pool(kernels::benchmark_threads);
   return pool;
 }
 
