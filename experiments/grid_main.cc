@@ -15,6 +15,7 @@
 #include "experiments/grid_clean.h"
 #include "experiments/grid_file.h"
 #include "experiments/grid_plan.h"
+#include "experiments/grid_report.h"
 #include "experiments/grid_select.h"
 #include "experiments/grid_status.h"
 #include "experiments/run_folder.h"
@@ -89,23 +90,22 @@ fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
       folder.string(), arguments.grid));
 }
 
-// Says how the runs of `selected` stand.
-ExitCode Report(const GridOutcome& outcome,
-                const std::vector<size_t>& selected) {
-  size_t finished = 0;
-  for (size_t r : selected) {
-    const auto& run = outcome.runs[r];
-    if (run.state == RunState::kFinished) {
-      ++finished;
-      fmt::print("{}: loss {:.4f} (unigram {:.4f}), AE {:.2f}\n", run.run.id,
-                 run.result->final_validation.loss, run.result->unigram_loss,
-                 run.result->final_validation.active_experts);
-    } else if (run.state == RunState::kFailed) {
-      fmt::print("{}: FAILED: {}\n", run.run.id, run.problem);
+// Judges what is there, says it and writes the report. `selected` must finish.
+ExitCode Report(GridOutcome outcome, const std::vector<size_t>& selected,
+                const fs::path& folder) {
+  for (RunOutcome& run : outcome.runs) run.selected = false;
+  for (const size_t r : selected) outcome.runs[r].selected = true;
+  const GridReport report = WriteGridReport(outcome, folder);
+  fmt::print("\n{}\n", report.text);
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state == RunState::kFailed) {
+      fmt::print("FAILED {}: {}\n", run.run.id, run.problem);
     }
   }
-  fmt::print("{} of {} rows finished\n", finished, selected.size());
-  return finished == selected.size() ? ExitCode::kDone : ExitCode::kFailed;
+  for (const fs::path& file : report.files) {
+    fmt::print("wrote {}\n", file.string());
+  }
+  return report.invariants_hold ? ExitCode::kDone : ExitCode::kFailed;
 }
 
 ExitCode Run(const Arguments& arguments) {
@@ -114,14 +114,14 @@ ExitCode Run(const Arguments& arguments) {
   options.folder = GridFolder(grid, arguments.out);
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
-  return Report(RunGrid(grid, options), options.selected);
+  return Report(RunGrid(grid, options), options.selected, options.folder);
 }
 
 ExitCode ReportAgain(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   const fs::path folder = ExistingFolder(grid, arguments);
   return Report(ReadGrid(grid, folder, /*check_checkpoints=*/false),
-                SelectRuns(grid, {}, {}));
+                SelectRuns(grid, {}, {}), folder);
 }
 
 ExitCode Status(const Arguments& arguments) {
