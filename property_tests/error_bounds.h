@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "golden/comparator.h"
-#include "kernels/kernel_test_support.h"
+#include "kernels/bounded.h"
 #include "reference/lapsum.h"
 #include "reference/matrix.h"
 
