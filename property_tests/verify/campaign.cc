@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/campaign.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "core/errors.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/shrink.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Campaign {
+ public:
+  explicit Campaign(const CampaignOptions& options) : options_(options) {
+    if (options.impls.empty()) throw ConfigError("no implementation is named");
+    for (const std::string& name : options.impls) {
+      impls_.push_back(MakeImplementation(name));
+    }
+    if (options.ops.empty()) {
+      ops_ = Operations();
+    }
+    for (const std::string& name : options.ops) {
+      ops_.push_back(&FindOperation(name));
+    }
+    // A key that no operation has is an error; one that some have is theirs.
+    for (const Operation* op : ops_) Draw(*op, *impls_.front(), 0);
+  }
+
+  CampaignResult Run() {
+    for (int64_t i = 0; i < options_.cases; ++i) {
+      for (const Operation* op : ops_) {
+        for (const auto& impl : impls_) {
+          if (Over() || unsupported_.contains({op->name(), impl->name()})) {
+            continue;
+          }
+          RunOne(*op, *impl, options_.first + static_cast<uint32_t>(i));
+        }
+      }
+      if (Over() || unsupported_.size() == ops_.size() * impls_.size()) {
+        break;
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool Over() {
+    if (options_.stop && options_.stop()) result_.stopped = true;
+    const double passed =
+        std::chrono::duration<double>(Clock::now() - start_).count();
+    return result_.stopped || passed >= options_.seconds;
+  }
+
+  Case Draw(const Operation& op, Implementation& impl, uint32_t number) const {
+    CasePattern pattern = options_.fixed;
+    pattern["impl"] = impl.name();
+    return DrawCase(op, pattern, options_.seed, number);
+  }
+
+  void RunOne(const Operation& op, Implementation& impl, uint32_t number) {
+    const CaseResult result = CheckCase(Draw(op, impl, number), impl);
+    result_.suite.Add(result);
+    if (options_.on_result) options_.on_result(result);
+    if (result.status == Status::kUnsupported) {
+      unsupported_.insert({op.name(), impl.name()});  // said once
+    }
+    if (!result.failed()) return;
+    int& shrunk = shrunk_[op.name() + " " + impl.name() + " " + result.output];
+    if (!options_.shrink || shrunk++ >= options_.max_shrunk) {
+      CountOnly(result);
+      return;
+    }
+    const Shrunk smallest = Shrink(result, impl);
+    AddFailure({result, smallest.result, smallest.runs, 1});
+  }
+
+  void CountOnly(const CaseResult& result) {
+    const size_t before = result_.suite.failures().size();
+    result_.suite.CountFailure(result);
+    Announce(before);
+  }
+  void AddFailure(Failure failure) {
+    const size_t before = result_.suite.failures().size();
+    result_.suite.AddFailure(std::move(failure));
+    Announce(before);
+  }
+  void Announce(size_t before) {
+    const std::vector<Failure>& failures = result_.suite.failures();
+    if (failures.size() > before && options_.on_failure) {
+      options_.on_failure(failures.back());
+    }
+  }
+
+  const CampaignOptions& options_;
+  Clock::time_point start_ = Clock::now();
+  std::vector<const Operation*> ops_;
+  std::vector<std::unique_ptr<Implementation>> impls_;
+  std::set<std::pair<std::string, std::string>> unsupported_;
+  std::map<std::string, int> shrunk_;
+  CampaignResult result_;
+};
+
+}  // namespace
+
+CampaignResult RunCampaign(const CampaignOptions& options) {
+  return Campaign(options).Run();
+}
+
+}  // namespace softmoe::verify

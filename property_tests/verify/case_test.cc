@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases: text there and back, data by address, names that are none.
+#include "property_tests/verify/case.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/errors.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/fill.h"
+#include "property_tests/verify/operation.h"
+
+namespace softmoe::verify {
+namespace {
+
+const Operation& AnyOperation() {
+  const auto& all = Operations();
+  return *all[*rc::gen::inRange<size_t>(0, all.size())];
+}
+
+// A case with windows and simplifications, as shrinking makes them.
+Case AnyCase() {
+  const Operation& op = AnyOperation();
+  Case c = DrawCase(op, {{"impl", "cpu:v3"}}, *rc::gen::arbitrary<uint64_t>(),
+                    *rc::gen::arbitrary<uint32_t>());
+  for (auto& [name, window] : c.sizes) {
+    window.first = *rc::gen::inRange<int64_t>(0, 1000);
+  }
+  for (auto& [name, value] : c.reals) {
+    const Range range = RangeOf(*op.FindParameter(name), c);
+    value = range.low + (range.high - range.low) *
+                            (*rc::gen::inRange(0, 1 << 20) * 0x1p-20);
+  }
+  return c;
+}
+
+RC_GTEST_PROP(Case, ReadsBackFromItsText, ()) {
+  Case c = AnyCase();
+  const std::string tensor = InputsOf(FindOperation(c.op), c).begin()->first;
+  using How = Simplification::How;
+  if (*rc::gen::arbitrary<bool>()) {
+    c.simplify = {{tensor, How::kBits, 20}};
+    // Some data cannot be simplified: then there is no such case.
+    try {
+      InputsOf(FindOperation(c.op), c);
+    } catch (const ConfigError&) {
+      c.simplify.clear();
+    }
+  }
+  RC_ASSERT(ParseCase(CaseText(c)) == c);
+}
+
+// Whatever is shown through a window is what stood there before.
+RC_GTEST_PROP(Case, WindowsKeepTheValuesThatTheyShow, ()) {
+  Case whole =
+      DrawCase(FindOperation("lapsum"), {{"rows", "9"}, {"num_experts", "11"}},
+               *rc::gen::arbitrary<uint64_t>(), 3);
+  if (whole.fill.name == "dominant") whole.fill = {};  // which: by the window
+  if (whole.fill.name == "breakpoint") whole.fill = {};
+  const int64_t row = *rc::gen::inRange<int64_t>(0, 9);
+  const int64_t first = *rc::gen::inRange<int64_t>(0, 11);
+  const int64_t count = *rc::gen::inRange<int64_t>(1, 12 - first);
+  Case part = whole;
+  part.sizes["rows"] = {1, row};
+  part.sizes["num_experts"] = {count, first};
+  for (const char* name : {"scores", "d_weights"}) {
+    const Tensor all = InputsOf(FindOperation("lapsum"), whole).at(name);
+    const Tensor shown = InputsOf(FindOperation("lapsum"), part).at(name);
+    for (int64_t j = 0; j < count; ++j) {
+      RC_ASSERT(shown.values[j] == all.values[row * 11 + first + j]);
+    }
+  }
+}
+
+RC_GTEST_PROP(Case, DataIsExactInItsDtype, ()) {
+  const Case c = AnyCase();
+  for (const auto& [name, tensor] : InputsOf(FindOperation(c.op), c)) {
+    RC_ASSERT(tensor.size() == NumElements(tensor.shape));
+    for (const double x : tensor.values) {
+      RC_ASSERT(std::isfinite(x));
+      RC_ASSERT(RoundTo(tensor.dtype, x) == x);
+    }
+  }
+}
+
+TEST(Case, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
+  for (const Operation* op : Operations()) {
+    std::set<uint32_t> keys;
+    size_t names = 0;
+    const Case c = DrawCase(*op, {}, 0, 0);
+    for (const auto& [name, tensor] : op->Inputs(c)) {
+      keys.insert(NameKey(name));
+      ++names;
+    }
+    for (const Parameter& p : op->parameters()) {
+      keys.insert(NameKey("parameter " + p.name));
+      ++names;
+    }
+    EXPECT_EQ(keys.size(), names) << op->name();
+  }
+}
+
+TEST(Case, FixingAParameterLeavesTheOthers) {
+  const Operation& op = FindOperation("lapsum");
+  const Case free = DrawCase(op, {}, 7, 1);
+  const Case fixed = DrawCase(op, {{"temperature", "2.5"}}, 7, 1);
+  EXPECT_EQ(free.sizes, fixed.sizes);
+  EXPECT_EQ(free.fill, fixed.fill);
+  EXPECT_EQ(fixed.Real("temperature"), 2.5);
+}
+
+void ExpectRefused(const std::string& text, const std::string& part) {
+  try {
+    ParseCase(text);
+    ADD_FAILURE() << "accepted: " << text;
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Case, RefusesWhatItDoesNotKnow) {
+  ExpectRefused("rows=3", "op=NAME is missing");
+  ExpectRefused("op=lapsun", "did you mean 'lapsum'");
+  ExpectRefused("op=lapsum row=3", "did you mean 'rows'");
+  ExpectRefused("op=lapsum rows=3 rows=4", "given twice");
+  ExpectRefused("op=lapsum rows=", "KEY=VALUE");
+  ExpectRefused("op=lapsum rows=three", "whole number");
+  ExpectRefused("op=lapsum rows=0", "1 to");
+  ExpectRefused("op=lapsum rows=3@-1", "begins at 0");
+  ExpectRefused("op=lapsum rows=3@65535", "window ends");
+  ExpectRefused("op=lapsum num_experts=4 mean_active=4", "by num_experts");
+  ExpectRefused("op=lapsum mean_active=nan num_experts=9", "mean_active");
+  ExpectRefused("op=lapsum dtype=f31", "did you mean 'f32'");
+  ExpectRefused("op=lapsum dtype=i32", "no bounds for i32");
+  ExpectRefused("op=lapsum fill=tie", "did you mean 'ties'");
+  ExpectRefused("op=lapsum fill=ties:3", "takes no number");
+  ExpectRefused("op=lapsum simplify=score:zero", "did you mean 'scores'");
+  ExpectRefused("op=lapsum simplify=scores:bits0", "TENSOR:bitsN");
+  ExpectRefused("op=lapsum rows=1 num_experts=2 simplify=scores:only2",
+                "beyond the 2");
+  ExpectRefused("op=lapsum simplify=temperature:zero", "temperature");
+  ExpectRefused("op=lapsum seed=0xg", "hexadecimal");
+  ExpectRefused("op=lapsum case=-1", "32 bits");
+}
+
+RC_GTEST_PROP(Tensor, RoundsToTheNearestBf16, ()) {
+  const double x = *rc::gen::inRange(-(1 << 30), 1 << 30) *
+                   std::ldexp(1.0, *rc::gen::inRange(-60, 20));
+  const double got = RoundTo(Dtype::kBf16, x);
+  for (const int64_t step : {-1, 1}) {
+    const double other = StepBy(Dtype::kBf16, got, step);
+    RC_ASSERT(std::abs(got - x) <= std::abs(other - x));
+  }
+}
+
+TEST(Tensor, RoundsTiesToEvenAndStepsThroughZero) {
+  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x1p-8), 1.0);
+  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x3p-8), 1 + 0x1p-6);
+  // A double rounding through float would make a tie of this.
+  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7);
+  EXPECT_EQ(RoundTo(Dtype::kF32, 1 + 0x1p-24), 1.0);
+  EXPECT_EQ(StepBy(Dtype::kF32, 0, 1), 0x1p-149);
+  EXPECT_EQ(StepBy(Dtype::kF32, 0, -1), -0x1p-149);
+  EXPECT_EQ(StepBy(Dtype::kF32, 1, -1), 1 - 0x1p-24);
+  EXPECT_EQ(StepBy(Dtype::kBf16, 1, 2), 1 + 0x1p-6);
+  EXPECT_EQ(IndexText({2, 3, 4}, 23), "[1, 2, 3]");
+}
+
+}  // namespace
+}  // namespace softmoe::verify

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/errors.h"
+#include "property_tests/verify/diagnose.h"
+
+namespace softmoe::verify {
+namespace {
+
+void Fail(CaseResult& result, const std::string& output,
+          const std::string& reason) {
+  if (result.failed()) return;  // the first failure is the case's
+  result.status = Status::kFail;
+  result.output = output;
+  result.reason = reason;
+}
+
+double MeanScaled(const Tensor& got, const ExpectedOutput& expected) {
+  double sum = 0;
+  int64_t count = 0;
+  for (int64_t i = 0; i < got.size(); ++i) {
+    if (!(expected.bounds[i] > 0)) continue;
+    sum += (got.values[i] - expected.values.values[i]) / expected.bounds[i];
+    ++count;
+  }
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+void CompareOutput(const std::string& name, const ExpectedOutput& expected,
+                   const TensorMap& got, bool optional, CaseResult& result) {
+  const auto found = got.find(name);
+  if (found == got.end()) {
+    if (optional) {
+      result.missing.push_back(name);
+    } else {
+      Fail(result, name, "output " + name + " is missing");
+    }
+    return;
+  }
+  const Tensor& tensor = found->second;
+  if (tensor.shape != expected.values.shape) {
+    Fail(
+        result, name,
+        fmt::format("{} has shape {}, expected {}", name,
+                    ShapeText(tensor.shape), ShapeText(expected.values.shape)));
+    return;
+  }
+  OutputResult output{name,
+                      golden::Compare(tensor.values, expected.values.values,
+                                      expected.bounds, expected.expectations),
+                      expected.derivation, 0};
+  if (output.comparison.status == Status::kFail) {
+    Fail(result, name, name + ": " + output.comparison.reason);
+  } else {
+    output.mean_scaled = MeanScaled(tensor, expected);
+  }
+  result.outputs.push_back(std::move(output));
+}
+
+// Every other schedule must give the bits of the first.
+void CompareSchedules(const Operation& op, const TensorMap& inputs,
+                      const TensorMap& first, Implementation& implementation,
+                      CaseResult& result) {
+  for (int schedule = 1; schedule < implementation.schedules(); ++schedule) {
+    const TensorMap again = implementation.Run(op, result.c, inputs, schedule);
+    for (const auto& [name, tensor] : first) {
+      const auto found = again.find(name);
+      if (found != again.end() && SameBits(found->second, tensor)) continue;
+      Fail(result, name,
+           fmt::format("{} under schedule {} has other bits than under "
+                       "schedule 0",
+                       name, schedule));
+      result.hints.push_back("not deterministic: threads, or their order");
+      return;
+    }
+  }
+}
+
+// Outputs that agree, but on data that cannot tell, are no evidence.
+void JudgeTrust(CaseResult& result) {
+  if (result.failed() || result.outputs.empty()) return;
+  for (const OutputResult& output : result.outputs) {
+    if (output.comparison.status == Status::kPass) return;
+  }
+  result.status = Status::kMistrusted;
+  result.output = result.outputs.front().output;
+  result.reason =
+      result.output + ": " + result.outputs.front().comparison.reason;
+}
+
+void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
+           CaseResult& result) {
+  seen.expected = op.Expect(result.c, seen.inputs, seen.got);
+  result.decisions = seen.expected.decisions;
+  result.ambiguous = seen.expected.ambiguous;
+  for (const auto& [output, defect] : seen.expected.defects) {
+    Fail(result, output, output + ": " + defect);
+  }
+  for (const OutputSpec& spec : op.outputs()) {
+    const auto expected = seen.expected.outputs.find(spec.name);
+    SOFTMOE_CHECK(expected != seen.expected.outputs.end())
+        << op.name() << " expects nothing of " << spec.name;
+    CompareOutput(spec.name, expected->second, seen.got, spec.optional, result);
+  }
+  try {
+    CompareSchedules(op, seen.inputs, seen.got, implementation, result);
+    if (result.failed()) {
+      for (const std::string& hint :
+           Diagnose(op, result.c, seen, result.output, implementation)) {
+        result.hints.push_back(hint);
+      }
+    }
+  } catch (const EnvironmentError&) {
+    throw;
+  } catch (const std::exception& error) {
+    Fail(result, "", std::string("run again, it threw: ") + error.what());
+  }
+  JudgeTrust(result);
+}
+
+// Runs one case, after a call with `before` if there is one.
+CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
+                 const TensorMap* before, Implementation& implementation,
+                 Evidence* evidence) {
+  const auto start = std::chrono::steady_clock::now();
+  CaseResult result;
+  result.c = c;
+  const std::string unsupported = implementation.WhyUnsupported(op, c.dtype);
+  if (!unsupported.empty()) {
+    result.status = Status::kUnsupported;
+    result.reason = unsupported;
+    return result;
+  }
+  Evidence own;
+  Evidence& seen = evidence == nullptr ? own : *evidence;
+  seen.inputs = inputs;
+  bool ran = false;
+  try {
+    if (before != nullptr) implementation.Run(op, c, *before, 0);
+    seen.got = implementation.Run(op, c, inputs, 0);
+    ran = true;
+  } catch (const EnvironmentError&) {
+    throw;
+  } catch (const std::exception& error) {
+    Fail(result, "", std::string("it threw: ") + error.what());
+  }
+  if (ran) Judge(op, seen, implementation, result);
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return result;
+}
+
+}  // namespace
+
+double CaseResult::utilisation() const {
+  double largest = 0;
+  for (const OutputResult& each : outputs) {
+    largest = std::max(largest, each.comparison.utilisation);
+  }
+  return largest;
+}
+
+std::string CaseResult::Place() const {
+  for (const OutputResult& each : outputs) {
+    if (each.output != output || each.comparison.failures == 0) continue;
+    return fmt::format("{}[{}]", output, each.comparison.worst);
+  }
+  return output;
+}
+
+CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
+                       Implementation& implementation, Evidence* evidence) {
+  return Check(FindOperation(c.op), c, inputs, nullptr, implementation,
+               evidence);
+}
+
+CaseResult CheckCase(const Case& c, Implementation& implementation,
+                     Evidence* evidence) {
+  const Operation& op = FindOperation(c.op);
+  const TensorMap before = op.Inputs(OtherData(c));
+  return Check(op, c, InputsOf(op, c), &before, implementation, evidence);
+}
+
+}  // namespace softmoe::verify

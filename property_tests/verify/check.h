@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// check.h - runs one case on one implementation and judges every output.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_CHECK_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "golden/comparator.h"
+#include "property_tests/verify/case.h"
+#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/operation.h"
+
+namespace softmoe::verify {
+
+using golden::Status;
+
+struct OutputResult {
+  std::string output;
+  golden::Comparison comparison;
+  std::string derivation;
+  // Mean of (got - expected)/bound: the rounding of a correct implementation
+  // scatters around 0.
+  double mean_scaled = 0;
+};
+
+struct CaseResult {
+  Case c;
+  // FAIL if an output fails; MISTRUSTED if no output could tell right from
+  // wrong; else PASS. UNSUPPORTED if nothing was run.
+  Status status = Status::kPass;
+  std::string output;  // what failed, "" if it is none in particular
+  std::string reason;  // one sentence; "" for PASS
+  std::vector<OutputResult> outputs;
+  std::vector<std::string> missing;  // optional outputs that were left out
+  std::vector<std::string> hints;    // what the failure looks like
+  int64_t decisions = 0, ambiguous = 0;
+  double seconds = 0;
+
+  bool failed() const { return status == Status::kFail; }
+  double utilisation() const;  // the largest
+  // "d_scores[3, 5]", where the failing output is worst; its name otherwise.
+  std::string Place() const;
+};
+
+// What a check has seen: for diagnosis and replay bundles.
+struct Evidence {
+  TensorMap inputs, got;
+  Expected expected;
+};
+
+// Generates the data and checks, after one call with other data of the same
+// shape: what that leaves behind must not show. Throws EnvironmentError, and
+// InternalError if the harness contradicts itself; whatever else the
+// implementation throws is a FAIL.
+CaseResult CheckCase(const Case& c, Implementation& implementation,
+                     Evidence* evidence = nullptr);
+
+// The same with given data (a replay bundle), and no call before.
+CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
+                       Implementation& implementation,
+                       Evidence* evidence = nullptr);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_CHECK_H_

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LapSum, the routers and the load balance on the CPU kernels, which compute
+// them together: named tensors in, the kernels' slots and shapes inside.
+#include <cmath>
+
+#include "core/errors.h"
+#include "kernels/router.h"
+#include "property_tests/verify/cpu_implementation.h"
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/guarded.h"
+
+namespace softmoe::verify {
+namespace {
+
+using kernels::BalanceBasis;
+using kernels::RouterMode;
+using kernels::RouterShape;
+
+// Forward and backward of one batch. Cotangents are dense; the kernel reads
+// those of the experts that it selected.
+struct RouterRun {
+  const RouterShape& shape;
+  std::vector<float> scores;
+  std::vector<float> d_gates;        // [rows, experts]
+  std::vector<float> d_probability;  // [experts], or empty
+  float z_scale = 0;
+
+  // Filled by Execute.
+  std::vector<float> soft_weights{}, gates{}, d_scores{};
+  std::vector<int32_t> selected{}, num_active{};
+  std::vector<double> probability_sums{};
+  std::vector<int64_t> balance_counts{}, active_counts{};
+  double z_sum = 0, d_mean_active = 0;
+
+  int64_t rows() const { return shape.num_tokens; }
+  int64_t experts() const { return shape.num_experts; }
+  int64_t slots() const { return rows() * shape.max_active; }
+
+  void Execute(ThreadPool& pool);
+
+ private:
+  void CheckSelection() const;
+  std::vector<float> DGatesPerSlot() const;
+};
+
+void RouterRun::Execute(ThreadPool& pool) {
+  const int64_t n = rows(), e = experts();
+  Guarded<float> p("soft_weights", n * e), root("root", 2 * n);
+  Guarded<float> gate("gates", slots());
+  Guarded<int32_t> count("num_active", n), choice("selected", slots());
+  Guarded<double> sums("probability_sums", e), z("z_sum", 1);
+  Guarded<int64_t> balance("balance_counts", e), active("active_counts", e);
+  Guarded<int64_t> bad("bad_score", 1);
+  Guarded<double> scratch("scratch", kernels::RouterScratch(n, e));
+  kernels::RouterForward({.shape = shape,
+                          .scores = scores.data(),
+                          .soft_weights = p.data(),
+                          .root = root.data(),
+                          .num_active = count.data(),
+                          .selected = choice.data(),
+                          .gates = gate.data(),
+                          .probability_sums = sums.data(),
+                          .balance_counts = balance.data(),
+                          .active_counts = active.data(),
+                          .z_sum = z.data(),
+                          .bad_score = bad.data(),
+                          .scratch = scratch.data()},
+                         pool);
+  if (bad.Take()[0] != -1) {
+    throw NumericsError(
+        fmt::format("bad_score is {} for finite scores", bad.Take()[0]));
+  }
+  soft_weights = p.Take();
+  gates = gate.Take();
+  num_active = count.Take();
+  selected = choice.Take();
+  probability_sums = sums.Take();
+  balance_counts = balance.Take();
+  active_counts = active.Take();
+  z_sum = z.Take()[0];
+  CheckSelection();
+
+  const std::vector<float> per_slot = DGatesPerSlot();
+  Guarded<float> d_score("d_scores", n * e);
+  Guarded<double> d_k("d_mean_active", 1);
+  kernels::RouterBackward(
+      {.shape = shape,
+       .scores = scores.data(),
+       .soft_weights = p.data(),
+       .root = root.data(),
+       .selected = choice.data(),
+       .d_gates = per_slot.data(),
+       .d_probability = d_probability.empty() ? nullptr : d_probability.data(),
+       .z_scale = z_scale,
+       .d_scores = d_score.data(),
+       .d_mean_active = d_k.data(),
+       .scratch = scratch.data()},
+      pool);
+  d_scores = d_score.Take();
+  d_mean_active = d_k.Take()[0];
+  root.Take();
+  scratch.Take();
+}
+
+// The slots are consistent: ascending experts, then -1, as many as counted.
+void RouterRun::CheckSelection() const {
+  for (int64_t t = 0; t < rows(); ++t) {
+    int32_t last = -1;
+    for (int64_t i = 0; i < shape.max_active; ++i) {
+      const int32_t expert = selected[t * shape.max_active + i];
+      const bool used = i < num_active[t];
+      if (used ? expert <= last || expert >= experts() : expert != -1) {
+        throw NumericsError(fmt::format(
+            "selected[{}, {}] = {} with {} active experts, the slot before "
+            "holds {}",
+            t, i, expert, num_active[t], last));
+      }
+      if (used) last = expert;
+    }
+  }
+}
+
+std::vector<float> RouterRun::DGatesPerSlot() const {
+  // NaN behind the end: it must not be read.
+  std::vector<float> per_slot(slots(), NAN);
+  for (int64_t i = 0; i < slots(); ++i) {
+    if (selected[i] >= 0) {
+      per_slot[i] = d_gates[i / shape.max_active * experts() + selected[i]];
+    }
+  }
+  return per_slot;
+}
+
+}  // namespace
+
+TensorMap RunLapSumOnCpu(const Case& c, const TensorMap& inputs,
+                         ThreadPool& pool) {
+  const int64_t n = c.Size("rows"), e = c.Size("num_experts");
+  // Without cutoff and cap, the gates are the weights.
+  const RouterShape shape = {
+      .num_tokens = n,
+      .num_experts = e,
+      .mode = RouterMode::kSoft,
+      .balance = BalanceBasis::kSoftWeights,
+      .mean_active = static_cast<float>(ScalarOf(inputs, "mean_active")),
+      .temperature = static_cast<float>(ScalarOf(inputs, "temperature")),
+      .cutoff = 0,
+      .max_active = e,
+      .balance_top = 1,
+      .fallback_top1 = false};
+  RouterRun run{.shape = shape,
+                .scores = ToFloats(At(inputs, "scores")),
+                .d_gates = ToFloats(At(inputs, "d_weights")),
+                .d_probability = {}};
+  run.Execute(pool);
+  return {
+      {"weights", FromVector(Dtype::kF32, {n, e}, run.soft_weights)},
+      {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
+      {"d_mean_active",
+       FromVector(Dtype::kF64, {}, std::vector<double>{run.d_mean_active})}};
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The strength of the engine, by planted faults: each is found, shrunk to a
+// case that a person can read, explained by the right hint, and its REPRO line
+// finds it again. What is right is accepted.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/errors.h"
+#include "core/hdf5_file.h"
+#include "property_tests/verify/campaign.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/faults.h"
+#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/replay.h"
+#include "property_tests/verify/report.h"
+#include "property_tests/verify/repro.h"
+#include "property_tests/verify/self_check.h"
+
+namespace softmoe::verify {
+namespace {
+
+CampaignResult Hunt(const std::string& impl, int64_t cases = 12,
+                    const CasePattern& fixed = {}) {
+  CampaignOptions options;
+  options.ops = {"lapsum"};
+  options.impls = {impl};
+  options.seed = 20260120;
+  options.cases = cases;
+  options.fixed = fixed;
+  return RunCampaign(options);
+}
+
+TEST(Engine, ChecksItself) { CheckSelf(); }
+
+struct Expectation {
+  const char* fault;
+  const char* hint;
+  int64_t rows, experts;  // at most, after shrinking
+};
+
+class PlantedFault : public ::testing::TestWithParam<Expectation> {};
+
+TEST_P(PlantedFault, IsFoundShrunkAndExplained) {
+  const Expectation& wanted = GetParam();
+  const std::string impl =
+      std::string("faulty:") + wanted.fault + ":d_scores:reference_f32";
+  const CampaignResult found = Hunt(impl);
+  EXPECT_EQ(found.suite.exit_code(), ExitCode::kFailed);
+  ASSERT_GE(found.suite.failures().size(), 1u);
+  const CaseResult& smallest = found.suite.failures().front().smallest;
+  EXPECT_EQ(smallest.output, "d_scores");
+  EXPECT_LE(smallest.c.Size("rows"), wanted.rows) << CaseText(smallest.c);
+  EXPECT_LE(smallest.c.Size("num_experts"), wanted.experts)
+      << CaseText(smallest.c);
+  bool hinted = false;
+  for (const std::string& hint : smallest.hints) {
+    hinted = hinted || hint.find(wanted.hint) != std::string::npos;
+  }
+  EXPECT_TRUE(hinted) << FailureText(found.suite.failures().front());
+
+  // The line alone finds it again, with the same numbers.
+  const std::string line = ReproLine(smallest);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const Case again = ParseCase(StripRepro(line));
+  EXPECT_EQ(again, smallest.c);
+  const auto implementation = MakeImplementation(again.impl);
+  EXPECT_EQ(ReproLine(CheckCase(again, *implementation)), line);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PlantedFault,
+    ::testing::Values(Expectation{"zero", "zero where something is expected", 1,
+                                  2},
+                      Expectation{"sign", "the sign is flipped", 1, 2},
+                      Expectation{"times_temperature", "temperature", 1, 2},
+                      Expectation{"twice", "= 2", 1, 2},
+                      Expectation{"one_part_in_1e4", "1.0001 for all", 1, 2},
+                      Expectation{"tail", "last partial group of 8", 1, 9},
+                      Expectation{"batch", "rows above 0", 2, 1},
+                      Expectation{"neighbour", "row t+1's values", 2, 2},
+                      Expectation{"one_nan", "NaN", 1, 1},
+                      Expectation{"stale", "depends on earlier calls", 1, 2}),
+    [](const auto& info) { return std::string(info.param.fault); });
+
+TEST(Engine, EveryPlantedFaultHasItsTest) {
+  // "none" is the one that must be accepted.
+  EXPECT_EQ(Faults().size(), 11u) << "add the new fault to PlantedFault";
+}
+
+TEST(Engine, AcceptsWhatIsRight) {
+  const CampaignResult found = Hunt("faulty:none:d_scores:reference_f32", 100);
+  EXPECT_EQ(found.suite.exit_code(), ExitCode::kDone) << SuiteText(found.suite);
+  const UnitStatistics& unit = found.suite.units().begin()->second;
+  EXPECT_EQ(unit.ran(), 100);
+  // Generic data and most of the directed fills have had their turn.
+  EXPECT_GE(unit.fills.size(), 8u);
+  EXPECT_GT(unit.outputs.at("d_scores").utilisation, 0);
+}
+
+TEST(Engine, OneFaultIsReportedOnce) {
+  const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 40);
+  ASSERT_EQ(found.suite.failures().size(), 1u) << SuiteText(found.suite);
+  EXPECT_GE(found.suite.failures().front().count, 30);
+}
+
+TEST(Engine, DegenerateDataIsMistrustedAndEmptyRunsAreNoSuccess) {
+  // One expert, one row: every weight is k and no gradient flows.
+  const CampaignResult found =
+      Hunt("reference_f32", 5,
+           {{"rows", "3"}, {"num_experts", "1"}, {"fill", "generic"}});
+  EXPECT_EQ(found.suite.exit_code(), ExitCode::kMistrusted)
+      << SuiteText(found.suite);
+  EXPECT_EQ(Suite().exit_code(), ExitCode::kInconclusive);
+}
+
+TEST(Engine, ReportsSayTheSame) {
+  const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 3);
+  const nlohmann::ordered_json json = SuiteJson(found.suite);
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["units"][0]["ran"], 3);
+  const std::string repro = json["failures"][0]["repro"];
+  EXPECT_EQ(repro, ReproLine(found.suite.failures()[0].smallest));
+  const std::string junit = SuiteJUnit(found.suite);
+  EXPECT_NE(junit.find("failures=\"1\""), std::string::npos) << junit;
+  EXPECT_NE(junit.find("REPRO v1 verify run op=lapsum"), std::string::npos);
+  EXPECT_NE(SuiteText(found.suite).find(repro), std::string::npos);
+}
+
+TEST(Engine, BundleReplaysWithoutItsGenerator) {
+  const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 1);
+  Case c = found.suite.failures().front().smallest.c;
+  const auto implementation = MakeImplementation(c.impl);
+  Evidence seen;
+  const CaseResult result = CheckCase(c, *implementation, &seen);
+  const auto path = std::filesystem::path(::testing::TempDir()) / "replay.h5";
+  ASSERT_TRUE(WriteBundle(path, result, seen));
+  const Bundle bundle = ReadBundle(path);
+  EXPECT_EQ(bundle.c, c);
+  EXPECT_EQ(bundle.evidence.inputs, seen.inputs);
+  EXPECT_EQ(bundle.evidence.got, seen.got);
+  EXPECT_EQ(bundle.result, ReproLine(result));
+  const CaseResult again =
+      CheckInputs(bundle.c, bundle.evidence.inputs, *implementation);
+  EXPECT_EQ(ReproLine(again), bundle.result);
+
+  // Another version, another kind.
+  const auto other = path.parent_path() / "other.h5";
+  {
+    Hdf5Writer writer(other, {"verify-replay", 2});
+    writer.WriteAttribute("/", "case", CaseText(c));
+    writer.Commit();
+  }
+  EXPECT_THROW(ReadBundle(other), DataError);
+  EXPECT_THROW(StripRepro("REPRO v2 verify run op=lapsum"), ConfigError);
+}
+
+TEST(Engine, RefusesNamesBeforeAnythingRuns) {
+  EXPECT_THROW(Hunt("cpu:v5"), ConfigError);
+  EXPECT_THROW(Hunt("gpu"), ConfigError);
+  EXPECT_THROW(Hunt("faulty:sing:d_scores:cpu:v3"), ConfigError);
+  EXPECT_THROW(Hunt("faulty:sign"), ConfigError);
+  EXPECT_THROW(Hunt("reference_f32:x"), ConfigError);
+  EXPECT_THROW(Hunt("reference_f32", 1, {{"rowz", "3"}}), ConfigError);
+}
+
+}  // namespace
+}  // namespace softmoe::verify

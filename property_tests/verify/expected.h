@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// expected.h - between tensors and the reference's matrices, and from numbers
+// with errors to an expected output.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_EXPECTED_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_EXPECTED_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "property_tests/error_bounds.h"
+#include "property_tests/verify/operation.h"
+#include "reference/matrix.h"
+
+namespace softmoe::verify {
+
+using property_tests::Bounded;
+using property_tests::BoundedSum;
+
+const Tensor& At(const TensorMap& tensors, const std::string& name);
+double ScalarOf(const TensorMap& tensors, const std::string& name);
+
+// The tensor as a matrix of its leading dimension; rank 1 is one row.
+reference::Matrix ToMatrix(const Tensor& tensor);
+reference::Vector ToVector(const Tensor& tensor);  // all elements
+Tensor ToTensor(const reference::Matrix& matrix, std::vector<int64_t> shape);
+Tensor ToTensor(const reference::Vector& vector);
+
+std::vector<Bounded> Values(const std::vector<BoundedSum>& sums);
+
+// An output with the reference's `values` and the bounds' errors, in flat
+// order. Throws InternalError, naming output and element, if the bounds were
+// derived for another formula: their own value is the reference's to within a
+// small part of the error.
+ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
+                          const std::vector<Bounded>& bounds,
+                          const std::string& derivation);
+
+// An output that must be equal, bit for bit but for the sign of a zero.
+ExpectedOutput Exactly(Tensor values, const std::string& derivation);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_EXPECTED_H_

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// explain.h - what an operation, a case or a bound means, in words and numbers.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_EXPLAIN_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_EXPLAIN_H_
+
+#include <string>
+
+#include "property_tests/verify/check.h"
+
+namespace softmoe::verify {
+
+// Operations, fills, implementations and faults; the parameters of each
+// operation with their ranges.
+std::string ListText();
+
+// Parameters, inputs, outputs and derivations of one operation.
+std::string OperationText(const Operation& op);
+
+// Inputs, the range of each output's values and bounds, the derivations, and
+// what the implementation makes of it.
+std::string ExplainText(const Case& c, Implementation& implementation);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_EXPLAIN_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// implementation.h - who computes: our CPU kernels, the reference rounded to
+// float, and whoever else takes named tensors and returns named tensors.
+//
+// A name is a family and, behind a colon, what the family is told:
+//   reference_f32   cpu:v3   cpu:v4   (to come: shim:..., exec:PATH, lib:PATH)
+// To add a family, write a class and name it in implementations.cc.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "property_tests/verify/case.h"
+#include "property_tests/verify/operation.h"
+#include "property_tests/verify/tensor.h"
+
+namespace softmoe::verify {
+
+class Implementation {
+ public:
+  virtual ~Implementation() = default;
+  virtual std::string name() const = 0;
+
+  // Why this implementation cannot run `op` at `dtype`: not offered, or not on
+  // this machine; "" if it can. The reason is reported, never hidden.
+  virtual std::string WhyUnsupported(const Operation& op,
+                                     Dtype dtype) const = 0;
+
+  // Ways of running that must give the same bits: numbers of threads, orders
+  // of the simulated threads of a block.
+  virtual int schedules() const { return 1; }
+
+  // The outputs of one case under schedule 0 .. schedules()-1. An output left
+  // out counts as not offered. What is thrown is a failure of this case,
+  // except EnvironmentError, which ends the run.
+  virtual TensorMap Run(const Operation& op, const Case& c,
+                        const TensorMap& inputs, int schedule) = 0;
+};
+
+// Throws ConfigError with a suggestion for a name that is none, and
+// EnvironmentError where this machine cannot run it at all.
+std::unique_ptr<Implementation> MakeImplementation(const std::string& name);
+
+// The names that can be made here without being told a path.
+std::vector<std::string> ImplementationNames();
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_

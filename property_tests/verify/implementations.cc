@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The list of families: what stands before the colon of --impl.
+#include <functional>
+#include <map>
+
+#include "core/errors.h"
+#include "core/suggestion.h"
+#include "property_tests/verify/cpu_implementation.h"
+#include "property_tests/verify/faults.h"
+#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/reference_implementation.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Maker =
+    std::function<std::unique_ptr<Implementation>(const std::string&)>;
+
+const std::map<std::string, Maker>& Families() {
+  static const std::map<std::string, Maker> families = {
+      {"reference_f32",
+       [](const std::string& told) {
+         if (!told.empty()) {
+           throw ConfigError("impl reference_f32 takes nothing behind a colon");
+         }
+         return MakeReferenceImplementation();
+       }},
+      {"cpu", MakeCpuImplementation},
+      {"faulty", MakeFaultyImplementation},
+  };
+  return families;
+}
+
+}  // namespace
+
+std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
+  const size_t colon = name.find(':');
+  const auto family = Families().find(name.substr(0, colon));
+  if (family == Families().end()) {
+    std::vector<std::string> known = ImplementationNames();
+    throw ConfigError("unknown implementation '" + name + "'; " +
+                      Suggestion(name, known));
+  }
+  return family->second(colon == std::string::npos ? ""
+                                                   : name.substr(colon + 1));
+}
+
+std::vector<std::string> ImplementationNames() {
+  return {"cpu:v3", "cpu:v4", "reference_f32"};
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/lapsum_operation.h"
+
+#include <cmath>
+
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/fill.h"
+#include "property_tests/verify/row_bounds.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+
+// S(r_j) of the definition: the mean_active for which the root meets score j.
+double SumAtScore(const Tensor& scores, int64_t j, double temperature) {
+  double sum = 0;
+  for (int64_t i = 0; i < scores.shape[1]; ++i) {
+    const double u = (scores.values[i] - scores.values[j]) / temperature;
+    sum += u <= 0 ? 0.5 * std::exp(u) : 1 - 0.5 * std::exp(-u);
+  }
+  return sum;
+}
+
+class LapSum : public Operation {
+ public:
+  std::string name() const override { return "lapsum"; }
+  std::string text() const override {
+    return "p_i = F((r_i - x)/T) with sum_i p_i = k, F Laplace's distribution "
+           "function; gradients by r, k and T";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 140},
+        {.name = "num_experts", .text = "scores per row", .high = 256},
+        {.name = "mean_active",
+         .kind = Kind::kReal,
+         .text = "k: what the weights of a row sum to",
+         .low = 1.0 / 64,
+         .high = 256,
+         .at_most = "num_experts",
+         .below = true,
+         .simple = 1},
+        {.name = "spread",
+         .kind = Kind::kReal,
+         .text = "standard deviation of generic scores",
+         .low = 1e-3,
+         .high = 64,
+         .typical = {0.125, 1, 1, 8},
+         .simple = 1},
+        {.name = "temperature",
+         .kind = Kind::kReal,
+         .text = "T, in score units",
+         .low = 0.0625,
+         .high = 64,
+         .typical = {0.25, 0.7, 1.7, 5, 30},
+         .simple = 3},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic",  "ties",     "near_ties", "plateau",    "all_equal",
+            "dominant", "monotone", "subnormal", "breakpoint", "huge"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"weights"},
+            {"d_scores"},
+            {"d_mean_active"},
+            {"d_temperature", /*optional=*/true}};
+  }
+  std::vector<std::string> differentiable() const override {
+    return {"scores", "mean_active", "temperature"};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        LapSumWeightsDerivation(), LapSumGradientDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    TensorMap inputs;
+    const Tensor scores =
+        filler.Scores("scores", "rows", "num_experts", c.Real("spread"));
+    double mean_active = c.Real("mean_active");
+    const double temperature = RoundTo(c.dtype, c.Real("temperature"));
+    if (c.fill.name == "breakpoint") {
+      // Of the first row; the others see this k as any.
+      const int64_t j = filler.Words("breakpoint", {0})[0] % scores.shape[1];
+      mean_active = SumAtScore(scores, j, temperature);
+    }
+    inputs["scores"] = scores;
+    inputs["mean_active"] = filler.Scalar(mean_active);
+    inputs["temperature"] = filler.Scalar(temperature);
+    inputs["d_weights"] = filler.Plain(
+        "d_weights", {filler.Axis("rows"), filler.Axis("num_experts")});
+    return inputs;
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    const double k = ScalarOf(inputs, "mean_active");
+    if (!(k > 0 && k < static_cast<double>(c.Size("num_experts")))) {
+      return "mean_active must stay between 0 and num_experts";
+    }
+    return ScalarOf(inputs, "temperature") > 0
+               ? ""
+               : "temperature must stay above 0";
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)c, (void)got;
+    const reference::Matrix scores = ToMatrix(At(inputs, "scores"));
+    const reference::Matrix d_weights = ToMatrix(At(inputs, "d_weights"));
+    const double k = ScalarOf(inputs, "mean_active");
+    const double temperature = ScalarOf(inputs, "temperature");
+    const int64_t rows = scores.rows(), n = scores.cols();
+
+    reference::Matrix weights(rows, n), d_scores(rows, n);
+    double d_k = 0, d_t = 0;
+    std::vector<Bounded> weight_bounds, d_score_bounds;
+    BoundedSum d_k_bound, d_t_bound;
+    for (int64_t t = 0; t < rows; ++t) {
+      const LapSumRow row = BoundLapSumRow(scores.row(t), k, temperature);
+      const reference::LapSumGradient gradient =
+          reference::LapSumVjp(row.solution, d_weights.row(t));
+      weights.row(t) = row.solution.weights;
+      d_scores.row(t) = gradient.d_scores;
+      d_k += gradient.d_mean_active;
+      d_t += gradient.d_temperature;
+
+      std::vector<Bounded> v(d_weights.row(t).begin(), d_weights.row(t).end());
+      const WeightedGradient bound =
+          BoundGradient(row.shares, row.densities, v, temperature);
+      weight_bounds.insert(weight_bounds.end(), row.weights.begin(),
+                           row.weights.end());
+      d_score_bounds.insert(d_score_bounds.end(), bound.gradient.begin(),
+                            bound.gradient.end());
+      d_k_bound.Add({bound.mean.value, bound.mean.error + FlushedMean(row, v)});
+      BoundTemperature(row, v, temperature, &d_t_bound);
+    }
+    Tensor scalar(Dtype::kF64, {});
+    const std::string gradient_id = LapSumGradientDerivation().id;
+    Expected expected;
+    const std::vector<int64_t> shape = {rows, n};
+    expected.outputs["weights"] =
+        FromBounds("weights", ToTensor(weights, shape), weight_bounds,
+                   LapSumWeightsDerivation().id);
+    expected.outputs["d_scores"] = FromBounds(
+        "d_scores", ToTensor(d_scores, shape), d_score_bounds, gradient_id);
+    scalar.values = {d_k};
+    expected.outputs["d_mean_active"] = FromBounds(
+        "d_mean_active", scalar, {d_k_bound.Get().Rounded()}, gradient_id);
+    scalar.values = {d_t};
+    expected.outputs["d_temperature"] = FromBounds(
+        "d_temperature", scalar, {d_t_bound.Get().Rounded()}, gradient_id);
+    return expected;
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    const reference::Matrix scores = ToMatrix(At(inputs, "scores"));
+    reference::Matrix weights(scores.rows(), scores.cols());
+    for (int64_t t = 0; t < scores.rows(); ++t) {
+      weights.row(t) =
+          reference::SolveLapSum(scores.row(t), ScalarOf(inputs, "mean_active"),
+                                 ScalarOf(inputs, "temperature"))
+              .weights;
+    }
+    return {{"weights", ToTensor(weights, {scores.rows(), scores.cols()})}};
+  }
+
+ private:
+  // d_T = -sum_i f_i (u_i - mean u) v_i / T.
+  static void BoundTemperature(const LapSumRow& row,
+                               const std::vector<Bounded>& v,
+                               double temperature, BoundedSum* sum) {
+    BoundedSum weighted, total;
+    for (size_t i = 0; i < v.size(); ++i) {
+      weighted.Add(row.shares[i] * row.arguments[i]);
+      total.Add(row.shares[i]);
+    }
+    const Bounded mean = weighted.Get() / total.Get();
+    for (size_t i = 0; i < v.size(); ++i) {
+      const Bounded term = row.densities[i] * (row.arguments[i] - mean) * v[i];
+      sum->Add(property_tests::Negate(term / Bounded(temperature)));
+    }
+  }
+};
+
+}  // namespace
+
+const Operation& LapSumOperation() {
+  static const LapSum operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

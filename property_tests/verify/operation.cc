@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operation.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/errors.h"
+#include "core/suggestion.h"
+
+namespace softmoe::verify {
+namespace {
+
+// `value` rounded to `bits` significant bits.
+double KeepBits(double value, int64_t bits) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  const double scale = std::ldexp(1.0, static_cast<int>(bits));
+  return std::ldexp(std::nearbyint(fraction * scale) / scale, exponent);
+}
+
+void Apply(const Simplification& s, Tensor& tensor) {
+  switch (s.how) {
+    case Simplification::How::kZero:
+    case Simplification::How::kOne: {
+      const double value = s.how == Simplification::How::kOne ? 1 : 0;
+      for (double& x : tensor.values) x = value;
+      break;
+    }
+    case Simplification::How::kBits:
+      for (double& x : tensor.values) x = KeepBits(x, s.argument);
+      break;
+    case Simplification::How::kOnly:
+      for (int64_t i = 0; i < tensor.size(); ++i) {
+        if (i != s.argument) tensor.values[i] = 0;
+      }
+      break;
+  }
+  RoundValues(tensor);
+}
+
+}  // namespace
+
+const Parameter* Operation::FindParameter(const std::string& name) const {
+  for (const Parameter& parameter : parameters()) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+const Derivation* Operation::FindDerivation(const std::string& id) const {
+  for (const Derivation& derivation : derivations()) {
+    if (derivation.id == id) return &derivation;
+  }
+  return nullptr;
+}
+
+TensorMap InputsOf(const Operation& op, const Case& c) {
+  TensorMap inputs = op.Inputs(c);
+  for (const Simplification& s : c.simplify) {
+    const auto found = inputs.find(s.tensor);
+    if (found == inputs.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, tensor] : inputs) names.push_back(name);
+      throw ConfigError("simplify: operation '" + c.op + "' has no input '" +
+                        s.tensor + "'; " + Suggestion(s.tensor, names));
+    }
+    if (s.how == Simplification::How::kOnly &&
+        s.argument >= found->second.size()) {
+      throw ConfigError(
+          fmt::format("simplify: {}:only{} asks for an element "
+                      "beyond the {} that there are",
+                      s.tensor, s.argument, found->second.size()));
+    }
+    Apply(s, found->second);
+  }
+  if (!c.simplify.empty()) {
+    const std::string defect = op.WhyInvalid(c, inputs);
+    if (!defect.empty()) throw ConfigError("simplify: " + defect);
+  }
+  return inputs;
+}
+
+const Operation& FindOperation(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Operation* operation : Operations()) {
+    if (operation->name() == name) return *operation;
+    names.push_back(operation->name());
+  }
+  throw ConfigError("unknown operation '" + name + "'; " +
+                    Suggestion(name, names));
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// reference_implementation.h - the reference's results, each rounded once to
+// the case's dtype: the best that any implementation can return. It shows that
+// the harness accepts what is right, and carries planted faults (faults.h).
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_REFERENCE_IMPLEMENTATION_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_REFERENCE_IMPLEMENTATION_H_
+
+#include <memory>
+
+#include "property_tests/verify/implementation.h"
+
+namespace softmoe::verify {
+
+std::unique_ptr<Implementation> MakeReferenceImplementation();
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_REFERENCE_IMPLEMENTATION_H_

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/replay.h"
+
+#include "core/errors.h"
+#include "core/hdf5_file.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/repro.h"
+
+namespace softmoe::verify {
+namespace {
+
+const Hdf5Kind kKind = {"verify-replay", 1};
+
+int64_t Bytes(const TensorMap& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += 8 * tensor.size() + 512;
+  return bytes;
+}
+
+void WriteTensors(Hdf5Writer& writer, const std::string& group,
+                  const TensorMap& tensors) {
+  writer.CreateGroup(group);
+  for (const auto& [name, tensor] : tensors) {
+    const std::string path = group + "/" + name;
+    // A scalar is a dataset of one element; the attribute keeps its rank.
+    writer.WriteDataset<double>(path, tensor.values);
+    std::string shape;
+    for (const int64_t size : tensor.shape) {
+      shape += (shape.empty() ? "" : " ") + std::to_string(size);
+    }
+    writer.WriteAttribute(path, "dtype", DtypeName(tensor.dtype));
+    writer.WriteAttribute(path, "shape", shape.empty() ? "scalar" : shape);
+  }
+}
+
+Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path) {
+  Tensor tensor;
+  tensor.dtype = ParseDtype(reader.ReadString(path, "dtype"));
+  const std::string shape = reader.ReadString(path, "shape");
+  if (shape != "scalar") {
+    size_t at = 0;
+    while (at < shape.size()) {
+      const size_t end = std::min(shape.find(' ', at), shape.size());
+      tensor.shape.push_back(ParseWhole("shape", shape.substr(at, end - at)));
+      at = end + 1;
+    }
+  }
+  tensor.values = reader.ReadDataset<double>(path).values;
+  if (NumElements(tensor.shape) != tensor.size()) {
+    throw DataError(reader.path().string() + ": " + path + " holds " +
+                    std::to_string(tensor.size()) +
+                    " values, its shape says otherwise; write the bundle "
+                    "again");
+  }
+  return tensor;
+}
+
+TensorMap ReadTensors(const Hdf5Reader& reader, const std::string& group) {
+  TensorMap tensors;
+  if (!reader.Has(group)) return tensors;
+  for (const std::string& name : reader.Children(group)) {
+    tensors[name] = ReadTensor(reader, group + "/" + name);
+  }
+  return tensors;
+}
+
+}  // namespace
+
+bool WriteBundle(const std::filesystem::path& path, const CaseResult& result,
+                 const Evidence& evidence) {
+  TensorMap expected, bounds;
+  for (const auto& [name, output] : evidence.expected.outputs) {
+    expected[name] = output.values;
+    Tensor bound(Dtype::kF64, output.values.shape);
+    bound.values = output.bounds;
+    bounds[name] = bound;
+  }
+  int64_t room = kMaxBundleBytes - Bytes(evidence.inputs) - 65536;
+  if (room < 0) return false;
+  Hdf5Writer writer(path, kKind);
+  WriteTensors(writer, "/inputs", evidence.inputs);
+  for (const auto& [group, tensors] :
+       {std::pair<std::string, const TensorMap&>{"/got", evidence.got},
+        {"/expected", expected},
+        {"/bounds", bounds}}) {
+    room -= Bytes(tensors);
+    if (room < 0) break;
+    WriteTensors(writer, group, tensors);
+  }
+  writer.WriteAttribute("/", "case", CaseText(result.c));
+  writer.WriteAttribute("/", "result", ReproLine(result));
+  writer.Commit();
+  return true;
+}
+
+Bundle ReadBundle(const std::filesystem::path& path) {
+  const Hdf5Reader reader(path, kKind);
+  Bundle bundle;
+  bundle.c = ParseCase(reader.ReadString("/", "case"));
+  bundle.result = reader.ReadString("/", "result");
+  bundle.evidence.inputs = ReadTensors(reader, "/inputs");
+  bundle.evidence.got = ReadTensors(reader, "/got");
+  const TensorMap bounds = ReadTensors(reader, "/bounds");
+  for (auto& [name, values] : ReadTensors(reader, "/expected")) {
+    ExpectedOutput& output = bundle.evidence.expected.outputs[name];
+    output.values = values;
+    const auto bound = bounds.find(name);
+    if (bound != bounds.end()) output.bounds = bound->second.values;
+  }
+  // What the operation will ask for must be there, in the right shape.
+  for (const auto& [name, tensor] :
+       FindOperation(bundle.c.op).Inputs(bundle.c)) {
+    const auto found = bundle.evidence.inputs.find(name);
+    if (found == bundle.evidence.inputs.end() ||
+        found->second.shape != tensor.shape) {
+      throw DataError(path.string() + ": input '" + name +
+                      "' is missing or is not " + ShapeText(tensor.shape) +
+                      "; the bundle is of another program");
+    }
+  }
+  return bundle;
+}
+
+}  // namespace softmoe::verify

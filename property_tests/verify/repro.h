@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// repro.h - one line that reruns exactly one case.
+//
+//   REPRO v1 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
+//
+// What stands behind "#" is for people. A change of what a case means (fills,
+// Philox addresses) needs a new version: an old line must not run other data.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_REPRO_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_REPRO_H_
+
+#include <string>
+
+#include "property_tests/verify/check.h"
+
+namespace softmoe::verify {
+
+inline constexpr int kReproVersion = 1;
+
+std::string ReproLine(const CaseResult& result);
+
+// The case text in `text`: a REPRO line, "verify run ...", or the words of a
+// case alone. Throws ConfigError for another version.
+std::string StripRepro(const std::string& text);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_REPRO_H_

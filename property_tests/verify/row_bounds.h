@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_bounds.h - the error bounds of one row of scores: LapSum weights, softmax
+// and their gradients. Shared by the operations that contain them.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ROW_BOUNDS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ROW_BOUNDS_H_
+
+#include <span>
+#include <vector>
+
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/operation.h"
+#include "reference/lapsum.h"
+
+namespace softmoe::verify {
+
+struct LapSumRow {
+  reference::LapSum solution;
+  std::vector<Bounded> arguments;  // u
+  std::vector<Bounded> weights;    // F(u)
+  std::vector<Bounded> densities;  // f(u)
+  std::vector<Bounded> shares;     // f / sum f, also where every f underflows
+};
+LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
+                         double temperature);
+
+struct SoftmaxRow {
+  std::vector<Bounded> weights;
+  Bounded log_sum_exp;
+};
+SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores);
+
+// m = sum_i q_i v_i / sum_i q_i, and the gradient w_i/scale * (v_i - m): of
+// LapSum (q = shares, w = f, scale = T) and of softmax (q = w = s, scale = 1).
+struct WeightedGradient {
+  Bounded mean;
+  std::vector<Bounded> gradient;
+};
+WeightedGradient BoundGradient(std::span<const Bounded> shares,
+                               std::span<const Bounded> weights,
+                               std::span<const Bounded> v, double scale);
+
+// What the mean may lose where a weight is so small that float flushes it: such
+// an expert may count as inactive, and its v as 0.
+double FlushedMean(const LapSumRow& row, std::span<const Bounded> v);
+
+// The texts of the above.
+const Derivation& LapSumWeightsDerivation();
+const Derivation& LapSumGradientDerivation();
+const Derivation& SoftmaxDerivation();
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ROW_BOUNDS_H_

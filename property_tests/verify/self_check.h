@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// self_check.h - before anything is judged: what is right passes, what is
+// wrong does not. A harness that fails this proves nothing.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SELF_CHECK_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_SELF_CHECK_H_
+
+namespace softmoe::verify {
+
+// Throws InternalError (exit code 6) unless, on a few fixed cases, the rounded
+// reference passes and its copies with planted gross faults fail.
+void CheckSelf();
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_SELF_CHECK_H_

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// suite.h - what many cases add up to: counts, the manifest of what ran, how
+// tight the bounds are, and one exit code.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SUITE_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_SUITE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "property_tests/verify/check.h"
+
+namespace softmoe::verify {
+
+// One output of one operation on one implementation.
+struct OutputStatistics {
+  int64_t compared = 0;  // cases
+  int64_t trusted = 0;   // of them, on data that can tell
+  int64_t missing = 0;   // left out, and optional
+  int64_t elements = 0;
+  double utilisation = 0;  // the largest error/bound
+  std::string loosest_derivation;
+  // Of the mean error/bound of each case.
+  double mean_sum = 0, mean_squares = 0;
+  double bias() const;    // mean over the cases
+  double bias_z() const;  // that over its standard error
+};
+
+struct Unit {
+  std::string op, impl;
+  auto operator<=>(const Unit&) const = default;
+};
+
+struct UnitStatistics {
+  std::map<Status, int64_t> cases;
+  std::map<std::string, int64_t> fills;  // the manifest: cases that ran
+  std::map<std::string, OutputStatistics> outputs;
+  std::string unsupported;  // the reason
+  int64_t decisions = 0, ambiguous = 0;
+  double seconds = 0;
+
+  int64_t ran() const;
+  int64_t Count(Status status) const;
+};
+
+// A fault, found once and counted afterwards.
+struct Failure {
+  CaseResult first;     // as it was found
+  CaseResult smallest;  // after shrinking
+  int shrink_runs = 0;
+  int64_t count = 1;
+};
+
+class Suite {
+ public:
+  void Add(const CaseResult& result);
+  // What `Add` could not know: the shrunk form of a failure. `same` failures
+  // (operation, implementation, output and kind of hint) are merged.
+  void AddFailure(Failure failure);
+  // A failing case that was not shrunk: counted with its likes.
+  void CountFailure(const CaseResult& result);
+
+  const std::map<Unit, UnitStatistics>& units() const { return units_; }
+  const std::vector<Failure>& failures() const { return failures_; }
+  int64_t cases() const;
+
+  // Outputs that no case could judge.
+  std::vector<std::string> Mistrusted() const;
+  // Bounds that are never approached, and errors that lean to one side.
+  std::vector<std::string> Warnings() const;
+  ExitCode exit_code() const;
+
+ private:
+  std::map<Unit, UnitStatistics> units_;
+  std::vector<Failure> failures_;
+};
+
+// What failures have in common when they have one cause: operation,
+// implementation, output and the first hint without its numbers.
+std::string FailureKey(const CaseResult& result);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_SUITE_H_

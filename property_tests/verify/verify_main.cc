@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:verify - holds implementations of the method's operations against the
+// reference, element by element, within derived bounds.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/json_lines.h"
+#include "core/paths.h"
+#include "core/stop_signal.h"
+#include "property_tests/verify/campaign.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/explain.h"
+#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/replay.h"
+#include "property_tests/verify/report.h"
+#include "property_tests/verify/repro.h"
+#include "property_tests/verify/self_check.h"
+
+namespace {
+
+using namespace softmoe;          // NOLINT: a main
+using namespace softmoe::verify;  // NOLINT
+
+constexpr char kDescription[] =
+    "Verifies implementations of SoftMoE's operations against the reference: "
+    "every element of every output within a bound that is derived, not tuned.";
+
+constexpr char kExamples[] = R"(
+A case is text, and every word of it may be left out:
+  op=lapsum impl=cpu:v3 fill=near_ties:3 rows=7 num_experts=33 seed=0x5eed case=4
+What is left out is drawn from the seed and the number of the case.
+
+Examples:
+  verify list
+      operations, their parameters, fills, implementations, planted faults
+  verify run
+      100 cases of every operation on our CPU kernels
+  verify run op=lapsum fill=ties num_experts=33 --cases 500
+      one operation, two parameters fixed
+  verify run op=lapsum impl=cpu:v3 ... seed=0x5eed case=417
+      the one case that a REPRO line names: paste the line
+  verify fuzz --seconds 3600 --seed 7 --log fuzz.jsonl --bundles failures/
+      until the hour is over, whatever fails; what is new is shrunk
+  verify fuzz impl=faulty:times_temperature:d_scores:cpu:v3 --seconds 5
+      what a failure looks like
+  verify explain op=lapsum rows=3 num_experts=5
+      what is expected of one case, and where its bounds come from
+  verify replay failures/lapsum-1.h5 --impl cpu:v3
+      a recorded case, without its generator
+
+Exit codes: 0 all PASS; 1 a FAIL; 2 a name, key or file that is none; 3
+NOT_COMPARABLE; 4 nothing ran, or it does not decide; 5 a missing file; 6 the
+harness failed its own check; 7 data that cannot tell right from wrong; 75
+stopped by a signal, after the report. How to add an operation or an
+implementation: property_tests/verify/README.md.)";
+
+struct Options {
+  std::vector<std::string> words;  // of the case
+  std::vector<std::string> ops, impls;
+  std::string seed = "0", json, junit, log, bundles;
+  int64_t cases = 100;
+  double seconds = 60;
+  bool no_shrink = false;
+};
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + " ";
+  return text;
+}
+
+// The campaign that flags and words describe together.
+CampaignOptions MakeCampaign(const Options& options) {
+  CampaignOptions campaign;
+  campaign.fixed = ParseWords(StripRepro(Join(options.words)));
+  campaign.ops = options.ops;
+  campaign.impls = options.impls;
+  const auto take = [&](const std::string& key) {
+    const auto node = campaign.fixed.extract(key);
+    return node.empty() ? std::string() : node.mapped();
+  };
+  if (const std::string op = take("op"); !op.empty()) campaign.ops = {op};
+  if (const std::string impl = take("impl"); !impl.empty()) {
+    campaign.impls = {impl};
+  }
+  if (campaign.impls.empty()) campaign.impls = {"cpu:v3", "cpu:v4"};
+  const std::string seed = take("seed");
+  campaign.seed = ParseSeed("seed", seed.empty() ? options.seed : seed);
+  campaign.cases = options.cases;
+  const std::string number = take("case");
+  if (!number.empty()) {
+    const int64_t which = ParseWhole("case", number);
+    if (which < 0 || which > 0xffffffff) {
+      throw ConfigError("case=" + number + ": a number of 32 bits is needed");
+    }
+    campaign.first = static_cast<uint32_t>(which);
+    campaign.cases = 1;
+  }
+  // One case that is named is to be seen as it is.
+  campaign.shrink = !options.no_shrink && number.empty();
+  return campaign;
+}
+
+void WriteReports(const Options& options, const Suite& suite) {
+  if (!options.json.empty()) {
+    WriteFileAtomically(UserPath(options.json),
+                        SuiteJson(suite).dump(2) + "\n");
+  }
+  if (!options.junit.empty()) {
+    WriteFileAtomically(UserPath(options.junit), SuiteJUnit(suite));
+  }
+}
+
+// Records the smallest form of a failure: `folder`/OP-N.h5.
+void WriteFailureBundle(const std::string& folder, int number,
+                        const Failure& failure) {
+  const Case& c = failure.smallest.c;
+  const auto implementation = MakeImplementation(c.impl);
+  Evidence seen;
+  const CaseResult result = CheckCase(c, *implementation, &seen);
+  MakeFolder(UserPath(folder));
+  const auto path = UserPath(folder) / fmt::format("{}-{}.h5", c.op, number);
+  if (WriteBundle(path, result, seen)) {
+    fmt::print("  bundle: {}\n", path.string());
+  }
+}
+
+ExitCode RunCases(const Options& options, bool until_time_is_over) {
+  CampaignOptions campaign = MakeCampaign(options);
+  if (until_time_is_over) {
+    campaign.cases = std::numeric_limits<int64_t>::max();
+    campaign.seconds = options.seconds;
+  }
+  CheckSelf();
+  std::unique_ptr<JsonLinesWriter> log;
+  if (!options.log.empty()) {
+    log = std::make_unique<JsonLinesWriter>(UserPath(options.log));
+  }
+  int number = 0;
+  const StopSignal signal;
+  campaign.stop = [&] { return signal.requested(); };
+  campaign.on_result = [&](const CaseResult& result) {
+    if (log) log->Write(CaseJson(result));
+  };
+  campaign.on_failure = [&](const Failure& failure) {
+    std::fputs(FailureText(failure).c_str(), stdout);
+    if (!options.bundles.empty()) {
+      WriteFailureBundle(options.bundles, ++number, failure);
+    }
+    std::fflush(stdout);
+  };
+  const CampaignResult result = RunCampaign(campaign);
+  if (!result.suite.failures().empty()) std::fputs("\n", stdout);
+  std::fputs(SuiteText(result.suite).c_str(), stdout);
+  std::fflush(stdout);
+  WriteReports(options, result.suite);
+  if (result.stopped) {
+    signal.ThrowIfRequested(
+        fmt::format("{} cases ran and are reported above; go on with another "
+                    "--seed",
+                    result.suite.cases()));
+  }
+  return result.suite.exit_code();
+}
+
+ExitCode Plan(const Options& options) {
+  CampaignOptions campaign = MakeCampaign(options);
+  campaign.ops.empty()
+      ? [&] {
+          for (const Operation* op : Operations()) {
+            campaign.ops.push_back(op->name());
+          }
+        }()
+      : void();
+  int64_t total = 0;
+  for (const std::string& name : campaign.ops) {
+    const Operation& op = FindOperation(name);
+    for (const std::string& impl : campaign.impls) {
+      const auto implementation = MakeImplementation(impl);
+      const Case first =
+          DrawCase(op, campaign.fixed, campaign.seed, campaign.first);
+      const std::string why = implementation->WhyUnsupported(op, first.dtype);
+      if (!why.empty()) {
+        fmt::print("{} on {}: not run: {}\n", name, impl, why);
+        continue;
+      }
+      std::map<std::string, int> fills;
+      for (int64_t i = 0; i < campaign.cases; ++i) {
+        const Case c = DrawCase(op, campaign.fixed, campaign.seed,
+                                campaign.first + static_cast<uint32_t>(i));
+        ++fills[c.fill.name];
+      }
+      fmt::print("{} on {}: {} cases:", name, impl, campaign.cases);
+      for (const auto& [fill, count] : fills) fmt::print(" {} {}", fill, count);
+      fmt::print("\n");
+      total += campaign.cases;
+    }
+  }
+  fmt::print("{} cases in all\n", total);
+  return ExitCode::kDone;
+}
+
+ExitCode Explain(const Options& options) {
+  std::string text = StripRepro(Join(options.words));
+  const Case c = ParseCase(text);
+  const auto implementation = MakeImplementation(c.impl);
+  std::fputs(ExplainText(c, *implementation).c_str(), stdout);
+  return ExitCode::kDone;
+}
+
+ExitCode Replay(const Options& options, const std::string& file) {
+  Bundle bundle = ReadBundle(UserPath(file));
+  if (!options.impls.empty()) bundle.c.impl = options.impls.front();
+  CheckSelf();
+  const auto implementation = MakeImplementation(bundle.c.impl);
+  const CaseResult result =
+      CheckInputs(bundle.c, bundle.evidence.inputs, *implementation);
+  fmt::print("recorded: {}\n{}", bundle.result, CaseResultText(result));
+  Suite suite;
+  suite.Add(result);
+  if (result.failed()) suite.CountFailure(result);
+  WriteReports(options, suite);
+  return suite.exit_code();
+}
+
+void AddCaseOptions(CLI::App* command, Options& options) {
+  command->add_option("case", options.words,
+                      "words KEY=VALUE, or a REPRO line; `verify list` shows "
+                      "the keys");
+  command->add_option("--op", options.ops, "operations [all]");
+  command->add_option("--impl", options.impls,
+                      "implementations [cpu:v3 cpu:v4]");
+  command->add_option("--seed", options.seed, "[0]; hexadecimal as 0x5eed");
+}
+
+void AddReportOptions(CLI::App* command, Options& options) {
+  command->add_option("--json", options.json, "report as JSON, into this file");
+  command->add_option("--junit", options.junit, "report as JUnit XML");
+}
+
+void AddRunOptions(CLI::App* command, Options& options) {
+  AddCaseOptions(command, options);
+  AddReportOptions(command, options);
+  command->add_option("--log", options.log,
+                      "every result as one line of JSON, as it comes");
+  command->add_option("--bundles", options.bundles,
+                      "folder for replay bundles (HDF5) of what fails");
+  command->add_flag("--no-shrink", options.no_shrink,
+                    "report failures as they were found");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{kDescription, "verify"};
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  Options options;
+  std::string file;
+  CLI::App* list = app.add_subcommand("list", "show what there is");
+  CLI::App* plan = app.add_subcommand("plan", "count what `run` would run");
+  AddCaseOptions(plan, options);
+  plan->add_option("--cases", options.cases, "of each [100]");
+  CLI::App* run = app.add_subcommand("run", "run a number of cases of each");
+  AddRunOptions(run, options);
+  run->add_option("--cases", options.cases,
+                  "of each operation on each implementation [100]")
+      ->check(CLI::PositiveNumber);
+  CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
+  AddRunOptions(fuzz, options);
+  fuzz->add_option("--seconds", options.seconds, "how long [60]")
+      ->check(CLI::PositiveNumber);
+  CLI::App* explain = app.add_subcommand(
+      "explain", "one case: data, expected values, derivation of the bounds");
+  explain->add_option("case", options.words, "words KEY=VALUE; op= is needed")
+      ->required();
+  CLI::App* replay = app.add_subcommand("replay", "run a recorded case");
+  replay->add_option("file", file, "a bundle that --bundles wrote")->required();
+  replay->add_option("--impl", options.impls, "instead of the recorded one");
+  AddReportOptions(replay, options);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  return RunMain("verify", [&]() -> ExitCode {
+    if (*list) {
+      std::fputs(ListText().c_str(), stdout);
+      return ExitCode::kDone;
+    }
+    if (*plan) return Plan(options);
+    if (*run) return RunCases(options, false);
+    if (*fuzz) return RunCases(options, true);
+    if (*explain) return Explain(options);
+    return Replay(options, file);
+  });
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:verify as a user meets it: output, messages, exit codes.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "core/atomic_file.h"
+#include "core/runfiles.h"
+
+namespace softmoe::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Output {
+  int exit_code = -1;
+  std::string text;  // stdout and stderr
+};
+
+// Runs the program with `arguments`, as a shell splits them, in a folder of
+// the test's own.
+Output RunVerify(const std::string& arguments) {
+  const fs::path program =
+      fs::absolute(RunfilePath("property_tests/verify/verify"));
+  const std::string command = "cd '" + ::testing::TempDir() + "' && '" +
+                              program.string() + "' " + arguments + " 2>&1";
+  Output output;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return output;
+  char buffer[4096];
+  size_t count = 0;
+  while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) {
+    output.text.append(buffer, count);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
+  return output;
+}
+
+void ExpectSays(const Output& output, int exit_code, const std::string& part) {
+  EXPECT_EQ(output.exit_code, exit_code) << output.text;
+  EXPECT_NE(output.text.find(part), std::string::npos)
+      << "expected: " << part << "\ngot: " << output.text;
+}
+
+TEST(Verify, TeachesAndLists) {
+  for (const char* part : {"fuzz --seconds", "Exit codes:", "replay"}) {
+    ExpectSays(RunVerify("--help"), 0, part);
+  }
+  for (const char* part : {"lapsum", "near_ties:N", "cpu:v3", "stale"}) {
+    ExpectSays(RunVerify("list"), 0, part);
+  }
+  ExpectSays(RunVerify("plan op=lapsum --impl cpu:v3 --cases 7"), 0,
+             "lapsum on cpu:v3: 7 cases");
+  ExpectSays(RunVerify("explain op=lapsum impl=cpu:v3 rows=3 num_experts=5"), 0,
+             "HOW THE BOUNDS ARE DERIVED");
+}
+
+TEST(Verify, RunsWhatIsRightAndWritesReports) {
+  const Output run = RunVerify(
+      "run op=lapsum --impl cpu:v3 --cases 20 --json out.json --junit out.xml "
+      "--log out.jsonl");
+  ExpectSays(run, 0, "PASS: 20 cases");
+  const fs::path folder = ::testing::TempDir();
+  EXPECT_NE(ReadWholeFile(folder / "out.json").find("\"verdict\": \"PASS\""),
+            std::string::npos);
+  EXPECT_NE(ReadWholeFile(folder / "out.xml").find("<testsuite"),
+            std::string::npos);
+  const std::string log = ReadWholeFile(folder / "out.jsonl");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 20);
+}
+
+TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
+  const Output fuzz = RunVerify(
+      "fuzz op=lapsum impl=faulty:twice:weights:cpu:v3 --seconds 1 "
+      "--bundles bundles");
+  ExpectSays(fuzz, 1, "got/expected is 2 = 2");
+  const size_t begin = fuzz.text.find("REPRO v1 ");
+  ASSERT_NE(begin, std::string::npos) << fuzz.text;
+  const std::string line =
+      fuzz.text.substr(begin, fuzz.text.find('\n', begin) - begin);
+  // As one argument, and pasted without its first words.
+  ExpectSays(RunVerify("run '" + line + "'"), 1, line);
+  ExpectSays(RunVerify("run " + line.substr(line.find("op="))), 1, line);
+  ExpectSays(RunVerify("replay bundles/lapsum-1.h5"), 1,
+             "got/expected is 2 = 2");
+  ExpectSays(RunVerify("replay bundles/lapsum-1.h5 --impl cpu:v3"), 0, "PASS");
+}
+
+TEST(Verify, RefusesWhatCannotBeMeant) {
+  for (const char* arguments :
+       {"", "walk", "run op=lapsun", "run op=lapsum impl=cpu:v7",
+        "run op=lapsum rows=many", "run --cases 0", "fuzz --seconds 0",
+        "run 'REPRO v9 verify run op=lapsum'", "explain rows=3",
+        "run op=lapsum dtype=f16"}) {
+    EXPECT_EQ(RunVerify(arguments).exit_code, 2) << arguments;
+  }
+  ExpectSays(RunVerify("run op=lapsum rowz=3 --json never.json"), 2,
+             "did you mean");
+  EXPECT_FALSE(fs::exists(fs::path(::testing::TempDir()) / "never.json"));
+  ExpectSays(RunVerify("replay nowhere.h5"), 5, "nowhere.h5");
+  WriteFileAtomically(fs::path(::testing::TempDir()) / "torn.h5", "not HDF5");
+  ExpectSays(RunVerify("replay torn.h5"), 2, "torn.h5");
+}
+
+TEST(Verify, SaysWhatRanWhenItIsStopped) {
+  // SIGTERM to the program alone; timeout(1) then ends with its code.
+  const fs::path program =
+      fs::absolute(RunfilePath("property_tests/verify/verify"));
+  const std::string command = "timeout --preserve-status -s TERM 1 '" +
+                              program.string() +
+                              "' fuzz op=lapsum --seconds 60 > '" +
+                              ::testing::TempDir() + "/stopped.txt' 2>&1";
+  const int status = std::system(command.c_str());
+  const std::string text =
+      ReadWholeFile(fs::path(::testing::TempDir()) / "stopped.txt");
+  EXPECT_EQ(WEXITSTATUS(status), 75) << text;
+  EXPECT_NE(text.find("cases ran and are reported above"), std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace softmoe::verify
