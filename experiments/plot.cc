@@ -39,6 +39,7 @@ std::string Script(const Plot& plot) {
       "set grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
       "set key outside right top noenhanced\n",
       plot.id, Quoted(plot.x_label), Quoted(plot.y_label));
+  if (plot.points) text += "set xtics 1\n";
   std::string command;
   for (size_t s = 0; s < plot.series.size(); ++s) {
     const Series& series = plot.series[s];

@@ -19,7 +19,8 @@ struct Plot {
   std::string id;  // letters, digits and '_': prefix of the ids in the SVG
   std::string x_label, y_label;
   std::vector<Series> series;
-  bool points = false;  // mark the points: few of them on each line
+  // Mark the points: few of them on each line, at whole numbers of x.
+  bool points = false;
 };
 
 // `series` averaged over blocks so that at most `most` points remain.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "core/errors.h"
@@ -67,26 +68,36 @@ std::string WhatThisIs(const GridOutcome& outcome) {
 }
 
 std::string Results(const GridOutcome& outcome) {
-  std::string html = Heading("Results");
+  const std::vector<GridTableRow> table = MakeGridTable(outcome);
+  std::vector<std::string> header = {
+      "corpus",   "experts",  "model",  "k",    "alpha",   "tau",
+      "Train-AE", "Infer-AE", "Active", "loss", "unigram", "none %"};
+  // Only where there is something to say.
+  const bool seeds = outcome.grid.seeds.size() > 1;
+  if (seeds) header.insert(header.end(), {"sd", "runs"});
+  const bool problems =
+      std::any_of(table.begin(), table.end(),
+                  [](const GridTableRow& r) { return !r.problem.empty(); });
+  if (problems) header.push_back("");
   std::vector<Cells> rows;
-  for (const GridTableRow& r : MakeGridTable(outcome)) {
-    rows.push_back({{r.corpus},
-                    {r.budget},
-                    {r.label},
-                    {r.k},
-                    {r.alpha},
-                    {r.tau},
-                    {r.train_experts},
-                    {r.infer_experts},
-                    {r.active_parameters},
-                    {r.loss},
-                    {r.deviation},
-                    {r.unigram},
-                    {r.without},
-                    {r.runs},
-                    {r.problem, "fail"}});
+  for (const GridTableRow& r : table) {
+    Cells cells = {{r.corpus},
+                   {r.budget},
+                   {r.label},
+                   {r.k},
+                   {r.alpha},
+                   {r.tau},
+                   {r.train_experts},
+                   {r.infer_experts},
+                   {r.active_parameters},
+                   {r.loss},
+                   {r.unigram},
+                   {r.without}};
+    if (seeds) cells.insert(cells.end(), {{r.deviation}, {r.runs}});
+    if (problems) cells.push_back({r.problem, "fail"});
+    rows.push_back(std::move(cells));
   }
-  return html +
+  return Heading("Results") +
          HtmlTable(
              "Mean over the finished seeds. experts: budget, as the paper "
              "groups its Table 1. Train-AE, Infer-AE: active experts per token "
@@ -94,10 +105,7 @@ std::string Results(const GridOutcome& outcome) {
              "unigram: held-out, nat/token, T = 1, noise off. none: percent of "
              "tokens and layers without an expert. Zero-shot tasks are not "
              "measured.",
-             {"corpus", "experts", "model", "k", "alpha", "tau", "Train-AE",
-              "Infer-AE", "Active", "loss", "sd", "unigram", "none %", "runs",
-              ""},
-             rows);
+             header, rows);
 }
 
 std::string Invariants(const std::vector<Invariant>& invariants) {

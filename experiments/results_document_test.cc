@@ -33,15 +33,15 @@ Document Results(const GridOutcome& outcome, const std::string& variant = "") {
   return document;
 }
 
-const Cell& CellOf(const Document& document, const std::string& row,
-                   const std::string& column,
-                   const std::string& table_id = "main_results") {
+// By value: the document may be a temporary.
+Cell CellOf(const Document& document, const std::string& row,
+            const std::string& column,
+            const std::string& table_id = "main_results") {
   const Table* table = document.FindTable(table_id);
   const golden::Row* found = table->FindRow(row);
   if (found == nullptr) {
     ADD_FAILURE() << "no row " << row;
-    static const Cell kNone;
-    return kNone;
+    return {};
   }
   return found->cells[static_cast<size_t>(table->FindColumn(column))];
 }
@@ -62,7 +62,7 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
   GridOutcome outcome = ExampleOutcome();
   const Document document = Results(outcome);
   const auto& result = *RunOf(outcome, "soft-2").result;
-  const Cell& loss = CellOf(document, "owt/softmoe/k2/a2", "val_loss");
+  const Cell loss = CellOf(document, "owt/softmoe/k2/a2", "val_loss");
   EXPECT_EQ(loss.value, result.final_validation.loss);
   EXPECT_EQ(loss.runs, 1);
   EXPECT_FALSE(loss.deviation);
@@ -107,7 +107,7 @@ TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
     outcome.runs[i].result->final_validation.loss =
         3 + 0.25 * static_cast<double>(i);
   }
-  const Cell& cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
+  const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
   EXPECT_EQ(cell.value, 3.25);
   EXPECT_EQ(cell.runs, 3);
   EXPECT_DOUBLE_EQ(*cell.deviation, 0.25);
@@ -118,10 +118,10 @@ TEST(ResultsDocument, FailuresAndGapsAreNoNumbers) {
   Fail(RunOf(outcome, "sparse-1"), "diverged");
   Interrupt(RunOf(outcome, "sparse-2"));
   const Document document = Results(outcome);
-  const Cell& failed = CellOf(document, "owt/sparse/k1", "val_loss");
+  const Cell failed = CellOf(document, "owt/sparse/k1", "val_loss");
   EXPECT_TRUE(failed.empty());
   EXPECT_EQ(failed.flags, std::vector<std::string>{"DIVERGED"});
-  const Cell& waiting = CellOf(document, "owt/sparse/k2", "val_loss");
+  const Cell waiting = CellOf(document, "owt/sparse/k2", "val_loss");
   EXPECT_TRUE(waiting.empty());
   EXPECT_EQ(waiting.flags, std::vector<std::string>{"NOT_RUN"});
 }
