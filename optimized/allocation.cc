@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "optimized/diverged.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -21,9 +22,8 @@ std::vector<double> BudgetShares(std::span<const float> budget_logits) {
   double largest = -HUGE_VAL;
   for (size_t l = 0; l < budget_logits.size(); ++l) {
     if (!std::isfinite(budget_logits[l])) {
-      throw NumericsError("budget logit of layer " + std::to_string(l) +
-                          " is not finite: the run has diverged; resume from "
-                          "an earlier checkpoint with a lower learning rate");
+      ThrowDiverged("budget logit of layer " + std::to_string(l) + " is " +
+                    std::to_string(budget_logits[l]));
     }
     largest = std::max(largest, static_cast<double>(budget_logits[l]));
   }

@@ -11,6 +11,7 @@
 #include "kernels/embedding.h"
 #include "kernels/rmsnorm.h"
 #include "optimized/attention_block.h"
+#include "optimized/diverged.h"
 #include "optimized/initialize.h"
 #include "optimized/moe_block.h"
 #include "optimized/pass.h"
@@ -150,10 +151,7 @@ double Model::Impl::Head(const Pass& pass, const Batch& batch,
   double loss_sum = 0;
   for (int64_t t = 0; t < n; ++t) loss_sum += work.token_loss[t];
   if (!std::isfinite(loss_sum)) {
-    throw NumericsError(
-        "the loss is " + std::to_string(loss_sum) +
-        "; no parameter was changed: lower the learning rate or resume from "
-        "an earlier checkpoint");
+    ThrowDiverged("the loss is " + std::to_string(loss_sum));
   }
   return loss_sum;
 }

@@ -13,6 +13,7 @@
 #include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
+#include "optimized/diverged.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -79,16 +80,13 @@ double LoadPerToken(const Pass& pass, const int64_t* counts, int64_t i) {
 [[noreturn]] void ThrowBadScore(const Pass& pass, int64_t layer, int64_t flat) {
   const int64_t token = flat / pass.config.model.num_experts;
   const int64_t length = pass.config.model.sequence_length;
-  throw NumericsError(
-      "layer " + std::to_string(layer) + ", token " +
-      std::to_string(pass.first_token + token) + " (sequence " +
-      std::to_string(token / length) + " of its group, position " +
-      std::to_string(token % length) + "), expert " +
-      std::to_string(flat % pass.config.model.num_experts) +
-      ": router score is " +
-      std::to_string(pass.work.layers[layer].scores[flat]) +
-      "; no parameter was changed: lower the learning rate or resume from an "
-      "earlier checkpoint");
+  ThrowDiverged("layer " + std::to_string(layer) + ", token " +
+                std::to_string(pass.first_token + token) + " (sequence " +
+                std::to_string(token / length) + " of its group, position " +
+                std::to_string(token % length) + "), expert " +
+                std::to_string(flat % pass.config.model.num_experts) +
+                ": router score is " +
+                std::to_string(pass.work.layers[layer].scores[flat]));
 }
 
 // The scores of the layer's router, noise included.

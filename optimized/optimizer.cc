@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "kernels/adamw.h"
+#include "optimized/diverged.h"
 
 namespace softmoe::optimized {
 
@@ -44,11 +45,8 @@ double Optimizer::Update(double learning_rate, int64_t completed_updates,
                         pool_);
   const double norm = std::sqrt(sum_of_squares);
   if (!std::isfinite(norm)) {
-    throw NumericsError(
-        "update " + std::to_string(completed_updates) +
-        ": the norm of the gradient is " + std::to_string(norm) +
-        "; no parameter was changed: lower learning_rate or clip_norm, or "
-        "resume from an earlier checkpoint");
+    ThrowDiverged("update " + std::to_string(completed_updates) +
+                  ": the norm of the gradient is " + std::to_string(norm));
   }
   const double scale = training_.clip_norm > 0 && norm > training_.clip_norm
                            ? training_.clip_norm / norm
