@@ -12,8 +12,8 @@
 // of them are more.
 #include "kernels/cross_entropy.h"
 
+#include "kernels/cross_entropy_body.h"
 #include "kernels/gemm_block.h"
-#include "kernels/softmax_row.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
@@ -60,19 +60,11 @@ void ComputeLogits(const Block& block, int64_t piece, float* scratch) {
 void FinishRows(const Block& block, int64_t piece) {
   const HeadCrossEntropyArgs& args = block.args;
   const Range rows = Piece(block.num_tokens(), block.pieces, piece);
-  const int64_t padded = PaddedRow(args.vocab_size);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
-    float* row = block.logits + r * block.stride;
-    const int32_t target = args.targets[block.tokens.begin + r];
-    PadRow(row, args.vocab_size, -__builtin_inff());
-    const float largest = RowMax(row, padded);
-    const float target_logit = row[target] - largest;
-    const float sum = ExpRow(row, padded, 1.0f, largest);
-    args.token_loss[block.tokens.begin + r] = Log(sum) - target_logit;
-    if (args.d_hidden != nullptr) {
-      ScaleRow(row, padded, args.grad_scale / sum);
-      row[target] -= args.grad_scale;
-    }
+    const int64_t token = block.tokens.begin + r;
+    CrossEntropyRow(SimdLane(), args.vocab_size, args.targets[token],
+                    args.grad_scale, args.d_hidden != nullptr,
+                    block.logits + r * block.stride, &args.token_loss[token]);
   }
 }
 
@@ -112,7 +104,7 @@ void HeadCrossEntropy(const HeadCrossEntropyArgs& args, ThreadPool& pool) {
   }
   const int64_t block_tokens = BlockTokens(args);
   // Off a power of two by one cache line.
-  const int64_t stride = PaddedRow(args.vocab_size) + 16;
+  const int64_t stride = CeilDiv(args.vocab_size, 16) * 16 + 16;
   float* logits = ThreadScratch(ScratchSlot::kCall, block_tokens * stride);
   const int64_t pieces =
       Larger(1, Smaller(pool.threads(), block_tokens * args.vocab_size *

@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "kernels/adamw_body.h"
+#include "kernels/cross_entropy_body.h"
+#include "kernels/permute_body.h"
 #include "kernels/rmsnorm_body.h"
 #include "kernels/router_backward_body.h"
 #include "kernels/router_testing.h"
+#include "kernels/swiglu_body.h"
 
 namespace softmoe::kernels {
 namespace {
@@ -155,6 +158,72 @@ TEST(DoubleBodies, RmsNormAgreesWithNaiveCode) {
     }
   }
   for (int i = 0; i < d; ++i) EXPECT_NEAR(d_w[i], sum_w[i], kTolerance);
+}
+
+TEST(DoubleBodies, SwigluAgreesWithNaiveCode) {
+  const int d = 37;
+  const double gate = -0.7;
+  Draws draws(4);
+  std::vector<double> gate_up(2 * d), d_activation(d), activation(d), again(d),
+      d_gate_up(2 * d);
+  for (double& x : gate_up) x = 20 * draws.Signed();
+  for (double& x : d_activation) x = draws.Signed();
+  SOFTMOE_ISA::SwigluForwardRow(SerialLane<double>(), d, gate_up.data(), gate,
+                                activation.data());
+  double d_row_gate = 0, dot = 0;
+  SOFTMOE_ISA::SwigluBackwardRow(SerialLane<double>(), d, gate_up.data(), gate,
+                                 d_activation.data(), d_gate_up.data(),
+                                 again.data(), &d_row_gate);
+  EXPECT_EQ(again, activation);
+  for (int i = 0; i < d; ++i) {
+    const double z = gate_up[i], up = gate_up[d + i], v = d_activation[i];
+    const double s = 1 / (1 + std::exp(-z));
+    EXPECT_NEAR(activation[i], gate * z * s * up, kTolerance);
+    EXPECT_NEAR(d_gate_up[i], gate * v * up * s * (1 + z * (1 - s)),
+                kTolerance);
+    EXPECT_NEAR(d_gate_up[d + i], gate * v * z * s, kTolerance);
+    dot += v * z * s * up;
+  }
+  EXPECT_NEAR(d_row_gate, dot, kTolerance);
+}
+
+TEST(DoubleBodies, PermuteAgreesWithNaiveCode) {
+  const int d = 5;
+  Draws draws(5);
+  std::vector<double> rows(4 * d), copy(d), sum(d, 0.5);
+  for (double& x : rows) x = draws.Signed();
+  SOFTMOE_ISA::CopyRow(SerialLane<double>(), d, rows.data() + d, copy.data());
+  const int32_t token_rows[] = {3, 0, -1, 2};
+  for (const bool accumulate : {true, false}) {
+    SOFTMOE_ISA::UnpermuteToken(SerialLane<double>(), d, 4, rows.data(),
+                                token_rows, accumulate, sum.data());
+    for (int i = 0; i < d; ++i) {
+      EXPECT_EQ(copy[i], rows[d + i]);
+      EXPECT_NEAR(sum[i], (accumulate ? 0.5 : 0) + rows[3 * d + i] + rows[i],
+                  kTolerance);
+    }
+  }
+}
+
+TEST(DoubleBodies, CrossEntropyAgreesWithNaiveCode) {
+  const int vocab = 37, target = 11;
+  const double scale = 0.3;
+  Draws draws(6);
+  std::vector<double> logits(vocab);
+  for (double& x : logits) x = 15 * draws.Signed();
+  double sum = 0;
+  for (const double x : logits) sum += std::exp(x);
+  for (const bool want_gradient : {true, false}) {
+    std::vector<double> row = logits;
+    double loss = 0;
+    SOFTMOE_ISA::CrossEntropyRow(SerialLane<double>(), vocab, target, scale,
+                                 want_gradient, row.data(), &loss);
+    EXPECT_NEAR(loss, std::log(sum) - logits[target], kTolerance);
+    for (int i = 0; want_gradient && i < vocab; ++i) {
+      EXPECT_NEAR(row[i], scale * (std::exp(logits[i]) / sum - (i == target)),
+                  kTolerance);
+    }
+  }
 }
 
 TEST(DoubleBodies, AdamWAgreesWithNaiveCode) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/embedding.h"
 
-#include "kernels/simt/group.h"
+#include "kernels/permute_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
@@ -18,13 +18,10 @@ constexpr int64_t kTasks = 64;
 void EmbeddingForward(const EmbeddingForwardArgs& args, ThreadPool& pool) {
   pool.ParallelForBlocks(
       args.num_tokens, kTokenBlock, [&](int64_t begin, int64_t end) {
-        SimdLane group;
         for (int64_t token = begin; token < end; ++token) {
-          const float* row = args.table + args.ids[token] * args.d_model;
-          float* out = args.out + token * args.d_model;
-          group.ForEachColumn(args.d_model, [&](Columns at) {
-            group.Store(out, at, group.Load(row, at));
-          });
+          CopyRow(SimdLane(), args.d_model,
+                  args.table + args.ids[token] * args.d_model,
+                  args.out + token * args.d_model);
         }
       });
 }

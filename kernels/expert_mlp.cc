@@ -9,6 +9,7 @@
 #include "kernels/expert_mlp.h"
 
 #include "kernels/gemm_block.h"
+#include "kernels/permute_body.h"
 #include "kernels/swiglu.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -35,16 +36,9 @@ void ForEachExpert(const RoutePlan& plan, Range rows, Body body) {
 void CombineRows(const RoutePlan& plan, int64_t d_model, const float* rows,
                  Range tokens, bool accumulate, float* sum) {
   for (int64_t t = tokens.begin; t < tokens.end; ++t) {
-    float* __restrict out = sum + t * d_model;
-    const int32_t* token_rows = plan.token_rows + t * plan.max_active;
-    for (int64_t j = 0; j < d_model; j += Floats::kWidth) {
-      const int64_t left = d_model - j;
-      Floats total = accumulate ? LoadUpTo(out + j, left) : Floats(0.0f);
-      for (int64_t s = 0; s < plan.max_active && token_rows[s] >= 0; ++s) {
-        total += LoadUpTo(rows + token_rows[s] * d_model + j, left);
-      }
-      StoreUpTo(out + j, left, total);
-    }
+    UnpermuteToken(SimdLane(), d_model, plan.max_active, rows,
+                   plan.token_rows + t * plan.max_active, accumulate,
+                   sum + t * d_model);
   }
 }
 

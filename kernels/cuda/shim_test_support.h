@@ -9,6 +9,7 @@
 #ifndef SOFTMOE_KERNELS_CUDA_SHIM_TEST_SUPPORT_H_
 #define SOFTMOE_KERNELS_CUDA_SHIM_TEST_SUPPORT_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -66,7 +67,7 @@ class Outputs {
   // An output that the kernel adds to.
   float* AddCopy(const std::vector<float>& x) {
     float* copy = Add<float>(static_cast<int64_t>(x.size()));
-    memcpy(copy, x.data(), x.size() * sizeof(float));
+    std::copy(x.begin(), x.end(), copy);
     return copy;
   }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cross_entropy_body.h - the loss of one token from its logits, for every group
+// along the row (simt/group.h).
+//
+//   loss = logsumexp(logits) - logits[target]                        (nats)
+//   d_logits = grad_scale * (softmax(logits) - one_hot(target))
+#ifndef SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
+#define SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
+
+#include "kernels/simt/group.h"
+#include "kernels/vector_math.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+
+// `row` holds the logits, and then d_logits, or if those are not wanted what is
+// of no use.
+template <typename Group, typename R = typename Group::Scalar>
+SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
+                                    int32_t target, R grad_scale,
+                                    bool want_gradient,
+                                    R* row,     // [vocab_size]
+                                    R* loss) {  // [1]
+  using Real = typename Group::Real;
+  const R lowest = R(-__builtin_inff());
+  const R largest = group.RowMax(
+      vocab_size, [&](Columns at) { return group.LoadOr(row, at, lowest); });
+  const R target_logit = row[target] - largest;
+  group.Sync();  // all have read it before its owner overwrites it
+  const R sum = group.RowSum(vocab_size, [&](Columns at) {
+    const Real e = Exp(group.LoadOr(row, at, lowest) - Real(largest));
+    group.Store(row, at, e);
+    return e;
+  });
+  if (group.IsFirst()) *loss = Log(sum) - target_logit;
+  if (!want_gradient) return;
+  const R factor = grad_scale / sum;
+  group.ForEachColumn(vocab_size, [&](Columns at) {
+    group.Store(row, at, group.Load(row, at) * Real(factor));
+  });
+  group.Sync();  // its owner has written it
+  if (group.IsFirst()) row[target] -= grad_scale;
+}
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA
+
+#endif  // SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Embedding, permute, SwiGLU, unpermute and cross-entropy through the
+// simulator: no row, one, rows that leave a block partly empty; columns below,
+// at and above the size of a warp and of a block; tokens without an expert.
+#include "kernels/cuda/layer_kernels.h"
+#include "kernels/cuda/shim_test_support.h"
+
+namespace softmoe::kernels {
+namespace {
+
+// A plan of tokens with 0 to max_active experts. Rows are in order of token
+// instead of expert, which no kernel here can see.
+struct Plan {
+  std::vector<int32_t> row_token, token_rows;
+  std::vector<float> row_gate;
+  RoutePlan plan = {};
+
+  Plan(int64_t num_tokens, int64_t max_active) {
+    Draws draws(5);
+    for (int64_t t = 0; t < num_tokens; ++t) {
+      const int64_t active = draws.Below(max_active + 1);
+      for (int64_t i = 0; i < max_active; ++i) {
+        token_rows.push_back(i < active ? static_cast<int32_t>(row_token.size())
+                                        : -1);
+        if (i >= active) continue;
+        row_token.push_back(static_cast<int32_t>(t));
+        row_gate.push_back(draws.Signed());
+      }
+    }
+    plan.num_tokens = num_tokens;
+    plan.num_routed = static_cast<int64_t>(row_token.size());
+    plan.max_active = max_active;
+    plan.row_token = row_token.data();
+    plan.row_gate = row_gate.data();
+    plan.token_rows = token_rows.data();
+  }
+};
+
+void CheckExpertRows(int64_t num_tokens, int64_t max_active, int64_t size) {
+  const Plan p(num_tokens, max_active);
+  const int64_t rows = p.plan.num_routed;
+  const auto hidden = RandomFloats(num_tokens * size, 1);
+  const auto out = RandomFloats(num_tokens * size, 2);
+  const auto gate_up = RandomFloats(rows * 2 * size, 3, 4.0f);
+  const auto d_activation = RandomFloats(rows * size, 4);
+  CheckSchedules("expert rows", [&](Outputs& outputs) {
+    float* permuted = outputs.Add<float>(rows * size);
+    isa_shim::Permute({p.plan, size, hidden.data(), permuted}, nullptr);
+    isa_shim::Unpermute({p.plan, size, permuted, true, outputs.AddCopy(out)},
+                        nullptr);
+    isa_shim::Unpermute(
+        {p.plan, size, permuted, false, outputs.Add<float>(num_tokens * size)},
+        nullptr);
+    isa_shim::SwigluForward(
+        {p.plan, size, gate_up.data(), outputs.Add<float>(rows * size)},
+        nullptr);
+    isa_shim::SwigluBackward(
+        {p.plan, size, gate_up.data(), d_activation.data(),
+         outputs.Add<float>(rows * 2 * size), outputs.Add<float>(rows * size),
+         outputs.Add<float>(rows)},
+        nullptr);
+  });
+}
+
+void CheckEmbedding(int64_t num_tokens, int64_t d_model) {
+  constexpr int64_t kVocab = 17;
+  Draws draws(6);
+  std::vector<int32_t> ids;
+  for (int64_t t = 0; t < num_tokens; ++t) {
+    ids.push_back(static_cast<int32_t>(draws.Below(kVocab)));
+  }
+  const auto table = RandomFloats(kVocab * d_model, 7);
+  CheckSchedules("embedding", [&](Outputs& outputs) {
+    isa_shim::EmbeddingForward({num_tokens, d_model, ids.data(), table.data(),
+                                outputs.Add<float>(num_tokens * d_model)},
+                               nullptr);
+  });
+}
+
+void CheckCrossEntropy(int64_t num_tokens, int64_t vocab_size) {
+  const auto logits = RandomFloats(num_tokens * vocab_size, 8, 10.0f);
+  Draws draws(9);
+  std::vector<int32_t> targets;
+  for (int64_t t = 0; t < num_tokens; ++t) {
+    targets.push_back(static_cast<int32_t>(draws.Below(vocab_size)));
+  }
+  CheckSchedules("cross-entropy", [&](Outputs& outputs) {
+    for (const bool want_gradient : {true, false}) {
+      isa_shim::TokenCrossEntropy(
+          {num_tokens, vocab_size, targets.data(), 0.25f, want_gradient,
+           outputs.AddCopy(logits), outputs.Add<float>(num_tokens)},
+          nullptr);
+    }
+  });
+}
+
+void CheckAll() {
+  for (const int64_t num_tokens : {0, 1, 9, 40}) {
+    for (const int64_t size : {1, 32, 75}) {
+      CheckExpertRows(num_tokens, 1, size);
+      CheckExpertRows(num_tokens, 3, size);
+      CheckEmbedding(num_tokens, size);
+    }
+    for (const int64_t vocab_size : {1, 33, 256, 700}) {
+      CheckCrossEntropy(num_tokens, vocab_size);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::kernels
+
+int main() {
+  softmoe::kernels::CheckAll();
+  return softmoe::kernels::Summary();
+}

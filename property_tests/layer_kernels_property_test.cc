@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA kernels between the matrix products of a layer, in the simulator,
+// against the reference: permute and unpermute, SwiGLU, token cross-entropy.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cuda/layer_kernels.h"
+#include "property_tests/error_bounds.h"
+#include "property_tests/generators.h"
+#include "property_tests/simulated_case.h"
+#include "reference/embedding.h"
+#include "reference/expert.h"
+#include "reference/lm_head.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+// Tokens with 0 to max_active rows each.
+struct RowsCase {
+  int64_t num_tokens = *rc::gen::inRange<int64_t>(1, 30);
+  int64_t max_active = *rc::gen::inRange<int64_t>(1, 5);
+  int64_t size = *rc::gen::inRange<int64_t>(1, 70);  // d_model or d_ffn
+  uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
+  std::vector<int32_t> row_token, token_rows;
+  Floats row_gate;
+
+  RowsCase() {
+    const auto active = RandomIds(num_tokens, max_active + 1, seed, 1);
+    // Any order of the rows will do: backwards, so that it is not the tokens'.
+    int32_t rows = 0;
+    for (const int32_t count : active) rows += count;
+    row_token.resize(rows);
+    row_gate = NormalFloats(rows, seed, 2);
+    for (int64_t t = 0; t < num_tokens; ++t) {
+      for (int64_t i = 0; i < max_active; ++i) {
+        token_rows.push_back(i < active[t] ? --rows : -1);
+        if (i < active[t]) row_token[rows] = static_cast<int32_t>(t);
+      }
+    }
+  }
+  int64_t num_rows() const { return static_cast<int64_t>(row_token.size()); }
+  kernels::RoutePlan Plan() const {
+    kernels::RoutePlan plan = {};
+    plan.num_tokens = num_tokens;
+    plan.num_routed = num_rows();
+    plan.max_active = max_active;
+    plan.row_token = row_token.data();
+    plan.row_gate = row_gate.data();
+    plan.token_rows = token_rows.data();
+    return plan;
+  }
+};
+
+RC_GTEST_PROP(LayerKernels, PermuteCopiesAndUnpermuteAdds, ()) {
+  const RowsCase c;
+  const int64_t n = c.num_tokens, d = c.size;
+  const Floats hidden = NormalFloats(n * d, c.seed, 3);
+  const Floats row_values = NormalFloats(c.num_rows() * d, c.seed, 4);
+  const Floats residual = NormalFloats(n * d, c.seed, 5);
+  const auto got = RunInTheSimulator([&] {
+    Floats rows(c.num_rows() * d), out(n * d, NAN), added = residual;
+    kernels::isa_shim::Permute({c.Plan(), d, hidden.data(), rows.data()},
+                               nullptr);
+    kernels::isa_shim::Unpermute(
+        {c.Plan(), d, row_values.data(), false, out.data()}, nullptr);
+    kernels::isa_shim::Unpermute(
+        {c.Plan(), d, row_values.data(), true, added.data()}, nullptr);
+    return std::vector<Floats>{rows, out, added};
+  });
+
+  const reference::Matrix rows =
+      reference::EmbeddingForward(c.row_token, AsMatrix(hidden, n, d));
+  for (int64_t i = 0; i < c.num_rows() * d; ++i) {
+    RC_ASSERT(got[0][i] == rows.data()[i]);
+  }
+  // Unpermute is the transpose of permute: the embedding's gradient.
+  const reference::Matrix sums = reference::EmbeddingBackward(
+      c.row_token, AsMatrix(row_values, c.num_rows(), d), n);
+  std::vector<BoundedSum> sum(n * d), added(n * d);
+  for (int64_t i = 0; i < n * d; ++i) added[i].Add(residual[i]);
+  for (int64_t r = 0; r < c.num_rows(); ++r) {
+    for (int64_t j = 0; j < d; ++j) {
+      sum[c.row_token[r] * d + j].Add(row_values[r * d + j]);
+      added[c.row_token[r] * d + j].Add(row_values[r * d + j]);
+    }
+  }
+  std::vector<Bounded> sum_bounds, added_bounds;
+  for (int64_t i = 0; i < n * d; ++i) {
+    sum_bounds.push_back(sum[i].Get());
+    added_bounds.push_back(added[i].Get());
+  }
+  RC_ASSERT(Mismatch("out", got[1], sums, sum_bounds) == "");
+  const reference::Matrix expected = AsMatrix(residual, n, d) + sums;
+  RC_ASSERT(Mismatch("out +=", got[2], expected, added_bounds) == "");
+}
+
+RC_GTEST_PROP(LayerKernels, SwigluIsWithinItsBounds, ()) {
+  const RowsCase c;
+  const int64_t rows = c.num_rows(), f = c.size;
+  RC_PRE(rows > 0);
+  // e^-z neither overflows nor is flushed.
+  const double scale = *rc::gen::element(0.1, 1.0, 10.0);
+  const Floats gate_up = NormalFloats(rows * 2 * f, c.seed, 3, scale);
+  const Floats d_activation = NormalFloats(rows * f, c.seed, 4);
+  const auto got = RunInTheSimulator([&] {
+    Floats forward(rows * f), d_gate_up(rows * 2 * f), again(rows * f);
+    Floats d_row_gate(rows);
+    kernels::isa_shim::SwigluForward(
+        {c.Plan(), f, gate_up.data(), forward.data()}, nullptr);
+    kernels::isa_shim::SwigluBackward(
+        {c.Plan(), f, gate_up.data(), d_activation.data(), d_gate_up.data(),
+         again.data(), d_row_gate.data()},
+        nullptr);
+    // The same bits: backward need not keep the activation.
+    for (int64_t i = 0; i < rows * f; ++i) RC_ASSERT(forward[i] == again[i]);
+    return std::vector<Floats>{forward, d_gate_up, d_row_gate};
+  });
+
+  reference::Matrix activation(rows, f), d_gate_up(rows, 2 * f);
+  reference::Matrix d_row_gate(rows, 1);
+  std::vector<Bounded> activations, d_gate_ups(rows * 2 * f), d_row_gates;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double row_gate = c.row_gate[r];
+    double dot = 0;
+    BoundedSum bounded_dot;
+    for (int64_t j = 0; j < f; ++j) {
+      const float z = gate_up[r * 2 * f + j], up = gate_up[r * 2 * f + f + j];
+      const double d = d_activation[r * f + j];
+      activation(r, j) = row_gate * reference::Silu(z) * up;
+      d_gate_up(r, j) = row_gate * d * up * reference::SiluDerivative(z);
+      d_gate_up(r, f + j) = row_gate * d * reference::Silu(z);
+      dot += d * reference::Silu(z) * up;
+
+      const Bounded s = Sigmoid(Bounded(z)), silu = Bounded(z) * s;
+      activations.push_back(silu * Bounded(up) * Bounded(row_gate));
+      const Bounded scaled = Bounded(d) * Bounded(row_gate);
+      d_gate_ups[r * 2 * f + j] =
+          scaled * Bounded(up) *
+          (s * (Bounded(1) + Bounded(z) * (Bounded(1) - s)));
+      d_gate_ups[r * 2 * f + f + j] = scaled * silu;
+      bounded_dot.Add(silu * Bounded(up) * Bounded(d));
+    }
+    d_row_gate(r, 0) = dot;
+    d_row_gates.push_back(bounded_dot.Get());
+  }
+  RC_ASSERT(Mismatch("activation", got[0], activation, activations) == "");
+  RC_ASSERT(Mismatch("d_gate_up", got[1], d_gate_up, d_gate_ups) == "");
+  RC_ASSERT(Mismatch("d_row_gate", got[2], d_row_gate, d_row_gates) == "");
+}
+
+struct LogitsCase {
+  int64_t num_tokens = *rc::gen::inRange<int64_t>(1, 6);
+  int64_t vocab_size = *rc::gen::element<int64_t>(1, 2, 31, 33, 255, 600);
+  uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
+  double spread = *rc::gen::element(0.1, 1.0, 30.0);
+  Floats logits = NormalFloats(num_tokens * vocab_size, seed, 1, spread);
+  std::vector<int32_t> targets = RandomIds(num_tokens, vocab_size, seed, 2);
+  float grad_scale = 0.0625f;
+
+  // {token losses, d_logits}
+  std::vector<Floats> Run() const {
+    return RunInTheSimulator([&] {
+      Floats loss(num_tokens), loss_only(num_tokens);
+      Floats d_logits = logits, scratch = logits;
+      kernels::isa_shim::TokenCrossEntropy(
+          {num_tokens, vocab_size, targets.data(), grad_scale, true,
+           d_logits.data(), loss.data()},
+          nullptr);
+      kernels::isa_shim::TokenCrossEntropy(
+          {num_tokens, vocab_size, targets.data(), grad_scale, false,
+           scratch.data(), loss_only.data()},
+          nullptr);
+      RC_ASSERT(SameBits({loss}, {loss_only}));
+      return std::vector<Floats>{loss, d_logits};
+    });
+  }
+};
+
+RC_GTEST_PROP(LayerKernels, CrossEntropyIsWithinItsBounds, ()) {
+  const LogitsCase c;
+  const auto got = c.Run();
+  std::vector<Bounded> losses, d_logits;
+  for (int64_t t = 0; t < c.num_tokens; ++t) {
+    std::vector<Bounded> row;
+    for (int64_t w = 0; w < c.vocab_size; ++w) {
+      row.emplace_back(c.logits[t * c.vocab_size + w]);
+    }
+    const BoundedSoftmax softmax = SoftmaxOf(row, 0);
+    losses.push_back(softmax.log_sum_exp - row[c.targets[t]]);
+    const Bounded factor = Bounded(c.grad_scale) / softmax.sum;
+    for (int64_t w = 0; w < c.vocab_size; ++w) {
+      const Bounded p = softmax.exponentials[w] * factor;
+      d_logits.push_back(w == c.targets[t] ? p - Bounded(c.grad_scale) : p);
+    }
+  }
+  const reference::Matrix logits =
+      AsMatrix(c.logits, c.num_tokens, c.vocab_size);
+  RC_ASSERT(Mismatch("loss", got[0], reference::TokenLosses(logits, c.targets),
+                     losses) == "");
+  RC_ASSERT(
+      Mismatch("d_logits", got[1],
+               reference::TokenLossesBackward(
+                   logits, c.targets,
+                   reference::Vector::Constant(c.num_tokens, c.grad_scale)),
+               d_logits) == "");
+}
+
+// What is no number must not vanish in a maximum, nor reach another token.
+RC_GTEST_PROP(LayerKernels, CrossEntropyShowsBadLogitsInTheirTokenOnly, ()) {
+  LogitsCase c;
+  const auto clean = c.Run();
+  const int64_t token = *Uniform(0, c.num_tokens);
+  const int64_t at = *Uniform(0, c.vocab_size);
+  c.logits[token * c.vocab_size + at] =
+      *rc::gen::element(std::numeric_limits<float>::quiet_NaN(),
+                        std::numeric_limits<float>::infinity());
+  const auto got = c.Run();
+  for (int64_t t = 0; t < c.num_tokens; ++t) {
+    const float loss = got[0][t];
+    RC_ASSERT((t == token ? std::isnan(loss) : loss == clean[0][t]));
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::property_tests
