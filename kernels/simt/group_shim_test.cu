@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The groups of CUDA threads along a row, in the simulator: sums and maxima of
+// integers, which are exact in any order, for rows shorter and longer than the
+// group, several in one kernel.
+#include <cstdio>
+#include <vector>
+
+#include "kernels/simt/group.h"
+#include "kernels/simt/shim/shim_test_support.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+namespace {
+
+constexpr int kThreads = 96;
+
+// Each group goes through all rows; sums and maxima [groups, num_rows].
+template <typename Group, int kGroupsPerBlock>
+__global__ void ReduceRows(int64_t num_rows, int64_t size, const float* x,
+                           float* sums, float* maxima, float* seen_by_last) {
+  const Group group;
+  const int64_t me =
+      blockIdx.x * kGroupsPerBlock + threadIdx.x / (kThreads / kGroupsPerBlock);
+  // One sum directly after the other: what they share must not mix.
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const float* own = x + row * size;
+    const float sum =
+        group.RowSum(size, [&](Columns at) { return group.Load(own, at); });
+    const int64_t at = me * num_rows + row;
+    if (group.IsFirst()) sums[at] = sum;
+    // All lanes know it.
+    if (group.Lane() == kThreads / kGroupsPerBlock - 1) seen_by_last[at] = sum;
+  }
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const float* own = x + row * size;
+    const float largest = group.RowMax(
+        size, [&](Columns at) { return group.LoadOr(own, at, 0.0f); });
+    if (group.IsFirst()) maxima[me * num_rows + row] = largest;
+  }
+}
+
+template <typename Group, int kGroupsPerBlock>
+void CheckGroup(const char* what, int64_t num_rows, int64_t size) {
+  constexpr int64_t kBlocks = 2;
+  constexpr int64_t kGroups = kBlocks * kGroupsPerBlock;
+  Draws draws(3);
+  std::vector<float> x(static_cast<size_t>(num_rows * size));
+  for (float& value : x) {
+    value = static_cast<float>(draws.Below(2000) - 1900);
+  }
+  CheckSchedules(what, [&](Outputs& outputs) {
+    float* sums = outputs.Add<float>(kGroups * num_rows);
+    float* maxima = outputs.Add<float>(kGroups * num_rows);
+    float* seen_by_last = outputs.Add<float>(kGroups * num_rows);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(kBlocks);
+    config.blockDim = dim3(kThreads);
+    if (cudaLaunchKernelEx(&config, ReduceRows<Group, kGroupsPerBlock>,
+                           num_rows, size, x.data(), sums, maxima,
+                           seen_by_last) != cudaSuccess) {
+      fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(cudaSuccess));
+      ++Failures();
+      return;
+    }
+    for (int64_t row = 0; row < num_rows; ++row) {
+      float sum = 0, largest = -__builtin_inff();
+      for (int64_t c = 0; c < size; ++c) {
+        sum += x[row * size + c];
+        largest = Max(largest, x[row * size + c]);
+      }
+      for (int64_t g = 0; g < kGroups; ++g) {
+        const int64_t at = g * num_rows + row;
+        if (sums[at] == sum && maxima[at] == largest &&
+            seen_by_last[at] == sum) {
+          continue;
+        }
+        fprintf(stderr, "%s, %ld columns, row %ld, group %ld: wrong\n", what,
+                static_cast<long>(size), static_cast<long>(row),
+                static_cast<long>(g));
+        ++Failures();
+      }
+    }
+  });
+}
+
+void CheckAll() {
+  for (const int64_t size : {0, 1, 31, 96, 250}) {
+    CheckGroup<CudaWarp, kThreads / 32>("CudaWarp", 4, size);
+    CheckGroup<CudaBlock<kThreads>, 1>("CudaBlock", 4, size);
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::kernels::SOFTMOE_ISA
+
+int main() {
+  softmoe::kernels::SOFTMOE_ISA::CheckAll();
+  return softmoe::kernels::Summary();
+}
