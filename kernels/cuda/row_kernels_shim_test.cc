@@ -71,7 +71,10 @@ void CheckRouter(const RouterShape& shape) {
          .bad_score = bad_score,
          .scratch = scratch.Add<double>(scratch_size)},
         nullptr);
-    if (*bad_score != -1) ++Failures();
+    if (*bad_score != -1) {
+      fprintf(stderr, "a good score is called bad\n");
+      ++Failures();
+    }
     isa_shim::RouterBackward(
         {.shape = shape,
          .scores = scores.data(),
@@ -86,6 +89,48 @@ void CheckRouter(const RouterShape& shape) {
          .scratch = scratch.Add<double>(scratch_size)},
         nullptr);
   });
+}
+
+// The first score that is no number is named, whichever block has it.
+void CheckBadScores() {
+  RouterShape shape = {};
+  shape.num_tokens = 150;
+  shape.num_experts = 5;
+  shape.mode = RouterMode::kSparse;
+  shape.max_active = 2;
+  const int64_t size = shape.num_tokens * shape.num_experts;
+  for (const int64_t first :
+       {int64_t{0}, int64_t{163}, int64_t{321}, size - 1}) {
+    for (const float bad : {NAN, INFINITY, -INFINITY}) {
+      auto scores = RandomFloats(size, 1);
+      scores[first] = bad;
+      scores[size - 1] = NAN;
+      CheckSchedules("bad score", [&](Outputs& outputs) {
+        int64_t* bad_score = outputs.Add<int64_t>(1);
+        Outputs others(0xff);  // mean nothing
+        isa_shim::RouterForward(
+            {.shape = shape,
+             .scores = scores.data(),
+             .soft_weights = others.Add<float>(size),
+             .root = nullptr,
+             .num_active = others.Add<int32_t>(shape.num_tokens),
+             .selected = others.Add<int32_t>(2 * shape.num_tokens),
+             .gates = others.Add<float>(2 * shape.num_tokens),
+             .probability_sums = others.Add<double>(shape.num_experts),
+             .balance_counts = others.Add<int64_t>(shape.num_experts),
+             .active_counts = others.Add<int64_t>(shape.num_experts),
+             .z_sum = nullptr,
+             .bad_score = bad_score,
+             .scratch = others.Add<double>(
+                 RouterScratch(shape.num_tokens, shape.num_experts))},
+            nullptr);
+        if (*bad_score == first) return;
+        fprintf(stderr, "bad score %ld is said to be %ld\n",
+                static_cast<long>(first), static_cast<long>(*bad_score));
+        ++Failures();
+      });
+    }
+  }
 }
 
 // Every mode and basis; `top` from 1 to 4, in registers, and beyond.
@@ -136,6 +181,7 @@ void CheckAll() {
   CheckRmsNorm(64 * 8 + 1, 7);  // a second block of the backward pass
   for (const int64_t size : {1, 256, 1000}) CheckAdamW(size);
   CheckRouters();
+  CheckBadScores();
 }
 
 }  // namespace
