@@ -83,10 +83,7 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
     if (!SharedFits(dynamic_shared_, "the launch", 0)) return false;
   }
   Release(&tags_->begin);
-  // NextReady looks behind the current thread.
-  current_ =
-      &threads_[schedule_ == Schedule::kDescending ? 0 : num_threads_ - 1];
-  Thread& first = *NextReady();
+  Thread& first = threads_[FirstThread()];
   current_ = &first;
   threadIdx = first.index;
   first.fiber->SwitchFrom(*caller_, Fiber::Leaving::kForAWhile);
@@ -95,6 +92,17 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
     threads_[i].fiber->ReleaseAs(&ended_, *caller_);
   }
   return false;
+}
+
+int Block::FirstThread() {
+  switch (schedule_) {
+    case Schedule::kAscending:
+      return 0;
+    case Schedule::kDescending:
+      return num_threads_ - 1;
+    default:
+      return random_.Below(num_threads_);
+  }
 }
 
 // TSan takes what one fiber does for one thread's doing, in order. So the

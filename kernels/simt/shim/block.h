@@ -108,6 +108,7 @@ class Block {
   static void RunThread();
 
   Fiber& FiberFor(int64_t order, int thread);
+  int FirstThread();
   Thread* NextReady();
   void Continue(Thread& thread, Fiber::Leaving leaving);
   void Wait(State state, const char* file, int line);
