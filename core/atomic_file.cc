@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <system_error>
 #include <utility>
 
@@ -112,6 +113,27 @@ void WriteFileAtomically(const fs::path& path, std::string_view content) {
   AtomicFile file(path);
   file.Write(content);
   file.Commit();
+}
+
+int64_t TemporaryFileOwner(std::string_view name) {
+  // .NAME.PID.COUNTER.tmp, read from behind: NAME may hold anything.
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.starts_with('.') || !name.ends_with(kEnd)) return 0;
+  name.remove_suffix(kEnd.size());
+  int64_t numbers[2] = {};  // counter, process
+  for (int64_t& number : numbers) {
+    const size_t point = name.rfind('.');
+    if (point == std::string_view::npos) return 0;
+    const std::string_view digits = name.substr(point + 1);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const bool canonical = !digits.empty() && digits.front() != '0' &&
+                           digits.front() != '-' &&
+                           end == digits.data() + digits.size();
+    if (error != std::errc() || !canonical) return 0;
+    name.remove_suffix(digits.size() + 1);
+  }
+  return name.size() > 1 ? numbers[1] : 0;
 }
 
 std::string ReadWholeFile(const fs::path& path) {

@@ -58,6 +58,10 @@ class AtomicFile {
 void WriteFileAtomically(const std::filesystem::path& path,
                          std::string_view content);
 
+// The process that made the temporary file of this name (without folder), or 0
+// if it is not the name of one.
+int64_t TemporaryFileOwner(std::string_view name);
+
 // The whole content of a file. Throws EnvironmentError if it cannot be read.
 std::string ReadWholeFile(const std::filesystem::path& path);
 

@@ -109,5 +109,19 @@ TEST(ReadWholeFile, AbsentFilesAndFoldersAreEnvironmentErrors) {
   EXPECT_THROW(ReadWholeFile(folder), EnvironmentError);
 }
 
+TEST(AtomicFile, TemporaryFilesSayWhoMadeThem) {
+  const fs::path folder = FreshFolder("temporary_owner");
+  AtomicFile file(folder / "a.b.h5");
+  const std::string name = file.temporary_path().filename().string();
+  EXPECT_EQ(TemporaryFileOwner(name), getpid()) << name;
+  EXPECT_EQ(TemporaryFileOwner(".x.1.2.12.7.tmp"), 12);
+  for (const char* other :
+       {"", ".tmp", "x.12.7.tmp", ".x.12.7.tm", ".x.12.tmp", "..12.7.tmp",
+        ".12.7.tmp", ".x.-12.7.tmp", ".x.012.7.tmp", ".x.12.7a.tmp",
+        ".x.12..tmp", ".x.99999999999999999999.7.tmp"}) {
+    EXPECT_EQ(TemporaryFileOwner(other), 0) << other;
+  }
+}
+
 }  // namespace
 }  // namespace softmoe

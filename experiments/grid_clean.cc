@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <optional>
-#include <regex>
+#include <string_view>
 #include <system_error>
 
+#include "core/atomic_file.h"
 #include "core/errors.h"
 #include "core/file_error.h"
 #include "experiments/run_folder.h"
@@ -22,17 +22,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The process that a temporary file (core/atomic_file.cc) belongs to.
-std::optional<pid_t> TemporaryOwner(const std::string& name) {
-  static const std::regex pattern(R"(\..+\.([1-9][0-9]{0,8})\.[0-9]+\.tmp)");
-  std::smatch match;
-  if (!std::regex_match(name, match, pattern)) return std::nullopt;
-  return static_cast<pid_t>(std::stol(match[1]));
+// Longest suffix of `text` that `accept`s.
+template <typename Accept>
+std::string_view Suffix(std::string_view text, Accept accept) {
+  size_t begin = text.size();
+  while (begin > 0 && accept(text[begin - 1])) --begin;
+  return text.substr(begin);
 }
 
-bool IsRunFolderName(const std::string& name) {
-  static const std::regex pattern(R"([A-Za-z0-9._-]+-seed[0-9]+-[0-9a-f]{16})");
-  return std::regex_match(name, pattern);
+// "CORPUS-ROW-seedN-HASH", as run_folder.cc makes them.
+bool IsRunFolderName(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_hex = [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'f');
+  };
+  const std::string_view hash = Suffix(name, is_hex);
+  name.remove_suffix(hash.size());
+  if (hash.size() != 16 || !name.ends_with('-')) return false;
+  name.remove_suffix(1);
+  const std::string_view seed = Suffix(name, is_digit);
+  name.remove_suffix(seed.size());
+  constexpr std::string_view kSeed = "-seed";
+  return !seed.empty() && name.size() > kSeed.size() && name.ends_with(kSeed);
 }
 
 bool IsRegular(const fs::directory_entry& entry) {
@@ -45,7 +56,7 @@ bool IsRunPart(const fs::directory_entry& entry) {
   return IsRegular(entry) &&
          (name == trainer::kCheckpointName || name == trainer::kMetricsName ||
           name == trainer::kResultName || name == kProblemName ||
-          TemporaryOwner(name).has_value());
+          TemporaryFileOwner(name) != 0);
 }
 
 bool IsFolder(const fs::directory_entry& entry) {
@@ -63,14 +74,15 @@ std::vector<fs::directory_entry> Entries(const fs::path& folder) {
 
 void AddTemporary(const fs::directory_entry& entry,
                   std::vector<WasteItem>* items) {
-  const auto owner = TemporaryOwner(entry.path().filename().string());
-  if (!owner || !IsRegular(entry)) return;
-  if (::kill(*owner, 0) == 0 || errno != ESRCH) return;
+  const auto owner =
+      static_cast<pid_t>(TemporaryFileOwner(entry.path().filename().string()));
+  if (owner == 0 || !IsRegular(entry)) return;
+  if (::kill(owner, 0) == 0 || errno != ESRCH) return;
   items->push_back(
       {.kind = Waste::kTemporary,
        .path = entry.path(),
        .bytes = static_cast<int64_t>(entry.file_size()),
-       .reason = fmt::format("left by process {}, which is gone", *owner)});
+       .reason = fmt::format("left by process {}, which is gone", owner)});
 }
 
 // The folder of a run of other settings, if nothing but a run is in it.

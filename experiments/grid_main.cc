@@ -105,6 +105,13 @@ ExitCode Report(GridOutcome outcome, const std::vector<size_t>& selected,
   for (const fs::path& file : report.files) {
     fmt::print("wrote {}\n", file.string());
   }
+  size_t finished = 0;
+  for (const size_t r : selected) {
+    finished += outcome.runs[r].state == RunState::kFinished ? 1 : 0;
+  }
+  fmt::print("{} of {} rows finished; {}\n", finished, selected.size(),
+             report.invariants_hold ? "every invariant holds"
+                                    : "an invariant does NOT hold");
   return report.invariants_hold ? ExitCode::kDone : ExitCode::kFailed;
 }
 

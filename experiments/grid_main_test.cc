@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:grid as a user meets it: commands, messages, exit codes, files.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/atomic_file.h"
+#include "core/file_test_util.h"
+#include "experiments/grid_test_util.h"
+#include "trainer/folder_lock.h"
+#include "trainer/trainer.h"
+#include "trainer/trainer_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GridMain : public GridProgram {};
+
+TEST_F(GridMain, HelpTeaches) {
+  ExpectEnd(Grid({"--help"}), 0,
+            {"Examples:", "Exit codes:", "grid run smoke", "list", "plan",
+             "run", "report", "status", "clean", "75"});
+  ExpectEnd(Grid({"run", "--help"}), 0,
+            {"--rows", "--corpora", "--seeds", "--set", "--out", "--threads",
+             "--isa", "--quiet"});
+}
+
+TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
+  const std::pair<Strings, Strings> kCases[] = {
+      {{}, {"subcommand"}},
+      {{"rum", "smoke"}, {"no command 'rum'", "did you mean 'run'?"}},
+      {{"run"}, {"grid is required"}},
+      {{"run", "smoek"}, {"no grid 'smoek'", "did you mean 'smoke'?"}},
+      {{"run", "nano"}, {"known are 'smoke', 'mini' and 'paper'", ".toml"}},
+      {{"run", "micro.toml", "--row", "sparse-2"},
+       {"run does not take '--row'", "did you mean '--rows'?"}},
+      {{"status", "micro.toml", "--rows=x"}, {"status does not take"}},
+      {{"run", "micro.toml", "again"}, {"run does not take 'again'"}},
+      {{"run", "micro.toml", "--rows", "sparse-2,star-15"},
+       {"--rows star-15", "did you mean 'star-1.5'?"}},
+      {{"run", "micro.toml", "--corpora", "txt"}, {"did you mean 'text'?"}},
+      {{"run", "micro.toml", "--seeds", "1,1"}, {"1 is listed twice"}},
+      {{"run", "micro.toml", "--seeds", "-1"}, {"--seeds"}},
+      {{"run", "micro.toml", "--seeds", "many"}, {"--seeds"}},
+      {{"run", "micro.toml", "--threads", "-1"}, {"threads"}},
+      {{"run", "micro.toml", "--isa", "v9"}, {"v9"}},
+      {{"run", "micro.toml", "--set", "router.expansion=3"},
+       {"--set router.expansion=3", "expansion_factor"}},
+      {{"run", "micro.toml", "--set", "training.seed=3"}, {"--seeds"}},
+      {{"clean", "micro.toml", "--only", "results"}, {"--only"}}};
+  for (const auto& [arguments, texts] : kCases) {
+    ExpectEnd(Grid(arguments), 2, texts);
+  }
+  EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+}
+
+TEST_F(GridMain, BadGridsEndWithTwoAndNameTheLine) {
+  WriteGrid(MicroGrid(60, "[[rows]]\nid = \"x\"\nlable = \"y\"\n"));
+  ExpectEnd(Grid({"run", "micro.toml"}), 2, {"micro.toml:", "'label'"});
+  WriteGrid("[grid\n");
+  ExpectEnd(Grid({"status", "micro.toml"}), 2, {"micro.toml:1"});
+  ExpectEnd(Grid({"run", "missing.toml"}), 5, {"missing.toml"});
+  ExpectEnd(Grid({"plan", "./smoke"}), 5, {"smoke"});
+}
+
+TEST_F(GridMain, BadCorporaEndBeforeAnythingIsTrained) {
+  const Strings run = {"run", "micro.toml"};
+  WriteFileAtomically(folder_ / "text.txt", "");
+  ExpectEnd(Grid(run), 2, {"text.txt"});
+  WriteFileAtomically(folder_ / "text.txt", std::string(1000, '\xff'));
+  ExpectEnd(Grid(run), 2, {"text.txt"});
+  fs::remove(folder_ / "text.txt");
+  ExpectEnd(Grid(run), 5, {"text.txt"});
+  ExpectEnd(Grid({"run", "micro.toml", "--set", "data.corpus=foldocs"}), 2,
+            {"foldocs"});
+  EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{});
+}
+
+// Refused before anything is downloaded or made, however small --set makes it.
+TEST_F(GridMain, ThePaperNeedsGpus) {
+  for (const Strings& more :
+       {Strings{}, Strings{"--set", "training.steps=1"}}) {
+    Strings arguments = {"run", "paper"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ExpectEnd(Grid(arguments), 5,
+              {"CPU only", "GPU hours", "`plan paper`", "`run mini`", "--set"});
+  }
+  EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+}
+
+TEST_F(GridMain, ListsAndPlansWithoutRunning) {
+  ExpectEnd(Grid({"list"}), 0, {"smoke", "mini", "paper"});
+  ExpectEnd(Grid({"plan", "micro.toml"}), 0, {"sparse-2", "learned-1.5"});
+  EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+}
+
+TEST_F(GridMain, RunsOnceThenOnlyReads) {
+  const auto first = Grid({"run", "micro.toml", "--threads", "2"});
+  ExpectEnd(first, 0,
+            {"grid micro: 3 runs", "row 1/3 sparse-2, grid 0% | step 1/60",
+             "row 2/3 star-1.5 finished: loss ", "unigram", "tau ",
+             "row 3/3 learned-1.5 finished", "grid 100%", "results.h5",
+             "report.html", "3 of 3 rows finished; every invariant holds"});
+  EXPECT_EQ(FilesIn(RunFolder(0)),
+            (Strings{"checkpoint.h5", "metrics.jsonl", "result.h5"}));
+  const std::string results = Bytes("runs/micro/results.h5");
+  const auto written = fs::last_write_time(RunFolder(1) / "result.h5");
+
+  // Neither the text nor the cache is needed any more.
+  fs::rename(folder_ / "text.txt", folder_ / "gone.txt");
+  fs::remove_all(folder_ / "cache");
+  ExpectEnd(Grid({"run", "micro.toml"}), 0,
+            {"3 finished", "row 3/3 learned-1.5 finished", "earlier",
+             "3 of 3 rows finished; every invariant holds"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
+  EXPECT_EQ(fs::last_write_time(RunFolder(1) / "result.h5"), written);
+
+  for (const char* file : {"results.h5", "report.html"}) {
+    EXPECT_TRUE(fs::remove(folder_ / "runs/micro" / file)) << file;
+  }
+  ExpectEnd(Grid({"report", "micro.toml"}), 0, {"report.html"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
+  EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
+}
+
+TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
+  ExpectEnd(Grid({"status", "micro.toml"}), 0,
+            {"text/sparse-2/seed7", "waiting", "0/60", "0 of 3 runs"});
+  ExpectEnd(Grid({"report", "micro.toml"}), 5, {"runs/micro", "run micro"});
+  ExpectEnd(Grid({"clean", "micro.toml"}), 5, {"runs/micro"});
+  ASSERT_EQ(Grid({"run", "micro.toml", "--quiet"}).exit_status, 0);
+  const auto status = Grid({"status", "micro.toml"});
+  ExpectEnd(status, 0, {"finished", "60/60", "3 of 3 runs"});
+  EXPECT_EQ(status.output.find("waiting"), std::string::npos);
+
+  ExpectEnd(Grid({"clean", "micro.toml"}), 0,
+            {"checkpoint.h5", "3 could go", "--yes deletes them"});
+  EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
+  // Seen from a grid of other settings, these runs are nobody's.
+  const Strings other = {"clean", "micro.toml", "--set", "training.steps=9"};
+  ExpectEnd(Grid(other), 0, {"FINISHED", "3 could go"});
+  ExpectEnd(Grid({"clean", "micro.toml", "--yes", "--only", "checkpoints"}), 0,
+            {"deleted 3"});
+  ExpectEnd(Grid({"clean", "micro.toml"}), 0, {"nothing to delete"});
+  EXPECT_EQ(FilesIn(RunFolder(0)), (Strings{"metrics.jsonl", "result.h5"}));
+  ExpectEnd(Grid({"run", "micro.toml"}), 0, {"3 of 3 rows finished"});
+  Strings yes = other;
+  yes.push_back("--yes");
+  ExpectEnd(Grid(yes), 0, {"deleted 3"});
+  EXPECT_FALSE(fs::exists(RunFolder(0)));
+  EXPECT_TRUE(fs::exists(folder_ / "runs/micro/results.h5"));
+}
+
+TEST_F(GridMain, SomeRowsNow_TheOthersLater) {
+  const auto some =
+      Grid({"run", "micro.toml", "--rows", "learned-1.5,sparse-2"});
+  EXPECT_SAYS(some, "row 2/2 learned-1.5 finished");
+  EXPECT_SAYS(some, "2 of 2 rows finished");
+  EXPECT_FALSE(fs::exists(RunFolder(1)));
+  ExpectEnd(Grid({"run", "micro.toml"}), 0,
+            {"2 finished", "row 2/3 star-1.5, grid 6",  // of the FLOPs
+             "3 of 3 rows finished"});
+  const std::string results = Bytes("runs/micro/results.h5");
+  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  EXPECT_EQ(Bytes("whole/results.h5"), results);
+}
+
+// The same bits from two runs and from one thread and three.
+TEST_F(GridMain, ThreadsChangeNoBit) {
+  for (const std::string threads : {"1", "3"}) {
+    const auto run =
+        Grid({"run", "micro.toml", "--threads", threads, "--out", threads});
+    ASSERT_EQ(run.exit_status, 0) << run.output;
+  }
+  EXPECT_EQ(Bytes("1/results.h5"), Bytes("3/results.h5"));
+  for (size_t n = 0; n < 3; ++n) {
+    trainer::ExpectSameResult(
+        trainer::ReadRunResult(RunFolder(n, "1") / "result.h5"),
+        trainer::ReadRunResult(RunFolder(n, "3") / "result.h5"));
+    trainer::ExpectSameTensors(RunFolder(n, "1") / "checkpoint.h5",
+                               RunFolder(n, "3") / "checkpoint.h5");
+  }
+}
+
+TEST_F(GridMain, SeedsAndSettingsAreOtherRuns) {
+  const auto run = Grid({"run", "micro.toml", "--rows", "sparse-2", "--seeds",
+                         "1,2", "--set", "training.steps=6"});
+  EXPECT_SAYS(run, "row 2/2 sparse-2/seed2 finished");
+  EXPECT_SAYS(run, "2 of 2 rows finished");
+  EXPECT_FALSE(fs::exists(RunFolder(0)));
+}
+
+TEST_F(GridMain, PathsStartWhereTheUserStands) {
+  ::setenv("BUILD_WORKING_DIRECTORY", folder_.c_str(), 1);
+  const auto run = trainer::RunProgram(
+      {Program(), "run", "micro.toml", "--rows", "sparse-2", "--out", "mine"},
+      "/");
+  ::unsetenv("BUILD_WORKING_DIRECTORY");
+  EXPECT_SAYS(run, "1 of 1 rows finished");
+  EXPECT_TRUE(fs::exists(RunFolder(0, "mine") / "result.h5"));
+}
+
+TEST_F(GridMain, OneProcessAtATime) {
+  fs::create_directories(folder_ / "runs/micro");
+  const trainer::FolderLock lock(folder_ / "runs/micro");
+  ExpectEnd(Grid({"run", "micro.toml"}), 5,
+            {"runs/micro", "another process is working in this folder"});
+  ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5, {"another process"});
+  ExpectEnd(Grid({"status", "micro.toml"}), 0, {"waiting"});
+  EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{});
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_test_util.h - what the tests of //:grid share: a grid of three small
+// rows on a text of its own, and the program as a user calls it.
+#ifndef SOFTMOE_EXPERIMENTS_GRID_TEST_UTIL_H_
+#define SOFTMOE_EXPERIMENTS_GRID_TEST_UTIL_H_
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/grid_file.h"
+#include "trainer/subprocess.h"
+
+namespace softmoe::experiments {
+
+using Strings = std::vector<std::string>;
+
+// The TOML of grid "micro": rows sparse-2, star-1.5 and learned-1.5 of `steps`
+// steps, milliseconds each, on path:text.txt; then `more_rows`.
+std::string MicroGrid(int64_t steps, const std::string& more_rows = "");
+
+// A fresh folder with text.txt and micro.toml, where //:grid is called with a
+// cache of its own.
+class GridProgram : public testing::Test {
+ protected:
+  void SetUp() override;
+
+  // //:grid with these arguments, words as a shell has them.
+  trainer::ProgramResult Grid(const Strings& arguments) const;
+  // `prologue; exec //:grid ...`, by the shell.
+  trainer::ProgramResult GridAfter(const std::string& prologue,
+                                   const Strings& arguments) const;
+  static std::string Program();
+
+  void WriteGrid(const std::string& toml) const;  // micro.toml
+  // The grid in micro.toml, and the folder of its n-th run in `out`.
+  experiments::Grid Micro(const Strings& overrides = {}) const;
+  std::filesystem::path RunFolder(size_t n,
+                                  const std::string& out = "runs/micro") const;
+  std::string Bytes(const std::string& path) const;  // of a file in folder_
+
+  std::filesystem::path folder_;
+};
+
+#define EXPECT_SAYS(result, text)                          \
+  EXPECT_NE((result).output.find(text), std::string::npos) \
+      << "expected: " << (text) << "\ngot: " << (result).output
+
+// All of `texts`, and the exit status.
+void ExpectEnd(const trainer::ProgramResult& result, int status,
+               const Strings& texts);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_GRID_TEST_UTIL_H_
