@@ -45,10 +45,14 @@ inline Bounded operator/(Bounded a, Bounded b) {
                  (a.error + std::abs(a.value / b.value) * b.error) / least)
       .Rounded();
 }
-// Exp and Log of vector_math.h are within 1 ulp, at most 2 u relative.
+// Exp and Log of vector_math.h are within 1 ulp, at most 2 u relative; Exp
+// flushes results below 1.7e-38 to 0.
+inline constexpr double kFlushed = 0x1p-125;
 inline Bounded Exp(Bounded x) {
   const double value = std::exp(x.value);
-  return Bounded(value, value * std::expm1(x.error)).Rounded(2);
+  Bounded result = Bounded(value, value * std::expm1(x.error)).Rounded(2);
+  result.error += kFlushed;
+  return result;
 }
 inline Bounded Log(Bounded x) {
   return Bounded(std::log(x.value), x.error / (x.value - x.error)).Rounded(2);

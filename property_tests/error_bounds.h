@@ -45,9 +45,11 @@ inline Bounded Sqrt(Bounded x) {
 }
 inline Bounded Negate(Bounded x) { return {-x.value, x.error}; }
 
-// 1 / (1 + e^-z), and SiLU(z) = z times it.
+// 1 / (1 + e^-z), and SiLU(z) = z times it. Where e^-z overflows, it is 0.
 inline Bounded Sigmoid(Bounded z) {
-  return Bounded(1) / (Bounded(1) + Exp(Negate(z)));
+  Bounded s = Bounded(1) / (Bounded(1) + Exp(Negate(z)));
+  s.error += kernels::kFlushed;
+  return s;
 }
 
 // e^(score - largest) / sum e^(score - largest) of a row, and ln sum e^score,

@@ -13,6 +13,13 @@ namespace {
 const std::map<std::string, CpuRunner>& Runners() {
   static const std::map<std::string, CpuRunner> runners = {
       {"lapsum", RunLapSumOnCpu},
+      {"router", RunRouterOnCpu},
+      {"balance_sums", RunBalanceSumsOnCpu},
+      {"rmsnorm", RunRmsNormOnCpu},
+      {"embedding", RunEmbeddingOnCpu},
+      {"lm_head", RunLmHeadOnCpu},
+      {"attention", RunAttentionOnCpu},
+      {"experts", RunExpertsOnCpu},
   };
   return runners;
 }

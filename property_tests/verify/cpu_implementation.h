@@ -20,9 +20,23 @@ std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level);
 using CpuRunner = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                 ThreadPool& pool);
 
-// The adapters, by operation (cpu_rows.cc, cpu_matrix.cc).
+// The adapters, by operation (cpu_router.cc, cpu_model.cc).
 TensorMap RunLapSumOnCpu(const Case& c, const TensorMap& inputs,
                          ThreadPool& pool);
+TensorMap RunRouterOnCpu(const Case& c, const TensorMap& inputs,
+                         ThreadPool& pool);
+TensorMap RunBalanceSumsOnCpu(const Case& c, const TensorMap& inputs,
+                              ThreadPool& pool);
+TensorMap RunRmsNormOnCpu(const Case& c, const TensorMap& inputs,
+                          ThreadPool& pool);
+TensorMap RunEmbeddingOnCpu(const Case& c, const TensorMap& inputs,
+                            ThreadPool& pool);
+TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
+                         ThreadPool& pool);
+TensorMap RunAttentionOnCpu(const Case& c, const TensorMap& inputs,
+                            ThreadPool& pool);
+TensorMap RunExpertsOnCpu(const Case& c, const TensorMap& inputs,
+                          ThreadPool& pool);
 
 }  // namespace softmoe::verify
 

@@ -38,6 +38,8 @@ struct RouterRun {
   int64_t slots() const { return rows() * shape.max_active; }
 
   void Execute(ThreadPool& pool);
+  // Values per slot as [rows, experts], 0 elsewhere.
+  std::vector<double> Dense(const std::vector<float>& per_slot) const;
 
  private:
   void CheckSelection() const;
@@ -132,6 +134,20 @@ std::vector<float> RouterRun::DGatesPerSlot() const {
   return per_slot;
 }
 
+std::vector<double> RouterRun::Dense(const std::vector<float>& per_slot) const {
+  std::vector<double> dense(rows() * experts());
+  for (int64_t i = 0; i < slots(); ++i) {
+    if (selected[i] >= 0) {
+      dense[i / shape.max_active * experts() + selected[i]] = per_slot[i];
+    }
+  }
+  return dense;
+}
+
+Tensor ScalarTensor(double value) {
+  return FromVector(Dtype::kF64, {}, std::vector<double>{value});
+}
+
 }  // namespace
 
 TensorMap RunLapSumOnCpu(const Case& c, const TensorMap& inputs,
@@ -154,11 +170,67 @@ TensorMap RunLapSumOnCpu(const Case& c, const TensorMap& inputs,
                 .d_gates = ToFloats(At(inputs, "d_weights")),
                 .d_probability = {}};
   run.Execute(pool);
-  return {
-      {"weights", FromVector(Dtype::kF32, {n, e}, run.soft_weights)},
-      {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
-      {"d_mean_active",
-       FromVector(Dtype::kF64, {}, std::vector<double>{run.d_mean_active})}};
+  return {{"weights", FromVector(Dtype::kF32, {n, e}, run.soft_weights)},
+          {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
+          {"d_mean_active", ScalarTensor(run.d_mean_active)}};
+}
+
+TensorMap RunRouterOnCpu(const Case& c, const TensorMap& inputs,
+                         ThreadPool& pool) {
+  const int64_t n = c.Size("rows"), e = c.Size("num_experts");
+  const RouterShape shape = {
+      .num_tokens = n,
+      .num_experts = e,
+      .mode = c.Choice("kind") == "sparse" ? RouterMode::kSparse
+                                           : RouterMode::kSoft,
+      .balance = BalanceBasis::kSoftWeights,
+      .mean_active = static_cast<float>(ScalarOf(inputs, "mean_active")),
+      .temperature = static_cast<float>(ScalarOf(inputs, "temperature")),
+      .cutoff = static_cast<float>(ScalarOf(inputs, "cutoff")),
+      .max_active = c.Size("max_active"),
+      .balance_top = 1,
+      .fallback_top1 = c.Choice("fallback") == "top1"};
+  RouterRun run{.shape = shape,
+                .scores = ToFloats(At(inputs, "scores")),
+                .d_gates = ToFloats(At(inputs, "d_gates")),
+                .d_probability = {}};
+  run.Execute(pool);
+  const std::vector<float> ones(run.slots(), 1.0f);
+  return {{"soft_weights", FromVector(Dtype::kF32, {n, e}, run.soft_weights)},
+          {"active", FromVector(Dtype::kI32, {n, e}, run.Dense(ones))},
+          {"gates", FromVector(Dtype::kF32, {n, e}, run.Dense(run.gates))},
+          {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
+          {"d_mean_active", ScalarTensor(run.d_mean_active)}};
+}
+
+TensorMap RunBalanceSumsOnCpu(const Case& c, const TensorMap& inputs,
+                              ThreadPool& pool) {
+  const int64_t n = c.Size("rows"), e = c.Size("num_experts");
+  const std::string& basis = c.Choice("basis");
+  const RouterShape shape = {
+      .num_tokens = n,
+      .num_experts = e,
+      .mode =
+          basis == "softmax_sparse" ? RouterMode::kSparse : RouterMode::kSoft,
+      .balance = basis == "soft_weights" ? BalanceBasis::kSoftWeights
+                                         : BalanceBasis::kScoresSoftmax,
+      .mean_active = static_cast<float>(ScalarOf(inputs, "mean_active")),
+      .temperature = static_cast<float>(ScalarOf(inputs, "temperature")),
+      .cutoff = 0,
+      .max_active = c.Size("count_top"),
+      .balance_top = c.Size("count_top"),
+      .fallback_top1 = false};
+  RouterRun run{.shape = shape,
+                .scores = ToFloats(At(inputs, "scores")),
+                .d_gates = std::vector<float>(n * e, 0.0f),
+                .d_probability = ToFloats(At(inputs, "d_basis_sums")),
+                .z_scale = static_cast<float>(ScalarOf(inputs, "d_z_sum"))};
+  run.Execute(pool);
+  return {{"basis_sums", FromVector(Dtype::kF64, {e}, run.probability_sums)},
+          {"z_sum", ScalarTensor(run.z_sum)},
+          {"counts", FromVector(Dtype::kI32, {e}, run.balance_counts)},
+          {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
+          {"d_mean_active", ScalarTensor(run.d_mean_active)}};
 }
 
 }  // namespace softmoe::verify

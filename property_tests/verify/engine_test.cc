@@ -86,8 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.fault); });
 
 TEST(Engine, EveryPlantedFaultHasItsTest) {
-  // "none" is the one that must be accepted.
-  EXPECT_EQ(Faults().size(), 11u) << "add the new fault to PlantedFault";
+  // "none" must be accepted, "flip_one" has a test of its own.
+  EXPECT_EQ(Faults().size(), 12u) << "add the new fault to PlantedFault";
 }
 
 TEST(Engine, AcceptsWhatIsRight) {
@@ -98,6 +98,39 @@ TEST(Engine, AcceptsWhatIsRight) {
   // Generic data and most of the directed fills have had their turn.
   EXPECT_GE(unit.fills.size(), 8u);
   EXPECT_GT(unit.outputs.at("d_scores").utilisation, 0);
+}
+
+// Every output of every operation is looked at: a fault in it is seen.
+TEST(Engine, SeesAFaultInEveryOutputOfEveryOperation) {
+  for (const Operation* op : Operations()) {
+    for (const OutputSpec& output : op->outputs()) {
+      CampaignOptions options;
+      options.ops = {op->name()};
+      options.impls = {"faulty:one_nan:" + output.name + ":reference_f32"};
+      options.cases = 1;
+      options.shrink = false;
+      const CampaignResult found = RunCampaign(options);
+      EXPECT_EQ(found.suite.exit_code(), ExitCode::kFailed)
+          << op->name() << " " << output.name << "\n"
+          << SuiteText(found.suite);
+    }
+  }
+}
+
+// A selection that is wrong beyond its margin, and one that contradicts the
+// implementation's own weights at the cutoff itself.
+TEST(Engine, RefusesSelectionsWithoutExcuse) {
+  for (const std::string fill : {"generic", "cutoff_exact", "one_expert_all"}) {
+    const std::string impl = "faulty:flip_one:active:reference_f32";
+    const auto implementation = MakeImplementation(impl);
+    const Case c = ParseCase(
+        "op=router kind=soft fallback=none rows=3 num_experts=8 max_active=8 "
+        "mean_active=2.5 tau=1.25 spread=1 temperature=0.7 fill=" +
+        fill + " impl=" + impl);
+    const CaseResult result = CheckCase(c, *implementation);
+    EXPECT_TRUE(result.failed()) << fill;
+    EXPECT_EQ(result.output, "active") << result.reason;
+  }
 }
 
 TEST(Engine, OneFaultIsReportedOnce) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/expected.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "core/errors.h"
@@ -69,8 +71,10 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
     const double drift = std::abs(bounds[i].value - value);
     SOFTMOE_CHECK(drift <= 0x1p-26 * limit + 0x1p-50 * std::abs(value))
         << output << IndexText(values.shape, static_cast<int64_t>(i))
-        << ": the bound is for another formula: " << bounds[i].value
-        << " instead of " << value;
+        << fmt::format(
+               ": the bound is for another formula: {:.17g} instead of {:.17g}"
+               " +- {:.3g}",
+               bounds[i].value, value, limit);
     expected.bounds.push_back(limit);
   }
   return expected;

@@ -74,6 +74,10 @@ const std::vector<Fault>& AllFaults() {
        [](Tensor& t, const Context&) {
          if (!t.values.empty()) t.values.back() = NAN;
        }},
+      {{"flip_one", "the first element is 1 where it was 0, else 0"},
+       [](Tensor& t, const Context&) {
+         if (!t.values.empty()) t.values[0] = t.values[0] == 0 ? 1 : 0;
+       }},
       {{"stale", "the call before is added, where the size is the same"},
        [](Tensor& t, const Context& c) {
          if (c.previous == nullptr || c.previous->shape != t.shape) return;

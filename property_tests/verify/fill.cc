@@ -36,6 +36,7 @@ const std::vector<FillInfo>& Fills() {
       {"dominant", "one score of each row far above the others"},
       {"monotone", "scores fall with the expert"},
       {"breakpoint", "mean_active such that the root meets a score"},
+      {"whole_k", "mean_active rounded to a whole number"},
       {"cutoff_exact",
        "equal scores, p = 1/2 = cutoff: none is strictly above it"},
       {"none_active", "a cutoff that no weight reaches"},

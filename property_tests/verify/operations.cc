@@ -2,13 +2,17 @@
 //
 // The list of operations: what --op can name.
 #include "property_tests/verify/lapsum_operation.h"
+#include "property_tests/verify/model_operations.h"
 #include "property_tests/verify/operation.h"
+#include "property_tests/verify/router_operation.h"
 
 namespace softmoe::verify {
 
 const std::vector<const Operation*>& Operations() {
   static const std::vector<const Operation*> operations = {
-      &LapSumOperation(),
+      &LapSumOperation(),    &RouterOperation(),  &BalanceSumsOperation(),
+      &RmsNormOperation(),   &ExpertsOperation(), &AttentionOperation(),
+      &EmbeddingOperation(), &LmHeadOperation(),
   };
   return operations;
 }

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/fill.h"
+#include "property_tests/verify/router_operation.h"
+#include "property_tests/verify/row_bounds.h"
+#include "reference/load_balance.h"
+#include "reference/router.h"
+#include "reference/softmax.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Matrix;
+using reference::Vector;
+
+bool SoftBasis(const Case& c) { return c.Choice("basis") == "soft_weights"; }
+
+class BalanceSums : public Operation {
+ public:
+  std::string name() const override { return "balance_sums"; }
+  std::string text() const override {
+    return "sums over tokens of p/k or softmax(scores), and of logsumexp^2; "
+           "tokens per expert; d_scores";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens of one balance group", .high = 140},
+        {.name = "num_experts", .text = "experts", .low = 2, .high = 128},
+        {.name = "count_top",
+         .text = "experts counted per token",
+         .high = 128,
+         .at_most = "num_experts"},
+        {.name = "basis",
+         .kind = Kind::kChoice,
+         .text = "p/k, or softmax(scores) beside the soft or the sparse router",
+         .choices = {"softmax", "softmax_sparse", "soft_weights"}},
+        {.name = "mean_active",
+         .kind = Kind::kReal,
+         .text = "k_l",
+         .low = 1,
+         .high = 128,
+         .at_most = "num_experts",
+         .below = true,
+         .simple = 1},
+        {.name = "spread",
+         .kind = Kind::kReal,
+         .text = "standard deviation of generic scores",
+         .low = 1e-3,
+         .high = 64,
+         .typical = {0.125, 1, 1, 8},
+         .simple = 1},
+        {.name = "temperature",
+         .kind = Kind::kReal,
+         .text = "T of p, in score units",
+         .low = 0.0625,
+         .high = 64,
+         .typical = {0.25, 0.7, 1.7, 5},
+         .simple = 3},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic",  "ties",     "near_ties", "plateau",        "all_equal",
+            "dominant", "monotone", "subnormal", "one_expert_all", "huge"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {
+        {"basis_sums"}, {"z_sum"}, {"counts"}, {"d_scores"}, {"d_mean_active"}};
+  }
+  std::vector<std::string> differentiable() const override {
+    return {"scores"};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        LapSumWeightsDerivation(),
+        LapSumGradientDerivation(),
+        SoftmaxDerivation(),
+        {"balance-sums-f32/1",
+         "A sum over tokens errs by the sum of its terms' bounds (softmax,\n"
+         "LapSum weights); the sum itself by n u sum |x|, which an "
+         "accumulator\n"
+         "of float stays below. d_scores: both parts operation by operation."},
+        {"counts/1",
+         "Whole numbers. By score there is no doubt (ties: lower expert). By "
+         "p\n"
+         "(cutoff 0, cap count_top) a token may be missing where float "
+         "flushes\n"
+         "its p to 0."}};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    TensorMap inputs;
+    inputs["scores"] =
+        filler.Scores("scores", "rows", "num_experts", c.Real("spread"));
+    inputs["mean_active"] = filler.Scalar(c.Real("mean_active"));
+    inputs["temperature"] = filler.Scalar(c.Real("temperature"));
+    inputs["d_basis_sums"] =
+        filler.Plain("d_basis_sums", {filler.Axis("num_experts")});
+    inputs["d_z_sum"] = filler.Scalar(0.375);
+    return inputs;
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Matrix scores = ToMatrix(At(inputs, "scores"));
+    const int64_t rows = scores.rows(), n = scores.cols();
+    const Vector d_basis = ToVector(At(inputs, "d_basis_sums"));
+    const double d_z = ScalarOf(inputs, "d_z_sum");
+    const double temperature = ScalarOf(inputs, "temperature");
+    const reference::RouterSettings settings = {
+        .kind = RouterKind::kSoftFixed,
+        .mean_active = ScalarOf(inputs, "mean_active"),
+        .temperature = temperature,
+        .cutoff = 0,
+        .max_active = c.Size("count_top"),
+        .fallback = Fallback::kNone};
+    Matrix d_scores = Matrix::Zero(rows, n);
+    if (SoftBasis(c)) {
+      const Vector d_weights = d_basis / settings.mean_active;
+      d_scores = reference::SoftWeightsBackward(
+          settings, scores, d_weights.transpose().replicate(rows, 1));
+    }
+    Vector sums = Vector::Zero(n);
+    double z_sum = 0;
+    std::vector<BoundedSum> sum_bounds(n);
+    std::vector<Bounded> d_bounds;
+    BoundedSum z_bound;
+    Tensor counts(Dtype::kI32, {n});
+    std::vector<double> doubt(n);
+    std::vector<Bounded> v(d_basis.begin(), d_basis.end());
+    if (SoftBasis(c)) {
+      for (Bounded& x : v) x = x / Bounded(settings.mean_active);
+    }
+    for (int64_t t = 0; t < rows; ++t) {
+      const SoftmaxRow softmax = BoundSoftmaxRow(scores.row(t));
+      const Vector s = reference::Softmax(scores.row(t));
+      const double log_sum_exp = reference::LogSumExp(scores.row(t));
+      z_sum += log_sum_exp * log_sum_exp;
+      z_bound.Add(softmax.log_sum_exp * softmax.log_sum_exp);
+      WeightedGradient part;
+      std::vector<Bounded> basis = softmax.weights;
+      if (SoftBasis(c)) {
+        const LapSumRow row =
+            BoundLapSumRow(scores.row(t), settings.mean_active, temperature);
+        basis = row.weights;
+        for (Bounded& p : basis) p = p / Bounded(settings.mean_active);
+        part = BoundGradient(row.shares, row.densities, v, temperature);
+        sums += row.solution.weights / settings.mean_active;
+      } else {
+        part = BoundGradient(softmax.weights, softmax.weights, v, 1);
+        d_scores.row(t) += reference::SoftmaxVjp(s, d_basis);
+        sums += s;
+      }
+      d_scores.row(t) += 2 * d_z * log_sum_exp * s;
+      for (int64_t e = 0; e < n; ++e) {
+        sum_bounds[e].Add(basis[e]);
+        // In any order, and with the v added before or after.
+        BoundedSum sum;
+        sum.Add(part.gradient[e]);
+        sum.Add(Bounded(2 * d_z) * softmax.log_sum_exp * softmax.weights[e]);
+        d_bounds.push_back(sum.Get());
+      }
+      Count(c, scores, basis, t, &counts, &doubt);
+    }
+    Tensor z(Dtype::kF64, {}), zero(Dtype::kF64, {});
+    z.values = {z_sum};
+    Expected expected;
+    auto& outputs = expected.outputs;
+    outputs["basis_sums"] = FromBounds(
+        "basis_sums", ToTensor(sums), Values(sum_bounds), "balance-sums-f32/1");
+    outputs["z_sum"] =
+        FromBounds("z_sum", z, {z_bound.Get()}, "balance-sums-f32/1");
+    outputs["counts"] = Exactly(counts, "counts/1");
+    outputs["counts"].bounds = doubt;
+    outputs["d_scores"] = FromBounds("d_scores", ToTensor(d_scores, {rows, n}),
+                                     d_bounds, "balance-sums-f32/1");
+    outputs["d_mean_active"] = Exactly(zero, "balance-sums-f32/1");
+    return expected;
+  }
+
+ private:
+  static void Count(const Case& c, const Matrix& scores,
+                    const std::vector<Bounded>& basis, int64_t row,
+                    Tensor* counts, std::vector<double>* doubt) {
+    std::vector<int64_t> order(basis.size());
+    for (size_t e = 0; e < order.size(); ++e) {
+      order[e] = static_cast<int64_t>(e);
+    }
+    std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+      return scores(row, a) > scores(row, b);
+    });
+    for (int64_t i = 0; i < c.Size("count_top"); ++i) {
+      const int64_t e = order[i];
+      counts->values[e] += 1;
+      const bool may_vanish = SoftBasis(c) && basis[e].value - basis[e].error <=
+                                                  property_tests::kUnderflow;
+      (*doubt)[e] += may_vanish;
+    }
+  }
+};
+
+}  // namespace
+
+const Operation& BalanceSumsOperation() {
+  static const BalanceSums operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

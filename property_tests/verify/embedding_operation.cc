@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/fill.h"
+#include "property_tests/verify/model_operations.h"
+#include "reference/embedding.h"
+
+namespace softmoe::verify {
+namespace {
+
+using reference::Matrix;
+
+constexpr char kDerivation[] = "embedding-f32/1";
+
+class Embedding : public Operation {
+ public:
+  std::string name() const override { return "embedding"; }
+  std::string text() const override {
+    return "rows of the table by id; the gradient sums each id's rows";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 300},
+        {.name = "d_model", .text = "width", .high = 140},
+        {.name = "vocab_size", .text = "rows of the table", .high = 90},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal", "huge", "repeated"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"out"}, {"d_table"}};
+  }
+  std::vector<std::string> differentiable() const override { return {"table"}; }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kDerivation,
+         "Rows are copied: equality. A sum of n rows in any order: n u sum "
+         "|x|;\n"
+         "with fill exact every order gives the same whole number: equality."}};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    return {{"table", filler.Data("table", {filler.Axis("vocab_size"), width})},
+            {"ids", filler.Ids("ids", {rows}, c.Size("vocab_size"))},
+            {"d_out", filler.Data("d_out", {rows, width})}};
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Matrix table = ToMatrix(At(inputs, "table"));
+    const Matrix d_out = ToMatrix(At(inputs, "d_out"));
+    const std::vector<int32_t> ids = ToInts(At(inputs, "ids"));
+    const int64_t d = table.cols();
+    std::vector<BoundedSum> sums(table.size());
+    for (int64_t t = 0; t < d_out.rows(); ++t) {
+      for (int64_t j = 0; j < d; ++j) sums[ids[t] * d + j].Add(d_out(t, j));
+    }
+    const Tensor d_table =
+        ToTensor(reference::EmbeddingBackward(ids, d_out, table.rows()),
+                 {table.rows(), d});
+    Expected expected;
+    expected.outputs["out"] = Exactly(
+        ToTensor(reference::EmbeddingForward(ids, table), {d_out.rows(), d}),
+        kDerivation);
+    expected.outputs["d_table"] =
+        c.fill.name == "exact"
+            ? Exactly(d_table, kDerivation)
+            : FromBounds("d_table", d_table, Values(sums), kDerivation);
+    return expected;
+  }
+};
+
+}  // namespace
+
+const Operation& EmbeddingOperation() {
+  static const Embedding operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/router_operation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "property_tests/routing_margin.h"
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/fill.h"
+#include "property_tests/verify/row_bounds.h"
+#include "reference/router.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::BoolMatrix;
+using reference::Matrix;
+using reference::RouterSettings;
+
+bool Sparse(const Case& c) { return c.Choice("kind") == "sparse"; }
+
+RouterSettings SettingsOf(const Case& c, const TensorMap& inputs) {
+  return {.kind = Sparse(c) ? RouterKind::kSparse : RouterKind::kSoftFixed,
+          .mean_active = ScalarOf(inputs, "mean_active"),
+          .temperature = ScalarOf(inputs, "temperature"),
+          .cutoff = ScalarOf(inputs, "cutoff"),
+          .max_active = c.Size("max_active"),
+          .fallback = c.Choice("fallback") == "top1" ? Fallback::kTop1
+                                                     : Fallback::kNone};
+}
+
+// Got's selection, if it is one: 0 or 1 in the right shape, within the cap.
+std::string ReadSelection(const Case& c, const TensorMap& got,
+                          BoolMatrix* active) {
+  const auto found = got.find("active");
+  const int64_t rows = active->rows(), experts = active->cols();
+  if (found == got.end() ||
+      found->second.shape != std::vector<int64_t>{rows, experts}) {
+    return "there is no selection to judge";
+  }
+  for (int64_t t = 0; t < rows; ++t) {
+    int64_t count = 0;
+    for (int64_t e = 0; e < experts; ++e) {
+      const double x = found->second.values[t * experts + e];
+      if (x != 0 && x != 1) {
+        return fmt::format("active[{}, {}] is {}; it is 0 or 1", t, e, x);
+      }
+      (*active)(t, e) = x == 1;
+      count += x == 1;
+    }
+    if (count > c.Size("max_active")) {
+      return fmt::format("row {} has {} active experts, the cap is {}", t,
+                         count, c.Size("max_active"));
+    }
+  }
+  return "";
+}
+
+// Experts of a row, larger score first, then lower index.
+std::vector<int64_t> Order(const Matrix& scores, int64_t row) {
+  std::vector<int64_t> order(scores.cols());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+    return scores(row, a) > scores(row, b);
+  });
+  return order;
+}
+
+// The selection that got's own soft weights demand: strictly above the cutoff,
+// the max_active largest scores, ties to the lower expert, fallback. Scores and
+// cutoff are exact on both sides, so nothing is ambiguous here.
+std::string OwnSelectionDefect(const RouterSettings& settings,
+                               const Matrix& scores, const BoolMatrix& active,
+                               const Tensor& weights) {
+  for (int64_t t = 0; t < scores.rows(); ++t) {
+    const std::vector<int64_t> order = Order(scores, t);
+    std::vector<bool> wanted(order.size());
+    bool any = false;
+    for (int64_t i = 0; i < settings.max_active; ++i) {
+      const double p = weights.values[t * scores.cols() + order[i]];
+      wanted[order[i]] = p > settings.cutoff;
+      any = any || p > settings.cutoff;
+    }
+    if (!any && settings.fallback == Fallback::kTop1) wanted[order[0]] = true;
+    for (int64_t e = 0; e < scores.cols(); ++e) {
+      if (active(t, e) == wanted[e]) continue;
+      return fmt::format(
+          "row {}, expert {} is {}active against its own soft weight {:.9g} "
+          "with cutoff {:.9g} and cap {}",
+          t, e, active(t, e) ? "" : "not ",
+          weights.values[t * scores.cols() + e], settings.cutoff,
+          settings.max_active);
+    }
+  }
+  return "";
+}
+
+class Router : public Operation {
+ public:
+  std::string name() const override { return "router"; }
+  std::string text() const override {
+    return "soft: gates = p where p > cutoff, at most max_active by score; "
+           "sparse: the max_active largest of softmax(scores)";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 140},
+        {.name = "num_experts", .text = "experts", .low = 2, .high = 128},
+        {.name = "max_active",
+         .text = "cap; sparse: k",
+         .high = 128,
+         .at_most = "num_experts"},
+        {.name = "kind",
+         .kind = Kind::kChoice,
+         .text = "which router",
+         .choices = {"soft", "sparse"}},
+        {.name = "fallback",
+         .kind = Kind::kChoice,
+         .text = "soft: what a token without an active expert gets",
+         .choices = {"none", "top1"}},
+        {.name = "mean_active",
+         .kind = Kind::kReal,
+         .text = "k_l, soft only",
+         .low = 1,
+         .high = 128,
+         .at_most = "num_experts",
+         .below = true,
+         .simple = 1},
+        {.name = "tau",
+         .kind = Kind::kReal,
+         .text = "cutoff = tau k_l / num_experts",
+         .low = 0,
+         .high = 16,
+         .typical = {0, 0.75, 1.25, 1.8, 3},
+         .simple = 0},
+        {.name = "spread",
+         .kind = Kind::kReal,
+         .text = "standard deviation of generic scores",
+         .low = 1e-3,
+         .high = 64,
+         .typical = {0.125, 1, 1, 8},
+         .simple = 1},
+        {.name = "temperature",
+         .kind = Kind::kReal,
+         .text = "T, soft only, in score units",
+         .low = 0.0625,
+         .high = 64,
+         .typical = {0.25, 0.7, 1.7, 5},
+         .simple = 3},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic",     "ties",           "near_ties",     "plateau",
+            "all_equal",   "dominant",       "monotone",      "subnormal",
+            "breakpoint",  "huge",           "cutoff_exact",  "none_active",
+            "cap_reached", "one_expert_all", "expert_0_and_1"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"soft_weights"},
+            {"active"},
+            {"gates"},
+            {"d_scores"},
+            {"d_mean_active"}};
+  }
+  std::vector<std::string> differentiable() const override {
+    return {"scores", "mean_active"};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        LapSumWeightsDerivation(),
+        LapSumGradientDerivation(),
+        SoftmaxDerivation(),
+        {"selection/1",
+         "Scores are the same on both sides, so cap and top-k leave no doubt. "
+         "A\n"
+         "soft weight p decides against the cutoff: it may be on the other "
+         "side\n"
+         "if |p - cutoff| is within p's own bound; then what follows is "
+         "compared\n"
+         "with the reference under got's selection. And got's selection must "
+         "be\n"
+         "the one that got's own soft weights demand: no tolerance."}};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const double experts = static_cast<double>(c.Size("num_experts"));
+    TensorMap inputs;
+    inputs["scores"] =
+        filler.Scores("scores", "rows", "num_experts", c.Real("spread"));
+    double mean_active = c.Real("mean_active");
+    double cutoff = c.Real("tau") * mean_active / experts;
+    if (c.fill.name == "cutoff_exact") {
+      mean_active = experts / 2;
+      cutoff = 0.5;
+    } else if (c.fill.name == "none_active") {
+      cutoff = 1;  // no weight exceeds 1
+    } else if (c.fill.name == "cap_reached") {
+      cutoff = 0;
+    } else if (c.fill.name == "whole_k") {
+      mean_active = std::clamp(std::round(mean_active), 1.0, experts - 1);
+    }
+    inputs["mean_active"] = filler.Scalar(mean_active);
+    inputs["temperature"] = filler.Scalar(c.Real("temperature"));
+    inputs["cutoff"] = filler.Scalar(cutoff);
+    inputs["d_gates"] = filler.Plain(
+        "d_gates", {filler.Axis("rows"), filler.Axis("num_experts")});
+    return inputs;
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    const Matrix scores = ToMatrix(At(inputs, "scores"));
+    const Matrix d_gates = ToMatrix(At(inputs, "d_gates"));
+    const RouterSettings settings = SettingsOf(c, inputs);
+    const int64_t rows = scores.rows(), n = scores.cols();
+    const std::vector<int64_t> shape = {rows, n};
+    reference::RouterSaved saved = reference::RouterForward(settings, scores);
+    std::vector<Bounded> weights, gates, d_scores;
+    const std::vector<Rows> bounds = BoundRows(c, settings, scores, &weights);
+
+    Expected expected;
+    expected.decisions = rows * n;
+    BoolMatrix active = saved.active;
+    if (!got.empty()) {
+      Select(c, settings, scores, weights, got, &active, &expected);
+    }
+    saved.active = active;
+    saved.gates = active.select(saved.soft_weights, 0.0);
+    const reference::RouterGradients gradients =
+        reference::RouterBackward(settings, scores, saved, d_gates);
+    BoundedSum d_k;
+    for (int64_t t = 0; t < rows; ++t) {
+      std::vector<Bounded> v(n);
+      for (int64_t e = 0; e < n; ++e) {
+        if (active(t, e)) v[e] = d_gates(t, e);
+        gates.push_back(active(t, e) ? weights[t * n + e] : Bounded(0));
+      }
+      const WeightedGradient row =
+          BoundGradient(bounds[t].shares, bounds[t].densities, v,
+                        Sparse(c) ? 1 : settings.temperature);
+      d_scores.insert(d_scores.end(), row.gradient.begin(), row.gradient.end());
+      if (!Sparse(c)) d_k.Add(row.mean);
+    }
+    Tensor selection(Dtype::kI32, shape), d_mean_active(Dtype::kF64, {});
+    for (int64_t i = 0; i < rows * n; ++i) {
+      selection.values[i] = active.data()[i];
+    }
+    d_mean_active.values = {gradients.d_mean_active};
+    const std::string weights_id =
+        Sparse(c) ? SoftmaxDerivation().id : LapSumWeightsDerivation().id;
+    const std::string gradient_id =
+        Sparse(c) ? SoftmaxDerivation().id : LapSumGradientDerivation().id;
+    auto& outputs = expected.outputs;
+    outputs["soft_weights"] =
+        FromBounds("soft_weights", ToTensor(saved.soft_weights, shape), weights,
+                   weights_id);
+    outputs["active"] = Exactly(selection, "selection/1");
+    outputs["gates"] =
+        FromBounds("gates", ToTensor(saved.gates, shape), gates, weights_id);
+    outputs["d_scores"] = FromBounds(
+        "d_scores", ToTensor(gradients.d_scores, shape), d_scores, gradient_id);
+    outputs["d_mean_active"] = FromBounds("d_mean_active", d_mean_active,
+                                          {d_k.Get().Rounded()}, gradient_id);
+    return expected;
+  }
+
+ private:
+  struct Rows {
+    std::vector<Bounded> shares, densities;
+  };
+
+  static std::vector<Rows> BoundRows(const Case& c,
+                                     const RouterSettings& settings,
+                                     const Matrix& scores,
+                                     std::vector<Bounded>* weights) {
+    std::vector<Rows> rows;
+    for (int64_t t = 0; t < scores.rows(); ++t) {
+      if (Sparse(c)) {
+        const SoftmaxRow row = BoundSoftmaxRow(scores.row(t));
+        weights->insert(weights->end(), row.weights.begin(), row.weights.end());
+        rows.push_back({row.weights, row.weights});
+      } else {
+        const LapSumRow row = BoundLapSumRow(
+            scores.row(t), settings.mean_active, settings.temperature);
+        weights->insert(weights->end(), row.weights.begin(), row.weights.end());
+        rows.push_back({row.shares, row.densities});
+      }
+    }
+    return rows;
+  }
+
+  // Takes got's selection if it is within its margin; says so if it is not.
+  static void Select(const Case& c, const RouterSettings& settings,
+                     const Matrix& scores, const std::vector<Bounded>& weights,
+                     const TensorMap& got, BoolMatrix* active,
+                     Expected* expected) {
+    BoolMatrix theirs = *active;
+    std::string defect = ReadSelection(c, got, &theirs);
+    if (defect.empty()) {
+      double weight_error = 0;  // relative, of weights that a cutoff can meet
+      for (const Bounded& p : weights) {
+        if (p.value > 0.5 * settings.cutoff && p.value > 1e-30) {
+          weight_error = std::max(weight_error, p.error / p.value);
+        }
+      }
+      const property_tests::SelectionCheck check =
+          property_tests::CheckSelection(settings, scores, theirs, 0.0,
+                                         weight_error);
+      defect = check.defect;
+      expected->ambiguous = check.ambiguous;
+      *active = theirs;
+    }
+    const auto own = got.find("soft_weights");
+    if (defect.empty() && !Sparse(c) && own != got.end() &&
+        own->second.size() == theirs.size()) {
+      defect = OwnSelectionDefect(settings, scores, theirs, own->second);
+    }
+    if (!defect.empty()) expected->defects["active"] = defect;
+  }
+};
+
+}  // namespace
+
+const Operation& RouterOperation() {
+  static const Router operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify
