@@ -6,22 +6,28 @@
 #include "core/errors.h"
 #include "core/suggestion.h"
 #include "kernels/isa.h"
+#include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
 namespace {
 
 const std::map<std::string, CpuRunner>& Runners() {
   static const std::map<std::string, CpuRunner> runners = {
-      {"lapsum", RunLapSumOnCpu},
-      {"router", RunRouterOnCpu},
-      {"balance_sums", RunBalanceSumsOnCpu},
-      {"rmsnorm", RunRmsNormOnCpu},
       {"embedding", RunEmbeddingOnCpu},
       {"lm_head", RunLmHeadOnCpu},
       {"attention", RunAttentionOnCpu},
       {"experts", RunExpertsOnCpu},
   };
   return runners;
+}
+
+RowKernels KernelsOn(ThreadPool& pool) {
+  return {
+      [&pool](const auto& args) { kernels::RouterForward(args, pool); },
+      [&pool](const auto& args) { kernels::RouterBackward(args, pool); },
+      [&pool](const auto& args) { kernels::RmsNormForward(args, pool); },
+      [&pool](const auto& args) { kernels::RmsNormBackward(args, pool); },
+  };
 }
 
 constexpr int kThreads[] = {1, 3};
@@ -38,13 +44,18 @@ class CpuImplementation : public Implementation {
       return std::string("this CPU lacks level ") + kernels::IsaName(isa_);
     }
     if (dtype != Dtype::kF32) return "the CPU kernels compute in f32";
-    return Runners().contains(op.name()) ? "" : "no CPU kernel for it";
+    return FindRowRunner(op.name()) != nullptr || Runners().contains(op.name())
+               ? ""
+               : "no CPU kernel for it";
   }
   int schedules() const override { return std::size(kThreads); }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     kernels::SelectIsa(kernels::IsaName(isa_));
-    return Runners().at(op.name())(c, inputs, pools_[schedule]);
+    ThreadPool& pool = pools_[schedule];
+    const RowRunner row = FindRowRunner(op.name());
+    return row != nullptr ? row(c, inputs, KernelsOn(pool))
+                          : Runners().at(op.name())(c, inputs, pool);
   }
 
  private:

@@ -20,15 +20,7 @@ std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level);
 using CpuRunner = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                 ThreadPool& pool);
 
-// The adapters, by operation (cpu_router.cc, cpu_model.cc).
-TensorMap RunLapSumOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool);
-TensorMap RunRouterOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool);
-TensorMap RunBalanceSumsOnCpu(const Case& c, const TensorMap& inputs,
-                              ThreadPool& pool);
-TensorMap RunRmsNormOnCpu(const Case& c, const TensorMap& inputs,
-                          ThreadPool& pool);
+// The operations that are no row kernels (cpu_model.cc).
 TensorMap RunEmbeddingOnCpu(const Case& c, const TensorMap& inputs,
                             ThreadPool& pool);
 TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,

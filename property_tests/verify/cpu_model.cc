@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations around the router on the CPU kernels.
+// The operations that only the CPU has kernels for, so far.
 #include "kernels/attention.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
 #include "kernels/expert_mlp.h"
-#include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
 #include "property_tests/verify/cpu_implementation.h"
 #include "property_tests/verify/expected.h"
@@ -21,29 +20,6 @@ Floats FloatsOf(const TensorMap& inputs, const std::string& name) {
 }
 
 }  // namespace
-
-TensorMap RunRmsNormOnCpu(const Case& c, const TensorMap& inputs,
-                          ThreadPool& pool) {
-  const int64_t n = c.Size("rows"), d = c.Size("d_model");
-  const Floats x = FloatsOf(inputs, "x"), weight = FloatsOf(inputs, "weight");
-  const Floats d_y = FloatsOf(inputs, "d_y");
-  Guarded<float> y("y", n * d), rstd("rstd", n), d_weight("d_weight", d);
-  Guarded<float> d_x("d_x", FloatsOf(inputs, "d_x_before"));
-  Guarded<float> scratch("scratch", kernels::RmsNormScratch(n, d));
-  kernels::RmsNormForward(
-      {n, d, static_cast<float>(ScalarOf(inputs, "epsilon")), x.data(),
-       weight.data(), y.data(), rstd.data()},
-      pool);
-  kernels::RmsNormBackward(
-      {n, d, x.data(), weight.data(), rstd.data(), d_y.data(), d_x.data(),
-       d_weight.data(), scratch.data()},
-      pool);
-  scratch.Take();
-  return {{"y", y.TakeTensor(Dtype::kF32, {n, d})},
-          {"rstd", rstd.TakeTensor(Dtype::kF32, {n})},
-          {"d_x", d_x.TakeTensor(Dtype::kF32, {n, d})},
-          {"d_weight", d_weight.TakeTensor(Dtype::kF32, {d})}};
-}
 
 TensorMap RunEmbeddingOnCpu(const Case& c, const TensorMap& inputs,
                             ThreadPool& pool) {

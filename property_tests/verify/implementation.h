@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// implementation.h - who computes: our CPU kernels, the reference rounded to
-// float, and whoever else takes named tensors and returns named tensors.
+// implementation.h - who computes: our CPU kernels, our CUDA source in the
+// simulator, the reference rounded to float, and whoever else takes named
+// tensors and returns named tensors.
 //
 // A name is a family and, behind a colon, what the family is told:
-//   reference_f32   cpu:v3   cpu:v4   (to come: shim:..., exec:PATH, lib:PATH)
+//   reference_f32   cpu:v3   cpu:v4   shim   (to come: cuda, exec:PATH,
+//   lib:PATH)
 // To add a family, write a class and name it in implementations.cc.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_

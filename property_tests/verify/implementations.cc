@@ -10,6 +10,7 @@
 #include "property_tests/verify/faults.h"
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/reference_implementation.h"
+#include "property_tests/verify/shim_implementation.h"
 
 namespace softmoe::verify {
 namespace {
@@ -27,6 +28,13 @@ const std::map<std::string, Maker>& Families() {
          return MakeReferenceImplementation();
        }},
       {"cpu", MakeCpuImplementation},
+      {"shim",
+       [](const std::string& told) {
+         if (!told.empty()) {
+           throw ConfigError("impl shim takes nothing behind a colon");
+         }
+         return MakeShimImplementation();
+       }},
       {"faulty", MakeFaultyImplementation},
   };
   return families;
@@ -47,7 +55,7 @@ std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
 }
 
 std::vector<std::string> ImplementationNames() {
-  return {"cpu:v3", "cpu:v4", "reference_f32"};
+  return {"cpu:v3", "cpu:v4", "shim", "reference_f32"};
 }
 
 }  // namespace softmoe::verify

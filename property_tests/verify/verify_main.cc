@@ -43,7 +43,7 @@ Examples:
   verify list
       operations, their parameters, fills, implementations, planted faults
   verify run
-      100 cases of every operation on our CPU kernels
+      100 cases of every operation on our CPU kernels and CUDA source
   verify run op=lapsum fill=ties num_experts=33 --cases 500
       one operation, two parameters fixed
   verify run op=lapsum impl=cpu:v3 ... seed=0x5eed case=417
@@ -92,7 +92,7 @@ CampaignOptions MakeCampaign(const Options& options) {
   if (const std::string impl = take("impl"); !impl.empty()) {
     campaign.impls = {impl};
   }
-  if (campaign.impls.empty()) campaign.impls = {"cpu:v3", "cpu:v4"};
+  if (campaign.impls.empty()) campaign.impls = {"cpu:v3", "cpu:v4", "shim"};
   const std::string seed = take("seed");
   campaign.seed = ParseSeed("seed", seed.empty() ? options.seed : seed);
   campaign.cases = options.cases;
@@ -238,7 +238,7 @@ void AddCaseOptions(CLI::App* command, Options& options) {
                       "the keys");
   command->add_option("--op", options.ops, "operations [all]");
   command->add_option("--impl", options.impls,
-                      "implementations [cpu:v3 cpu:v4]");
+                      "implementations [cpu:v3 cpu:v4 shim]");
   command->add_option("--seed", options.seed, "[0]; hexadecimal as 0x5eed");
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LapSum, the routers and the load balance on the CPU kernels, which compute
-// them together: named tensors in, the kernels' slots and shapes inside.
+// LapSum, the routers and the load balance on the kernels, which compute them
+// together: named tensors in, the kernels' slots and shapes inside.
 #include <cmath>
 
 #include "core/errors.h"
-#include "kernels/router.h"
-#include "property_tests/verify/cpu_implementation.h"
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/guarded.h"
+#include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
 namespace {
@@ -37,7 +36,7 @@ struct RouterRun {
   int64_t experts() const { return shape.num_experts; }
   int64_t slots() const { return rows() * shape.max_active; }
 
-  void Execute(ThreadPool& pool);
+  void Execute(const RowKernels& run);
   // Values per slot as [rows, experts], 0 elsewhere.
   std::vector<double> Dense(const std::vector<float>& per_slot) const;
 
@@ -46,7 +45,7 @@ struct RouterRun {
   std::vector<float> DGatesPerSlot() const;
 };
 
-void RouterRun::Execute(ThreadPool& pool) {
+void RouterRun::Execute(const RowKernels& run) {
   const int64_t n = rows(), e = experts();
   Guarded<float> p("soft_weights", n * e), root("root", 2 * n);
   Guarded<float> gate("gates", slots());
@@ -55,20 +54,19 @@ void RouterRun::Execute(ThreadPool& pool) {
   Guarded<int64_t> balance("balance_counts", e), active("active_counts", e);
   Guarded<int64_t> bad("bad_score", 1);
   Guarded<double> scratch("scratch", kernels::RouterScratch(n, e));
-  kernels::RouterForward({.shape = shape,
-                          .scores = scores.data(),
-                          .soft_weights = p.data(),
-                          .root = root.data(),
-                          .num_active = count.data(),
-                          .selected = choice.data(),
-                          .gates = gate.data(),
-                          .probability_sums = sums.data(),
-                          .balance_counts = balance.data(),
-                          .active_counts = active.data(),
-                          .z_sum = z.data(),
-                          .bad_score = bad.data(),
-                          .scratch = scratch.data()},
-                         pool);
+  run.router_forward({.shape = shape,
+                      .scores = scores.data(),
+                      .soft_weights = p.data(),
+                      .root = root.data(),
+                      .num_active = count.data(),
+                      .selected = choice.data(),
+                      .gates = gate.data(),
+                      .probability_sums = sums.data(),
+                      .balance_counts = balance.data(),
+                      .active_counts = active.data(),
+                      .z_sum = z.data(),
+                      .bad_score = bad.data(),
+                      .scratch = scratch.data()});
   if (bad.Take()[0] != -1) {
     throw NumericsError(
         fmt::format("bad_score is {} for finite scores", bad.Take()[0]));
@@ -86,7 +84,7 @@ void RouterRun::Execute(ThreadPool& pool) {
   const std::vector<float> per_slot = DGatesPerSlot();
   Guarded<float> d_score("d_scores", n * e);
   Guarded<double> d_k("d_mean_active", 1);
-  kernels::RouterBackward(
+  run.router_backward(
       {.shape = shape,
        .scores = scores.data(),
        .soft_weights = p.data(),
@@ -97,8 +95,7 @@ void RouterRun::Execute(ThreadPool& pool) {
        .z_scale = z_scale,
        .d_scores = d_score.data(),
        .d_mean_active = d_k.data(),
-       .scratch = scratch.data()},
-      pool);
+       .scratch = scratch.data()});
   d_scores = d_score.Take();
   d_mean_active = d_k.Take()[0];
   root.Take();
@@ -150,8 +147,8 @@ Tensor ScalarTensor(double value) {
 
 }  // namespace
 
-TensorMap RunLapSumOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool) {
+TensorMap RunLapSum(const Case& c, const TensorMap& inputs,
+                    const RowKernels& run) {
   const int64_t n = c.Size("rows"), e = c.Size("num_experts");
   // Without cutoff and cap, the gates are the weights.
   const RouterShape shape = {
@@ -165,18 +162,18 @@ TensorMap RunLapSumOnCpu(const Case& c, const TensorMap& inputs,
       .max_active = e,
       .balance_top = 1,
       .fallback_top1 = false};
-  RouterRun run{.shape = shape,
-                .scores = ToFloats(At(inputs, "scores")),
-                .d_gates = ToFloats(At(inputs, "d_weights")),
-                .d_probability = {}};
-  run.Execute(pool);
-  return {{"weights", FromVector(Dtype::kF32, {n, e}, run.soft_weights)},
-          {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
-          {"d_mean_active", ScalarTensor(run.d_mean_active)}};
+  RouterRun router{.shape = shape,
+                   .scores = ToFloats(At(inputs, "scores")),
+                   .d_gates = ToFloats(At(inputs, "d_weights")),
+                   .d_probability = {}};
+  router.Execute(run);
+  return {{"weights", FromVector(Dtype::kF32, {n, e}, router.soft_weights)},
+          {"d_scores", FromVector(Dtype::kF32, {n, e}, router.d_scores)},
+          {"d_mean_active", ScalarTensor(router.d_mean_active)}};
 }
 
-TensorMap RunRouterOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool) {
+TensorMap RunRouter(const Case& c, const TensorMap& inputs,
+                    const RowKernels& run) {
   const int64_t n = c.Size("rows"), e = c.Size("num_experts");
   const RouterShape shape = {
       .num_tokens = n,
@@ -190,21 +187,22 @@ TensorMap RunRouterOnCpu(const Case& c, const TensorMap& inputs,
       .max_active = c.Size("max_active"),
       .balance_top = 1,
       .fallback_top1 = c.Choice("fallback") == "top1"};
-  RouterRun run{.shape = shape,
-                .scores = ToFloats(At(inputs, "scores")),
-                .d_gates = ToFloats(At(inputs, "d_gates")),
-                .d_probability = {}};
-  run.Execute(pool);
-  const std::vector<float> ones(run.slots(), 1.0f);
-  return {{"soft_weights", FromVector(Dtype::kF32, {n, e}, run.soft_weights)},
-          {"active", FromVector(Dtype::kI32, {n, e}, run.Dense(ones))},
-          {"gates", FromVector(Dtype::kF32, {n, e}, run.Dense(run.gates))},
-          {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
-          {"d_mean_active", ScalarTensor(run.d_mean_active)}};
+  RouterRun router{.shape = shape,
+                   .scores = ToFloats(At(inputs, "scores")),
+                   .d_gates = ToFloats(At(inputs, "d_gates")),
+                   .d_probability = {}};
+  router.Execute(run);
+  const std::vector<float> ones(router.slots(), 1.0f);
+  return {
+      {"soft_weights", FromVector(Dtype::kF32, {n, e}, router.soft_weights)},
+      {"active", FromVector(Dtype::kI32, {n, e}, router.Dense(ones))},
+      {"gates", FromVector(Dtype::kF32, {n, e}, router.Dense(router.gates))},
+      {"d_scores", FromVector(Dtype::kF32, {n, e}, router.d_scores)},
+      {"d_mean_active", ScalarTensor(router.d_mean_active)}};
 }
 
-TensorMap RunBalanceSumsOnCpu(const Case& c, const TensorMap& inputs,
-                              ThreadPool& pool) {
+TensorMap RunBalanceSums(const Case& c, const TensorMap& inputs,
+                         const RowKernels& run) {
   const int64_t n = c.Size("rows"), e = c.Size("num_experts");
   const std::string& basis = c.Choice("basis");
   const RouterShape shape = {
@@ -220,17 +218,25 @@ TensorMap RunBalanceSumsOnCpu(const Case& c, const TensorMap& inputs,
       .max_active = c.Size("count_top"),
       .balance_top = c.Size("count_top"),
       .fallback_top1 = false};
-  RouterRun run{.shape = shape,
-                .scores = ToFloats(At(inputs, "scores")),
-                .d_gates = std::vector<float>(n * e, 0.0f),
-                .d_probability = ToFloats(At(inputs, "d_basis_sums")),
-                .z_scale = static_cast<float>(ScalarOf(inputs, "d_z_sum"))};
-  run.Execute(pool);
-  return {{"basis_sums", FromVector(Dtype::kF64, {e}, run.probability_sums)},
-          {"z_sum", ScalarTensor(run.z_sum)},
-          {"counts", FromVector(Dtype::kI32, {e}, run.balance_counts)},
-          {"d_scores", FromVector(Dtype::kF32, {n, e}, run.d_scores)},
-          {"d_mean_active", ScalarTensor(run.d_mean_active)}};
+  RouterRun router{.shape = shape,
+                   .scores = ToFloats(At(inputs, "scores")),
+                   .d_gates = std::vector<float>(n * e, 0.0f),
+                   .d_probability = ToFloats(At(inputs, "d_basis_sums")),
+                   .z_scale = static_cast<float>(ScalarOf(inputs, "d_z_sum"))};
+  router.Execute(run);
+  return {{"basis_sums", FromVector(Dtype::kF64, {e}, router.probability_sums)},
+          {"z_sum", ScalarTensor(router.z_sum)},
+          {"counts", FromVector(Dtype::kI32, {e}, router.balance_counts)},
+          {"d_scores", FromVector(Dtype::kF32, {n, e}, router.d_scores)},
+          {"d_mean_active", ScalarTensor(router.d_mean_active)}};
+}
+
+RowRunner FindRowRunner(const std::string& op) {
+  if (op == "lapsum") return RunLapSum;
+  if (op == "router") return RunRouter;
+  if (op == "balance_sums") return RunBalanceSums;
+  if (op == "rmsnorm") return RunRmsNorm;
+  return nullptr;
 }
 
 }  // namespace softmoe::verify

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/shim_implementation.h"
+
+#include "core/errors.h"
+#include "kernels/cuda/row_kernels.h"
+#include "kernels/simt/shim/simulator.h"
+#include "property_tests/verify/row_kernels.h"
+
+namespace softmoe::verify {
+namespace {
+
+constexpr simt::Schedule kSchedules[] = {simt::Schedule::kAscending,
+                                         simt::Schedule::kDescending,
+                                         simt::Schedule::kRandom};
+
+RowKernels SimulatedKernels() {
+  namespace shim = kernels::isa_shim;
+  return {
+      [](const auto& args) { shim::RouterForward(args, nullptr); },
+      [](const auto& args) { shim::RouterBackward(args, nullptr); },
+      [](const auto& args) { shim::RmsNormForward(args, nullptr); },
+      [](const auto& args) { shim::RmsNormBackward(args, nullptr); },
+  };
+}
+
+class ShimImplementation : public Implementation {
+ public:
+  std::string name() const override { return "shim"; }
+  std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
+    if (dtype != Dtype::kF32) return "the CUDA kernels compute in f32";
+    return FindRowRunner(op.name()) == nullptr
+               ? "no CUDA kernel that does all of it"
+               : "";
+  }
+  int schedules() const override { return std::size(kSchedules); }
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int schedule) override {
+    simt::SetSchedule(kSchedules[schedule], 3);
+    try {
+      return FindRowRunner(op.name())(c, inputs, SimulatedKernels());
+    } catch (const EnvironmentError& error) {
+      // What would be a broken device is a broken kernel here.
+      throw NumericsError(error.what());
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Implementation> MakeShimImplementation() {
+  return std::make_unique<ShimImplementation>();
+}
+
+}  // namespace softmoe::verify

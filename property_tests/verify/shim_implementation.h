@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// shim_implementation.h - our CUDA source in the simulator (kernels/simt/shim),
+// as "shim". Its schedules are orders of the simulated threads: all must give
+// the same bits.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SHIM_IMPLEMENTATION_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_SHIM_IMPLEMENTATION_H_
+
+#include <memory>
+
+#include "property_tests/verify/implementation.h"
+
+namespace softmoe::verify {
+
+std::unique_ptr<Implementation> MakeShimImplementation();
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_SHIM_IMPLEMENTATION_H_
