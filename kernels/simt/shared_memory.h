@@ -31,12 +31,14 @@ Array& SharedArray(const char* identity, const char* file, int line) {
 
 }  // namespace softmoe::simt
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type and a declarator
 #define SOFTMOE_SHARED(type, name, extents)                         \
   static const char name##_identity = 0;                            \
   type(&name) extents = ::softmoe::simt::SharedArray<type extents>( \
       &name##_identity, __FILE__, __LINE__)
 #define SOFTMOE_DYNAMIC_SHARED(type, name) \
   type* const name = static_cast<type*>(::softmoe::simt::DynamicSharedMemory())
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif
 

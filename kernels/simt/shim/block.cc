@@ -297,7 +297,7 @@ void Block::WarpRendezvous(WarpOperation operation, uint32_t mask,
 
 // Gives each lane of the mask its result, and lets it go on.
 void Block::Complete(const Rendezvous& rendezvous, int warp) {
-  Thread* lanes = &threads_[warp * kWarpSize];
+  Thread* lanes = threads_.data() + warp * kWarpSize;
   uint64_t ballot = 0;
   for (int i = 0; i < kWarpSize; ++i) {
     if ((rendezvous.mask >> i & 1) != 0 && lanes[i].operand != 0) {
@@ -324,7 +324,7 @@ void Block::Complete(const Rendezvous& rendezvous, int warp) {
 // False, and says so, if there was no room for `memory`, or if a device would
 // not give this block all that it has by now.
 bool Block::SharedFits(const void* memory, const char* file, int line) {
-  constexpr size_t kWithoutAsking = 48 * 1024;
+  constexpr size_t kWithoutAsking = size_t{48} * 1024;
   const size_t used = arena_.used();
   const bool asked = grid_.dynamic_shared_limit > 0 &&
                      grid_.dynamic_shared <= grid_.dynamic_shared_limit;

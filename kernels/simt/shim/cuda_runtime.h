@@ -10,6 +10,7 @@
 #include "kernels/simt/shim/device_functions.h"
 #include "kernels/simt/shim/runtime_api.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 #define __global__
 #define __device__
 #define __host__
@@ -19,5 +20,6 @@
 // A variable in shared memory, for which C++ has no syntax: see
 // simt/shared_memory.h.
 #define __shared__ use_SOFTMOE_SHARED_instead
+// NOLINTEND(bugprone-reserved-identifier)
 
 #endif  // SOFTMOE_KERNELS_SIMT_SHIM_CUDA_RUNTIME_H_

@@ -38,6 +38,8 @@ T Shuffle(uint32_t mask, T value, int source, const char* file, int line) {
 
 }  // namespace softmoe::simt
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
+
 // ---- Barriers
 
 inline void __syncthreads(SOFTMOE_SIMT_PLACE) {
@@ -132,6 +134,8 @@ inline int __float_as_int(float x) {
   memcpy(&bits, &x, sizeof(bits));
   return bits;
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 #undef SOFTMOE_SIMT_PLACE
 

@@ -13,7 +13,7 @@ namespace {
 
 // A sanitizer's report is written on the stack of the fiber that erred. Only
 // pages that are touched exist.
-constexpr size_t kStackSize = 256 * 1024;
+constexpr size_t kStackSize = size_t{256} * 1024;
 constexpr size_t kGuardSize = 4096;
 constexpr size_t kColorStep = 192;  // 3 cache lines
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the runtimes' names
 extern "C" {
 // ThreadSanitizer (sanitizer/tsan_interface.h).
 [[gnu::weak]] void* __tsan_get_current_fiber();
@@ -35,6 +36,7 @@ extern "C" {
 [[gnu::weak]] void __msan_poison(const volatile void* at, size_t size);
 [[gnu::weak]] void __msan_unpoison(const volatile void* at, size_t size);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace softmoe::simt {
 

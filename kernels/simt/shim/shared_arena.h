@@ -16,7 +16,7 @@ namespace softmoe::simt {
 class SharedArena {
  public:
   // What sm_80 has, the smallest of the devices that we compile for.
-  static constexpr size_t kLargest = 163 * 1024;
+  static constexpr size_t kLargest = size_t{163} * 1024;
   static constexpr int kMaxVariables = 64;
 
   // Forgets all variables: the next block begins.
@@ -31,7 +31,7 @@ class SharedArena {
   size_t used() const { return used_; }
 
  private:
-  static constexpr size_t kMemory = 1024 * 1024;
+  static constexpr size_t kMemory = size_t{1024} * 1024;
   static constexpr size_t kRedZone = 256;  // also the alignment
 
   struct Variable {
