@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -174,13 +176,11 @@ ExitCode RunCases(const Options& options, bool until_time_is_over) {
 
 ExitCode Plan(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
-  campaign.ops.empty()
-      ? [&] {
-          for (const Operation* op : Operations()) {
-            campaign.ops.push_back(op->name());
-          }
-        }()
-      : void();
+  if (campaign.ops.empty()) {
+    for (const Operation* op : Operations()) {
+      campaign.ops.push_back(op->name());
+    }
+  }
   int64_t total = 0;
   for (const std::string& name : campaign.ops) {
     const Operation& op = FindOperation(name);
