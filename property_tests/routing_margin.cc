@@ -16,6 +16,9 @@ using reference::Matrix;
 using reference::RouterSaved;
 using reference::RouterSettings;
 
+// Weights below 1.7e-38 are flushed to 0 in float, which a cutoff of 0 sees.
+constexpr double kFlushed = 0x1p-125;
+
 // The `count`-th and the next largest score of a row; -inf behind the last.
 struct Boundary {
   double last_in, first_out;
@@ -63,7 +66,7 @@ SelectionCheck CheckSelection(const RouterSettings& settings,
       const bool at_cutoff =
           soft && std::abs(weight - settings.cutoff) <=
                       WeightError(settings, weight, score_error, weight_error) +
-                          0x1p-23 * settings.cutoff;
+                          0x1p-23 * settings.cutoff + kFlushed;
       // The fallback takes the largest score where nothing reached the cutoff.
       const bool at_top1 = settings.fallback == Fallback::kTop1 &&
                            AtBoundary(scores(t, e), top1, score_error);

@@ -133,6 +133,19 @@ TEST(Engine, RefusesSelectionsWithoutExcuse) {
   }
 }
 
+// A dimension at its least size is left alone: shrinking ends by itself.
+TEST(Engine, ShrinkingEnds) {
+  CampaignOptions options;
+  options.ops = {"router"};
+  options.impls = {"faulty:twice:d_scores:reference_f32"};
+  options.cases = 1;
+  const CampaignResult found = RunCampaign(options);
+  ASSERT_EQ(found.suite.failures().size(), 1u) << SuiteText(found.suite);
+  const Failure& failure = found.suite.failures().front();
+  EXPECT_LT(failure.shrink_runs, 200);
+  EXPECT_EQ(failure.smallest.c.Size("num_experts"), 2);
+}
+
 TEST(Engine, OneFaultIsReportedOnce) {
   const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 40);
   ASSERT_EQ(found.suite.failures().size(), 1u) << SuiteText(found.suite);

@@ -54,12 +54,13 @@ class Shrinker {
     }
   }
 
-  bool TrySize(const std::string& name, int64_t count) {
-    const Window now = best_.result.c.sizes.at(name);
-    if (count >= now.count || count < 1) return false;
+  bool TrySize(const Parameter& p, int64_t count) {
+    const Window now = best_.result.c.sizes.at(p.name);
+    count = count / p.step * p.step;
+    if (count >= now.count || count < static_cast<int64_t>(p.low)) return false;
     for (const int64_t first : {now.first, now.first + now.count - count}) {
       Case candidate = best_.result.c;
-      candidate.sizes[name] = {count, first};
+      candidate.sizes[p.name] = {count, first};
       if (Try(candidate)) return true;
     }
     return false;
@@ -72,10 +73,9 @@ class Shrinker {
       bool smaller = true;
       while (smaller) {
         const int64_t count = best_.result.c.sizes.at(p.name).count;
-        smaller = TrySize(p.name, static_cast<int64_t>(p.low)) ||
-                  TrySize(p.name, count / 2) ||
-                  TrySize(p.name, count * 3 / 4) ||
-                  TrySize(p.name, count - p.step);
+        smaller = TrySize(p, static_cast<int64_t>(p.low)) ||
+                  TrySize(p, count / 2) || TrySize(p, count * 3 / 4) ||
+                  TrySize(p, count - p.step);
         any = any || smaller;
       }
     }
