@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -28,6 +29,21 @@ struct Reading {
 };
 
 constexpr double kBroken = -1;
+
+// Has all that the invariants look at: one entry per layer everywhere.
+bool IsComplete(const RunResult& result) {
+  const auto layers = static_cast<size_t>(result.config.model.num_layers);
+  const auto full = [&](const auto& list) { return list.size() == layers; };
+  const auto counted = [&](const Validation& v) {
+    return full(v.active_histogram) && full(v.tokens_per_expert);
+  };
+  return !result.steps.empty() && full(result.allocation) &&
+         counted(result.final_validation) &&
+         counted(result.at_schedule_temperature) &&
+         std::all_of(
+             result.steps.begin(), result.steps.end(),
+             [&](const StepRecord& step) { return full(step.allocation); });
+}
 
 std::vector<const RunOutcome*> Finished(const GridOutcome& outcome) {
   std::vector<const RunOutcome*> finished;
@@ -66,7 +82,10 @@ std::optional<Invariant> OverRuns(
   bool seen = false;
   for (const RunOutcome* run : Finished(outcome)) {
     if (!applies(run->run)) continue;
-    const Reading reading = read(*run->result);
+    const Reading reading =
+        IsComplete(*run->result)
+            ? read(*run->result)
+            : Reading{kBroken, "its result lacks steps or layers"};
     // A NaN is the worst, and stays it.
     if (!seen || std::isnan(reading.slack) || reading.slack < least) {
       least = reading.slack;
@@ -99,87 +118,168 @@ Invariant RowsFinished(const GridOutcome& outcome) {
   return invariant;
 }
 
-// k_l = 1 + (K-L) softmax(eta)_l in double: each share has at most L + 4
-// roundings behind it (exponential, sum, quotient, product), and so has their
-// sum.
+// Calls visit(where, allocation) for every step and for the end of training.
+template <typename Visit>
+void ForEachAllocation(const RunResult& result, Visit visit) {
+  for (const StepRecord& step : result.steps) {
+    visit(fmt::format("step {}", step.step), step.allocation);
+  }
+  visit(std::string("the end"), result.allocation);
+}
+
+// k_l = 1 + (K-L) s_l with shares s_l = e_l / sum(e) in double, u = 2^-53. The
+// e_l cancel: the shares add up to 1 within (L-1) u of their sum and u of each
+// quotient. Product and sum with 1 add 2u, summing here (L-1) u: all told
+// (2L + 1) u K, and terms of u^2, for which the bound leaves room.
 Reading AllocationSum(const RunResult& result) {
-  const double layers = static_cast<double>(result.allocation.size());
+  const auto layers = static_cast<double>(result.allocation.size());
   const double budget = result.config.router.mean_active_experts * layers;
-  const double sum =
-      std::accumulate(result.allocation.begin(), result.allocation.end(), 0.0);
   const double bound = 2 * (layers + 4) * 0x1p-53 * budget;
-  return {bound - std::abs(sum - budget),
-          fmt::format("sum k_l - K = {:.1e}, K = {:g}", sum - budget, budget)};
+  double worst = -1;
+  std::string where;
+  ForEachAllocation(
+      result, [&](const std::string& when, const std::vector<double>& k) {
+        const double error =
+            std::abs(std::accumulate(k.begin(), k.end(), 0.0) - budget);
+        // A NaN is the worst, and stays it.
+        if (std::isnan(worst) || error <= worst) return;
+        worst = error;
+        where = when;
+      });
+  return {bound - worst, fmt::format("|sum k_l - K| = {:.1e} at {}, K = {:g}",
+                                     worst, where, budget)};
 }
 
 Reading AllocationFloor(const RunResult& result) {
-  const double least =
-      *std::min_element(result.allocation.begin(), result.allocation.end());
-  const double most =
-      *std::max_element(result.allocation.begin(), result.allocation.end());
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  ForEachAllocation(result,
+                    [&](const std::string&, const std::vector<double>& k) {
+                      for (const double value : k) {
+                        // A NaN is the least, and stays it.
+                        if (!std::isnan(least) && !(value >= least)) {
+                          least = value;
+                        }
+                        most = std::max(most, value);
+                      }
+                    });
   return {least - 1, fmt::format("k_l from {:.4f} to {:.4f}", least, most)};
 }
 
-// The largest number of active experts of any validation token.
-int64_t MostActive(const Validation& validation) {
+// The largest number of active experts in a histogram.
+int64_t MostActive(const std::vector<int64_t>& histogram) {
   int64_t most = 0;
-  for (const std::vector<int64_t>& layer : validation.active_histogram) {
-    for (size_t count = 0; count < layer.size(); ++count) {
-      if (layer[count] > 0) most = std::max(most, static_cast<int64_t>(count));
-    }
+  for (size_t count = 0; count < histogram.size(); ++count) {
+    if (histogram[count] > 0) most = static_cast<int64_t>(count);
   }
   return most;
 }
 
+// Ruling 5, written down once more: what is checked must not be asked.
+int64_t CapOf(const Config& config, double allocation) {
+  const RouterConfig& router = config.router;
+  if (router.kind == RouterKind::kSparse) {
+    return static_cast<int64_t>(router.mean_active_experts);
+  }
+  const double cap = std::ceil(router.expansion_factor * allocation - 1e-6);
+  const auto experts = static_cast<double>(config.model.num_experts);
+  return static_cast<int64_t>(std::fmin(std::fmax(1, cap), experts));
+}
+
 Reading Cap(const RunResult& result) {
-  const int64_t most = std::max({result.most_active_in_a_token,
-                                 MostActive(result.final_validation),
-                                 MostActive(result.at_schedule_temperature)});
-  return {static_cast<double>(result.max_active - most),
-          fmt::format("at most {} of {} allowed", most, result.max_active)};
+  int64_t largest = 0;
+  ForEachAllocation(
+      result, [&](const std::string&, const std::vector<double>& k) {
+        for (const double value : k) {
+          largest = std::max(largest, CapOf(result.config, value));
+        }
+      });
+  Reading reading{static_cast<double>(largest - result.most_active_in_a_token),
+                  fmt::format("at most {} of {} allowed over the run",
+                              result.most_active_in_a_token, largest)};
+  if (result.max_active > largest) {
+    return {kBroken, fmt::format("the caps went up to {}, {} are allowed",
+                                 result.max_active, largest)};
+  }
+  for (const Validation* v :
+       {&result.final_validation, &result.at_schedule_temperature}) {
+    for (size_t l = 0; l < result.allocation.size(); ++l) {
+      const int64_t cap = CapOf(result.config, result.allocation[l]);
+      const int64_t most = MostActive(v->active_histogram[l]);
+      const auto slack = static_cast<double>(cap - most);
+      if (slack >= reading.slack) continue;
+      reading = {slack,
+                 fmt::format("at most {} of {} allowed in validation, layer {}",
+                             most, cap, l)};
+    }
+  }
+  return reading;
 }
 
 Reading SparseExactlyK(const RunResult& result) {
   const double k = result.config.router.mean_active_experts;
   const double train = result.train_active_experts;
   const double infer = result.final_validation.active_experts;
-  const bool exact = train == k && infer == k;
-  return {exact ? 0 : kBroken,
-          fmt::format("{:.17g} in training, {:.17g} in validation, k = {:g}",
-                      train, infer, k)};
-}
-
-// A weighted count, so that which runs are compared does not depend on order.
-std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
-  Invariant invariant{"sparse_active_parameters",
-                      "more experts in Sparse MoE activate more parameters"};
-  std::vector<std::pair<double, double>> counts;  // k, parameters
-  for (const RunOutcome& run : outcome.runs) {
-    if (!IsSparse(run.run) || !Counts(run)) continue;
-    const double k = run.run.config.router.mean_active_experts;
-    const bool known =
-        std::any_of(counts.begin(), counts.end(),
-                    [&](const auto& entry) { return entry.first == k; });
-    if (!known) counts.push_back({k, std::nan("")});
-    if (run.state != RunState::kFinished) continue;
-    for (auto& [experts, parameters] : counts) {
-      if (experts != k) continue;
-      parameters = ActiveParameters(
-          run.run.config.model, run.result->final_validation.active_experts);
+  if (train != k || infer != k) {
+    return {kBroken,
+            fmt::format("{:.17g} in training, {:.17g} in validation, k = {:g}",
+                        train, infer, k)};
+  }
+  for (const StepRecord& step : result.steps) {
+    if (step.active_experts != k) {
+      return {kBroken, fmt::format("{:.17g} in step {}, k = {:g}",
+                                   step.active_experts, step.step, k)};
     }
   }
-  if (counts.size() < 2) return std::nullopt;
-  std::sort(counts.begin(), counts.end());
-  invariant.holds = true;
-  for (size_t i = 0; i < counts.size(); ++i) {
+  // A mean of k may hide tokens with more and with fewer.
+  for (const Validation* v :
+       {&result.final_validation, &result.at_schedule_temperature}) {
+    for (size_t l = 0; l < v->active_histogram.size(); ++l) {
+      const std::vector<int64_t>& histogram = v->active_histogram[l];
+      const int64_t tokens =
+          std::accumulate(histogram.begin(), histogram.end(), int64_t{0});
+      const auto bin = static_cast<size_t>(k);
+      const int64_t exact = bin < histogram.size() ? histogram[bin] : 0;
+      if (exact != tokens) {
+        return {kBroken,
+                fmt::format("{} of {} validation tokens in layer {}, k = {:g}",
+                            exact, tokens, l, k)};
+      }
+    }
+  }
+  return {0, fmt::format("{:g} for every token in training and validation", k)};
+}
+
+// Every run with more experts against every run with fewer.
+std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
+  struct Range {
+    double low = std::nan(""), high = std::nan("");
+  };
+  std::map<double, Range> parameters;  // by k
+  for (const RunOutcome& run : outcome.runs) {
+    if (!IsSparse(run.run) || !Counts(run)) continue;
+    Range& range = parameters[run.run.config.router.mean_active_experts];
+    if (run.state != RunState::kFinished) continue;
+    const double count = ActiveParameters(
+        run.run.config.model, run.result->final_validation.active_experts);
+    // fmin and fmax pass over a NaN: the first count takes its place.
+    range.low = std::fmin(range.low, count);
+    range.high = std::fmax(range.high, count);
+  }
+  if (parameters.size() < 2) return std::nullopt;
+  Invariant invariant{"sparse_active_parameters",
+                      "more experts in Sparse MoE activate more parameters",
+                      true};
+  const Range* fewer = nullptr;
+  for (const auto& [k, range] : parameters) {
+    const bool measured = std::isfinite(range.low) && std::isfinite(range.high);
     invariant.detail += fmt::format(
-        "{}{:g}: {}", i == 0 ? "" : ", ", counts[i].first,
-        std::isnan(counts[i].second) ? "not measured"
-                                     : fmt::format("{:.0f}", counts[i].second));
+        "{}{:g}: {}", fewer == nullptr ? "" : ", ", k,
+        measured ? fmt::format("{:.0f}", range.low) : "not measured");
     // A NaN compares false.
-    if (i > 0 && !(counts[i - 1].second < counts[i].second)) {
+    if (!measured || (fewer != nullptr && !(fewer->high < range.low))) {
       invariant.holds = false;
     }
+    fewer = &range;
   }
   return invariant;
 }
@@ -195,8 +295,9 @@ Reading FiniteLosses(const RunResult& result) {
   }
   for (const double loss :
        {result.final_validation.loss, result.at_schedule_temperature.loss}) {
-    if (!std::isfinite(loss))
+    if (!std::isfinite(loss)) {
       return {kBroken, fmt::format("held-out {}", loss)};
+    }
   }
   return {0, fmt::format("{} steps and two validations", result.steps.size())};
 }

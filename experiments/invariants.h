@@ -28,20 +28,21 @@ struct Invariant {
 
 // Those that apply to the rows that were asked for, over all finished runs. One
 // that applies to no finished run does not hold: what was not seen is not
-// confirmed.
+// confirmed; neither is a result that lacks steps or layers.
 //
-//   rows_finished             every run that was asked for finished
-//   allocation_sum            sum_l k_l = K               (SoftMoE;
-//   spec.md 2.1) allocation_floor          k_l >= 1                    (soft
-//   routers) cap                       active experts of every token <= the
-//   largest cap sparse_exactly_k          Sparse MoE activates k experts, in
-//   training and
-//                             validation
-//   sparse_active_parameters  of Sparse MoE: strictly more for more experts
-//   finite_losses             every loss, gradient norm and score of the log
-//   loss_falls                mean of the last tenth of the steps < first tenth
-//   below_unigram             held-out loss <= unigram's - kBelowUnigram
-//   counts_add_up             histograms hold every validation token once
+// - rows_finished: every run that was asked for finished.
+// - allocation_sum: sum_l k_l = K at every step (SoftMoE; spec.md 2.1).
+// - allocation_floor: k_l >= 1 at every step (soft routers).
+// - cap: no token in training has more active experts than the largest cap so
+//   far allows, none in validation more than its layer's (ruling 5).
+// - sparse_exactly_k: Sparse MoE activates k experts for every token, in
+//   training and in validation.
+// - sparse_active_parameters: more experts in Sparse MoE activate strictly more
+//   parameters, whatever the corpus and seed.
+// - finite_losses: every loss and gradient norm of the log and of validation.
+// - loss_falls: mean loss of the last tenth of the steps < of the first tenth.
+// - below_unigram: held-out loss <= unigram's - kBelowUnigram.
+// - counts_add_up: histograms hold every validation token once.
 std::vector<Invariant> CheckInvariants(const GridOutcome& outcome);
 
 // "PASS  allocation_sum  sum of ...: detail", a line each.

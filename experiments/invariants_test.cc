@@ -35,29 +35,60 @@ TEST(Invariants, HoldForAGoodGrid) {
   EXPECT_FALSE(AllHold({}));
 }
 
+// One token of `layer` has `to` active experts instead of `from`.
+void MoveToken(size_t layer, size_t from, size_t to, trainer::Validation& v) {
+  v.active_histogram[layer][from] -= 1;
+  v.active_histogram[layer][to] += 1;
+  v.tokens_per_expert[layer][0] +=
+      static_cast<int64_t>(to) - static_cast<int64_t>(from);
+}
+
 // Each one is broken in one way, by one run: it alone fails, and names the run.
 struct Break {
   const char* id;    // of the invariant
   const char* row;   // of the run that is changed
   const char* says;  // part of the detail
   std::function<void(trainer::RunResult&)> change;
+  const char* also = "";  // another one that cannot hold then
 };
 
 std::vector<Break> Breaks() {
   using R = trainer::RunResult;
   const double kNaN = std::numeric_limits<double>::quiet_NaN();
   return {
-      {"allocation_sum", "soft-2", "K = 6",
-       // One unit in the last place of K is more than L + 4 roundings of 6.
+      // 64 u K, u = 2^-53: the bound is 2 (L + 4) u K = 14 u K.
+      {"allocation_sum", "soft-2", "at the end, K = 6",
        [](R& r) { r.allocation[0] += 6 * 0x1p-47; }},
-      {"allocation_sum", "soft-2", "nan",
-       [kNaN](R& r) { r.allocation[1] = kNaN; }},
+      {"allocation_sum", "soft-2", "at step 9, K = 6",
+       [](R& r) { r.steps[8].allocation[1] -= 6 * 0x1p-47; }},
+      {"allocation_sum", "soft-2", "nan at step 2",
+       [kNaN](R& r) { r.steps[1].allocation[1] = kNaN; }, "allocation_floor"},
       {"allocation_floor", "star-1.5", "0.9999",
        [](R& r) { r.allocation[2] = 0.9999; }},
-      {"cap", "sparse-2", "at most 3 of 2 allowed",
+      {"allocation_floor", "star-1.5", "0.9998",
+       [](R& r) { r.steps[3].allocation[2] = 0.9998; }},
+      {"allocation_floor", "star-1.5", "nan",
+       [kNaN](R& r) { r.steps[3].allocation[0] = kNaN; }},
+      {"cap", "sparse-2", "at most 3 of 2 allowed over the run",
        [](R& r) { r.most_active_in_a_token = 3; }},
+      {"cap", "star-1.5", "at most 4 of 3 allowed over the run",
+       [](R& r) { r.most_active_in_a_token = 4; }},
+      // k_l = 1.75, 2, 2.25 and a factor of 2: caps 4, 4, 5. Five experts are
+      // too many in layer 0, although layer 2 may have them.
+      {"cap", "soft-2", "at most 5 of 4 allowed in validation, layer 0",
+       [](R& r) { MoveToken(0, 2, 5, r.final_validation); }},
+      {"cap", "soft-2", "the caps went up to 6, 5 are allowed",
+       [](R& r) { r.max_active = 6; }},
       {"sparse_exactly_k", "sparse-2", "k = 2",
        [](R& r) { r.train_active_experts = std::nextafter(2.0, 3.0); }},
+      {"sparse_exactly_k", "sparse-2", "0.5 in validation",
+       [](R& r) { r.final_validation.active_experts = 0.5; },
+       "sparse_active_parameters"},
+      {"sparse_exactly_k", "sparse-2", "in step 40",
+       [](R& r) { r.steps[39].active_experts = std::nextafter(2.0, 1.0); }},
+      // Fewer than k break no cap.
+      {"sparse_exactly_k", "sparse-2", "999 of 1000 validation tokens",
+       [](R& r) { MoveToken(1, 2, 1, r.at_schedule_temperature); }},
       {"finite_losses", "sparse-1", "in step 7",
        [kNaN](R& r) { r.steps[6].z_loss = kNaN; }},
       {"loss_falls", "star-1.5", "->",
@@ -68,7 +99,7 @@ std::vector<Break> Breaks() {
        [](R& r) { r.unigram_loss = r.final_validation.loss + 0.2999; }},
       {"counts_add_up", "sparse-1", "layer 1",
        [](R& r) { r.final_validation.tokens_per_expert[1][0] += 1; }},
-      {"counts_add_up", "sparse-1", "layer 2",
+      {"counts_add_up", "soft-2", "layer 2",
        [](R& r) { r.at_schedule_temperature.active_histogram[2][0] += 1; }},
   };
 }
@@ -87,22 +118,11 @@ TEST(Invariants, EachOneCanBreak) {
         << invariant.detail;
     for (const Invariant& other : invariants) {
       if (other.id == broken.id) continue;
-      // A NaN in the allocation has no floor either.
-      EXPECT_TRUE(other.holds || std::string(broken.says) == "nan")
+      EXPECT_EQ(other.holds, other.id != broken.also)
           << broken.id << " also breaks " << other.id << ": " << other.detail;
     }
     EXPECT_FALSE(AllHold(invariants));
   }
-}
-
-TEST(Invariants, HistogramsCountForTheCap) {
-  GridOutcome outcome = ExampleOutcome();
-  auto& result = *RunOf(outcome, "sparse-1").result;
-  // Moves a token of validation to three experts, and keeps the sums.
-  result.final_validation.active_histogram[0][1] -= 1;
-  result.final_validation.active_histogram[0][3] += 1;
-  result.final_validation.tokens_per_expert[0][0] += 2;
-  EXPECT_FALSE(Find(CheckInvariants(outcome), "cap").holds);
 }
 
 TEST(Invariants, ActiveParametersOfSparseRowsMustGrow) {
@@ -113,6 +133,36 @@ TEST(Invariants, ActiveParametersOfSparseRowsMustGrow) {
   RunOf(outcome, "sparse-2").result->final_validation.active_experts = 1;
   EXPECT_FALSE(
       Find(CheckInvariants(outcome), "sparse_active_parameters").holds);
+}
+
+TEST(Invariants, ActiveParametersOfEverySeedMustGrow) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  EXPECT_TRUE(Find(CheckInvariants(outcome), "sparse_active_parameters").holds);
+  // The first seed of the row; the second is as it should be.
+  RunOf(outcome, "sparse-2").result->final_validation.active_experts = 1;
+  EXPECT_FALSE(
+      Find(CheckInvariants(outcome), "sparse_active_parameters").holds);
+}
+
+TEST(Invariants, ResultsThatLackStepsOrLayersConfirmNothing) {
+  const std::vector<std::function<void(trainer::RunResult&)>> losses = {
+      [](auto& r) { r.steps.clear(); },
+      [](auto& r) { r.allocation.pop_back(); },
+      [](auto& r) { r.steps[5].allocation.clear(); },
+      [](auto& r) { r.final_validation.active_histogram.clear(); },
+      [](auto& r) { r.at_schedule_temperature.tokens_per_expert.pop_back(); }};
+  for (const auto& lose : losses) {
+    GridOutcome outcome = ExampleOutcome();
+    lose(*RunOf(outcome, "soft-2").result);
+    const std::vector<Invariant> invariants = CheckInvariants(outcome);
+    for (const char* id : {"allocation_sum", "allocation_floor", "cap",
+                           "finite_losses", "loss_falls", "counts_add_up"}) {
+      const Invariant& invariant = Find(invariants, id);
+      EXPECT_FALSE(invariant.holds) << id;
+      EXPECT_NE(invariant.detail.find("soft-2"), std::string::npos) << id;
+    }
+    EXPECT_TRUE(Find(invariants, "sparse_exactly_k").holds);
+  }
 }
 
 TEST(Invariants, WhatWasNotSeenIsNotConfirmed) {

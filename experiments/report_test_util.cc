@@ -104,7 +104,7 @@ RunResult MakeResult(const GridRun& run) {
   r.max_active = static_cast<int64_t>(std::ceil(
       sparse
           ? k
-          : 1e-6 + run.config.router.expansion_factor * r.allocation.back()));
+          : run.config.router.expansion_factor * r.allocation.back() - 1e-6));
   r.most_active_in_a_token =
       sparse ? static_cast<int64_t>(k) : static_cast<int64_t>(std::ceil(infer));
   r.seconds = 12.5;
