@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,23 @@ Of this program:
   --isa=v3|v4      instruction set [the best of this machine]
   --threads=N      for benchmarks that do not name their threads [one per core]
 
-tokens/s: tokens of training steps per second, best_tokens/s those of the best
-step. GFLOP/s: of the products alone; BM_FmaPeak is what the multipliers can do
-at most. The routers: time of a whole call over the rows it routes (ns/row).
+tokens/s: of the median training step; best_tokens/s: of the best one.
+GFLOPS: of the products alone; percent_of_peak: of what the multipliers can do
+at most (BM_FmaPeak). per_row: time of a whole call over the rows it routes.
+--benchmark_list_tests=true lists what --benchmark_filter=REGEX can choose.
 )";
+
+// As /proc/cpuinfo calls it, or "unknown".
+std::string ProcessorName() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "unknown";
+}
 
 // Takes our options out of `arguments`.
 void TakeOptions(std::vector<char*>* arguments) {
@@ -62,12 +76,21 @@ softmoe::ExitCode Run(std::vector<char*> arguments) {
   }
   using softmoe::kernels::ActiveIsa;
   using softmoe::kernels::IsaName;
+  benchmark::AddCustomContext("processor", ProcessorName());
   benchmark::AddCustomContext("isa", IsaName(ActiveIsa()));
   benchmark::AddCustomContext(
       "threads",
       std::to_string(softmoe::ThreadPool(benchmark_threads).threads()));
   benchmark::AddCustomContext("compiler", "g++ " __VERSION__);
-  benchmark::RunSpecifiedBenchmarks();
+  benchmark::AddCustomContext(
+      "note",
+      "a warning about a DEBUG library is about Debian's libbenchmark, not "
+      "about what is timed");
+  if (benchmark::RunSpecifiedBenchmarks() == 0) {
+    throw softmoe::ConfigError(
+        "--benchmark_filter matches nothing; --benchmark_list_tests=true lists "
+        "the benchmarks");
+  }
   return softmoe::ExitCode::kDone;
 }
 

@@ -107,6 +107,17 @@ def nanoseconds_per_row(rows, experts, k, dtype, repeats):
     return best / rows * 1e9
 
 
+def gemm_gflops():
+    """Best rate of a 1024^3 float32 product."""
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    best = math.inf
+    for _ in range(20):
+        start = time.perf_counter()
+        a @ b
+        best = min(best, time.perf_counter() - start)
+    return 2 * 1024**3 / best * 1e-9
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=4096)
@@ -120,7 +131,7 @@ def main():
     result = {
         "peer": "lapsum_torch", "torch": torch.__version__,
         "threads": args.threads, "rows": args.rows, "experts": args.experts,
-        "k": args.k,
+        "k": args.k, "gemm_gflops": round(gemm_gflops(), 1),
     }
     for dtype in (torch.float32, torch.float64):
         name = str(dtype).removeprefix("torch.")

@@ -22,15 +22,16 @@ import time
 import torch
 import torch.nn.functional as F
 
-from lapsum_peer import soft_topk
+from lapsum_peer import gemm_gflops, soft_topk
 
-# As in experiments/grids/*.toml and optimized/model_benchmark.cc.
-SIZES = {
-    "smoke": dict(layers=4, d_model=64, heads=4, d_ffn=128, experts=8,
-                  vocab=1024, length=128, sequences=16),
-    "mini": dict(layers=6, d_model=256, heads=4, d_ffn=512, experts=16,
-                 vocab=4096, length=256, sequences=32),
+# The labels that //:bench gives its rows: compare.py holds both sides to them.
+LABELS = {
+    "smoke": "layers=4 d_model=64 heads=4 d_ffn=128 experts=8 vocab=1024 length=128 sequences=16",
+    "mini": "layers=6 d_model=256 heads=4 d_ffn=512 experts=16 vocab=4096 length=256 sequences=32",
 }
+SIZES = {name: {key: int(value) for key, value in
+                (field.split("=") for field in label.split())}
+         for name, label in LABELS.items()}
 EPSILON = 1e-5
 AUX = 1e-2
 
@@ -158,6 +159,9 @@ class Model(torch.nn.Module):
         return loss + total, loss
 
 
+WARM_UP = 2  # steps: first touches of memory, torch's own caches
+
+
 def step_seconds(size, router, k, form, seconds):
     """Best and median time of a training step; active experts per token."""
     torch.manual_seed(1)
@@ -171,7 +175,8 @@ def step_seconds(size, router, k, form, seconds):
     shape = (size["sequences"], size["length"] + 1)
     text = torch.randint(size["vocab"], shape)
     times, begin = [], time.perf_counter()
-    while time.perf_counter() - begin < seconds or len(times) < 5:
+    while (time.perf_counter() - begin < seconds or
+           len(times) < WARM_UP + 3):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         total, loss = model(text[:, :-1], text[:, 1:])
@@ -181,19 +186,8 @@ def step_seconds(size, router, k, form, seconds):
         times.append(time.perf_counter() - start)
     assert math.isfinite(loss.item())
     active = sum(layer.active_experts for layer in model.layers)
-    times.sort()
+    times = sorted(times[WARM_UP:])
     return times[0], times[len(times) // 2], active / len(model.layers)
-
-
-def gemm_gflops():
-    """Best rate of a 1024^3 float32 product."""
-    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
-    best = math.inf
-    for _ in range(20):
-        start = time.perf_counter()
-        a @ b
-        best = min(best, time.perf_counter() - start)
-    return 2 * 1024**3 / best * 1e-9
 
 
 def main():
@@ -211,7 +205,7 @@ def main():
     result = {
         "peer": "pytorch_step", "torch": torch.__version__,
         "threads": torch.get_num_threads(), "size": args.size,
-        "router": args.router, "k": args.k, "tokens_per_step": tokens,
+        "router": args.router, "k": args.k, "label": LABELS[args.size],
         "gemm_gflops": round(gemm_gflops(), 1),
     }
     for form in ("loop", "batched"):

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// benchmark_sizes.h - the sizes at which speed is measured: those of the smoke
+// and mini grids. //experiments:benchmark_sizes_test holds them to the grids.
+#ifndef SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
+#define SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
+
+#include <cstdint>
+#include <string>
+
+namespace softmoe::kernels {
+
+struct BenchmarkSize {
+  const char* name;
+  int64_t num_layers, d_model, num_heads, d_ffn, num_experts, vocab_size;
+  int64_t sequence_length, num_sequences;  // of one balance group
+
+  int64_t tokens() const { return num_sequences * sequence_length; }
+
+  // What a row of results says it measured; compare.py reads it, too.
+  std::string Label() const {
+    const auto field = [](const char* key, int64_t value) {
+      return key + std::to_string(value);
+    };
+    return field("layers=", num_layers) + field(" d_model=", d_model) +
+           field(" heads=", num_heads) + field(" d_ffn=", d_ffn) +
+           field(" experts=", num_experts) + field(" vocab=", vocab_size) +
+           field(" length=", sequence_length) +
+           field(" sequences=", num_sequences);
+  }
+};
+
+inline constexpr BenchmarkSize kBenchmarkSizes[] = {
+    {.name = "smoke",
+     .num_layers = 4,
+     .d_model = 64,
+     .num_heads = 4,
+     .d_ffn = 128,
+     .num_experts = 8,
+     .vocab_size = 1024,
+     .sequence_length = 128,
+     .num_sequences = 16},
+    {.name = "mini",
+     .num_layers = 6,
+     .d_model = 256,
+     .num_heads = 4,
+     .d_ffn = 512,
+     .num_experts = 16,
+     .vocab_size = 4096,
+     .sequence_length = 256,
+     .num_sequences = 32},
+};
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_BENCHMARK_SIZES_H_

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The benchmark program lists what README promises, runs it, and says what it
+// was asked wrongly. How fast anything is, is not tested.
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/errors.h"
+#include "core/runfiles.h"
+
+namespace softmoe::optimized {
+namespace {
+
+struct Outcome {
+  int exit_code;
+  std::string output;  // and errors
+};
+
+Outcome RunBench(const std::string& arguments) {
+  const std::string command =
+      "'" + RunfilePath("optimized/bench").string() + "' " + arguments;
+  FILE* pipe = popen(command.c_str(), "r");
+  SOFTMOE_CHECK(pipe != nullptr) << command;
+  Outcome outcome;
+  char part[4096];
+  for (size_t n; (n = fread(part, 1, sizeof(part), pipe)) > 0;) {
+    outcome.output.append(part, n);
+  }
+  const int status = pclose(pipe);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+TEST(Bench, ListsStepsProductsAndRouters) {
+  const Outcome list = RunBench("--benchmark_list_tests=true 2>&1");
+  EXPECT_EQ(list.exit_code, 0);
+  for (const char* name :
+       {"smoke/sparse1/", "smoke/sparse2/", "smoke/soft_fixed2/",
+        "smoke/soft_learned2/", "mini/sparse1/", "mini/sparse2/",
+        "mini/soft_fixed2/", "mini/soft_learned2/", "BM_FmaPeak/threads:4/",
+        "BM_ExpertForward/smoke/threads:4/", "BM_ExpertForward/mini/threads:4/",
+        "BM_ExpertBackward/smoke/threads:4/",
+        "BM_ExpertBackward/mini/threads:4/",
+        "BM_RouterSoftForward/experts:8/k_tenths:20/threads:4/",
+        "BM_RouterSoftBackward/experts:16/k_tenths:20/threads:4/",
+        "BM_RouterSparseForward/threads:4/"}) {
+    EXPECT_NE(("\n" + list.output).find("\n" + std::string(name)),
+              std::string::npos)
+        << name << " in\n"
+        << list.output;
+  }
+}
+
+TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
+  const Outcome run = RunBench(
+      "--threads=2 --isa=v3 --benchmark_filter=^smoke/sparse2/ "
+      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  const auto json = nlohmann::json::parse(run.output);
+  EXPECT_EQ(json.at("context").at("isa"), "v3");
+  EXPECT_EQ(json.at("context").at("threads"), "2");
+  EXPECT_NE(json.at("context").at("processor"), "");
+  ASSERT_EQ(json.at("benchmarks").size(), 1);
+  const auto& step = json.at("benchmarks")[0];
+  EXPECT_EQ(step.at("label"),
+            "layers=4 d_model=64 heads=4 d_ffn=128 experts=8 vocab=1024 "
+            "length=128 sequences=16");
+  EXPECT_EQ(step.at("active_experts"), 2);
+  EXPECT_EQ(step.at("threads"), 2);
+  EXPECT_GT(step.at("tokens/s"), 0);
+  EXPECT_GE(step.at("best_tokens/s"), step.at("tokens/s"));
+}
+
+TEST(Bench, CountsTheProductsAgainstThePeak) {
+  const Outcome run = RunBench(
+      "--benchmark_filter=^BM_ExpertForward/smoke/threads:1/ "
+      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  const auto json = nlohmann::json::parse(run.output);
+  ASSERT_EQ(json.at("benchmarks").size(), 1);
+  const auto& product = json.at("benchmarks")[0];
+  EXPECT_GT(product.at("GFLOPS"), 0);
+  EXPECT_GT(product.at("percent_of_peak"), 0);
+}
+
+TEST(Bench, RefusesWhatItDoesNotKnow) {
+  const struct {
+    const char* arguments;
+    const char* says;
+  } cases[] = {
+      {"--threads=many", "--threads=many: expected a number of threads"},
+      {"--isa=v9", "v9"},
+      {"--benchmark_filter=^nothing$", "--benchmark_list_tests=true lists"},
+      {"--speed=full", "--speed=full"},
+  };
+  for (const auto& [arguments, says] : cases) {
+    const Outcome run = RunBench(std::string(arguments) + " 2>&1");
+    EXPECT_EQ(run.exit_code, 2) << arguments << "\n" << run.output;
+    EXPECT_NE(run.output.find(says), std::string::npos) << run.output;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
