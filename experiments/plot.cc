@@ -32,6 +32,7 @@ std::string Quoted(const std::string& text) {
 
 std::string Script(const Plot& plot) {
   std::string text = fmt::format(
+      "set encoding utf8\n"
       "set terminal svg size 900,420 dynamic enhanced font 'sans-serif,13' "
       "name '{}' background '#ffffff'\n"
       "set output 'plot.svg'\n"
@@ -82,14 +83,20 @@ Series Thin(const Series& series, size_t most) {
 
 std::string DrawSvg(const Plot& plot) {
   SOFTMOE_CHECK(!plot.series.empty()) << plot.id;
+  if (!trainer::HaveProgram("gnuplot")) {
+    throw EnvironmentError(
+        "gnuplot is missing; install it: apt-get install gnuplot-nox");
+  }
   const trainer::TemporaryFolder folder(std::filesystem::temp_directory_path() /
                                         "softmoe-plot");
   WriteFileAtomically(folder.path() / "plot.gp", Script(plot));
   const trainer::ProgramResult result = trainer::RunProgram(
-      {"timeout", kTimeLimit, "gnuplot", "plot.gp"}, folder.path());
+      // -d: whatever the user's gnuplotrc says.
+      {"timeout", kTimeLimit, "gnuplot", "-d", "plot.gp"}, folder.path());
   if (result.exit_status != 0) {
     throw EnvironmentError(fmt::format(
-        "gnuplot ended with {}: {}; install it: apt-get install gnuplot-nox",
+        "gnuplot ended with {}: {}; install Debian's: apt-get install "
+        "gnuplot-nox",
         result.exit_status, result.output));
   }
   const std::string svg = ReadWholeFile(folder.path() / "plot.svg");

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <string>
 
+#include "core/errors.h"
+#include "experiments/report_test_util.h"
+
 namespace softmoe::experiments {
 namespace {
 
@@ -43,6 +46,18 @@ TEST(Plot, ALineOfOnePointIsNoError) {
   Plot plot{"one", "x", "y", {{"a", {1}, {1}}}};
   plot.points = true;
   EXPECT_NE(DrawSvg(plot).find("</svg>"), std::string::npos);
+}
+
+TEST(Plot, WithoutGnuplotItSaysWhatToInstall) {
+  const NoPrograms none;
+  const Plot plot{"one", "x", "y", {{"a", {1}, {1}}}};
+  try {
+    DrawSvg(plot);
+    FAIL() << "drew without gnuplot";
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("gnuplot-nox"), std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -54,6 +54,24 @@ Series OverLayers(const Line& line) {
   return series;
 }
 
+// The paper's figure: how the budget moves between the layers of one row.
+Curves LayersOverSteps(const Line& line, const std::string& corpus,
+                       const std::string& id) {
+  Curves curves{
+      fmt::format("Learned allocation during training, {}, {}", line.name,
+                  corpus),
+      "k_l of every layer over the steps; they add up to the same K at every "
+      "step.",
+      {id, "step", "k_l", {}}};
+  for (size_t l = 0; l < line.result->allocation.size(); ++l) {
+    Series series = OverSteps(
+        line, [l](const StepRecord& step) { return step.allocation[l]; });
+    series.name = fmt::format("layer {}", l + 1);
+    curves.plot.series.push_back(std::move(series));
+  }
+  return curves;
+}
+
 std::string Id(const char* what, size_t corpus) {
   return fmt::format("{}_{}", what, corpus);
 }
@@ -77,9 +95,7 @@ std::vector<Curves> MakeCurves(const GridOutcome& outcome) {
                   "k_l at the end of training for each layer; all rows begin "
                   "with the same k in every layer.",
                   {Id("layers", c), "layer", "k_l", {}, true}};
-    Curves last{"Learned allocation of the last layer, " + corpus,
-                "k_l of the last layer over the steps.",
-                {Id("last", c), "step", "k_l", {}}};
+    std::vector<Curves> over_steps;
     for (const Line& line : lines) {
       loss.plot.series.push_back(
           OverSteps(line, [](const StepRecord& s) { return s.loss; }));
@@ -87,10 +103,13 @@ std::vector<Curves> MakeCurves(const GridOutcome& outcome) {
           line, [](const StepRecord& s) { return s.active_experts; }));
       if (!line.learned) continue;
       layers.plot.series.push_back(OverLayers(line));
-      last.plot.series.push_back(OverSteps(
-          line, [](const StepRecord& s) { return s.allocation.back(); }));
+      over_steps.push_back(LayersOverSteps(
+          line, corpus,
+          fmt::format("{}_{}", Id("steps", c), over_steps.size())));
     }
-    for (Curves& curves : std::vector<Curves>{loss, active, layers, last}) {
+    std::vector<Curves> drawn = {loss, active, layers};
+    drawn.insert(drawn.end(), over_steps.begin(), over_steps.end());
+    for (Curves& curves : drawn) {
       if (!curves.plot.series.empty()) all.push_back(std::move(curves));
     }
   }

@@ -19,9 +19,9 @@ struct Curves {
 };
 
 // For each corpus, over the finished runs with the first seed of the grid that
-// finished for the row: training loss, active experts, allocation over the
-// layers at the end, and the allocation of the last layer during training.
-// Plots without a line are left out.
+// finished for the row: training loss, active experts, learned allocation over
+// the layers at the end, and for each row that learns it, of every layer during
+// training. Plots without a line are left out.
 std::vector<Curves> MakeCurves(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

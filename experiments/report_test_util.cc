@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "core/philox.h"
@@ -209,6 +210,13 @@ RunOutcome& RunOf(GridOutcome& outcome, const std::string& row_id) {
   }
   throw std::logic_error("no row " + row_id);
 }
+
+NoPrograms::NoPrograms() {
+  const char* path = std::getenv("PATH");
+  path_ = path == nullptr ? "/usr/bin:/bin" : path;
+  setenv("PATH", "/nonexistent", 1);
+}
+NoPrograms::~NoPrograms() { setenv("PATH", path_.c_str(), 1); }
 
 void Fail(RunOutcome& run, const std::string& problem) {
   run.state = RunState::kFailed;

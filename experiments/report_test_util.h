@@ -26,6 +26,18 @@ GridOutcome ExampleOutcome(const ExampleOptions& options = {});
 // The first run of row `row_id`.
 RunOutcome& RunOf(GridOutcome& outcome, const std::string& row_id);
 
+// While it lives, no program is found: PATH leads nowhere.
+class NoPrograms {
+ public:
+  NoPrograms();
+  ~NoPrograms();
+  NoPrograms(const NoPrograms&) = delete;
+  NoPrograms& operator=(const NoPrograms&) = delete;
+
+ private:
+  std::string path_;
+};
+
 // Takes the result of a run away.
 void Fail(RunOutcome& run, const std::string& problem);
 void Interrupt(RunOutcome& run);

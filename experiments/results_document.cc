@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <set>
 
 #include "core/config_fields.h"
 #include "core/config_text.h"
 #include "core/errors.h"
-#include "experiments/cost_model.h"
+#include "experiments/results_measures.h"
 #include "experiments/row_summary.h"
 
 namespace softmoe::experiments {
@@ -27,98 +26,11 @@ using golden::Known;
 using golden::Table;
 using trainer::RunResult;
 
-// The paper's tally of active parameters in millions (spec.md 3.1, N1): base
-// and rounded expert size of its own model.
-constexpr double kPaperBase = 58.54464;
-constexpr double kPaperPerExpert = 49.2;
-
 // What is printed of a measured number; the stored one has all its digits.
 constexpr int kDecimals = 6;
 
-bool HasPaperSizes(const ModelConfig& model) {
-  const ModelConfig paper;  // the defaults are the paper's sizes
-  return model.num_layers == paper.num_layers &&
-         model.d_model == paper.d_model && model.d_ffn == paper.d_ffn &&
-         model.num_experts == paper.num_experts &&
-         model.vocab_size == paper.vocab_size;
-}
-
 bool IsLearned(const Config& config) {
   return config.router.kind == RouterKind::kSoftLearned;
-}
-
-// One column of a results table: where its numbers come from.
-struct Measure {
-  std::string column;  // of the golden
-  std::function<double(const RunResult&)> read;
-  bool setting = false;     // a setting, not a measurement
-  std::string absent = {};  // flag of the cells of a column without numbers
-  std::function<bool(const Config&)> applies = {};  // nullptr: to every row
-};
-
-std::vector<Measure> MainMeasures() {
-  const auto soft = [](const Config& config) {
-    return config.router.kind != RouterKind::kSparse;
-  };
-  return {
-      {"mean_active_experts",
-       [](const RunResult& r) { return r.config.router.mean_active_experts; },
-       true},
-      {"expansion_factor",
-       [](const RunResult& r) { return r.config.router.expansion_factor; },
-       true, "", soft},
-      {"train_ae", [](const RunResult& r) { return r.train_active_experts; }},
-      {"infer_ae",
-       [](const RunResult& r) { return r.final_validation.active_experts; }},
-      {"active_params",
-       [](const RunResult& r) {
-         const double experts = r.final_validation.active_experts;
-         return HasPaperSizes(r.config.model)
-                    ? kPaperBase + kPaperPerExpert * experts
-                    : ActiveParameters(r.config.model, experts) / 1e6;
-       }},
-      {"piqa", nullptr, false, "NOT_MEASURED"},
-      {"hellaswag", nullptr, false, "NOT_MEASURED"},
-      {"arc_e", nullptr, false, "NOT_MEASURED"},
-      {"val_loss", [](const RunResult& r) { return r.final_validation.loss; }},
-  };
-}
-
-// Share of the budget that the last three layers hold at the end.
-double LastThreeShare(const RunResult& r) {
-  const auto& k = r.allocation;
-  const auto last = k.end() - std::min<std::ptrdiff_t>(3, k.end() - k.begin());
-  return std::accumulate(last, k.end(), 0.0) /
-         std::accumulate(k.begin(), k.end(), 0.0);
-}
-
-double SmallestAllocation(const RunResult& r) {
-  double least = *std::min_element(r.allocation.begin(), r.allocation.end());
-  for (const trainer::StepRecord& step : r.steps) {
-    for (const double k : step.allocation) least = std::min(least, k);
-  }
-  return least;
-}
-
-std::vector<Measure> AllocationMeasures() {
-  return {
-      {"top3_share", LastThreeShare},
-      {"budget",
-       [](const RunResult& r) {
-         return std::accumulate(r.allocation.begin(), r.allocation.end(), 0.0);
-       }},
-      {"least_allocation", SmallestAllocation},
-      {"moved_by_25k", nullptr, false, "NOT_MEASURED"},
-  };
-}
-
-std::vector<Measure> LoadVarianceMeasures() {
-  std::vector<Measure> measures = MainMeasures();
-  measures.resize(2);  // k and alpha
-  measures.push_back({"load_variance", [](const RunResult& r) {
-                        return r.final_validation.load_variance;
-                      }});
-  return measures;
 }
 
 Cell EmptyCell(const std::string& flag) {
@@ -129,12 +41,13 @@ Cell EmptyCell(const std::string& flag) {
 
 Cell MakeCell(const RowSummary& row, const Measure& measure) {
   if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
-  if (!measure.read) return EmptyCell(measure.absent);
+  if (!measure.read) return EmptyCell("NOT_MEASURED");
+  // Also where only some seeds failed: the mean of those that survived is not
+  // what the row gives.
+  if (row.AnyFailed()) return EmptyCell("DIVERGED");
   const Sample sample = row.Over(measure.read);
-  if (sample.runs == 0 || !std::isfinite(sample.mean)) {
-    const bool diverged = row.AnyFailed() || sample.runs > 0;
-    return EmptyCell(diverged ? "DIVERGED" : "NOT_RUN");
-  }
+  if (sample.runs == 0) return EmptyCell("NOT_RUN");
+  if (!std::isfinite(sample.mean)) return EmptyCell("NOT_MEASURED");
   Cell cell;
   cell.value = cell.low = cell.high = sample.mean;
   cell.text = measure.setting ? Setting(sample.mean)
@@ -193,6 +106,9 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
     seeds.push_back(std::to_string(run->run.seed));
   }
   add("training.seed", JoinDistinct(seeds), FieldClass::kIgnore);
+  add("config_hash",
+      OverSeeds(row, [](const RunResult& r) { return r.config_hash; }),
+      FieldClass::kIgnore);
   add("data.sha256",
       OverSeeds(row, [](const RunResult& r) { return r.data_sha256; }),
       FieldClass::kReport);
@@ -229,12 +145,14 @@ void HoistCommonFields(Document* document) {
 
 // The definition of a column is the golden's, unless ours says more exactly
 // what was measured.
-Column MakeColumn(const Table& golden_table, const std::string& id,
+Column MakeColumn(const Table& golden_table, const Measure& measure,
                   bool paper_sizes) {
-  const int64_t index = golden_table.FindColumn(id);
-  SOFTMOE_CHECK(index >= 0) << golden_table.id << " has no column " << id;
+  if (measure.own) return *measure.own;
+  const int64_t index = golden_table.FindColumn(measure.column);
+  SOFTMOE_CHECK(index >= 0)
+      << golden_table.id << " has no column " << measure.column;
   Column column = golden_table.columns[static_cast<size_t>(index)];
-  if (id == "active_params" && !paper_sizes) {
+  if (measure.column == "active_params" && !paper_sizes) {
     column.metric =
         "parameters that a token uses on average, counted exactly, with the "
         "Infer-AE of the row";
@@ -264,8 +182,21 @@ class Builder {
         std::all_of(rows_.begin(), rows_.end(), [](const RowSummary& row) {
           return HasPaperSizes(row.config().model);
         });
+    std::set<std::string> taken;
+    for (const RowSummary& row : rows_) {
+      std::string id = row.paper_id();
+      // Stands for none of the paper's rows, or a second time for one.
+      if (id.empty() || taken.contains(id)) {
+        id = row.corpus->id + "/" + row.row->id;
+      }
+      taken.insert(id);
+      ids_.push_back(id);
+    }
   }
 
+  bool paper_sizes() const { return paper_sizes_; }
+
+  // The golden's table of that id, with our numbers.
   Table Make(const std::string& id, const std::vector<Measure>& measures,
              const std::function<bool(const Config&)>& applies) const {
     const Table* golden_table = paper_.FindTable(id);
@@ -274,27 +205,26 @@ class Builder {
     table.id = id;
     table.title = golden_table->title + ", as measured by this grid";
     for (const Measure& measure : measures) {
-      table.columns.push_back(
-          MakeColumn(*golden_table, measure.column, paper_sizes_));
+      table.columns.push_back(MakeColumn(*golden_table, measure, paper_sizes_));
     }
-    std::set<std::string> taken;
+    AddRows(measures, applies, &table);
+    return table;
+  }
+
+  // A table that the golden does not have: k_l of every layer.
+  Table MakeLayers() const {
+    int64_t layers = 0;
     for (const RowSummary& row : rows_) {
-      if (!applies(row.config())) continue;
-      golden::Row out;
-      out.id = row.paper_id();
-      if (out.id.empty() || !taken.insert(out.id).second) {
-        // Stands for none of the paper's rows, or a second time for one.
-        out.id = row.corpus->id + "/" + row.row->id;
-        taken.insert(out.id);
-      }
-      out.labels = {row.corpus->title, row.row->label,
-                    "k=" + Setting(row.config().router.mean_active_experts)};
-      out.fields = FieldsOf(row);
-      for (const Measure& measure : measures) {
-        out.cells.push_back(MakeCell(row, measure));
-      }
-      table.rows.push_back(std::move(out));
+      layers = std::max(layers, row.config().model.num_layers);
     }
+    const std::vector<Measure> measures = LayerMeasures(layers);
+    Table table;
+    table.id = "layers";
+    table.title = "Learned allocation of every layer at the end of training";
+    for (const Measure& measure : measures) {
+      table.columns.push_back(*measure.own);
+    }
+    AddRows(measures, IsLearned, &table);
     return table;
   }
 
@@ -309,8 +239,27 @@ class Builder {
   }
 
  private:
+  void AddRows(const std::vector<Measure>& measures,
+               const std::function<bool(const Config&)>& applies,
+               Table* table) const {
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      const RowSummary& row = rows_[r];
+      if (!applies(row.config())) continue;
+      golden::Row out;
+      out.id = ids_[r];
+      out.labels = {row.corpus->title, row.row->label,
+                    "k=" + Setting(row.config().router.mean_active_experts)};
+      out.fields = FieldsOf(row);
+      for (const Measure& measure : measures) {
+        out.cells.push_back(MakeCell(row, measure));
+      }
+      table->rows.push_back(std::move(out));
+    }
+  }
+
   const Document& paper_;
   std::vector<RowSummary> rows_;
+  std::vector<std::string> ids_;  // of rows_: the paper's where there is one
   bool paper_sizes_ = false;
 };
 
@@ -367,12 +316,15 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
     add(".tokens_sha256", corpus.tokens_sha256);
     add(".tokenizer_sha256", corpus.tokenizer_sha256);
   }
-  document.tables.push_back(builder.Make("main_results", MainMeasures(), all));
-  document.tables.push_back(
-      builder.Make("load_variance", LoadVarianceMeasures(), all));
+  document.tables = {
+      builder.Make("main_results", MainMeasures(builder.paper_sizes()), all),
+      builder.Make("load_variance", LoadVarianceMeasures(), all)};
   Table allocation =
       builder.Make("allocation", AllocationMeasures(), IsLearned);
-  if (!allocation.rows.empty()) document.tables.push_back(allocation);
+  if (!allocation.rows.empty()) {
+    document.tables.push_back(std::move(allocation));
+    document.tables.push_back(builder.MakeLayers());
+  }
   HoistCommonFields(&document);
   return document;
 }

@@ -26,18 +26,23 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 // Tables, with the ids and the definitions of the paper's golden:
 //
 //   main_results   the paper's Table 1: settings, active experts, active
-//                  parameters, held-out loss. Zero-shot accuracies are empty:
-//                  they are not measured. Rows are GridRun::paper_id(), or
-//                  CORPUS/ROW where a row stands for none of the paper's.
-//   allocation     rows of learned allocation: share of the three largest k_l,
-//                  budget K, smallest k_l
+//                  parameters (the paper's formula at its sizes, else exact),
+//                  held-out loss. Zero-shot accuracies are empty: they are not
+//                  measured. Rows are GridRun::paper_id(), or CORPUS/ROW where
+//                  a row stands for none of the paper's. Behind them, for the
+//                  record: exact active parameters, the unigram's loss, share
+//                  of tokens without an expert.
 //   load_variance  of the final model on validation tokens
+//   allocation     rows of learned allocation: share of the budget in the last
+//                  three layers, budget, smallest k_l, how much moved early
+//   layers         of the same rows: k_l of every layer at the end. The golden
+//                  has no such table.
 //
 // A value is the mean over the finished seeds, with their number and standard
-// deviation. A row that failed has empty cells with the flag DIVERGED, one that
-// has not run empty cells with NOT_RUN. Fields are configuration keys; what all
-// rows share stands at the document. Holds no clock value: equal runs give
-// equal documents.
+// deviation. A row of which a seed failed has empty cells with the flag
+// DIVERGED, one that has not run NOT_RUN, what no run can say NOT_MEASURED.
+// Fields are configuration keys; what all rows share stands at the document.
+// Holds no clock value: equal runs give equal documents.
 golden::Document ResultsDocument(const GridOutcome& outcome,
                                  const std::string& variant,
                                  const golden::Document& paper);

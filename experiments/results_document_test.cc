@@ -85,6 +85,47 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
       0.04);
 }
 
+TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
+  const Document document = Results(ExampleOutcome());
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "unigram_loss").value, 5.1);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active").text, "0.000000");
+  const std::string row = "owt/softmoe/k2/a2";
+  EXPECT_EQ(CellOf(document, row, "layer_1", "layers").value, 1.75);
+  EXPECT_EQ(CellOf(document, row, "layer_3", "layers").value, 2.25);
+  EXPECT_EQ(document.FindTable("layers")->rows.size(), 1u);
+}
+
+// 58.54464 + 49.2 at the paper's sizes, and 107.69728 counted (spec.md 3.1).
+TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
+  const Document document = Results(
+      ExampleOutcome({.both_variants = true, .paper_sizes = true}), "paper");
+  EXPECT_DOUBLE_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
+                   107.74464);
+  EXPECT_DOUBLE_EQ(
+      CellOf(document, "owt/sparse/k1", "active_params_exact").value,
+      107.69728);
+}
+
+TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
+  GridOutcome outcome = ExampleOutcome();
+  auto& result = *RunOf(outcome, "soft-2").result;
+  result.steps[4].allocation = {1.25, 2, 2};
+  const std::string row = "owt/softmoe/k2/a2";
+  const auto cell = [&](const std::string& column) {
+    return CellOf(Results(outcome), row, column, "allocation");
+  };
+  EXPECT_EQ(cell("budget").value, 5.25);
+  EXPECT_EQ(cell("least_allocation").value, 1.25);
+  EXPECT_EQ(cell("top3_share").value, 1);
+  EXPECT_EQ(cell("moved_by_25k").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  // At the end |k_l - 2| sum to 0.5. Numbered so that the fifth is the 25000th.
+  for (auto& step : result.steps) step.step = 5000 * step.step;
+  result.steps[4].allocation = {1.9, 2, 2.1};
+  // 1.9 and 2.1 are off by at most 2^-53 and 2^-52, the quotient by 2^-54.
+  EXPECT_NEAR(cell("moved_by_25k").value, 0.4, 7 * 0x1p-53);
+}
+
 TEST(ResultsDocument, FieldsAreConfigurationKeys) {
   const Document document = Results(ExampleOutcome());
   EXPECT_EQ(FieldOf(document, "owt/sparse/k1", "model.d_model"), "8");
@@ -121,9 +162,20 @@ TEST(ResultsDocument, FailuresAndGapsAreNoNumbers) {
   const Cell failed = CellOf(document, "owt/sparse/k1", "val_loss");
   EXPECT_TRUE(failed.empty());
   EXPECT_EQ(failed.flags, std::vector<std::string>{"DIVERGED"});
+  EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "unigram_loss").empty());
   const Cell waiting = CellOf(document, "owt/sparse/k2", "val_loss");
   EXPECT_TRUE(waiting.empty());
   EXPECT_EQ(waiting.flags, std::vector<std::string>{"NOT_RUN"});
+}
+
+TEST(ResultsDocument, TheMeanOfTheSurvivorsIsNoResult) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  Interrupt(outcome.runs[0]);
+  EXPECT_EQ(CellOf(Results(outcome), "owt/sparse/k1", "val_loss").runs, 2);
+  Fail(outcome.runs[1], "diverged");
+  const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
+  EXPECT_TRUE(cell.empty());
+  EXPECT_EQ(cell.flags, std::vector<std::string>{"DIVERGED"});
 }
 
 TEST(ResultsDocument, EveryReadingOfTauIsADocument) {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/results_measures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "experiments/cost_model.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::Column;
+using trainer::RunResult;
+using trainer::StepRecord;
+
+// The paper's tally of active parameters in millions (spec.md 3.1, N1): base
+// and rounded expert size of its own model.
+constexpr double kPaperBase = 58.54464;
+constexpr double kPaperPerExpert = 49.2;
+
+// The paper: most of the budget has moved by this step.
+constexpr int64_t kEarly = 25000;
+
+bool IsSoft(const Config& config) {
+  return config.router.kind != RouterKind::kSparse;
+}
+
+// A column that is shown and never judged.
+Column Recorded(const std::string& id, const std::string& unit,
+                const std::string& metric) {
+  Column column;
+  column.id = id;
+  column.unit = unit;
+  column.metric = metric;
+  column.decimals = 6;
+  return column;
+}
+
+double Sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+double ExactActiveParameters(const RunResult& r) {
+  return ActiveParameters(r.config.model, r.final_validation.active_experts) /
+         1e6;
+}
+
+// Share of the budget that the last three layers hold at the end.
+double LastThreeShare(const RunResult& r) {
+  const auto& k = r.allocation;
+  const auto last = k.end() - std::min<std::ptrdiff_t>(3, k.end() - k.begin());
+  return std::accumulate(last, k.end(), 0.0) / Sum(k);
+}
+
+// The sum of the allocation at the step where it is furthest from K.
+double WorstBudget(const RunResult& r) {
+  const double budget = r.config.router.mean_active_experts *
+                        static_cast<double>(r.config.model.num_layers);
+  double worst = Sum(r.allocation);
+  for (const StepRecord& step : r.steps) {
+    const double sum = Sum(step.allocation);
+    if (std::abs(sum - budget) > std::abs(worst - budget)) worst = sum;
+  }
+  return worst;
+}
+
+double SmallestAllocation(const RunResult& r) {
+  double least = *std::min_element(r.allocation.begin(), r.allocation.end());
+  for (const StepRecord& step : r.steps) {
+    for (const double k : step.allocation) least = std::min(least, k);
+  }
+  return least;
+}
+
+// sum_l |k_l(25k) - k_l(0)| over the same at the end; every layer begins with
+// the same k. Says nothing of a run that ends before, or moves nothing.
+double MovedEarly(const RunResult& r) {
+  const auto moved = [&](const std::vector<double>& allocation) {
+    double sum = 0;
+    for (const double k : allocation) {
+      sum += std::abs(k - r.config.router.mean_active_experts);
+    }
+    return sum;
+  };
+  for (const StepRecord& step : r.steps) {
+    if (step.step == kEarly && r.steps.back().step > kEarly) {
+      return moved(step.allocation) / moved(r.allocation);
+    }
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+bool HasPaperSizes(const ModelConfig& model) {
+  const ModelConfig paper;  // the defaults are the paper's sizes
+  return model.num_layers == paper.num_layers &&
+         model.d_model == paper.d_model && model.d_ffn == paper.d_ffn &&
+         model.num_experts == paper.num_experts &&
+         model.vocab_size == paper.vocab_size;
+}
+
+std::vector<Measure> MainMeasures(bool paper_sizes) {
+  Measure active{"active_params", ExactActiveParameters};
+  if (paper_sizes) {
+    active.read = [](const RunResult& r) {
+      return kPaperBase + kPaperPerExpert * r.final_validation.active_experts;
+    };
+  }
+  return {
+      {"mean_active_experts",
+       [](const RunResult& r) { return r.config.router.mean_active_experts; },
+       true},
+      {"expansion_factor",
+       [](const RunResult& r) { return r.config.router.expansion_factor; },
+       true, IsSoft},
+      {"train_ae", [](const RunResult& r) { return r.train_active_experts; }},
+      {"infer_ae",
+       [](const RunResult& r) { return r.final_validation.active_experts; }},
+      active,
+      {"piqa", nullptr},
+      {"hellaswag", nullptr},
+      {"arc_e", nullptr},
+      {"val_loss", [](const RunResult& r) { return r.final_validation.loss; }},
+      {"active_params_exact", ExactActiveParameters, false, nullptr,
+       Recorded("active_params_exact", "1e6 params",
+                "parameters that a token uses on average, counted exactly, "
+                "with the Infer-AE of the row")},
+      {"unigram_loss", [](const RunResult& r) { return r.unigram_loss; }, false,
+       nullptr,
+       Recorded("unigram_loss", "nat/token",
+                "held-out cross-entropy of the unigram distribution of the "
+                "training tokens")},
+      {"zero_active",
+       [](const RunResult& r) {
+         return r.final_validation.zero_active_fraction;
+       },
+       false, nullptr,
+       Recorded("zero_active", "1",
+                "share of (token, layer) pairs of validation without an active "
+                "expert")},
+  };
+}
+
+std::vector<Measure> LoadVarianceMeasures() {
+  std::vector<Measure> measures = MainMeasures(false);
+  measures.resize(2);  // k and alpha
+  measures.push_back({"load_variance", [](const RunResult& r) {
+                        return r.final_validation.load_variance;
+                      }});
+  return measures;
+}
+
+std::vector<Measure> AllocationMeasures() {
+  return {{"top3_share", LastThreeShare},
+          {"budget", WorstBudget},
+          {"least_allocation", SmallestAllocation},
+          {"moved_by_25k", MovedEarly}};
+}
+
+std::vector<Measure> LayerMeasures(int64_t num_layers) {
+  std::vector<Measure> measures;
+  for (int64_t l = 0; l < num_layers; ++l) {
+    const std::string id = fmt::format("layer_{}", l + 1);
+    measures.push_back(
+        {id,
+         [l](const RunResult& r) {
+           return r.allocation[static_cast<size_t>(l)];
+         },
+         false,
+         [l](const Config& config) { return l < config.model.num_layers; },
+         Recorded(id, "experts/token", "k_l at the end of training")});
+  }
+  return measures;
+}
+
+}  // namespace softmoe::experiments
