@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/markup.h"
+
 namespace softmoe::experiments {
 namespace {
 
@@ -41,32 +43,6 @@ bool IsNumber(const std::string& text) {
 
 }  // namespace
 
-std::string Escape(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 std::string HtmlTable(const std::string& caption,
                       const std::vector<std::string>& header,
                       const std::vector<std::vector<HtmlCell>>& rows) {
@@ -78,11 +54,11 @@ std::string HtmlTable(const std::string& caption,
   }
   std::string html = fmt::format(
       "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>",
-      Escape(caption));
+      EscapeMarkup(caption));
   for (size_t c = 0; c < header.size(); ++c) {
-    html +=
-        fmt::format("<th scope=\"col\"{}>{}</th>",
-                    numbers[c] ? " class=\"number\"" : "", Escape(header[c]));
+    html += fmt::format("<th scope=\"col\"{}>{}</th>",
+                        numbers[c] ? " class=\"number\"" : "",
+                        EscapeMarkup(header[c]));
   }
   html += "</tr></thead>\n<tbody>\n";
   for (const auto& row : rows) {
@@ -92,8 +68,8 @@ std::string HtmlTable(const std::string& caption,
       if (numbers[c]) css += css.empty() ? "number" : " number";
       html += fmt::format(
           "<td{}>{}</td>",
-          css.empty() ? "" : fmt::format(" class=\"{}\"", Escape(css)),
-          Escape(row[c].text));
+          css.empty() ? "" : fmt::format(" class=\"{}\"", EscapeMarkup(css)),
+          EscapeMarkup(row[c].text));
     }
     html += "</tr>\n";
   }
@@ -102,7 +78,7 @@ std::string HtmlTable(const std::string& caption,
 
 std::string Details(const std::string& summary, const std::string& content) {
   return fmt::format("<details><summary>{}</summary>\n{}</details>\n",
-                     Escape(summary), content);
+                     EscapeMarkup(summary), content);
 }
 
 std::string HtmlPage(const std::string& title, const std::string& body) {
@@ -111,7 +87,7 @@ std::string HtmlPage(const std::string& title, const std::string& body) {
       "<meta name=\"viewport\" content=\"width=device-width\">\n"
       "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n{}</body>\n"
       "</html>\n",
-      Escape(title), kStyle, body);
+      EscapeMarkup(title), kStyle, body);
 }
 
 }  // namespace softmoe::experiments

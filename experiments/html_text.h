@@ -9,9 +9,6 @@
 
 namespace softmoe::experiments {
 
-// `text` with &, <, >, " and ' as character references.
-std::string Escape(const std::string& text);
-
 struct HtmlCell {
   std::string text;
   std::string css_class = {};  // "pass", "fail", ...

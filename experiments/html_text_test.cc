@@ -6,11 +6,6 @@
 namespace softmoe::experiments {
 namespace {
 
-TEST(HtmlText, EscapesWhatHtmlReads) {
-  EXPECT_EQ(Escape("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");
-  EXPECT_EQ(Escape("łódź 100%"), "łódź 100%");
-}
-
 TEST(HtmlText, TablesAlignNumbersAndEscape) {
   const std::string html =
       HtmlTable("A <caption>", {"name", "loss"},

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/errors.h"
+#include "core/markup.h"
 #include "core/progress.h"
 #include "experiments/grid_table.h"
 #include "experiments/html_text.h"
@@ -36,17 +37,18 @@ std::string CssOf(Status status) {
 std::string Paragraph(const std::string& text, const std::string& css = "") {
   return fmt::format("<p{}>{}</p>\n",
                      css.empty() ? "" : fmt::format(" class=\"{}\"", css),
-                     Escape(text));
+                     EscapeMarkup(text));
 }
 
 std::string Heading(const std::string& text) {
-  return fmt::format("<h2>{}</h2>\n", Escape(text));
+  return fmt::format("<h2>{}</h2>\n", EscapeMarkup(text));
 }
 
 std::string WhatThisIs(const GridOutcome& outcome) {
   const Grid& grid = outcome.grid;
-  std::string html = fmt::format("<h1>Grid {}</h1>\n", Escape(grid.name)) +
-                     Paragraph(grid.title, "soft");
+  std::string html =
+      fmt::format("<h1>Grid {}</h1>\n", EscapeMarkup(grid.name)) +
+      Paragraph(grid.title, "soft");
   if (grid.scale != "paper") {
     html += "<div class=\"box\">" +
             Paragraph(fmt::format(
@@ -61,7 +63,8 @@ std::string WhatThisIs(const GridOutcome& outcome) {
   std::string corpora;
   for (const GridCorpus& corpus : grid.corpora) {
     corpora += fmt::format(
-        "<li>{}: {}{}</li>\n", Escape(corpus.id), Escape(corpus.title),
+        "<li>{}: {}{}</li>\n", EscapeMarkup(corpus.id),
+        EscapeMarkup(corpus.title),
         corpus.paper_dataset.empty() ? ", not a corpus of the paper" : "");
   }
   return html + "<ul>\n" + corpora + "</ul>\n";
@@ -134,8 +137,8 @@ std::string CurvePlots(const GridOutcome& outcome) {
     html += fmt::format(
         "<figure role=\"img\" aria-label=\"{}\">\n{}\n<figcaption><b>{}.</b> "
         "{}</figcaption>\n</figure>\n",
-        Escape(curves.title + ". " + curves.caption), drawing,
-        Escape(curves.title), Escape(curves.caption));
+        EscapeMarkup(curves.title + ". " + curves.caption), drawing,
+        EscapeMarkup(curves.title), EscapeMarkup(curves.caption));
   }
   return html;
 }
@@ -154,7 +157,7 @@ std::string Counts(const std::vector<Item>& items) {
 std::string List(const std::vector<std::string>& lines) {
   std::string html = "<ul>\n";
   for (const std::string& line : lines) {
-    html += "<li>" + Escape(line) + "</li>\n";
+    html += "<li>" + EscapeMarkup(line) + "</li>\n";
   }
   return html + "</ul>\n";
 }
@@ -256,9 +259,9 @@ std::string Provenance(const GridOutcome& outcome) {
          {finished ? run.result->isa : ""},
          {finished ? (run.result->resumed ? "resumed" : "") : run.problem,
           finished ? "soft" : "fail"}});
-    configs +=
-        Details(run.run.id,
-                "<pre>" + Escape(ConfigToToml(run.run.config)) + "</pre>\n");
+    configs += Details(
+        run.run.id,
+        "<pre>" + EscapeMarkup(ConfigToToml(run.run.config)) + "</pre>\n");
   }
   return html +
          HtmlTable("Runs.",

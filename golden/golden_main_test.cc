@@ -2,10 +2,8 @@
 //
 // //:golden as a user meets it: output, messages, exit codes.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -16,7 +14,7 @@
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "core/hdf5_file.h"
-#include "core/runfiles.h"
+#include "core/program_test_util.h"
 #include "golden/document.h"
 #include "golden/document_format.h"
 #include "golden/document_test_util.h"
@@ -26,27 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Output {
-  int exit_code = -1;
-  std::string text;  // stdout and stderr
-};
+using Output = ProgramOutput;
 
-// Runs the program with `arguments`, as a shell splits them, in `folder`.
+// With `arguments`, as a shell splits them; what it says on stdout and stderr.
 Output RunGolden(const std::string& arguments, const fs::path& folder = ".") {
-  const fs::path program = fs::absolute(RunfilePath("golden/golden"));
-  const std::string command = "cd '" + folder.string() + "' && '" +
-                              program.string() + "' " + arguments + " 2>&1";
-  Output output;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return output;
-  char buffer[4096];
-  size_t count = 0;
-  while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) {
-    output.text.append(buffer, count);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
-  return output;
+  return RunTestProgram("golden/golden", arguments + " 2>&1", folder);
 }
 
 void ExpectSays(const Output& output, const std::string& part) {

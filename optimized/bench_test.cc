@@ -3,40 +3,21 @@
 // The benchmark program lists what README promises, runs it, and says what it
 // was asked wrongly. How fast anything is, is not tested.
 #include <gtest/gtest.h>
-#include <stdio.h>
-#include <sys/wait.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/errors.h"
-#include "core/runfiles.h"
+#include "core/program_test_util.h"
 
 namespace softmoe::optimized {
 namespace {
 
-struct Outcome {
-  int exit_code;
-  std::string output;  // and errors
-};
-
-Outcome RunBench(const std::string& arguments) {
-  const std::string command =
-      "'" + RunfilePath("optimized/bench").string() + "' " + arguments;
-  FILE* pipe = popen(command.c_str(), "r");
-  SOFTMOE_CHECK(pipe != nullptr) << command;
-  Outcome outcome;
-  char part[4096];
-  for (size_t n; (n = fread(part, 1, sizeof(part), pipe)) > 0;) {
-    outcome.output.append(part, n);
-  }
-  const int status = pclose(pipe);
-  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+ProgramOutput RunBench(const std::string& arguments) {
+  return RunTestProgram("optimized/bench", arguments);
 }
 
 TEST(Bench, ListsStepsProductsAndRouters) {
-  const Outcome list = RunBench("--benchmark_list_tests=true 2>&1");
+  const ProgramOutput list = RunBench("--benchmark_list_tests=true 2>&1");
   EXPECT_EQ(list.exit_code, 0);
   for (const char* name :
        {"smoke/sparse1/", "smoke/sparse2/", "smoke/soft_fixed2/",
@@ -48,19 +29,19 @@ TEST(Bench, ListsStepsProductsAndRouters) {
         "BM_RouterSoftForward/experts:8/k_tenths:20/threads:4/",
         "BM_RouterSoftBackward/experts:16/k_tenths:20/threads:4/",
         "BM_RouterSparseForward/threads:4/"}) {
-    EXPECT_NE(("\n" + list.output).find("\n" + std::string(name)),
+    EXPECT_NE(("\n" + list.text).find("\n" + std::string(name)),
               std::string::npos)
         << name << " in\n"
-        << list.output;
+        << list.text;
   }
 }
 
 TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
-  const Outcome run = RunBench(
+  const ProgramOutput run = RunBench(
       "--threads=2 --isa=v3 --benchmark_filter=^smoke/sparse2/ "
       "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
-  ASSERT_EQ(run.exit_code, 0) << run.output;
-  const auto json = nlohmann::json::parse(run.output);
+  ASSERT_EQ(run.exit_code, 0) << run.text;
+  const auto json = nlohmann::json::parse(run.text);
   EXPECT_EQ(json.at("context").at("isa"), "v3");
   EXPECT_EQ(json.at("context").at("threads"), "2");
   EXPECT_NE(json.at("context").at("processor"), "");
@@ -76,11 +57,11 @@ TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
 }
 
 TEST(Bench, CountsTheProductsAgainstThePeak) {
-  const Outcome run = RunBench(
+  const ProgramOutput run = RunBench(
       "--benchmark_filter=^BM_ExpertForward/smoke/threads:1/ "
       "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
-  ASSERT_EQ(run.exit_code, 0) << run.output;
-  const auto json = nlohmann::json::parse(run.output);
+  ASSERT_EQ(run.exit_code, 0) << run.text;
+  const auto json = nlohmann::json::parse(run.text);
   ASSERT_EQ(json.at("benchmarks").size(), 1);
   const auto& product = json.at("benchmarks")[0];
   EXPECT_GT(product.at("GFLOPS"), 0);
@@ -98,9 +79,9 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
       {"--speed=full", "--speed=full"},
   };
   for (const auto& [arguments, says] : cases) {
-    const Outcome run = RunBench(std::string(arguments) + " 2>&1");
-    EXPECT_EQ(run.exit_code, 2) << arguments << "\n" << run.output;
-    EXPECT_NE(run.output.find(says), std::string::npos) << run.output;
+    const ProgramOutput run = RunBench(std::string(arguments) + " 2>&1");
+    EXPECT_EQ(run.exit_code, 2) << arguments << "\n" << run.text;
+    EXPECT_NE(run.text.find(says), std::string::npos) << run.text;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/markup.h"
 #include "golden/text_table.h"
 #include "property_tests/verify/repro.h"
 
@@ -57,33 +58,6 @@ std::string UnitTable(const Suite& suite) {
                fmt::format("{:.2f}", s.seconds)});
   }
   return table.Text();
-}
-
-std::string Escape(const std::string& text) {
-  std::string escaped;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        // XML 1.0 knows no other control characters.
-        escaped += static_cast<unsigned char>(letter) < 0x20 &&
-                           letter != '\n' && letter != '\t'
-                       ? '?'
-                       : letter;
-    }
-  }
-  return escaped;
 }
 
 ordered_json FailureJson(const Failure& failure) {
@@ -237,7 +211,7 @@ std::string SuiteJUnit(const Suite& suite) {
   for (const auto& [unit, s] : suite.units()) {
     body += fmt::format(
         "  <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\">\n",
-        Escape(unit.op), Escape(unit.impl), s.seconds);
+        EscapeMarkup(unit.op), EscapeMarkup(unit.impl), s.seconds);
     if (s.Count(Status::kFail) > 0) {
       ++failed;
       std::string lines;
@@ -249,11 +223,11 @@ std::string SuiteJUnit(const Suite& suite) {
       body += fmt::format(
           "    <failure type=\"FAIL\" message=\"{} of {} "
           "cases\">{}</failure>\n",
-          s.Count(Status::kFail), s.ran(), Escape(lines));
+          s.Count(Status::kFail), s.ran(), EscapeMarkup(lines));
     } else if (s.ran() == 0) {
       ++skipped;
       body += fmt::format("    <skipped message=\"{}\"/>\n",
-                          Escape("UNSUPPORTED: " + s.unsupported));
+                          EscapeMarkup("UNSUPPORTED: " + s.unsupported));
     }
     body += "  </testcase>\n";
   }

@@ -2,14 +2,13 @@
 //
 // //:verify as a user meets it: output, messages, exit codes.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
 #include "core/atomic_file.h"
+#include "core/program_test_util.h"
 #include "core/runfiles.h"
 
 namespace softmoe::verify {
@@ -17,29 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Output {
-  int exit_code = -1;
-  std::string text;  // stdout and stderr
-};
+using Output = ProgramOutput;
 
-// Runs the program with `arguments`, as a shell splits them, in a folder of
-// the test's own.
+// With `arguments`, as a shell splits them, in a folder of the test's own; what
+// it says on stdout and stderr.
 Output RunVerify(const std::string& arguments) {
-  const fs::path program =
-      fs::absolute(RunfilePath("property_tests/verify/verify"));
-  const std::string command = "cd '" + ::testing::TempDir() + "' && '" +
-                              program.string() + "' " + arguments + " 2>&1";
-  Output output;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return output;
-  char buffer[4096];
-  size_t count = 0;
-  while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) {
-    output.text.append(buffer, count);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
-  return output;
+  return RunTestProgram("property_tests/verify/verify", arguments + " 2>&1",
+                        ::testing::TempDir());
 }
 
 void ExpectSays(const Output& output, int exit_code, const std::string& part) {
