@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/code_version.h"
 #include "core/errors.h"
 #include "core/paths.h"
 #include "core/suggestion.h"
@@ -185,6 +186,8 @@ class CommandLine {
  public:
   CommandLine() : app_(kDescription, "grid") {
     app_.footer(kExamples);
+    app_.set_version_flag("--version", CodeVersion(),
+                          "the commit that this was built from");
     app_.require_subcommand(1);
     app_.add_subcommand("list", "the grids that ship with the program");
     Add("plan", "what a grid would train and take; runs nothing");

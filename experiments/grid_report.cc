@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/atomic_file.h"
+#include "core/code_version.h"
 #include "core/runfiles.h"
 #include "experiments/grid_table.h"
 #include "experiments/invariants.h"
@@ -51,6 +52,30 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
   return golden::Wrap(text, kWidth, 2) + "\n";
 }
 
+// What was trained by another version of this project than this program, which
+// reads finished runs and does not train them again.
+std::string DescribeVersions(const GridOutcome& outcome) {
+  std::map<std::string, std::vector<std::string>> others;
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.result && run.result->code_version != CodeVersion()) {
+      others[run.result->code_version].push_back(run.run.id);
+    }
+  }
+  std::string text;
+  for (const auto& [version, runs] : others) {
+    text += golden::Wrap(
+                fmt::format("note: this is version {}; {} of {} runs were "
+                            "trained by version {}, e.g. {}. Versions may "
+                            "differ in their results (CHANGELOG.md): to train "
+                            "again use another folder (--out).",
+                            CodeVersion(), runs.size(), outcome.runs.size(),
+                            version, runs.front()),
+                kWidth, 2) +
+            "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 GridReport WriteGridReport(const GridOutcome& outcome,
@@ -75,6 +100,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     report.text += DescribeVerdicts(one);
     judged.push_back(std::move(one));
   }
+  report.text += DescribeVersions(outcome);
   const auto write = [&](const char* name, const std::string& content) {
     WriteFileAtomically(folder / name, content);
     report.files.push_back(folder / name);

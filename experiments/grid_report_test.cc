@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/atomic_file.h"
+#include "core/code_version.h"
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "experiments/report_test_util.h"
@@ -59,7 +60,22 @@ TEST(GridReport, WritesEverything) {
     EXPECT_NE(report.text.find(part), std::string::npos) << part << "\n"
                                                          << report.text;
   }
-  EXPECT_FALSE(golden::ReadDocument(folder / "results.h5").tables.empty());
+  const golden::Document results = golden::ReadDocument(folder / "results.h5");
+  EXPECT_FALSE(results.tables.empty());
+  EXPECT_EQ(results.provenance.git_commit, "0123456789ab");
+}
+
+TEST(GridReport, SaysWhatAnotherVersionTrained) {
+  const fs::path folder = FreshFolder("grid_report_versions");
+  GridOutcome outcome = ExampleOutcome();
+  const std::string note = "trained by version 0123456789ab, e.g.";
+  EXPECT_NE(WriteGridReport(outcome, folder).text.find(note),
+            std::string::npos);
+  for (RunOutcome& run : outcome.runs) {
+    run.result->code_version = CodeVersion();
+  }
+  EXPECT_EQ(WriteGridReport(outcome, folder).text.find("trained by version"),
+            std::string::npos);
 }
 
 TEST(GridReport, ThePageIsWellFormedAndSelfContained) {

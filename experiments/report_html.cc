@@ -257,6 +257,7 @@ std::string Provenance(const GridOutcome& outcome) {
          {finished ? std::to_string(run.result->parameters) : ""},
          {finished ? FormatDuration(run.result->seconds) : ""},
          {finished ? run.result->isa : ""},
+         {finished ? run.result->code_version : ""},
          {finished ? (run.result->resumed ? "resumed" : "") : run.problem,
           finished ? "soft" : "fail"}});
     configs += Details(
@@ -265,7 +266,8 @@ std::string Provenance(const GridOutcome& outcome) {
   }
   return html +
          HtmlTable("Runs.",
-                   {"run", "folder", "parameters", "time", "ISA level", ""},
+                   {"run", "folder", "parameters", "time", "ISA level",
+                    "code version", ""},
                    runs) +
          Details("Configurations", configs);
 }

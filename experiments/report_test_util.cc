@@ -112,6 +112,7 @@ RunResult MakeResult(const GridRun& run) {
   r.data_sha256 = std::string(64, 'a');
   r.tokenizer_sha256 = std::string(64, 'b');
   r.isa = "v3";
+  r.code_version = "0123456789ab";
   return r;
 }
 

@@ -115,6 +115,9 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
   add("data.tokenizer_sha256",
       OverSeeds(row, [](const RunResult& r) { return r.tokenizer_sha256; }),
       FieldClass::kMustMatch);
+  add("code.version",
+      OverSeeds(row, [](const RunResult& r) { return r.code_version; }),
+      FieldClass::kReport);
   add("precision", "float32", FieldClass::kReport);
   add("framework", "the CPU backend of this project", FieldClass::kReport);
   add("gpus", "0", FieldClass::kReport);
@@ -228,14 +231,15 @@ class Builder {
     return table;
   }
 
-  std::string Isa() const {
-    std::vector<std::string> levels;
+  // One text over all finished runs.
+  std::string OverRuns(std::string RunResult::*text) const {
+    std::vector<std::string> values;
     for (const RowSummary& row : rows_) {
-      const std::string isa =
-          OverSeeds(row, [](const RunResult& r) { return r.isa; });
-      if (!isa.empty()) levels.push_back(isa);
+      for (const RunOutcome* run : row.Finished()) {
+        values.push_back((*run->result).*text);
+      }
     }
-    return JoinDistinct(levels);
+    return JoinDistinct(values);
   }
 
  private:
@@ -302,7 +306,8 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
                   variant.empty() ? "" : ", tau: " + variant, grid.title);
   document.provenance.generator = "//:grid";
   document.provenance.compiler = "g++ " __VERSION__;
-  document.provenance.isa = builder.Isa();
+  document.provenance.isa = builder.OverRuns(&RunResult::isa);
+  document.provenance.git_commit = builder.OverRuns(&RunResult::code_version);
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
     const auto add = [&](const std::string& name, const std::string& value) {
       if (value.empty()) return;

@@ -13,7 +13,7 @@
 namespace softmoe::trainer {
 namespace {
 
-const Hdf5Kind kCheckpointKind{.name = "checkpoint", .version = 1};
+const Hdf5Kind kCheckpointKind{.name = "checkpoint", .version = 2};
 
 struct EvaluationColumn {
   const char* name;
@@ -81,6 +81,7 @@ void WriteCheckpoint(const std::filesystem::path& path,
   file.WriteAttribute("/", "tokenizer_sha256", identity.tokenizer_sha256);
   file.WriteAttribute("/", "isa", identity.isa);
   file.WriteAttribute("/", "tokens", tokens.string());
+  file.WriteAttribute("/", "code_version", state.code_version);
   file.WriteAttribute("/", "step", state.step);
   file.WriteAttribute("/", "tau", state.tau);
   file.WriteAttribute("/", "tau_calibrated", int64_t{state.tau_calibrated});
@@ -117,6 +118,7 @@ Checkpoint::Checkpoint(const std::filesystem::path& path)
   identity_.tokenizer_sha256 = file_.ReadString("/", "tokenizer_sha256");
   identity_.isa = file_.ReadString("/", "isa");
   tokens_ = file_.ReadString("/", "tokens");
+  state_.code_version = file_.ReadString("/", "code_version");
   state_.step = file_.ReadInt("/", "step");
   state_.tau = file_.ReadDouble("/", "tau");
   state_.tau_calibrated = file_.ReadInt("/", "tau_calibrated") != 0;

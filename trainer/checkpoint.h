@@ -4,9 +4,9 @@
 // that was never interrupted. Kind "checkpoint":
 //
 //   /                 attrs: config (TOML), config_hash, data_sha256,
-//                     index_sha256, tokenizer_sha256, isa, tokens, step, tau,
-//                     tau_calibrated, max_active, most_active_in_a_token,
-//                     seconds
+//                     index_sha256, tokenizer_sha256, isa, tokens,
+//                     code_version, step, tau, tau_calibrated, max_active,
+//                     most_active_in_a_token, seconds
 //   /parameters       f32 [total]  in the order of core/parameter_layout.h
 //   /first_moment     f32 [total]  Adam's m
 //   /second_moment    f32 [total]  Adam's v

@@ -28,6 +28,7 @@ TrainState State() {
   TrainState state;
   state.step = 3;
   state.tau = 1.0 / 3;
+  state.code_version = "0123456789ab";
   state.tau_calibrated = true;
   state.max_active = 5;
   state.most_active_in_a_token = 4;
@@ -76,6 +77,7 @@ TEST(Checkpoint, ReadsBackEveryBit) {
   const TrainState& state = checkpoint.state();
   EXPECT_EQ(state.step, 3);
   EXPECT_EQ(state.tau, 1.0 / 3);
+  EXPECT_EQ(state.code_version, "0123456789ab");
   EXPECT_TRUE(state.tau_calibrated);
   EXPECT_EQ(state.max_active, 5);
   EXPECT_EQ(state.most_active_in_a_token, 4);
@@ -201,7 +203,7 @@ TEST(Checkpoint, RefusesAnotherVersionKindAndSize) {
         << error.what();
   }
   {
-    Hdf5Writer file(folder / "result.h5", {.name = "row-result", .version = 1});
+    Hdf5Writer file(folder / "result.h5", {.name = "row-result", .version = 2});
     file.Commit();
   }
   EXPECT_THROW(Checkpoint{folder / "result.h5"}, DataError);

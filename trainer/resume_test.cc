@@ -7,9 +7,11 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/code_version.h"
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "core/hdf5_file.h"
@@ -164,6 +166,26 @@ TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
   ExpectAsUnbroken(TrainRun(config_, Options(run, tokens_)), run);
 }
 
+// Replaces what `edit` changes in a checkpoint.
+void EditCheckpoint(
+    const std::filesystem::path& path, const Config& config,
+    const std::function<void(TrainState&, std::vector<float>&)>& edit) {
+  const int64_t total = ParameterLayout(config).total;
+  std::vector<float> parameters(total), first(total), second(total);
+  RunIdentity identity;
+  TrainState state;
+  std::filesystem::path tokens;
+  {
+    const Checkpoint checkpoint(path);
+    identity = checkpoint.identity();
+    state = checkpoint.state();
+    tokens = checkpoint.tokens();
+    checkpoint.ReadTensors({parameters, first, second});
+  }
+  edit(state, parameters);
+  WriteCheckpoint(path, identity, tokens, state, {parameters, first, second});
+}
+
 // What TrainRun says to a folder whose checkpoint is `damage`d after 3 steps.
 template <typename ErrorType, typename Damage>
 std::string Refusal(Damage damage) {
@@ -195,7 +217,7 @@ TEST(Resume, RefusesATruncatedCheckpoint) {
 TEST(Resume, RefusesACheckpointOfAnotherVersion) {
   const std::string message = Refusal<DataError>(
       [](const std::filesystem::path& checkpoint, Config&, RunOptions&) {
-        Hdf5Writer file(checkpoint, {.name = "checkpoint", .version = 2});
+        Hdf5Writer file(checkpoint, {.name = "checkpoint", .version = 99});
         file.Commit();
       });
   EXPECT_NE(message.find("checkpoint.h5"), std::string::npos) << message;
@@ -223,32 +245,42 @@ TEST(Resume, RefusesACheckpointOfOtherTokens) {
 }
 
 TEST(Resume, ANanInTheParametersIsFoundWhereItIs) {
-  const std::string message = Refusal<
-      NumericsError>([](const std::filesystem::path& path, Config& config,
-                        RunOptions&) {
-    const ParameterLayout layout(config);
-    std::vector<float> parameters(layout.total), first(layout.total),
-        second(layout.total);
-    RunIdentity identity;
-    TrainState state;
-    std::filesystem::path tokens;
-    {
-      const Checkpoint checkpoint(path);
-      identity = checkpoint.identity();
-      state = checkpoint.state();
-      tokens = checkpoint.tokens();
-      checkpoint.ReadTensors({parameters, first, second});
-    }
-    // Column 2 of the second layer's router: every token's score of
-    // expert 2 is NaN there, and nothing is in the first layer.
-    parameters[layout.layers[1].router_weight + 2] =
-        std::numeric_limits<float>::quiet_NaN();
-    WriteCheckpoint(path, identity, tokens, state, {parameters, first, second});
-  });
+  const std::string message = Refusal<NumericsError>(
+      [](const std::filesystem::path& path, Config& config, RunOptions&) {
+        // Column 2 of the second layer's router: every token's score of
+        // expert 2 is NaN there, and nothing is in the first layer.
+        const ParameterLayout layout(config);
+        EditCheckpoint(path, config,
+                       [&](TrainState&, std::vector<float>& parameters) {
+                         parameters[layout.layers[1].router_weight + 2] =
+                             std::numeric_limits<float>::quiet_NaN();
+                       });
+      });
   EXPECT_NE(message.find("step 4"), std::string::npos) << message;
   EXPECT_NE(message.find("layer 1"), std::string::npos) << message;
   EXPECT_NE(message.find("token 0"), std::string::npos) << message;
   EXPECT_NE(message.find("expert 2"), std::string::npos) << message;
+}
+
+TEST(Resume, NamesEveryVersionThatTrainedIt) {
+  const auto folder = FreshFolder("versions");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  RunOptions options =
+      Options(folder / "run", WriteTinyTokens(folder / "data"));
+  for (const int64_t step : {2, 3}) {
+    StopAt(options, step);
+    EXPECT_THROW(TrainRun(config, options), StoppedError);
+  }
+  const auto path = folder / "run" / kCheckpointName;
+  EXPECT_EQ(Checkpoint(path).state().code_version, CodeVersion());
+  EditCheckpoint(path, config, [](TrainState& state, std::vector<float>&) {
+    state.code_version = "0123456789ab";
+  });
+  options.on_step = nullptr;
+  const std::string both = "0123456789ab, " + CodeVersion();
+  EXPECT_EQ(TrainRun(config, options).code_version, both);
+  EXPECT_EQ(Checkpoint(path).state().code_version, both);
+  EXPECT_EQ(ReadRunResult(folder / "run" / kResultName).code_version, both);
 }
 
 TEST(Resume, TwoRunsDoNotShareAFolder) {

@@ -22,7 +22,7 @@
 namespace softmoe::trainer {
 namespace {
 
-const Hdf5Kind kResultKind{.name = "row-result", .version = 1};
+const Hdf5Kind kResultKind{.name = "row-result", .version = 2};
 
 struct ValidationScalar {
   const char* name;
@@ -76,6 +76,7 @@ constexpr ResultText kResultTexts[] = {
     {"data_sha256", &RunResult::data_sha256},
     {"tokenizer_sha256", &RunResult::tokenizer_sha256},
     {"isa", &RunResult::isa},
+    {"code_version", &RunResult::code_version},
 };
 
 [[noreturn]] void Refuse(const Hdf5Reader& file, const std::string& what) {

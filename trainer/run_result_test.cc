@@ -49,6 +49,7 @@ RunResult NumberedResult() {
   result.data_sha256 = "d1";
   result.tokenizer_sha256 = "";
   result.isa = "v3";
+  result.code_version = "0123456789ab, 0123456789ac+changes";
   return result;
 }
 
@@ -127,7 +128,7 @@ TEST(RunResult, RefusesFilesThatAreNone) {
   }
   EXPECT_THROW(ReadRunResult(folder / "golden.h5"), DataError);
   {
-    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 1});
+    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 2});
     file.Commit();
   }
   EXPECT_THROW(ReadRunResult(folder / "hollow.h5"), DataError);

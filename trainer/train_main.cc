@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/code_version.h"
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/paths.h"
@@ -155,6 +156,8 @@ ExitCode Train(const Arguments& arguments) {
 int main(int argc, char** argv) {
   CLI::App app{kDescription, "train"};
   app.footer(kExamples);
+  app.set_version_flag("--version", softmoe::CodeVersion(),
+                       "the commit that this was built from");
   Arguments arguments;
   app.add_option("--config", arguments.config, "TOML file of the configuration")
       ->required();

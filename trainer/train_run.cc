@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "core/code_version.h"
 #include "core/errors.h"
 #include "core/paths.h"
 #include "kernels/isa.h"
@@ -53,9 +54,17 @@ void RunLoop::Resume(const std::filesystem::path& path) {
   resumed_ = true;
   Say(fmt::format("going on after step {}/{} of {}", state_.step,
                   config_.training.steps, path.string()));
+  if (!state_.code_version.ends_with(CodeVersion())) {
+    Say(fmt::format(
+        "warning: trained so far by version {} of this project, this is {}: "
+        "the result may not be what either gives alone",
+        state_.code_version, CodeVersion()));
+    state_.code_version += ", " + CodeVersion();
+  }
 }
 
 void RunLoop::Begin() {
+  state_.code_version = CodeVersion();
   model_.InitializeParameters(static_cast<uint64_t>(config_.training.seed));
   if (config_.router.kind == RouterKind::kSparse) return;
   if (config_.router.tau.has_value()) {
@@ -208,6 +217,7 @@ RunResult RunLoop::MakeResult() {
   result.data_sha256 = identity_.data_sha256;
   result.tokenizer_sha256 = identity_.tokenizer_sha256;
   result.isa = identity_.isa;
+  result.code_version = state_.code_version;
   return result;
 }
 

@@ -36,6 +36,8 @@ struct RunIdentity {
 };
 
 struct TrainState {
+  // CodeVersion() of the programs that trained it, ", " between them.
+  std::string code_version;
   int64_t step = 0;  // completed updates
   double tau = 0;    // 0 for the sparse router
   bool tau_calibrated = false;

@@ -59,6 +59,7 @@ struct RunResult {
   double seconds = 0;
   bool resumed = false;
   std::string data_sha256, tokenizer_sha256, isa;
+  std::string code_version;  // of the programs that trained it, in order
 };
 
 struct RunOptions {

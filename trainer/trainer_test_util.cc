@@ -135,11 +135,12 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
   EXPECT_EQ(expected.data_sha256, got.data_sha256);
   EXPECT_EQ(expected.tokenizer_sha256, got.tokenizer_sha256);
   EXPECT_EQ(expected.isa, got.isa);
+  EXPECT_EQ(expected.code_version, got.code_version);
 }
 
 void ExpectSameTensors(const std::filesystem::path& expected,
                        const std::filesystem::path& got) {
-  const Hdf5Kind kind{.name = "checkpoint", .version = 1};
+  const Hdf5Kind kind{.name = "checkpoint", .version = 2};
   const Hdf5Reader a(expected, kind), b(got, kind);
   for (const char* name : {"/parameters", "/first_moment", "/second_moment"}) {
     const auto from = a.ReadDataset<float>(name).values;
