@@ -8,6 +8,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -106,6 +107,64 @@ TEST(Comparator, SubnormalsAndSignedZerosCompareByValueOrByBits) {
   EXPECT_FALSE(CompareBits(std::span<const double>(nan), nan).ok());
 }
 
+// Every combination of special values as got, expected and bound, against the
+// contract said in one line: what is expected is finite and got within a finite
+// bound of it, or both are the same infinity and that is allowed.
+TEST(Comparator, SpecialValuesFollowTheContract) {
+  constexpr double kTiny = std::numeric_limits<double>::denorm_min();
+  constexpr double kMax = std::numeric_limits<double>::max();
+  const Values special = {kNan,   kInf, -kInf, 0.0,  -0.0, kTiny,
+                          -kTiny, 1.0,  -1.0,  kMax, -kMax};
+  Expectations all = AnyShape();
+  all.may_be_tiny = true;
+  int passed = 0;
+  for (const bool infinite : {false, true}) {
+    all.may_be_infinite = infinite;
+    for (const double got : special) {
+      for (const double expected : special) {
+        for (const double bound : special) {
+          const bool bounded = bound >= 0 && bound < kInf;
+          const bool within =
+              std::isfinite(expected) && std::fabs(got - expected) <= bound;
+          const bool same = infinite && std::isinf(expected) && got == expected;
+          const bool pass = bounded && (within || same);
+          EXPECT_EQ(
+              Compare(Values{got}, Values{expected}, Values{bound}, all).ok(),
+              pass)
+              << got << " " << expected << " +- " << bound;
+          passed += pass;
+        }
+      }
+    }
+  }
+  EXPECT_GT(passed, 100);
+}
+
+// The same elements in another order, or as floats, are judged the same.
+RC_GTEST_PROP(Comparator, NeitherOrderNorTypeMatters, ()) {
+  const Values ordinary = *OrdinaryValues();
+  Values expected, got, bound;
+  for (size_t i = 0; i < ordinary.size(); ++i) {
+    expected.push_back(static_cast<float>(ordinary[i]));
+    bound.push_back(std::ldexp(1.0, *rc::gen::inRange(-20, -10)));
+    got.push_back(static_cast<float>(
+        expected[i] + bound[i] * (*rc::gen::inRange(-140, 141) / 128.0)));
+  }
+  const Comparison first = Compare(got, expected, bound, AnyShape());
+  const std::vector<float> floats(got.begin(), got.end());
+  const Comparison typed =
+      Compare(std::span<const float>(floats), expected, bound, AnyShape());
+  RC_ASSERT(typed.Text() == first.Text());
+  const size_t turn = *rc::gen::inRange<size_t>(0, got.size());
+  for (Values* values : {&got, &expected, &bound}) {
+    std::rotate(values->begin(), values->begin() + turn, values->end());
+  }
+  const Comparison turned = Compare(got, expected, bound, AnyShape());
+  RC_ASSERT(turned.status == first.status);
+  RC_ASSERT(turned.failures == first.failures);
+  RC_ASSERT(turned.utilisation == first.utilisation);
+}
+
 TEST(Comparator, SizesMustAgreeAndNotBeZero) {
   EXPECT_EQ(Compare(Values{1, 2}, Values{1}, Values{1}).status,
             Status::kNotComparable);
@@ -141,6 +200,25 @@ TEST(Comparator, DegenerateDataIsMistrusted) {
   Values wrong = zeros;
   wrong[3] = 1;
   EXPECT_EQ(Compare(wrong, zeros, bound).status, Status::kFail);
+}
+
+TEST(Comparator, WhatIsNoPassSaysWhy) {
+  const Values one = {1.0}, two = {1.0, 2.0}, zeros = {0.0, 0.0};
+  const Comparison not_comparable = Compare(one, two, two);
+  const Comparison failed = Compare(zeros, two, zeros);
+  const Comparison mistrusted = Compare(zeros, zeros, two);
+  EXPECT_NE(not_comparable.reason.find("1 values computed, 2 expected"),
+            std::string::npos);
+  EXPECT_NE(failed.reason.find("2 of 2 elements"), std::string::npos);
+  EXPECT_NE(mistrusted.reason.find("all 2 expected values"), std::string::npos);
+  EXPECT_NE(Compare(Values{}, Values{}, Values{}).reason, "");
+  EXPECT_EQ(Compare(two, two, zeros).reason, "");
+  EXPECT_STREQ(StatusName(failed.status), "FAIL");
+  EXPECT_STREQ(StatusName(mistrusted.status), "MISTRUSTED");
+  EXPECT_STREQ(StatusName(not_comparable.status), "NOT_COMPARABLE");
+  EXPECT_STREQ(StatusName(Status::kPass), "PASS");
+  EXPECT_STREQ(StatusName(Status::kInconclusive), "INCONCLUSIVE");
+  EXPECT_STREQ(StatusName(Status::kUnsupported), "UNSUPPORTED");
 }
 
 TEST(Comparator, BiasOfOneSidedErrorsStandsOut) {
