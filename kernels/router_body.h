@@ -229,6 +229,13 @@ SOFTMOE_INLINE void FallBackToTop1(const RouterRow<Group>& row, int num_experts,
   }
 }
 
+// F(u), Laplace's distribution function; 0 below -86.99 in float.
+template <typename Real>
+SOFTMOE_INLINE Real LaplaceCdf(Real u) {
+  const Real half = Real(0.5f) * Exp(-Abs(u));
+  return Select(u > Real(0), Real(1) - half, half);
+}
+
 // p, the active set, the balance counts and the root of one row (spec.md 2.2).
 template <int kTop, typename Group, typename Scalar>
 SOFTMOE_INLINE void SoftRouterForwardRow(const RouterConstants<Scalar>& c,
@@ -244,8 +251,7 @@ SOFTMOE_INLINE void SoftRouterForwardRow(const RouterConstants<Scalar>& c,
   for (int e = 0; e < n; ++e) {
     const Real u = Fma(row.scores[e] - row.anchor, Real(c.inverse_temperature),
                        -row.offset);
-    const Real half = Real(Scalar(0.5)) * Exp(-Abs(u));
-    row.weights[e] = Select(u > Real(0), Real(1) - half, half);
+    row.weights[e] = LaplaceCdf(u);
   }
   MarkLargest<kTop>(row.scores, n, c.max_active, top, row.active,
                     [&](int e, auto largest) {

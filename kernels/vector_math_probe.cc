@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/vector_math_probe.h"
 
+#include "kernels/router_body.h"
+#include "kernels/swiglu.h"
 #include "kernels/vector_math.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -33,6 +35,19 @@ void Probe(const ProbeArgs& args, ThreadPool&) {
     case ProbeFunction::kLogScalar:
       for (int64_t i = 0; i < args.size; ++i) args.y[i] = Log(args.x[i]);
       return;
+    case ProbeFunction::kSigmoid:
+      return Map(args, [](Floats x) { return Sigmoid(x); });
+    case ProbeFunction::kSilu:
+      return Map(args, [](Floats x) {
+        return SwigluForward(x, Floats(1.0f), Floats(1.0f));
+      });
+    case ProbeFunction::kSiluSlope:
+      return Map(args, [](Floats x) {
+        const Floats one(1.0f);
+        return SwigluBackward(x, one, one, one).d_gate;
+      });
+    case ProbeFunction::kLaplaceCdf:
+      return Map(args, [](Floats x) { return LaplaceCdf(x); });
     case ProbeFunction::kTranspose: {
       Floats x[kWidth];
       for (int i = 0; i < kWidth; ++i) x[i] = Floats::Load(args.x + i * kWidth);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vector_math_probe.h - lets a test reach simd.h and vector_math.h, which only
-// per-ISA sources may include.
+// vector_math_probe.h - lets a test reach simd.h, vector_math.h and the scalar
+// functions of swiglu.h and router_body.h, which only per-ISA sources may
+// include.
 #ifndef SOFTMOE_KERNELS_VECTOR_MATH_PROBE_H_
 #define SOFTMOE_KERNELS_VECTOR_MATH_PROBE_H_
 
@@ -16,6 +17,10 @@ enum class ProbeFunction {
   kLog,
   kExpScalar,  // the scalar instantiation of the same template
   kLogScalar,
+  kSigmoid,      // swiglu.h
+  kSilu,         // SwigluForward(x, 1, 1)
+  kSiluSlope,    // SwigluBackward(x, 1, 1, 1).d_gate
+  kLaplaceCdf,   // router_body.h
   kTranspose,    // x and y [W, W], W = width; size is ignored
   kReduceSum16,  // y[i/16] = sum of 16 lanes
   kReduceMax,    // y[i/W] = largest of W lanes
