@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "golden/comparator.h"
@@ -46,28 +47,32 @@ inline Bounded Sqrt(Bounded x) {
 inline Bounded Negate(Bounded x) { return {-x.value, x.error}; }
 
 // 1 / (1 + e^-z), and SiLU(z) = z times it. Where e^-z overflows, it is 0.
-inline Bounded Sigmoid(Bounded z) {
-  Bounded s = Bounded(1) / (Bounded(1) + Exp(Negate(z)));
-  s.error += kernels::kFlushed;
+template <typename N>
+N Sigmoid(N z) {
+  N s = N(1) / (N(1) + Exp(Negate(z)));
+  if constexpr (std::is_same_v<N, Bounded>) s.error += kernels::kFlushed;
   return s;
 }
 
 // e^(score - largest) / sum e^(score - largest) of a row, and ln sum e^score,
 // computed at once or in at most `steps` steps of which each rescales what it
 // has by a factor with an error of at most 5 u.
-struct BoundedSoftmax {
-  std::vector<Bounded> exponentials;  // relative to the largest score
-  Bounded sum;
-  Bounded log_sum_exp;
+template <typename N>
+struct SoftmaxValues {
+  std::vector<N> exponentials;  // relative to the largest score
+  N sum;
+  N log_sum_exp;
 };
-inline BoundedSoftmax SoftmaxOf(std::span<const Bounded> scores, double steps) {
+using BoundedSoftmax = SoftmaxValues<Bounded>;
+template <typename N>
+SoftmaxValues<N> SoftmaxOf(const std::vector<N>& scores, double steps) {
   size_t largest = 0;
   for (size_t i = 1; i < scores.size(); ++i) {
     if (scores[i].value > scores[largest].value) largest = i;
   }
-  BoundedSoftmax result;
-  BoundedSum sum;
-  for (const Bounded& score : scores) {
+  SoftmaxValues<N> result;
+  kernels::Sum<N> sum;
+  for (const N& score : scores) {
     // Which score is taken for the largest cancels; that it is inexact does
     // not matter, only the difference is.
     result.exponentials.push_back(

@@ -8,7 +8,9 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "property_tests/kernel_case.h"
@@ -38,6 +40,49 @@ RC_GTEST_PROP(ErrorBounds, CoverTheNaiveChainOfADotProduct, ()) {
   // And not for nothing: n u sum |ab| with |ab| of size 1.
   RC_ASSERT(error <= 2 * static_cast<double>(n + 1) * kUnit *
                          static_cast<double>(n) * 16);
+}
+
+// Random terms in a random order: within lambda sqrt(n) u S, which is far less
+// than n u S, and near enough to catch an accumulator that truncates.
+RC_GTEST_PROP(ErrorBounds, RandomRoundingsCoverRandomSums, ()) {
+  const int64_t n = *rc::gen::inRange<int64_t>(2000, 4097);
+  const bool positive = *rc::gen::arbitrary<bool>();
+  Floats terms = NormalFloats(n, *rc::gen::inRange<uint64_t>(0, 1 << 20), 1);
+  if (positive) {
+    for (float& x : terms) x = std::abs(x);
+  }
+  std::mt19937_64 order(*rc::gen::arbitrary<uint64_t>());
+  std::shuffle(terms.begin(), terms.end(), order);
+  float nearest = 0, truncated = 0;
+  double exact = 0;
+  BoundedSum sum;
+  for (const float x : terms) {
+    nearest += x;
+    const double both = static_cast<double>(truncated) + x;  // exact
+    truncated = static_cast<float>(both);
+    if (std::abs(static_cast<double>(truncated)) > std::abs(both)) {
+      truncated = std::nextafter(truncated, 0.0f);
+    }
+    exact += x;
+    sum.Add(Bounded(x));
+  }
+  const double worst = sum.Get().error;
+  const double random = sum.Get(kernels::Roundings::kRandom).error;
+  RC_ASSERT(random < worst / 4);
+  RC_ASSERT(std::abs(nearest - exact) <= random);
+  RC_ASSERT(std::abs(truncated - exact) <= worst);
+  if (positive) RC_ASSERT(std::abs(truncated - exact) > random);
+}
+
+TEST(ErrorBounds, FewTermsKeepTheWorstCase) {
+  for (const double n : {1.0, 2.0, 80.0}) {
+    EXPECT_EQ(kernels::CountRoundings(n, kernels::Roundings::kRandom), n);
+  }
+  EXPECT_LT(kernels::CountRoundings(100, kernels::Roundings::kRandom), 100);
+  // The declared probability: 2 e^(-lambda^2/2) for each sum of a suite.
+  EXPECT_NEAR(2 * std::exp(-kernels::Lambda() * kernels::Lambda() / 2) *
+                  kernels::kSumsOfASuite,
+              kernels::kFalseAlarm, 1e-15);
 }
 
 class MismatchTest : public ::testing::Test {

@@ -3,6 +3,7 @@
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
+#include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/attention.h"
 
@@ -12,7 +13,7 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "attention-f32/1";
+constexpr char kDerivation[] = "attention-f32/2";
 
 struct AttentionShape {
   int64_t sequences, length, heads, dim;
@@ -28,52 +29,57 @@ struct AttentionShape {
   }
 };
 
-class AttentionBounds {
+// The formula; N is Bounded, or Naive at bf16.
+template <typename N>
+class AttentionFormula {
  public:
-  AttentionBounds(const AttentionShape& shape, const Tensor& qkv,
-                  const Tensor& d_out)
-      : out(d_out.size()),
-        d_qkv(qkv.size()),
+  std::map<std::string, std::vector<N>> outputs;
+
+  AttentionFormula(const AttentionShape& shape, const Tensor& qkv,
+                   const Tensor& d_out, kernels::Roundings roundings)
+      : roundings_(roundings),
+        out_(d_out.size()),
+        d_qkv_(qkv.size()),
         shape_(shape),
         qkv_(qkv.values),
         d_out_(d_out.values) {
     for (int64_t s = 0; s < shape.sequences; ++s) {
       for (int64_t h = 0; h < shape.heads; ++h) AddHead(s, h);
     }
+    outputs["out"] = out_;
+    outputs["d_qkv"] = Values(d_qkv_);
   }
 
-  std::vector<Bounded> out;
-  std::vector<BoundedSum> d_qkv;
-
  private:
+  using Sum = kernels::Sum<N>;
+
   void AddHead(int64_t s, int64_t h) {
     const AttentionShape& c = shape_;
     // The root and the quotient are rounded once each.
-    const Bounded scale =
-        Bounded(1 / std::sqrt(static_cast<double>(c.dim))).Rounded(2);
+    const N scale = N(1 / std::sqrt(static_cast<double>(c.dim))).Rounded(2);
     for (int64_t t = 0; t < c.length; ++t) {
-      std::vector<Bounded> scores;
+      std::vector<N> scores;
       for (int64_t key = 0; key <= t; ++key) {
-        BoundedSum dot;
+        Sum dot;
         for (int64_t j = 0; j < c.dim; ++j) {
-          dot.Add(Bounded(qkv_[c.At(s, h, 0, t, j)]) *
-                  Bounded(qkv_[c.At(s, h, 1, key, j)]));
+          dot.AddProduct(qkv_[c.At(s, h, 0, t, j)],
+                         qkv_[c.At(s, h, 1, key, j)]);
         }
-        scores.push_back(dot.Get() * scale);
+        scores.push_back(dot.Get(roundings_) * scale);
       }
-      const property_tests::BoundedSoftmax softmax = property_tests::SoftmaxOf(
+      const auto softmax = property_tests::SoftmaxOf(
           scores, static_cast<double>(c.length / 16 + 1));
-      const Bounded reciprocal = Bounded(1) / softmax.sum;
-      BoundedSum delta;
+      const N reciprocal = N(1) / softmax.sum;
+      Sum delta;
       for (int64_t j = 0; j < c.dim; ++j) {
-        BoundedSum sum;
+        Sum sum;
         for (int64_t key = 0; key <= t; ++key) {
-          sum.Add(softmax.exponentials[key] *
-                  Bounded(qkv_[c.At(s, h, 2, key, j)]));
+          sum.AddProduct(softmax.exponentials[key],
+                         qkv_[c.At(s, h, 2, key, j)]);
         }
-        Bounded& element = out[c.Out(s, h, t, j)];
+        N& element = out_[c.Out(s, h, t, j)];
         element = sum.Get() * reciprocal;
-        delta.Add(element * Bounded(d_out_[c.Out(s, h, t, j)]));
+        delta.AddProduct(element, d_out_[c.Out(s, h, t, j)]);
       }
       AddBackward(s, h, t, scores, softmax.log_sum_exp, delta.Get(), scale);
     }
@@ -81,26 +87,29 @@ class AttentionBounds {
 
   // What query t adds to the gradients of q, k and v.
   void AddBackward(int64_t s, int64_t h, int64_t t,
-                   const std::vector<Bounded>& scores, Bounded log_sum_exp,
-                   Bounded delta, Bounded scale) {
+                   const std::vector<N>& scores, N log_sum_exp, N delta,
+                   N scale) {
     const AttentionShape& c = shape_;
     for (int64_t key = 0; key <= t; ++key) {
-      const Bounded weight = property_tests::Exp(scores[key] - log_sum_exp);
-      BoundedSum d_weight;
+      const N weight = Exp(scores[key] - log_sum_exp);
+      Sum d_weight;
       for (int64_t j = 0; j < c.dim; ++j) {
-        const Bounded d(d_out_[c.Out(s, h, t, j)]);
-        d_weight.Add(d * Bounded(qkv_[c.At(s, h, 2, key, j)]));
-        d_qkv[c.At(s, h, 2, key, j)].Add(weight * d);
+        const N d(d_out_[c.Out(s, h, t, j)]);
+        d_weight.AddProduct(d, qkv_[c.At(s, h, 2, key, j)]);
+        d_qkv_[c.At(s, h, 2, key, j)].AddProduct(weight, d);
       }
-      const Bounded d_score = weight * scale * (d_weight.Get() - delta);
+      const N d_score = weight * scale * (d_weight.Get() - delta);
       for (int64_t j = 0; j < c.dim; ++j) {
         const int64_t q = c.At(s, h, 0, t, j), k = c.At(s, h, 1, key, j);
-        d_qkv[q].Add(d_score * Bounded(qkv_[k]));
-        d_qkv[k].Add(d_score * Bounded(qkv_[q]));
+        d_qkv_[q].AddProduct(d_score, qkv_[k]);
+        d_qkv_[k].AddProduct(d_score, qkv_[q]);
       }
     }
   }
 
+  kernels::Roundings roundings_;
+  std::vector<N> out_;
+  std::vector<Sum> d_qkv_;
   const AttentionShape& shape_;
   const std::vector<double>& qkv_;
   const std::vector<double>& d_out_;
@@ -135,6 +144,9 @@ class Attention : public Operation {
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal"};
   }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kBf16};
+  }
   std::vector<OutputSpec> outputs() const override {
     return {{"out"}, {"d_qkv"}};
   }
@@ -148,7 +160,11 @@ class Attention : public Operation {
          "u.\n"
          "The gradient recomputes the weights from logsumexp; all operation "
          "by\n"
-         "operation, sums over keys and queries in any order."}};
+         "operation, sums over keys and queries in any order. Of the "
+         "scores:\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
     return derivations;
   }
 
@@ -158,12 +174,16 @@ class Attention : public Operation {
     const std::vector<Window> tokens = {filler.Axis("sequences"),
                                         filler.Axis("length")};
     TensorMap inputs;
-    // Addressed by (sequence, token, part and head, column); stored flat.
-    inputs["qkv"] =
-        filler.Data("qkv",
-                    {tokens[0], tokens[1], Filler::All(3 * c.Size("heads")),
-                     filler.Axis("head_dim")},
-                    c.Real("scale"));
+    if (c.fill.name == "exact" && ScaleIsExact(shape)) {
+      inputs["qkv"] = ExactData(c, filler);
+    } else {
+      // Addressed by (sequence, token, part and head, column); stored flat.
+      inputs["qkv"] =
+          filler.Data("qkv",
+                      {tokens[0], tokens[1], Filler::All(3 * c.Size("heads")),
+                       filler.Axis("head_dim")},
+                      c.Real("scale"));
+    }
     inputs["qkv"].shape = {shape.rows(), 3 * shape.width()};
     inputs["d_out"] = filler.Plain(
         "d_out",
@@ -178,25 +198,52 @@ class Attention : public Operation {
     const AttentionShape shape = ShapeOf(c);
     const Tensor& qkv = At(inputs, "qkv");
     const Tensor& d_out = At(inputs, "d_out");
-    const AttentionBounds bounds(shape, qkv, d_out);
-    Expected expected;
-    expected.outputs["out"] =
-        FromBounds("out",
-                   ToTensor(reference::MultiHeadAttention(
-                                ToMatrix(qkv), shape.sequences, shape.heads),
-                            d_out.shape),
-                   bounds.out, kDerivation);
-    expected.outputs["d_qkv"] = FromBounds(
-        "d_qkv",
-        ToTensor(
-            reference::MultiHeadAttentionBackward(
-                ToMatrix(qkv), shape.sequences, shape.heads, ToMatrix(d_out)),
-            qkv.shape),
-        Values(bounds.d_qkv), kDerivation);
-    return expected;
+    return ExpectByFormula<AttentionFormula>(
+        c,
+        {{"out", ToTensor(reference::MultiHeadAttention(
+                              ToMatrix(qkv), shape.sequences, shape.heads),
+                          d_out.shape)},
+         {"d_qkv", ToTensor(reference::MultiHeadAttentionBackward(
+                                ToMatrix(qkv), shape.sequences, shape.heads,
+                                ToMatrix(d_out)),
+                            qkv.shape)}},
+        kDerivation, ScaleIsExact(shape), shape, qkv, d_out);
   }
 
  private:
+  // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
+  // a power of 2.
+  static bool ScaleIsExact(const AttentionShape& shape) {
+    return shape.dim == 4 || shape.dim == 16;
+  }
+  // Keys are 1024 times a whole number that no other key of their sequence and
+  // head has, queries 1 or 2, values small whole numbers: the softmax of a
+  // query is 1 at one key. Scores are below 1024 * 2 * 16 * 80.
+  static Tensor ExactData(const Case& c, const Filler& filler) {
+    const Window sequences = filler.Axis("sequences");
+    const Window tokens = filler.Axis("length"), dim = filler.Axis("head_dim");
+    const int64_t heads = c.Size("heads");
+    const std::vector<Window> axes = {sequences, tokens, Filler::All(3 * heads),
+                                      dim};
+    const Tensor queries = filler.OneOf("q", axes, {1, 2});
+    Tensor qkv = filler.OneOf("qkv", axes, {-3, -2, -1, 0, 1, 2, 3});
+    for (int64_t s = 0; s < sequences.count; ++s) {
+      for (int64_t h = 0; h < heads; ++h) {
+        const std::vector<int64_t> ranks =
+            filler.Ranks("k", {sequences.first + s, h}, tokens);
+        for (int64_t t = 0; t < tokens.count; ++t) {
+          const int64_t row = (s * tokens.count + t) * 3 * heads;
+          for (int64_t j = 0; j < dim.count; ++j) {
+            const int64_t q = (row + h) * dim.count + j;
+            qkv.values[q] = queries.values[q];
+            qkv.values[q + heads * dim.count] =
+                1024 * static_cast<double>(ranks[t]);
+          }
+        }
+      }
+    }
+    return qkv;
+  }
   static AttentionShape ShapeOf(const Case& c) {
     return {c.Size("sequences"), c.Size("length"), c.Size("heads"),
             c.Size("head_dim")};

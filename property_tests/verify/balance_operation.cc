@@ -64,8 +64,13 @@ class BalanceSums : public Operation {
     return parameters;
   }
   std::vector<std::string> fills() const override {
-    return {"generic",  "ties",     "near_ties", "plateau",        "all_equal",
-            "dominant", "monotone", "subnormal", "one_expert_all", "huge"};
+    return {"generic",       "exact",     "ties",      "near_ties",
+            "plateau",       "wide_gap",  "all_equal", "dominant",
+            "monotone",      "subnormal", "huge",      "one_expert_all",
+            "expert_0_and_1"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64};
   }
   std::vector<OutputSpec> outputs() const override {
     return {
@@ -89,7 +94,8 @@ class BalanceSums : public Operation {
          "p\n"
          "(cutoff 0, cap count_top) a token may be missing where float "
          "flushes\n"
-         "its p to 0."}};
+         "its p to 0."},
+        ExactDerivation()};
     return derivations;
   }
 
@@ -98,7 +104,9 @@ class BalanceSums : public Operation {
     TensorMap inputs;
     inputs["scores"] =
         filler.Scores("scores", "rows", "num_experts", c.Real("spread"));
-    inputs["mean_active"] = filler.Scalar(c.Real("mean_active"));
+    inputs["mean_active"] = filler.Scalar(
+        c.fill.name == "wide_gap" ? filler.WholeActive("num_experts")
+                                  : c.Real("mean_active"));
     inputs["temperature"] = filler.Scalar(c.Real("temperature"));
     inputs["d_basis_sums"] =
         filler.Plain("d_basis_sums", {filler.Axis("num_experts")});
@@ -173,8 +181,12 @@ class BalanceSums : public Operation {
     z.values = {z_sum};
     Expected expected;
     auto& outputs = expected.outputs;
-    outputs["basis_sums"] = FromBounds(
-        "basis_sums", ToTensor(sums), Values(sum_bounds), "balance-sums-f32/1");
+    // Sums of 1, 1/2, 1/4, ...: no order rounds.
+    const bool exact = !SoftBasis(c) && c.fill.name == "exact";
+    outputs["basis_sums"] =
+        exact ? ExactRegime(ToTensor(sums))
+              : FromBounds("basis_sums", ToTensor(sums), Values(sum_bounds),
+                           "balance-sums-f32/1");
     outputs["z_sum"] =
         FromBounds("z_sum", z, {z_bound.Get()}, "balance-sums-f32/1");
     outputs["counts"] = Exactly(counts, "counts/1");

@@ -61,6 +61,7 @@ class Campaign {
   Case Draw(const Operation& op, Implementation& impl, uint32_t number) const {
     CasePattern pattern = options_.fixed;
     pattern["impl"] = impl.name();
+    pattern.emplace("dtype", DtypeName(DtypeFor(op, impl)));
     return DrawCase(op, pattern, options_.seed, number);
   }
 

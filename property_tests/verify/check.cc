@@ -21,15 +21,31 @@ void Fail(CaseResult& result, const std::string& output,
   result.reason = reason;
 }
 
-double MeanScaled(const Tensor& got, const ExpectedOutput& expected) {
-  double sum = 0;
+// Half of the gap between the numbers of `dtype` around `value`: the mean error
+// of truncation.
+double HalfUlp(Dtype dtype, double value) {
+  return std::abs(StepBy(dtype, RoundTo(dtype, value), 1) -
+                  RoundTo(dtype, value)) /
+         2;
+}
+
+void MeasureLean(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
+                 OutputResult& result) {
   int64_t count = 0;
   for (int64_t i = 0; i < got.size(); ++i) {
-    if (!(expected.bounds[i] > 0)) continue;
-    sum += (got.values[i] - expected.values.values[i]) / expected.bounds[i];
+    const double value = expected.values.values[i], bound = expected.bounds[i];
+    if (!(bound > 0) || value == 0) continue;
+    const double scaled = (got.values[i] - value) / bound;
+    result.mean_scaled += scaled;
+    result.towards_zero += value > 0 ? -scaled : scaled;
+    result.truncation += HalfUlp(dtype, value) / bound;
     ++count;
   }
-  return count == 0 ? 0 : sum / static_cast<double>(count);
+  if (count == 0) return;
+  for (double* mean :
+       {&result.mean_scaled, &result.towards_zero, &result.truncation}) {
+    *mean /= static_cast<double>(count);
+  }
 }
 
 void CompareOutput(const std::string& name, const ExpectedOutput& expected,
@@ -54,11 +70,11 @@ void CompareOutput(const std::string& name, const ExpectedOutput& expected,
   OutputResult output{name,
                       golden::Compare(tensor.values, expected.values.values,
                                       expected.bounds, expected.expectations),
-                      expected.derivation, 0};
+                      expected.derivation};
   if (output.comparison.status == Status::kFail) {
     Fail(result, name, name + ": " + output.comparison.reason);
   } else {
-    output.mean_scaled = MeanScaled(tensor, expected);
+    MeasureLean(result.c.dtype, tensor, expected, output);
   }
   result.outputs.push_back(std::move(output));
 }
@@ -96,7 +112,7 @@ void JudgeTrust(CaseResult& result) {
 
 void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
            CaseResult& result) {
-  seen.expected = op.Expect(result.c, seen.inputs, seen.got);
+  seen.expected = ExpectOf(op, result.c, seen.inputs, seen.got);
   result.decisions = seen.expected.decisions;
   result.ambiguous = seen.expected.ambiguous;
   for (const auto& [output, defect] : seen.expected.defects) {

@@ -21,9 +21,10 @@ struct OutputResult {
   std::string output;
   golden::Comparison comparison;
   std::string derivation;
-  // Mean of (got - expected)/bound: the rounding of a correct implementation
-  // scatters around 0.
-  double mean_scaled = 0;
+  // Means over the elements, in units of their bound: the error upwards and
+  // towards zero, around 0 where rounding is to nearest; and what either would
+  // be if the output were truncated when it is stored.
+  double mean_scaled = 0, towards_zero = 0, truncation = 0;
 };
 
 struct CaseResult {

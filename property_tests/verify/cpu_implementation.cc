@@ -6,6 +6,7 @@
 #include "core/errors.h"
 #include "core/suggestion.h"
 #include "kernels/isa.h"
+#include "property_tests/verify/double_implementation.h"
 #include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
@@ -71,13 +72,15 @@ std::unique_ptr<Implementation> MakeCpuImplementation(
     kernels::SelectIsa("");
     return std::make_unique<CpuImplementation>(kernels::ActiveIsa());
   }
+  if (level == "double") return MakeDoubleImplementation();
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
     if (level == kernels::IsaName(isa)) {
       return std::make_unique<CpuImplementation>(isa);
     }
   }
-  throw ConfigError("unknown implementation 'cpu:" + level + "'; " +
-                    Suggestion("cpu:" + level, {"cpu:v3", "cpu:v4"}));
+  throw ConfigError(
+      "unknown implementation 'cpu:" + level + "'; " +
+      Suggestion("cpu:" + level, {"cpu:v3", "cpu:v4", "cpu:double"}));
 }
 
 }  // namespace softmoe::verify

@@ -13,7 +13,8 @@
 
 namespace softmoe::verify {
 
-// `level` is "v3", "v4" or "" for the best of this machine.
+// `level` is "v3", "v4", "double" (double_implementation.h) or "" for the best
+// level of this machine.
 std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level);
 
 // One operation on the CPU kernels; the ISA level has been selected.

@@ -192,9 +192,12 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
   if (const std::string* dtype = given("dtype")) {
     c.dtype = ParseDtype(*dtype);
     if (std::ranges::count(dtypes, c.dtype) == 0) {
+      std::string has;
+      for (const Dtype each : dtypes) {
+        has += (has.empty() ? "" : ", ") + std::string(DtypeName(each));
+      }
       throw ConfigError("dtype: operation '" + op.name() +
-                        "' has no bounds for " + *dtype + " yet; it has " +
-                        DtypeName(dtypes.front()));
+                        "' has no bounds for " + *dtype + "; it has " + has);
     }
   }
   if (const std::string* fill = given("fill")) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
+#include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/embedding.h"
 
@@ -9,7 +10,23 @@ namespace {
 
 using reference::Matrix;
 
-constexpr char kDerivation[] = "embedding-f32/1";
+constexpr char kDerivation[] = "embedding-f32/2";
+
+// The gradient; N is Bounded, or Naive at bf16.
+template <typename N>
+struct EmbeddingFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  EmbeddingFormula(const std::vector<int32_t>& ids, const Matrix& d_out,
+                   int64_t size, kernels::Roundings roundings) {
+    const int64_t d = d_out.cols();
+    std::vector<kernels::Sum<N>> sums(size);
+    for (int64_t t = 0; t < d_out.rows(); ++t) {
+      for (int64_t j = 0; j < d; ++j) sums[ids[t] * d + j].Add(d_out(t, j));
+    }
+    outputs["d_table"] = Values(sums, roundings);
+  }
+};
 
 class Embedding : public Operation {
  public:
@@ -28,6 +45,9 @@ class Embedding : public Operation {
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge", "repeated"};
   }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
   std::vector<OutputSpec> outputs() const override {
     return {{"out"}, {"d_table"}};
   }
@@ -36,8 +56,10 @@ class Embedding : public Operation {
     static const std::vector<Derivation> derivations = {
         {kDerivation,
          "Rows are copied: equality. A sum of n rows in any order: n u sum "
-         "|x|;\n"
-         "with fill exact every order gives the same whole number: equality."}};
+         "|x|.\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
     return derivations;
   }
 
@@ -56,21 +78,15 @@ class Embedding : public Operation {
     const Matrix d_out = ToMatrix(At(inputs, "d_out"));
     const std::vector<int32_t> ids = ToInts(At(inputs, "ids"));
     const int64_t d = table.cols();
-    std::vector<BoundedSum> sums(table.size());
-    for (int64_t t = 0; t < d_out.rows(); ++t) {
-      for (int64_t j = 0; j < d; ++j) sums[ids[t] * d + j].Add(d_out(t, j));
-    }
-    const Tensor d_table =
-        ToTensor(reference::EmbeddingBackward(ids, d_out, table.rows()),
-                 {table.rows(), d});
-    Expected expected;
+    Expected expected = ExpectByFormula<EmbeddingFormula>(
+        c,
+        {{"d_table",
+          ToTensor(reference::EmbeddingBackward(ids, d_out, table.rows()),
+                   {table.rows(), d})}},
+        kDerivation, /*exact=*/true, ids, d_out, table.size());
     expected.outputs["out"] = Exactly(
         ToTensor(reference::EmbeddingForward(ids, table), {d_out.rows(), d}),
         kDerivation);
-    expected.outputs["d_table"] =
-        c.fill.name == "exact"
-            ? Exactly(d_table, kDerivation)
-            : FromBounds("d_table", d_table, Values(sums), kDerivation);
     return expected;
   }
 };

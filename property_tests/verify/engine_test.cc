@@ -86,8 +86,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.fault); });
 
 TEST(Engine, EveryPlantedFaultHasItsTest) {
-  // "none" must be accepted, "flip_one" has a test of its own.
-  EXPECT_EQ(Faults().size(), 12u) << "add the new fault to PlantedFault";
+  // "none" must be accepted; "flip_one", "truncate" and "one_part_in_1e9" have
+  // tests of their own.
+  EXPECT_EQ(Faults().size(), 14u) << "add the new fault to PlantedFault";
 }
 
 TEST(Engine, AcceptsWhatIsRight) {
@@ -146,6 +147,70 @@ TEST(Engine, ShrinkingEnds) {
   EXPECT_EQ(failure.smallest.c.Size("num_experts"), 2);
 }
 
+// Within 1 ulp, so within the bounds of f32: only the lean of the errors shows
+// it.
+TEST(Engine, TruncationShowsAsALean) {
+  for (const std::string reference : {"reference_f32", "reference_bf16"}) {
+    for (const std::string fault : {"none", "truncate"}) {
+      CampaignOptions options;
+      options.ops = {"rmsnorm"};
+      options.impls = {"faulty:" + fault + ":y:" + reference};
+      options.fixed = {{"fill", "generic"}, {"rows", "9"}};
+      options.cases = 50;
+      const Suite suite = RunCampaign(options).suite;
+      // An ulp of bf16 is more than its rule allows, now and then.
+      if (reference == "reference_f32" || fault == "none") {
+        EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
+      }
+      bool leans = false;
+      for (const std::string& warning : suite.Warnings()) {
+        leans = leans || (warning.starts_with("BIAS") &&
+                          warning.find("y: errors lean towards zero") !=
+                              std::string::npos);
+      }
+      EXPECT_EQ(leans, fault == "truncate") << SuiteText(suite);
+    }
+  }
+}
+
+// What no comparison of floats can see, the bodies at double show.
+TEST(Engine, DoubleSeesWhatFloatHides) {
+  for (const auto& [base, code] :
+       {std::pair<const char*, ExitCode>{"cpu:v3", ExitCode::kDone},
+        {"cpu:double", ExitCode::kFailed}}) {
+    CampaignOptions options;
+    options.ops = {"experts"};
+    options.impls = {std::string("faulty:one_part_in_1e9:d_hidden:") + base};
+    options.fixed = {{"fill", "generic"}};
+    options.cases = 10;
+    const Suite suite = RunCampaign(options).suite;
+    EXPECT_EQ(suite.exit_code(), code) << SuiteText(suite);
+  }
+}
+
+// The rule for bf16 lets a program be twice as far off as the naive one, not
+// wrong: each of these faults is seen.
+TEST(Engine, TheRuleForBf16SeesFaults) {
+  for (const std::string fault : {"zero", "sign", "twice", "neighbour"}) {
+    for (const auto& [op, output] :
+         {std::pair<const char*, const char*>{"rmsnorm", "d_x"},
+          {"lm_head", "d_hidden"},
+          {"attention", "out"},
+          {"experts", "d_hidden"},
+          {"embedding", "d_table"}}) {
+      CampaignOptions options;
+      options.ops = {op};
+      options.impls = {"faulty:" + fault + ":" + output + ":reference_bf16"};
+      options.fixed = {{"fill", "generic"}};
+      options.cases = 10;
+      options.shrink = false;
+      const Suite suite = RunCampaign(options).suite;
+      EXPECT_GE(suite.units().begin()->second.Count(Status::kFail), 7)
+          << SuiteText(suite);
+    }
+  }
+}
+
 TEST(Engine, OneFaultIsReportedOnce) {
   const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 40);
   ASSERT_EQ(found.suite.failures().size(), 1u) << SuiteText(found.suite);
@@ -171,7 +236,7 @@ TEST(Engine, ReportsSayTheSame) {
   EXPECT_EQ(repro, ReproLine(found.suite.failures()[0].smallest));
   const std::string junit = SuiteJUnit(found.suite);
   EXPECT_NE(junit.find("failures=\"1\""), std::string::npos) << junit;
-  EXPECT_NE(junit.find("REPRO v1 verify run op=lapsum"), std::string::npos);
+  EXPECT_NE(junit.find("REPRO v2 verify run op=lapsum"), std::string::npos);
   EXPECT_NE(SuiteText(found.suite).find(repro), std::string::npos);
 }
 
@@ -200,7 +265,7 @@ TEST(Engine, BundleReplaysWithoutItsGenerator) {
     writer.Commit();
   }
   EXPECT_THROW(ReadBundle(other), DataError);
-  EXPECT_THROW(StripRepro("REPRO v2 verify run op=lapsum"), ConfigError);
+  EXPECT_THROW(StripRepro("REPRO v1 verify run op=lapsum"), ConfigError);
 }
 
 TEST(Engine, RefusesNamesBeforeAnythingRuns) {

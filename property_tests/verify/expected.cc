@@ -48,12 +48,17 @@ Tensor ToTensor(const reference::Vector& vector) {
   return tensor;
 }
 
-std::vector<Bounded> Values(const std::vector<BoundedSum>& sums) {
-  std::vector<Bounded> values;
-  values.reserve(sums.size());
-  for (const BoundedSum& sum : sums) values.push_back(sum.Get());
-  return values;
+kernels::Roundings RoundingsOf(const Case& c) {
+  return c.fill.name == "generic" && c.simplify.empty()
+             ? kernels::Roundings::kRandom
+             : kernels::Roundings::kWorstCase;
 }
+
+const char kRandomRoundingsText[] =
+    "Generic data is random, so are the roundings of its sums: for those, n\n"
+    "becomes min(n, lambda sqrt n), lambda = sqrt(2 ln(2m/delta)) = 9.2, "
+    "which\n"
+    "fails with probability delta = 1e-9 for m = 1e9 sums.";
 
 ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
@@ -78,6 +83,56 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
     expected.bounds.push_back(limit);
   }
   return expected;
+}
+
+ExpectedOutput FromNaive(const Tensor& values,
+                         const std::vector<Naive>& naive) {
+  SOFTMOE_CHECK(values.values.size() == naive.size())
+      << values.values.size() << " values, " << naive.size() << " naive ones";
+  constexpr double kUnitBf16 = 0x1p-8, kTiniest = 0x1p-133;
+  double largest = 0;
+  for (size_t i = 0; i < naive.size(); ++i) {
+    largest = std::fmax(largest, std::abs(naive[i].value - values.values[i]));
+  }
+  ExpectedOutput expected{values, {}, NaiveDerivation().id, {}};
+  for (const double value : values.values) {
+    expected.bounds.push_back(2 * largest + kUnitBf16 * std::abs(value) +
+                              kTiniest);
+  }
+  return expected;
+}
+
+ExpectedOutput ExactRegime(Tensor values) {
+  for (int64_t i = 0; i < values.size(); ++i) {
+    SOFTMOE_CHECK(RoundTo(Dtype::kF32, values.values[i]) == values.values[i])
+        << IndexText(values.shape, i)
+        << fmt::format(" is {:.17g}: fill exact is not exact",
+                       values.values[i]);
+  }
+  return Exactly(std::move(values), ExactDerivation().id);
+}
+
+const Derivation& ExactDerivation() {
+  static const Derivation derivation = {
+      "exact/1",
+      "Data of fill `exact`: small whole numbers times powers of 2, such that\n"
+      "every term and every partial sum, in any order, is a whole multiple of\n"
+      "one unit and less than 2^24 of them, and e^x is met only at 0 and "
+      "where\n"
+      "it is 0 or infinite. No operation rounds: equality."};
+  return derivation;
+}
+
+const Derivation& NaiveDerivation() {
+  static const Derivation derivation = {
+      "twice-naive-bf16/1",
+      "At dtype bf16. The same formula as a plain program has it: inputs, "
+      "every\n"
+      "intermediate result and the output stored as bf16, sums accumulated in\n"
+      "float. Its largest error over the tensor, twice, and one rounding of "
+      "the\n"
+      "output: 2^-8 |x| + 2^-133."};
+  return derivation;
 }
 
 ExpectedOutput Exactly(Tensor values, const std::string& derivation) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "property_tests/error_bounds.h"
+#include "property_tests/verify/naive.h"
 #include "property_tests/verify/operation.h"
 #include "reference/matrix.h"
 
@@ -27,7 +28,23 @@ reference::Vector ToVector(const Tensor& tensor);  // all elements
 Tensor ToTensor(const reference::Matrix& matrix, std::vector<int64_t> shape);
 Tensor ToTensor(const reference::Vector& vector);
 
-std::vector<Bounded> Values(const std::vector<BoundedSum>& sums);
+// What the sums come to. `roundings` is kRandom only where the terms are random
+// numbers: RoundingsOf.
+template <typename N>
+std::vector<N> Values(
+    const std::vector<kernels::Sum<N>>& sums,
+    kernels::Roundings roundings = kernels::Roundings::kWorstCase) {
+  std::vector<N> values;
+  values.reserve(sums.size());
+  for (const auto& sum : sums) values.push_back(sum.Get(roundings));
+  return values;
+}
+
+// kRandom for generic data as it was drawn; directed and simplified data may
+// be such that all roundings agree.
+kernels::Roundings RoundingsOf(const Case& c);
+// The text of the above, for a derivation that uses it.
+extern const char kRandomRoundingsText[];
 
 // An output with the reference's `values` and the bounds' errors, in flat
 // order. Throws InternalError, naming output and element, if the bounds were
@@ -37,8 +54,21 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
                           const std::string& derivation);
 
+// The rule for bf16 (naive.h): within twice the largest error of the naive
+// computation, and one rounding of the output.
+ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive);
+
 // An output that must be equal, bit for bit but for the sign of a zero.
 ExpectedOutput Exactly(Tensor values, const std::string& derivation);
+
+// One of fill `exact`, whose data is such that every sum of every term in any
+// order is exact in float. Throws InternalError for a value that float does
+// not have.
+ExpectedOutput ExactRegime(Tensor values);
+
+// Derivations that operations share: exact/1, twice-naive-bf16/1.
+const Derivation& ExactDerivation();
+const Derivation& NaiveDerivation();
 
 }  // namespace softmoe::verify
 

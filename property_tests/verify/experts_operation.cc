@@ -3,6 +3,7 @@
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
+#include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/expert.h"
 
@@ -12,7 +13,7 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "experts-f32/1";
+constexpr char kDerivation[] = "experts-f32/2";
 
 // The inputs as matrices; weights of expert e by rows of [experts, ...].
 struct Data {
@@ -73,68 +74,78 @@ struct ExpertValues {
   }
 };
 
-struct ExpertBounds {
-  std::vector<BoundedSum> out, d_hidden, d_up, d_down;
-  std::vector<Bounded> d_gates;
+// The formula; N is Bounded, or Naive at bf16.
+template <typename N>
+class ExpertFormula {
+ public:
+  std::map<std::string, std::vector<N>> outputs;
 
-  explicit ExpertBounds(const Data& x)
-      : out(x.rows * x.d),
-        d_hidden(x.rows * x.d),
-        d_up(x.up.size()),
-        d_down(x.down.size()),
-        d_gates(x.rows * x.experts) {
+  ExpertFormula(const Data& x, kernels::Roundings roundings)
+      : roundings_(roundings),
+        out_(x.rows * x.d),
+        d_hidden_(x.rows * x.d),
+        d_up_(x.up.size()),
+        d_down_(x.down.size()) {
+    outputs["d_gates"].resize(x.rows * x.experts);
     for (int64_t t = 0; t < x.rows; ++t) {
-      for (int64_t j = 0; j < x.d; ++j) out[t * x.d + j].Add(x.before(t, j));
+      for (int64_t j = 0; j < x.d; ++j) out_[t * x.d + j].Add(x.before(t, j));
       for (int64_t e = 0; e < x.experts; ++e) {
         if (x.active(t, e) != 0) AddRow(x, t, e);
       }
     }
+    outputs["out"] = Values(out_);
+    outputs["d_hidden"] = Values(d_hidden_);
+    outputs["d_gate_up_weight"] = Values(d_up_, roundings);
+    outputs["d_down_weight"] = Values(d_down_, roundings);
   }
 
  private:
+  using Sum = kernels::Sum<N>;
+
   void AddRow(const Data& x, int64_t t, int64_t e) {
     const int64_t d = x.d, f = x.f;
-    const Bounded row_gate(x.gates(t, e));
+    const N row_gate(x.gates(t, e));
     const double* up_weight = x.up.row(e).data();
     const double* down_weight = x.down.row(e).data();
-    std::vector<BoundedSum> row_out(d), row_d_hidden(d);
-    BoundedSum d_gate;
+    std::vector<Sum> row_out(d), row_d_hidden(d);
+    Sum d_gate;
     for (int64_t k = 0; k < f; ++k) {
-      BoundedSum gate_sum, up_sum, d_hidden_sum;
+      Sum gate_sum, up_sum, d_hidden_sum;
       for (int64_t j = 0; j < d; ++j) {
-        const Bounded value(x.hidden(t, j));
-        gate_sum.Add(value * Bounded(up_weight[j * 2 * f + k]));
-        up_sum.Add(value * Bounded(up_weight[j * 2 * f + f + k]));
-        d_hidden_sum.Add(Bounded(x.d_out(t, j)) *
-                         Bounded(down_weight[k * d + j]));
+        const N value(x.hidden(t, j));
+        gate_sum.AddProduct(value, up_weight[j * 2 * f + k]);
+        up_sum.AddProduct(value, up_weight[j * 2 * f + f + k]);
+        d_hidden_sum.AddProduct(x.d_out(t, j), down_weight[k * d + j]);
       }
-      const Bounded z = gate_sum.Get(), up = up_sum.Get();
-      const Bounded s = property_tests::Sigmoid(z), silu = z * s;
-      const Bounded activation = silu * up;
-      const Bounded d_activation = d_hidden_sum.Get();
-      d_gate.Add(activation * d_activation);
-      const Bounded scaled = activation * row_gate;
-      const Bounded d_scaled = d_activation * row_gate;
-      const Bounded d_up_value = d_scaled * silu;
-      const Bounded d_z =
-          d_scaled * up * s * (Bounded(1) + z * (Bounded(1) - s));
+      const N z = gate_sum.Get(roundings_), up = up_sum.Get(roundings_);
+      const N s = property_tests::Sigmoid(z), silu = z * s;
+      const N activation = silu * up;
+      const N d_activation = d_hidden_sum.Get(roundings_);
+      d_gate.AddProduct(activation, d_activation);
+      const N scaled = activation * row_gate;
+      const N d_scaled = d_activation * row_gate;
+      const N d_up_value = d_scaled * silu;
+      const N d_z = d_scaled * up * s * (N(1) + z * (N(1) - s));
       for (int64_t j = 0; j < d; ++j) {
-        const Bounded value(x.hidden(t, j));
-        row_out[j].Add(scaled * Bounded(down_weight[k * d + j]));
-        row_d_hidden[j].Add(d_z * Bounded(up_weight[j * 2 * f + k]));
-        row_d_hidden[j].Add(d_up_value * Bounded(up_weight[j * 2 * f + f + k]));
+        const N value(x.hidden(t, j));
+        row_out[j].AddProduct(scaled, down_weight[k * d + j]);
+        row_d_hidden[j].AddProduct(d_z, up_weight[j * 2 * f + k]);
+        row_d_hidden[j].AddProduct(d_up_value, up_weight[j * 2 * f + f + k]);
         const int64_t gate_at = (e * d + j) * 2 * f + k;
-        d_up[gate_at].Add(value * d_z);
-        d_up[gate_at + f].Add(value * d_up_value);
-        d_down[(e * f + k) * d + j].Add(scaled * Bounded(x.d_out(t, j)));
+        d_up_[gate_at].AddProduct(value, d_z);
+        d_up_[gate_at + f].AddProduct(value, d_up_value);
+        d_down_[(e * f + k) * d + j].AddProduct(scaled, x.d_out(t, j));
       }
     }
     for (int64_t j = 0; j < d; ++j) {
-      out[t * d + j].Add(row_out[j].Get());
-      d_hidden[t * d + j].Add(row_d_hidden[j].Get());
+      out_[t * d + j].Add(row_out[j].Get(roundings_));
+      d_hidden_[t * d + j].Add(row_d_hidden[j].Get(roundings_));
     }
-    d_gates[t * x.experts + e] = d_gate.Get();
+    outputs["d_gates"][t * x.experts + e] = d_gate.Get(roundings_);
   }
+
+  kernels::Roundings roundings_;
+  std::vector<Sum> out_, d_hidden_, d_up_, d_down_;
 };
 
 class Experts : public Operation {
@@ -167,6 +178,9 @@ class Experts : public Operation {
     return {"generic",        "exact",          "subnormal",
             "one_expert_all", "expert_0_and_1", "empty"};
   }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
   std::vector<OutputSpec> outputs() const override {
     return {{"out"},
             {"d_hidden"},
@@ -186,7 +200,10 @@ class Experts : public Operation {
          "operation by operation; a token's experts and an expert's tokens "
          "are\n"
          "summed in any order. d_gate = <d_out, E(x)>, summed over d_ffn or\n"
-         "d_model."}};
+         "d_model.\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
     return derivations;
   }
 
@@ -200,16 +217,20 @@ class Experts : public Operation {
     inputs["out_before"] = filler.Plain("out_before", {rows, width});
     inputs["d_out"] = filler.Plain("d_out", {rows, width});
     inputs["active"] = Selection(c, filler);
-    inputs["gates"] = filler.Plain("gates", {rows, experts});
+    inputs["gates"] =
+        c.fill.name == "exact"
+            ? filler.OneOf("gates", {rows, experts}, {-2, -1, 1, 2})
+            : filler.Plain("gates", {rows, experts});
+    inputs["down_weight"] =
+        filler.Plain("down_weight", {experts, inner, width}, 0.3);
     for (int64_t i = 0; i < inputs["gates"].size(); ++i) {
       inputs["gates"].values[i] *= inputs["active"].values[i];
     }
     inputs["gate_up_weight"] = filler.Plain(
         "gate_up_weight", {experts, width, Filler::All(2), inner}, 0.3);
+    if (c.fill.name == "exact") MakeExact(c, filler, &inputs);
     inputs["gate_up_weight"].shape = {experts.count, width.count,
                                       2 * inner.count};
-    inputs["down_weight"] =
-        filler.Plain("down_weight", {experts, inner, width}, 0.3);
     return inputs;
   }
 
@@ -236,26 +257,54 @@ class Experts : public Operation {
     (void)got;
     const Data data(c, inputs);
     const ExpertValues values(data);
-    const ExpertBounds bounds(data);
     const std::vector<int64_t> shape = {data.rows, data.d};
-    Expected expected;
-    const auto add = [&](const std::string& name, const Matrix& value,
-                         const std::vector<int64_t>& dims,
-                         const std::vector<Bounded>& bound) {
-      expected.outputs[name] =
-          FromBounds(name, ToTensor(value, dims), bound, kDerivation);
-    };
-    add("out", values.out, shape, Values(bounds.out));
-    add("d_hidden", values.d_hidden, shape, Values(bounds.d_hidden));
-    add("d_gates", values.d_gates, {data.rows, data.experts}, bounds.d_gates);
-    add("d_gate_up_weight", values.d_up, {data.experts, data.d, 2 * data.f},
-        Values(bounds.d_up));
-    add("d_down_weight", values.d_down, {data.experts, data.f, data.d},
-        Values(bounds.d_down));
-    return expected;
+    return ExpectByFormula<ExpertFormula>(
+        c,
+        {{"out", ToTensor(values.out, shape)},
+         {"d_hidden", ToTensor(values.d_hidden, shape)},
+         {"d_gates", ToTensor(values.d_gates, {data.rows, data.experts})},
+         {"d_gate_up_weight",
+          ToTensor(values.d_up, {data.experts, data.d, 2 * data.f})},
+         {"d_down_weight",
+          ToTensor(values.d_down, {data.experts, data.f, data.d})}},
+        kDerivation, IsExact(data), data);
   }
 
  private:
+  // Every z = x G is a multiple of 128, at least 128: there sigmoid is 1 and
+  // SiLU(z) = z. In units of 128, z <= 4 d_model; |x U| <= 2 d_model, and
+  // |D^T d_out| <= d_model.
+  static void MakeExact(const Case& c, const Filler& filler,
+                        TensorMap* inputs) {
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    const Window experts = filler.Axis("num_experts");
+    const Window inner = filler.Axis("d_ffn");
+    TensorMap& all = *inputs;
+    all["hidden"] = filler.OneOf("hidden", {rows, width}, {1, 2});
+    all["out_before"] =
+        filler.OneOf("out_before", {rows, width}, {-256, -128, 0, 128});
+    all["d_out"] = filler.OneOf("d_out", {rows, width}, {-1, 0, 1});
+    all["down_weight"] =
+        filler.OneOf("down_weight", {experts, inner, width}, {-1, 0, 1});
+    Tensor& up = all["gate_up_weight"];
+    const std::vector<Window> axes = {experts, width, Filler::All(2), inner};
+    up = filler.OneOf("gate_up_weight", axes, {-1, 0, 1});
+    const Tensor gate = filler.OneOf("gate_weight", axes, {128, 256});
+    for (int64_t i = 0; i < up.size(); ++i) {
+      if (i / inner.count % 2 == 0) up.values[i] = gate.values[i];
+    }
+    (void)c;
+  }
+  // The largest sums, in units of 128: d_gates, and what an expert adds to out
+  // and d_hidden, times two for the gate.
+  static bool IsExact(const Data& x) {
+    const int64_t activation = 8 * x.d * x.d;
+    const int64_t d_gate = activation * x.d * x.f;
+    const int64_t out = 2 * activation * x.f * x.experts + 2;
+    const int64_t d_hidden = 2 * 2 * (4 + 2) * x.d * x.d * x.f * x.experts;
+    const int64_t d_weight = 2 * 2 * activation * x.rows;
+    return std::max({d_gate, out, d_hidden, d_weight}) < int64_t{1} << 24;
+  }
   // Some tokens without an expert, often some experts without a token; never
   // more than max_active.
   static Tensor Selection(const Case& c, const Filler& filler) {

@@ -86,7 +86,7 @@ std::string ListText() {
     std::string reason;
     for (const Operation* op : Operations()) {
       const std::string why =
-          implementation->WhyUnsupported(*op, op->dtypes().front());
+          implementation->WhyUnsupported(*op, DtypeFor(*op, *implementation));
       if (why.empty()) {
         runs.push_back(op->name());
       } else {
@@ -129,6 +129,9 @@ std::string ExplainText(const Case& c, Implementation& implementation) {
     const Derivation* derivation = op.FindDerivation(id);
     text += id + "\n" +
             Indent(derivation == nullptr ? "no text" : derivation->text) + "\n";
+  }
+  if (c.dtype == Dtype::kF64) {
+    text += AtF64Derivation().id + "\n" + Indent(AtF64Derivation().text) + "\n";
   }
   return text + "\nRESULT\n" + CaseResultText(result);
 }

@@ -51,6 +51,15 @@ const std::vector<Fault>& AllFaults() {
        [](Tensor& t, const Context&) { Scale(t, 2); }},
       {{"one_part_in_1e4", "multiplied by 1.0001"},
        [](Tensor& t, const Context&) { Scale(t, 1.0001); }},
+      {{"one_part_in_1e9", "multiplied by 1 + 1e-9: for f64"},
+       [](Tensor& t, const Context&) { Scale(t, 1 + 1e-9); }},
+      {{"truncate", "rounded towards zero: half of the elements 1 ulp less"},
+       [](Tensor& t, const Context&) {
+         for (int64_t i = 0; i < t.size(); ++i) {
+           if (i * 0x9e3779b97f4a7c15u >> 63 == 0) continue;
+           t.values[i] = StepBy(t.dtype, t.values[i], t.values[i] > 0 ? -1 : 1);
+         }
+       }},
       {{"tail", "off in the columns behind the last whole group of 8"},
        [](Tensor& t, const Context&) {
          const int64_t n = Columns(t);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/fill.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 
 #include "core/errors.h"
 #include "core/philox.h"
@@ -24,7 +27,8 @@ const std::vector<FillInfo>& Fills() {
   static const std::vector<FillInfo> fills = {
       {"generic", "normal data, scores normal times `spread`"},
       {"exact",
-       "whole numbers in [-4, 4]: sums are exact in any order, bounds are 0"},
+       "small whole numbers and powers of 2, such that every intermediate is "
+       "exact: bounds are 0 (where an operation can have it so)"},
       {"subnormal", "data below the smallest normal number"},
       {"huge", "data 1e4 times as large; scores at +-1e4 and a little more"},
       {"ties", "half of the scores equal to an earlier one of their row"},
@@ -32,6 +36,9 @@ const std::vector<FillInfo>& Fills() {
        "half of the scores at most N ulp from an earlier one of their row",
        true},
       {"plateau", "scores in three clusters, 8 `spread` apart"},
+      {"wide_gap",
+       "a whole mean_active, and as many scores of each row 40, 200 or 2000 T "
+       "above the others: sum f is nearly 0"},
       {"all_equal", "one score per row"},
       {"dominant", "one score of each row far above the others"},
       {"monotone", "scores fall with the expert"},
@@ -39,9 +46,11 @@ const std::vector<FillInfo>& Fills() {
       {"whole_k", "mean_active rounded to a whole number"},
       {"cutoff_exact",
        "equal scores, p = 1/2 = cutoff: none is strictly above it"},
+      {"cutoff_at_weight",
+       "the cutoff is 1 or 2 ulp from a weight of the first row"},
       {"none_active", "a cutoff that no weight reaches"},
       {"cap_reached", "a cutoff of 0: only the cap decides"},
-      {"one_expert_all", "every row wants the first expert"},
+      {"one_expert_all", "every row goes to the first expert, and no other"},
       {"expert_0_and_1",
        "the first expert gets no row, the second exactly the first one"},
       {"empty", "no row has an active expert"},
@@ -124,6 +133,23 @@ Tensor Filler::Data(const std::string& name, const std::vector<Window>& axes,
   });
 }
 
+double Filler::Temperature() const {
+  const auto found = case_.reals.find("temperature");
+  return found == case_.reals.end() ? 1 : found->second;
+}
+
+double Filler::WholeActive(const std::string& experts) const {
+  const double count = static_cast<double>(Axis(experts).count);
+  const double k = case_.Real("mean_active");
+  return count < 2 ? k : std::clamp(std::round(k), 1.0, count - 1);
+}
+
+bool Filler::AmongFirst(const std::string& name, int64_t row, int64_t expert,
+                        const Window& experts, int64_t count) const {
+  const int64_t start = Words(name, {row, kMaxIndex - 1})[2] % experts.count;
+  return (expert - experts.first + start) % experts.count < count;
+}
+
 double Filler::Score(const std::string& name, int64_t row, int64_t expert,
                      const Window& experts, double spread) const {
   const std::string& fill = case_.fill.name;
@@ -144,6 +170,24 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
   if (fill == "plateau") {
     return 8 * spread * (static_cast<double>(words[2] % 3) - 1);
   }
+  if (fill == "wide_gap") {
+    const int64_t count =
+        static_cast<int64_t>(WholeActive("num_experts"));  // above the gap
+    const bool above = AmongFirst(name, row, expert, experts, count);
+    const double gap = row % 3 == 0 ? 40 : row % 3 == 1 ? 200 : 2000;
+    return Temperature() * ((above ? gap : 0) + Normal(words) / 4);
+  }
+  if (fill == "exact") {
+    // 1, 2, 4, ... equal scores, the others so far below that e^x is 0.
+    const auto row_words = Words(name, {row, kMaxIndex - 1});
+    const int64_t choices =
+        std::bit_width(static_cast<uint64_t>(experts.count));
+    const int64_t count = int64_t{1} << row_words[3] % choices;
+    const double top = 1024 * (static_cast<double>(row_words[0] % 5) - 2);
+    return AmongFirst(name, row, expert, experts, count)
+               ? top
+               : top - 1024 * (1 + static_cast<double>(words[0] % 4));
+  }
   if (fill == "all_equal" || fill == "cutoff_exact") {
     return spread * Normal(Words(name, {row, kMaxIndex - 1}));
   }
@@ -160,10 +204,11 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
     return StepBy(case_.dtype, 0, static_cast<int64_t>(words[0] % 4097) - 2048);
   }
   if (fill == "huge") return (words[2] % 2 == 0 ? 1e4 : -1e4) + plain;
-  if (fill == "one_expert_all") return expert == 0 ? 64 * spread : plain;
+  const double far = 64 * (spread + Temperature());
+  if (fill == "one_expert_all") return expert == 0 ? far : plain;
   if (fill == "expert_0_and_1") {
     if (expert > 1) return plain;
-    return expert == 1 && row == 0 ? 64 * spread : -64 * spread;
+    return expert == 1 && row == 0 ? far : -far;
   }
   return plain;
 }
@@ -177,6 +222,30 @@ Tensor Filler::Scores(const std::string& name,
                [&](const std::vector<int64_t>& index) {
                  return Score(name, index[0], index[1], experts, spread);
                });
+}
+
+Tensor Filler::OneOf(const std::string& name, const std::vector<Window>& axes,
+                     const std::vector<double>& values) const {
+  return Build(case_.dtype, axes, [&](const std::vector<int64_t>& index) {
+    return values[Words(name, index)[2] % values.size()];
+  });
+}
+
+std::vector<int64_t> Filler::Ranks(const std::string& name,
+                                   const std::vector<int64_t>& before,
+                                   const Window& axis) const {
+  std::vector<std::pair<uint32_t, int64_t>> order;
+  for (int64_t i = 0; i < axis.count; ++i) {
+    std::vector<int64_t> index = before;
+    index.push_back(axis.first + i);
+    order.emplace_back(Words(name + " rank", index)[0], i);
+  }
+  std::ranges::sort(order);
+  std::vector<int64_t> ranks(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    ranks[order[i].second] = static_cast<int64_t>(i);
+  }
+  return ranks;
 }
 
 Tensor Filler::Ids(const std::string& name, const std::vector<Window>& axes,

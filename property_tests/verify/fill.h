@@ -57,6 +57,17 @@ class Filler {
   // Router scores [rows, experts]: what each fill means is in Fills().
   Tensor Scores(const std::string& name, const std::string& rows_parameter,
                 const std::string& experts_parameter, double spread) const;
+  // Any of `values`, equally likely.
+  Tensor OneOf(const std::string& name, const std::vector<Window>& axes,
+               const std::vector<double>& values) const;
+  // A random permutation of 0 .. count-1 for what the window shows; `before`
+  // are the indices of the dimensions in front.
+  std::vector<int64_t> Ranks(const std::string& name,
+                             const std::vector<int64_t>& before,
+                             const Window& axis) const;
+  // mean_active as a whole number with an expert on either side, if there are
+  // two.
+  double WholeActive(const std::string& experts_parameter) const;
   // Whole numbers in [0, limit), i32.
   Tensor Ids(const std::string& name, const std::vector<Window>& axes,
              int64_t limit) const;
@@ -73,6 +84,10 @@ class Filler {
                const Value& value) const;
   double Score(const std::string& name, int64_t row, int64_t expert,
                const Window& experts, double spread) const;
+  // Whether the expert is one of `count` neighbours that its row chooses.
+  bool AmongFirst(const std::string& name, int64_t row, int64_t expert,
+                  const Window& experts, int64_t count) const;
+  double Temperature() const;
 
   const Case& case_;
 };

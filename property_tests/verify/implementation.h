@@ -5,7 +5,8 @@
 // tensors and returns named tensors.
 //
 // A name is a family and, behind a colon, what the family is told:
-//   reference_f32   cpu:v3   cpu:v4   shim   (to come: cuda, exec:PATH,
+//   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double   shim   (to
+//   come: cuda, exec:PATH,
 //   lib:PATH)
 // To add a family, write a class and name it in implementations.cc.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
@@ -45,6 +46,10 @@ class Implementation {
 // Throws ConfigError with a suggestion for a name that is none, and
 // EnvironmentError where this machine cannot run it at all.
 std::unique_ptr<Implementation> MakeImplementation(const std::string& name);
+
+// The first dtype of the operation that the implementation can run; the
+// operation's first if there is none.
+Dtype DtypeFor(const Operation& op, const Implementation& implementation);
 
 // The names that can be made here without being told a path.
 std::vector<std::string> ImplementationNames();

@@ -25,7 +25,15 @@ const std::map<std::string, Maker>& Families() {
          if (!told.empty()) {
            throw ConfigError("impl reference_f32 takes nothing behind a colon");
          }
-         return MakeReferenceImplementation();
+         return MakeReferenceImplementation(Dtype::kF32);
+       }},
+      {"reference_bf16",
+       [](const std::string& told) {
+         if (!told.empty()) {
+           throw ConfigError(
+               "impl reference_bf16 takes nothing behind a colon");
+         }
+         return MakeReferenceImplementation(Dtype::kBf16);
        }},
       {"cpu", MakeCpuImplementation},
       {"shim",
@@ -54,8 +62,16 @@ std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
                                                    : name.substr(colon + 1));
 }
 
+Dtype DtypeFor(const Operation& op, const Implementation& implementation) {
+  for (const Dtype dtype : op.dtypes()) {
+    if (implementation.WhyUnsupported(op, dtype).empty()) return dtype;
+  }
+  return op.dtypes().front();
+}
+
 std::vector<std::string> ImplementationNames() {
-  return {"cpu:v3", "cpu:v4", "shim", "reference_f32"};
+  return {"cpu:v3",     "cpu:v4",        "shim",
+          "cpu:double", "reference_f32", "reference_bf16"};
 }
 
 }  // namespace softmoe::verify

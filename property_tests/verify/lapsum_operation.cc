@@ -12,16 +12,6 @@ namespace {
 
 using Kind = Parameter::Kind;
 
-// S(r_j) of the definition: the mean_active for which the root meets score j.
-double SumAtScore(const Tensor& scores, int64_t j, double temperature) {
-  double sum = 0;
-  for (int64_t i = 0; i < scores.shape[1]; ++i) {
-    const double u = (scores.values[i] - scores.values[j]) / temperature;
-    sum += u <= 0 ? 0.5 * std::exp(u) : 1 - 0.5 * std::exp(-u);
-  }
-  return sum;
-}
-
 class LapSum : public Operation {
  public:
   std::string name() const override { return "lapsum"; }
@@ -59,8 +49,12 @@ class LapSum : public Operation {
     return parameters;
   }
   std::vector<std::string> fills() const override {
-    return {"generic",  "ties",     "near_ties", "plateau",    "all_equal",
-            "dominant", "monotone", "subnormal", "breakpoint", "huge"};
+    return {"generic",  "ties",       "near_ties", "plateau",
+            "wide_gap", "all_equal",  "dominant",  "monotone",
+            "whole_k",  "breakpoint", "subnormal", "huge"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64};
   }
   std::vector<OutputSpec> outputs() const override {
     return {{"weights"},
@@ -87,7 +81,9 @@ class LapSum : public Operation {
     if (c.fill.name == "breakpoint") {
       // Of the first row; the others see this k as any.
       const int64_t j = filler.Words("breakpoint", {0})[0] % scores.shape[1];
-      mean_active = SumAtScore(scores, j, temperature);
+      mean_active = LapSumAtScore(ToMatrix(scores).row(0), j, temperature);
+    } else if (c.fill.name == "whole_k" || c.fill.name == "wide_gap") {
+      mean_active = filler.WholeActive("num_experts");
     }
     inputs["scores"] = scores;
     inputs["mean_active"] = filler.Scalar(mean_active);

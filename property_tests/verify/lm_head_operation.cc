@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
+#include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/lm_head.h"
 
@@ -11,41 +12,44 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
-constexpr char kDerivation[] = "lm-head-f32/1";
+constexpr char kDerivation[] = "lm-head-f32/2";
 
-struct LmHeadBounds {
-  std::vector<Bounded> loss, d_hidden;
-  std::vector<BoundedSum> d_weight;
+// The formula; N is Bounded, or Naive at bf16.
+template <typename N>
+struct LmHeadFormula {
+  std::map<std::string, std::vector<N>> outputs;
 
-  LmHeadBounds(const Matrix& hidden, const Matrix& weight,
-               const std::vector<int32_t>& targets, double grad_scale)
-      : d_weight(weight.size()) {
+  LmHeadFormula(const Matrix& hidden, const Matrix& weight,
+                const std::vector<int32_t>& targets, double grad_scale,
+                kernels::Roundings roundings) {
+    std::vector<N>&loss = outputs["loss"], &d_hidden = outputs["d_hidden"];
     const int64_t d = hidden.cols(), v = weight.rows();
+    std::vector<kernels::Sum<N>> d_weight(weight.size());
     for (int64_t t = 0; t < hidden.rows(); ++t) {
-      std::vector<Bounded> logits;
+      std::vector<N> logits;
       for (int64_t w = 0; w < v; ++w) {
-        BoundedSum dot;
+        kernels::Sum<N> dot;
         for (int64_t j = 0; j < d; ++j) {
-          dot.Add(Bounded(hidden(t, j)) * Bounded(weight(w, j)));
+          dot.AddProduct(hidden(t, j), weight(w, j));
         }
-        logits.push_back(dot.Get());
+        logits.push_back(dot.Get(roundings));
       }
-      const property_tests::BoundedSoftmax softmax =
+      const auto softmax =
           property_tests::SoftmaxOf(logits, static_cast<double>(v / 16 + 1));
       loss.push_back(softmax.log_sum_exp - logits[targets[t]]);
-      std::vector<BoundedSum> sums(d);
+      std::vector<kernels::Sum<N>> sums(d);
       for (int64_t w = 0; w < v; ++w) {
-        const Bounded hit(w == targets[t] ? 1.0 : 0.0);
-        const Bounded d_logit =
-            Bounded(grad_scale) *
-            (property_tests::Exp(logits[w] - softmax.log_sum_exp) - hit);
+        const N hit(w == targets[t] ? 1.0 : 0.0);
+        const N d_logit =
+            N(grad_scale) * (Exp(logits[w] - softmax.log_sum_exp) - hit);
         for (int64_t j = 0; j < d; ++j) {
-          sums[j].Add(d_logit * Bounded(weight(w, j)));
-          d_weight[w * d + j].Add(d_logit * Bounded(hidden(t, j)));
+          sums[j].AddProduct(d_logit, weight(w, j));
+          d_weight[w * d + j].AddProduct(d_logit, hidden(t, j));
         }
       }
-      for (const BoundedSum& sum : sums) d_hidden.push_back(sum.Get());
+      for (const auto& sum : sums) d_hidden.push_back(sum.Get());
     }
+    outputs["d_head_weight"] = Values(d_weight);
   }
 };
 
@@ -80,6 +84,9 @@ class LmHead : public Operation {
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "repeated"};
   }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
   std::vector<OutputSpec> outputs() const override {
     return {{"loss"}, {"d_hidden"}, {"d_head_weight"}};
   }
@@ -94,13 +101,17 @@ class LmHead : public Operation {
          "what\n"
          "there is by a factor with an error of at most 5 u. exp and log "
          "within\n"
-         "2 u; gradients operation by operation."}};
+         "2 u; gradients operation by operation. Of the logits: " +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
     return derivations;
   }
 
   TensorMap Inputs(const Case& c) const override {
     const Filler filler(c);
     const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    if (c.fill.name == "exact") return ExactInputs(c, filler);
     return {{"hidden", filler.Data("hidden", {rows, width}, c.Real("scale"))},
             {"head_weight",
              filler.Plain("head_weight", {filler.Axis("vocab_size"), width})},
@@ -110,30 +121,42 @@ class LmHead : public Operation {
 
   Expected Expect(const Case& c, const TensorMap& inputs,
                   const TensorMap& got) const override {
-    (void)c, (void)got;
+    (void)got;
     const Matrix hidden = ToMatrix(At(inputs, "hidden"));
     const Matrix weight = ToMatrix(At(inputs, "head_weight"));
     const std::vector<int32_t> targets = ToInts(At(inputs, "targets"));
     const double grad_scale = ScalarOf(inputs, "grad_scale");
-    const LmHeadBounds bounds(hidden, weight, targets, grad_scale);
     const reference::LmHeadGradients gradients = reference::LmHeadBackward(
         hidden, weight, targets, Vector::Constant(hidden.rows(), grad_scale));
-    Expected expected;
-    auto& outputs = expected.outputs;
-    outputs["loss"] =
-        FromBounds("loss",
-                   ToTensor(reference::TokenLosses(
-                       reference::LmHeadLogits(hidden, weight), targets)),
-                   bounds.loss, kDerivation);
-    outputs["d_hidden"] =
-        FromBounds("d_hidden",
-                   ToTensor(gradients.d_hidden, {hidden.rows(), hidden.cols()}),
-                   bounds.d_hidden, kDerivation);
-    outputs["d_head_weight"] = FromBounds(
-        "d_head_weight",
-        ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()}),
-        Values(bounds.d_weight), kDerivation);
-    return expected;
+    return ExpectByFormula<LmHeadFormula>(
+        c,
+        {{"loss", ToTensor(reference::TokenLosses(
+                      reference::LmHeadLogits(hidden, weight), targets))},
+         {"d_hidden",
+          ToTensor(gradients.d_hidden, {hidden.rows(), hidden.cols()})},
+         {"d_head_weight",
+          ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()})}},
+        kDerivation, /*exact=*/true, hidden, weight, targets, grad_scale);
+  }
+
+ private:
+  // The logits of a token are whole multiples of 1024, all different: softmax
+  // is 1 at one of them, and loss and gradients are differences of whole
+  // numbers. At most 1024 * 70 * 2 * 142 < 1024 * 2^24.
+  static TensorMap ExactInputs(const Case& c, const Filler& filler) {
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    const Window vocab = filler.Axis("vocab_size");
+    const std::vector<int64_t> ranks = filler.Ranks("head_weight", {}, vocab);
+    const Tensor column = filler.OneOf("column", {width}, {-2, -1, 0, 1, 2});
+    Tensor weight(c.dtype, {vocab.count, width.count});
+    for (int64_t i = 0; i < weight.size(); ++i) {
+      weight.values[i] = 1024 * (static_cast<double>(ranks[i / width.count]) +
+                                 column.values[i % width.count]);
+    }
+    return {{"hidden", filler.OneOf("hidden", {rows, width}, {1, 2})},
+            {"head_weight", weight},
+            {"targets", filler.Ids("targets", {rows}, vocab.count)},
+            {"grad_scale", filler.Scalar(0.25)}};
   }
 };
 

@@ -114,6 +114,12 @@ class Operation {
 // tensor or element that is not there, or leaves invalid data.
 TensorMap InputsOf(const Operation& op, const Case& c);
 
+// op.Expect(...), with the bounds that hold at c.dtype. At f64 they are 2^-28
+// of those of float (AtF64Derivation).
+Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
+                  const TensorMap& got);
+const Derivation& AtF64Derivation();
+
 // Every operation, in the order of the model (operations.cc).
 const std::vector<const Operation*>& Operations();
 // Throws ConfigError with a suggestion.

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/reference_implementation.h"
 
+#include <algorithm>
+
 namespace softmoe::verify {
 namespace {
 
 class ReferenceImplementation : public Implementation {
  public:
-  std::string name() const override { return "reference_f32"; }
+  explicit ReferenceImplementation(Dtype dtype) : dtype_(dtype) {}
+
+  std::string name() const override {
+    return std::string("reference_") + DtypeName(dtype_);
+  }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
-    (void)op;
-    return dtype == Dtype::kF32 ? "" : "reference_f32 rounds to f32";
+    const std::vector<Dtype> dtypes = op.dtypes();
+    if (std::ranges::count(dtypes, dtype_) == 0) {
+      return op.name() + " has no bounds for " + DtypeName(dtype_);
+    }
+    return dtype == dtype_ ? "" : name() + " rounds to " + DtypeName(dtype_);
   }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
@@ -23,12 +32,15 @@ class ReferenceImplementation : public Implementation {
     }
     return outputs;
   }
+
+ private:
+  Dtype dtype_;
 };
 
 }  // namespace
 
-std::unique_ptr<Implementation> MakeReferenceImplementation() {
-  return std::make_unique<ReferenceImplementation>();
+std::unique_ptr<Implementation> MakeReferenceImplementation(Dtype dtype) {
+  return std::make_unique<ReferenceImplementation>(dtype);
 }
 
 }  // namespace softmoe::verify

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // reference_implementation.h - the reference's results, each rounded once to
-// the case's dtype: the best that any implementation can return. It shows that
-// the harness accepts what is right, and carries planted faults (faults.h).
+// f32 or bf16, as "reference_f32" and "reference_bf16": the best that any
+// implementation can return. It shows that the harness accepts what is right,
+// and carries planted faults (faults.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_REFERENCE_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_REFERENCE_IMPLEMENTATION_H_
 
@@ -12,7 +13,7 @@
 
 namespace softmoe::verify {
 
-std::unique_ptr<Implementation> MakeReferenceImplementation();
+std::unique_ptr<Implementation> MakeReferenceImplementation(Dtype dtype);
 
 }  // namespace softmoe::verify
 

@@ -60,6 +60,10 @@ std::string UnitTable(const Suite& suite) {
   return table.Text();
 }
 
+ordered_json LeanJson(const Lean& lean) {
+  return {{"mean", lean.mean()}, {"z", lean.z()}};
+}
+
 ordered_json FailureJson(const Failure& failure) {
   return {{"repro", ReproLine(failure.smallest)},
           {"first", CaseText(failure.first.c)},
@@ -172,11 +176,15 @@ ordered_json SuiteJson(const Suite& suite) {
     }
     ordered_json outputs = ordered_json::object();
     for (const auto& [name, output] : s.outputs) {
-      outputs[name] = {
-          {"compared", output.compared},       {"trusted", output.trusted},
-          {"missing", output.missing},         {"elements", output.elements},
-          {"utilisation", output.utilisation}, {"bias", output.bias()},
-          {"bias_z", output.bias_z()}};
+      outputs[name] = {{"compared", output.compared},
+                       {"trusted", output.trusted},
+                       {"missing", output.missing},
+                       {"elements", output.elements},
+                       {"utilisation", output.utilisation},
+                       {"decades", output.decades},
+                       {"lean_upwards", LeanJson(output.upwards)},
+                       {"lean_towards_zero", LeanJson(output.towards_zero)},
+                       {"truncation", output.truncation.mean()}};
     }
     units.push_back({{"op", unit.op},
                      {"impl", unit.impl},

@@ -2,7 +2,7 @@
 //
 // repro.h - one line that reruns exactly one case.
 //
-//   REPRO v1 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
+//   REPRO v2 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
 //
 // What stands behind "#" is for people. A change of what a case means (fills,
 // Philox addresses) needs a new version: an old line must not run other data.
@@ -15,7 +15,7 @@
 
 namespace softmoe::verify {
 
-inline constexpr int kReproVersion = 1;
+inline constexpr int kReproVersion = 2;
 
 std::string ReproLine(const CaseResult& result);
 

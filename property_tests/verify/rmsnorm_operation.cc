@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
+
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
+#include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/rmsnorm.h"
 
@@ -11,36 +14,40 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
-constexpr char kDerivation[] = "rmsnorm-f32/1";
+constexpr char kDerivation[] = "rmsnorm-f32/2";
 
-struct RmsNormBounds {
-  std::vector<Bounded> y, rstd, d_x;
-  std::vector<BoundedSum> d_weight;
+// The formula; N is Bounded, or Naive at bf16.
+template <typename N>
+struct RmsNormFormula {
+  std::map<std::string, std::vector<N>> outputs;
 
-  RmsNormBounds(const Matrix& x, const Vector& weight, double epsilon,
-                const Matrix& d_y, const Matrix& before)
-      : d_weight(x.cols()) {
+  RmsNormFormula(const Matrix& x, const Vector& weight, double epsilon,
+                 const Matrix& d_y, const Matrix& before,
+                 kernels::Roundings roundings) {
+    using property_tests::Sqrt;
+    std::vector<N>&y = outputs["y"], &rstd = outputs["rstd"];
+    std::vector<N>& d_x = outputs["d_x"];
     const int64_t d = x.cols();
-    const Bounded width(static_cast<double>(d));
+    const N width(static_cast<double>(d));
+    std::vector<kernels::Sum<N>> weight_sums(d);
     for (int64_t t = 0; t < x.rows(); ++t) {
-      BoundedSum squares, dot;
+      kernels::Sum<N> squares, dot;
       for (int64_t j = 0; j < d; ++j) {
-        squares.Add(Bounded(x(t, j)) * Bounded(x(t, j)));
-        dot.Add(Bounded(d_y(t, j)) * Bounded(weight[j]) * Bounded(x(t, j)));
+        squares.AddProduct(x(t, j), x(t, j));
+        dot.Add(N(d_y(t, j)) * N(weight[j]) * N(x(t, j)));
       }
-      const Bounded scale =
-          Bounded(1) /
-          property_tests::Sqrt(squares.Get() / width + Bounded(epsilon));
+      const N scale = N(1) / Sqrt(squares.Get(roundings) / width + N(epsilon));
       rstd.push_back(scale);
-      const Bounded projection = dot.Get() * scale * scale / width;
+      const N projection = dot.Get(roundings) * scale * scale / width;
       for (int64_t j = 0; j < d; ++j) {
-        const Bounded value(x(t, j)), g(d_y(t, j));
-        y.push_back(value * scale * Bounded(weight[j]));
-        d_weight[j].Add(g * value * scale);
-        d_x.push_back(Bounded(before(t, j)) +
-                      scale * (g * Bounded(weight[j]) - value * projection));
+        const N value(x(t, j)), g(d_y(t, j));
+        y.push_back(value * scale * N(weight[j]));
+        weight_sums[j].Add(g * value * scale);
+        d_x.push_back(N(before(t, j)) +
+                      scale * (g * N(weight[j]) - value * projection));
       }
     }
+    outputs["d_weight"] = Values(weight_sums, roundings);
   }
 };
 
@@ -74,6 +81,9 @@ class RmsNorm : public Operation {
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};
   }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
   std::vector<OutputSpec> outputs() const override {
     return {{"y"}, {"d_x"}, {"d_weight"}, {"rstd", /*optional=*/true}};
   }
@@ -87,7 +97,10 @@ class RmsNorm : public Operation {
          "every\n"
          "rounding u |x|; the sums over the width and, for d_weight, over the\n"
          "rows n u sum |x|, in any order. The projection of the gradient on x\n"
-         "may cancel: its terms count with their magnitudes."}};
+         "may cancel: its terms count with their magnitudes.\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
     return derivations;
   }
 
@@ -95,6 +108,14 @@ class RmsNorm : public Operation {
     const Filler filler(c);
     const std::vector<Window> axes = {filler.Axis("rows"),
                                       filler.Axis("d_model")};
+    if (c.fill.name == "exact") {
+      // mean(x^2) + epsilon = 1/4 + 3/4.
+      return {{"x", filler.OneOf("x", axes, {-0.5, 0.5})},
+              {"weight", filler.Plain("weight", {axes[1]})},
+              {"d_y", filler.Plain("d_y", axes)},
+              {"d_x_before", filler.Plain("d_x_before", axes)},
+              {"epsilon", filler.Scalar(0.75)}};
+    }
     return {{"x", filler.Data("x", axes, c.Real("scale"))},
             {"weight", filler.Plain("weight", {axes[1]})},
             {"d_y", filler.Plain("d_y", axes)},
@@ -104,7 +125,7 @@ class RmsNorm : public Operation {
 
   Expected Expect(const Case& c, const TensorMap& inputs,
                   const TensorMap& got) const override {
-    (void)c, (void)got;
+    (void)got;
     const Matrix x = ToMatrix(At(inputs, "x"));
     const Matrix d_y = ToMatrix(At(inputs, "d_y"));
     const Matrix before = ToMatrix(At(inputs, "d_x_before"));
@@ -112,22 +133,17 @@ class RmsNorm : public Operation {
     const double epsilon = ScalarOf(inputs, "epsilon");
     const reference::RmsNormGradients gradients =
         reference::RmsNormBackward(x, weight, epsilon, d_y);
-    const RmsNormBounds bounds(x, weight, epsilon, d_y, before);
     const std::vector<int64_t> shape = {x.rows(), x.cols()};
-    Expected expected;
-    auto& outputs = expected.outputs;
-    outputs["y"] = FromBounds(
-        "y", ToTensor(reference::RmsNormForward(x, weight, epsilon), shape),
-        bounds.y, kDerivation);
-    outputs["rstd"] =
-        FromBounds("rstd", ToTensor(reference::ReciprocalRms(x, epsilon)),
-                   bounds.rstd, kDerivation);
     const Matrix d_x = before + gradients.d_hidden;
-    outputs["d_x"] =
-        FromBounds("d_x", ToTensor(d_x, shape), bounds.d_x, kDerivation);
-    outputs["d_weight"] = FromBounds("d_weight", ToTensor(gradients.d_weight),
-                                     Values(bounds.d_weight), kDerivation);
-    return expected;
+    const std::map<std::string, Tensor> values = {
+        {"y", ToTensor(reference::RmsNormForward(x, weight, epsilon), shape)},
+        {"rstd", ToTensor(reference::ReciprocalRms(x, epsilon))},
+        {"d_x", ToTensor(d_x, shape)},
+        {"d_weight", ToTensor(gradients.d_weight)}};
+    // A division by the width is exact, in whatever way, if that is 2^m.
+    const bool exact = std::has_single_bit(static_cast<uint64_t>(x.cols()));
+    return ExpectByFormula<RmsNormFormula>(c, values, kDerivation, exact, x,
+                                           weight, epsilon, d_y, before);
   }
 };
 

@@ -20,6 +20,7 @@ using Kind = Parameter::Kind;
 using reference::BoolMatrix;
 using reference::Matrix;
 using reference::RouterSettings;
+using reference::Vector;
 
 bool Sparse(const Case& c) { return c.Choice("kind") == "sparse"; }
 
@@ -155,10 +156,15 @@ class Router : public Operation {
     return parameters;
   }
   std::vector<std::string> fills() const override {
-    return {"generic",     "ties",           "near_ties",     "plateau",
-            "all_equal",   "dominant",       "monotone",      "subnormal",
-            "breakpoint",  "huge",           "cutoff_exact",  "none_active",
-            "cap_reached", "one_expert_all", "expert_0_and_1"};
+    return {
+        "generic",     "exact",          "ties",          "near_ties",
+        "plateau",     "wide_gap",       "all_equal",     "dominant",
+        "monotone",    "whole_k",        "breakpoint",    "subnormal",
+        "huge",        "none_active",    "cutoff_exact",  "cutoff_at_weight",
+        "cap_reached", "one_expert_all", "expert_0_and_1"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64};
   }
   std::vector<OutputSpec> outputs() const override {
     return {{"soft_weights"},
@@ -185,7 +191,8 @@ class Router : public Operation {
          "compared\n"
          "with the reference under got's selection. And got's selection must "
          "be\n"
-         "the one that got's own soft weights demand: no tolerance."}};
+         "the one that got's own soft weights demand: no tolerance."},
+        ExactDerivation()};
     return derivations;
   }
 
@@ -195,20 +202,40 @@ class Router : public Operation {
     TensorMap inputs;
     inputs["scores"] =
         filler.Scores("scores", "rows", "num_experts", c.Real("spread"));
+    const std::string& fill = c.fill.name;
+    const Vector first = ToMatrix(inputs["scores"]).row(0);
+    const int64_t chosen = filler.Words(fill, {0})[0] % first.size();
+    inputs["temperature"] = filler.Scalar(c.Real("temperature"));
+    const double temperature = ScalarOf(inputs, "temperature");
+
     double mean_active = c.Real("mean_active");
-    double cutoff = c.Real("tau") * mean_active / experts;
-    if (c.fill.name == "cutoff_exact") {
-      mean_active = experts / 2;
-      cutoff = 0.5;
-    } else if (c.fill.name == "none_active") {
-      cutoff = 1;  // no weight exceeds 1
-    } else if (c.fill.name == "cap_reached") {
-      cutoff = 0;
-    } else if (c.fill.name == "whole_k") {
-      mean_active = std::clamp(std::round(mean_active), 1.0, experts - 1);
+    if (fill == "cutoff_exact") mean_active = experts / 2;
+    if (fill == "one_expert_all" || fill == "expert_0_and_1") mean_active = 1;
+    if (fill == "whole_k" || fill == "wide_gap") {
+      mean_active = filler.WholeActive("num_experts");
+    }
+    if (fill == "breakpoint") {
+      mean_active = LapSumAtScore(first, chosen, temperature);
     }
     inputs["mean_active"] = filler.Scalar(mean_active);
-    inputs["temperature"] = filler.Scalar(c.Real("temperature"));
+
+    double cutoff = c.Real("tau") * mean_active / experts;
+    if (fill == "cutoff_exact" || fill == "one_expert_all") cutoff = 0.5;
+    if (fill == "expert_0_and_1") cutoff = 0.25 / experts;
+    if (fill == "none_active") cutoff = 1;  // no weight exceeds 1
+    if (fill == "cap_reached") cutoff = 0;
+    if (fill == "cutoff_at_weight") {
+      // Never equal to its rounded value: whoever decides before rounding, and
+      // whoever decides after, do the same.
+      const double weight =
+          reference::SolveLapSum(first, ScalarOf(inputs, "mean_active"),
+                                 temperature)
+              .weights[chosen];
+      static constexpr int64_t kSteps[] = {1, 2, -1, -2};
+      const int64_t step = kSteps[filler.Words(fill, {0})[1] % 4];
+      cutoff =
+          StepBy(c.dtype, RoundTo(c.dtype, weight), weight < 1e-30 ? 1 : step);
+    }
     inputs["cutoff"] = filler.Scalar(cutoff);
     inputs["d_gates"] = filler.Plain(
         "d_gates", {filler.Axis("rows"), filler.Axis("num_experts")});
@@ -254,21 +281,25 @@ class Router : public Operation {
       selection.values[i] = active.data()[i];
     }
     d_mean_active.values = {gradients.d_mean_active};
-    const std::string weights_id =
-        Sparse(c) ? SoftmaxDerivation().id : LapSumWeightsDerivation().id;
-    const std::string gradient_id =
-        Sparse(c) ? SoftmaxDerivation().id : LapSumGradientDerivation().id;
-    auto& outputs = expected.outputs;
-    outputs["soft_weights"] =
-        FromBounds("soft_weights", ToTensor(saved.soft_weights, shape), weights,
-                   weights_id);
-    outputs["active"] = Exactly(selection, "selection/1");
-    outputs["gates"] =
-        FromBounds("gates", ToTensor(saved.gates, shape), gates, weights_id);
-    outputs["d_scores"] = FromBounds(
-        "d_scores", ToTensor(gradients.d_scores, shape), d_scores, gradient_id);
-    outputs["d_mean_active"] = FromBounds("d_mean_active", d_mean_active,
-                                          {d_k.Get().Rounded()}, gradient_id);
+    // Weights of 1, 1/2, 1/4, ... and 0: nothing is rounded.
+    const bool exact = Sparse(c) && c.fill.name == "exact";
+    const auto add = [&](const std::string& name, const Matrix& values,
+                         const std::vector<Bounded>& limits,
+                         const Derivation& derivation) {
+      const Tensor tensor = ToTensor(values, shape);
+      expected.outputs[name] =
+          exact
+              ? ExactRegime(tensor)
+              : FromBounds(name, tensor, limits,
+                           Sparse(c) ? SoftmaxDerivation().id : derivation.id);
+    };
+    add("soft_weights", saved.soft_weights, weights, LapSumWeightsDerivation());
+    add("gates", saved.gates, gates, LapSumWeightsDerivation());
+    add("d_scores", gradients.d_scores, d_scores, LapSumGradientDerivation());
+    expected.outputs["active"] = Exactly(selection, "selection/1");
+    expected.outputs["d_mean_active"] = FromBounds(
+        "d_mean_active", d_mean_active, {d_k.Get().Rounded()},
+        Sparse(c) ? SoftmaxDerivation().id : LapSumGradientDerivation().id);
     return expected;
   }
 

@@ -30,6 +30,16 @@ LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
   return row;
 }
 
+double LapSumAtScore(const reference::Vector& scores, int64_t j,
+                     double temperature) {
+  double sum = 0;
+  for (const double score : scores) {
+    const double u = (score - scores[j]) / temperature;
+    sum += u <= 0 ? 0.5 * std::exp(u) : 1 - 0.5 * std::exp(-u);
+  }
+  return sum;
+}
+
 SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores) {
   const std::vector<Bounded> exact(scores.begin(), scores.end());
   const BoundedSoftmax softmax = property_tests::SoftmaxOf(exact, 0);

@@ -24,6 +24,10 @@ struct LapSumRow {
 LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
                          double temperature);
 
+// S(r_j) of the definition: the mean_active for which the root meets score j.
+double LapSumAtScore(const reference::Vector& scores, int64_t j,
+                     double temperature);
+
 struct SoftmaxRow {
   std::vector<Bounded> weights;
   Bounded log_sum_exp;

@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SUITE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_SUITE_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,6 +17,15 @@
 
 namespace softmoe::verify {
 
+// Means of many cases: of one number each.
+struct Lean {
+  int64_t count = 0;
+  double sum = 0, squares = 0;
+  void Add(double x);
+  double mean() const;
+  double z() const;  // the mean over its standard error
+};
+
 // One output of one operation on one implementation.
 struct OutputStatistics {
   int64_t compared = 0;  // cases
@@ -24,10 +34,12 @@ struct OutputStatistics {
   int64_t elements = 0;
   double utilisation = 0;  // the largest error/bound
   std::string loosest_derivation;
-  // Of the mean error/bound of each case.
-  double mean_sum = 0, mean_squares = 0;
-  double bias() const;    // mean over the cases
-  double bias_z() const;  // that over its standard error
+  // Compared cases by -log10 of their utilisation, 0 to 7 and more: how tight
+  // the bound is over the suite.
+  std::array<int64_t, 8> decades = {};
+  // Mean error/bound of each case, upwards and towards zero, and what
+  // truncation would make of it (check.h).
+  Lean upwards, towards_zero, truncation;
 };
 
 struct Unit {

@@ -186,8 +186,9 @@ ExitCode Plan(const Options& options) {
     const Operation& op = FindOperation(name);
     for (const std::string& impl : campaign.impls) {
       const auto implementation = MakeImplementation(impl);
-      const Case first =
-          DrawCase(op, campaign.fixed, campaign.seed, campaign.first);
+      CasePattern fixed = campaign.fixed;
+      fixed.emplace("dtype", DtypeName(DtypeFor(op, *implementation)));
+      const Case first = DrawCase(op, fixed, campaign.seed, campaign.first);
       const std::string why = implementation->WhyUnsupported(op, first.dtype);
       if (!why.empty()) {
         fmt::print("{} on {}: not run: {}\n", name, impl, why);
@@ -195,7 +196,7 @@ ExitCode Plan(const Options& options) {
       }
       std::map<std::string, int> fills;
       for (int64_t i = 0; i < campaign.cases; ++i) {
-        const Case c = DrawCase(op, campaign.fixed, campaign.seed,
+        const Case c = DrawCase(op, fixed, campaign.seed,
                                 campaign.first + static_cast<uint32_t>(i));
         ++fills[c.fill.name];
       }

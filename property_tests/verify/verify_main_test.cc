@@ -63,7 +63,7 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
       "fuzz op=lapsum impl=faulty:twice:weights:cpu:v3 --seconds 1 "
       "--bundles bundles");
   ExpectSays(fuzz, 1, "got/expected is 2 = 2");
-  const size_t begin = fuzz.text.find("REPRO v1 ");
+  const size_t begin = fuzz.text.find("REPRO v2 ");
   ASSERT_NE(begin, std::string::npos) << fuzz.text;
   const std::string line =
       fuzz.text.substr(begin, fuzz.text.find('\n', begin) - begin);

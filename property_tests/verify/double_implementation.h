@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// double_implementation.h - the bodies that our kernels are made of (CPU and
+// CUDA alike), instantiated at double, as "cpu:double": there no error of float
+// hides a wrong epsilon or a wrong formula. Where kernels multiply matrices, it
+// has plain loops.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_DOUBLE_IMPLEMENTATION_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_DOUBLE_IMPLEMENTATION_H_
+
+#include <memory>
+
+#include "property_tests/verify/implementation.h"
+
+namespace softmoe::verify {
+
+std::unique_ptr<Implementation> MakeDoubleImplementation();
+
+// The operations on the router's bodies (double_router.cc).
+TensorMap RunLapSumAtDouble(const Case& c, const TensorMap& inputs);
+TensorMap RunRouterAtDouble(const Case& c, const TensorMap& inputs);
+TensorMap RunBalanceSumsAtDouble(const Case& c, const TensorMap& inputs);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_DOUBLE_IMPLEMENTATION_H_

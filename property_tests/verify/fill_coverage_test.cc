@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every directed fill of every operation produces what its name says, in every
+// case: looked up in the data and, where it is about what happens, in the
+// reference. And what generic data must meet now and then, it meets: counted.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/fill.h"
+#include "property_tests/verify/operation.h"
+#include "reference/lapsum.h"
+
+namespace softmoe::verify {
+namespace {
+
+constexpr int kCases = 20;
+
+// A case's data, and what the reference makes of it.
+struct Sample {
+  const Operation& op;
+  Case c;
+  TensorMap inputs;
+  Expected expected;
+
+  Sample(const Operation& operation, const CasePattern& fixed, uint32_t number)
+      : op(operation),
+        c(DrawCase(operation, fixed, 20260120, number)),
+        inputs(InputsOf(operation, c)),
+        expected(ExpectOf(operation, c, inputs, {})) {}
+
+  bool Has(const std::string& tensor) const { return inputs.contains(tensor); }
+  double Scalar(const std::string& name) const {
+    return ScalarOf(inputs, name);
+  }
+  int64_t rows() const { return At(inputs, "scores").shape[0]; }
+  int64_t experts() const { return At(inputs, "scores").shape[1]; }
+  double Score(int64_t t, int64_t e) const {
+    return At(inputs, "scores").values[t * experts() + e];
+  }
+  // Descending.
+  std::vector<double> Sorted(int64_t t) const {
+    std::vector<double> row;
+    for (int64_t e = 0; e < experts(); ++e) row.push_back(Score(t, e));
+    std::ranges::sort(row, std::greater<>());
+    return row;
+  }
+  reference::LapSum Solve(int64_t t) const {
+    return reference::SolveLapSum(ToMatrix(At(inputs, "scores")).row(t),
+                                  Scalar("mean_active"), Scalar("temperature"));
+  }
+  // Rows x experts, 0 or 1: who is routed where. An input of the experts, an
+  // output of the router.
+  const Tensor& Active() const {
+    return Has("active") ? At(inputs, "active")
+                         : expected.outputs.at("active").values;
+  }
+  int64_t Load(int64_t expert) const {  // tokens
+    int64_t load = 0;
+    const Tensor& active = Active();
+    for (int64_t t = 0; t < active.shape[0]; ++t) {
+      load += active.values[t * active.shape[1] + expert] != 0;
+    }
+    return load;
+  }
+  bool Soft() const {
+    return op.name() == "router" && c.Choice("kind") == "soft";
+  }
+  // Some tensor of numbers has every element so, and not only zeros.
+  bool SomeTensor(const std::function<bool(double)>& holds) const {
+    for (const auto& [name, tensor] : inputs) {
+      if (tensor.dtype == Dtype::kI32 || tensor.shape.empty()) continue;
+      if (std::ranges::all_of(tensor.values, holds) &&
+          std::ranges::any_of(tensor.values, [](double x) { return x != 0; })) {
+        return true;
+      }
+    }
+    return false;
+  }
+};
+
+using Promise = std::function<bool(const Sample&)>;
+
+bool EveryRow(const Sample& s, const std::function<bool(int64_t)>& holds) {
+  for (int64_t t = 0; t < s.rows(); ++t) {
+    if (!holds(t)) return false;
+  }
+  return true;
+}
+
+// The share of scores that are at most `ulps` from an earlier one of their row.
+double ShareNearEarlier(const Sample& s, int64_t ulps) {
+  int64_t near = 0;
+  for (int64_t t = 0; t < s.rows(); ++t) {
+    for (int64_t e = 1; e < s.experts(); ++e) {
+      bool found = false;
+      for (int64_t i = 0; i < e && !found; ++i) {
+        const double low = StepBy(Dtype::kF32, s.Score(t, i), -ulps);
+        const double high = StepBy(Dtype::kF32, s.Score(t, i), ulps);
+        found = s.Score(t, e) >= low && s.Score(t, e) <= high;
+      }
+      near += found;
+    }
+  }
+  return static_cast<double>(near) /
+         static_cast<double>(s.rows() * (s.experts() - 1));
+}
+
+bool IsExact(const Sample& s) {
+  for (const auto& [name, tensor] : s.inputs) {
+    // What such data does not reach may be as it was drawn.
+    if (tensor.shape.empty()) continue;
+    for (const double x : tensor.values) {
+      if (std::nearbyint(4 * x) != 4 * x) return false;
+    }
+  }
+  for (const auto& [name, output] : s.expected.outputs) {
+    if (output.values.dtype == Dtype::kI32) continue;
+    if (std::ranges::all_of(output.bounds, [](double b) { return b == 0; })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Some tensor is, element by element and up to its rounding.
+bool IsTenThousandTimesGeneric(const Sample& s) {
+  Case generic = s.c;
+  generic.fill = {};
+  const TensorMap others = InputsOf(s.op, generic);
+  return std::ranges::any_of(s.inputs, [&](const auto& each) {
+    const std::vector<double>& huge = each.second.values;
+    const std::vector<double>& plain = others.at(each.first).values;
+    double largest = 0;
+    bool holds = true;
+    for (size_t i = 0; i < huge.size(); ++i) {
+      holds = holds &&
+              std::abs(huge[i] - 1e4 * plain[i]) <= 0x1p-22 * std::abs(huge[i]);
+      largest = std::max(largest, std::abs(huge[i]));
+    }
+    return holds && largest > 0;
+  });
+}
+
+bool OneExpertAll(const Sample& s) {
+  if (!s.Has("active") && !s.Soft()) {  // the others also take the next
+    return EveryRow(s,
+                    [&](int64_t t) { return s.Score(t, 0) == s.Sorted(t)[0]; });
+  }
+  for (int64_t e = 1; e < s.Active().shape[1]; ++e) {
+    if (s.Load(e) != 0) return false;
+  }
+  return s.Load(0) == s.Active().shape[0];
+}
+
+bool ExpertsZeroAndOne(const Sample& s) {
+  if (s.op.name() == "balance_sums") {
+    const auto& counts = s.expected.outputs.at("counts").values.values;
+    return counts[0] == 0 && counts[1] == 1;
+  }
+  return s.Load(0) == 0 && s.Load(1) == 1;
+}
+
+const std::map<std::string, Promise>& Promises() {
+  static const std::map<std::string, Promise> promises = {
+      {"generic",
+       [](const Sample& s) {
+         return s.SomeTensor([](double x) { return std::isfinite(x); });
+       }},
+      {"exact", IsExact},
+      {"subnormal",
+       [](const Sample& s) {
+         return s.SomeTensor([](double x) { return std::abs(x) < 0x1p-126; });
+       }},
+      {"huge",
+       [](const Sample& s) {
+         if (!s.Has("scores")) return IsTenThousandTimesGeneric(s);
+         return EveryRow(s, [&](int64_t t) {
+           return std::abs(std::abs(s.Sorted(t)[0]) - 1e4) < 1e3;
+         });
+       }},
+      {"ties", [](const Sample& s) { return ShareNearEarlier(s, 0) > 0.25; }},
+      {"near_ties",
+       [](const Sample& s) {
+         return ShareNearEarlier(s, s.c.fill.argument) > 0.25 &&
+                ShareNearEarlier(s, 0) < ShareNearEarlier(s, 8);
+       }},
+      {"plateau",
+       [](const Sample& s) {
+         const double gap = 8 * s.c.Real("spread");
+         return EveryRow(s, [&](int64_t t) {
+           return std::ranges::all_of(s.Sorted(t), [&](double x) {
+             return x == 0 || std::abs(x) == RoundTo(Dtype::kF32, gap);
+           });
+         });
+       }},
+      {"wide_gap",
+       [](const Sample& s) {
+         const double k = s.Scalar("mean_active");
+         return k == std::round(k) && EveryRow(s, [&](int64_t t) {
+                  const auto row = s.Sorted(t);
+                  const int64_t i = static_cast<int64_t>(k);
+                  // Every density is below e^-15/2: sum f is nearly 0.
+                  return row[i - 1] - row[i] > 30 * s.Scalar("temperature") &&
+                         s.Solve(t).min_distance > 15;
+                });
+       }},
+      {"all_equal",
+       [](const Sample& s) {
+         return EveryRow(s, [&](int64_t t) {
+           return s.Sorted(t).front() == s.Sorted(t).back();
+         });
+       }},
+      {"dominant",
+       [](const Sample& s) {
+         return EveryRow(s, [&](int64_t t) {
+           const auto row = s.Sorted(t);
+           return row[0] - row[1] > 8 * s.c.Real("spread");
+         });
+       }},
+      {"monotone",
+       [](const Sample& s) {
+         return EveryRow(s, [&](int64_t t) {
+           for (int64_t e = 1; e < s.experts(); ++e) {
+             if (s.Score(t, e) >= s.Score(t, e - 1)) return false;
+           }
+           return true;
+         });
+       }},
+      {"whole_k",
+       [](const Sample& s) {
+         const double k = s.Scalar("mean_active");
+         return k == std::round(k) && k >= 1 &&
+                k < static_cast<double>(s.experts());
+       }},
+      {"breakpoint",
+       [](const Sample& s) {
+         // The rounding of mean_active, 2^-24 k, moves u by at most twice that.
+         return s.Solve(0).min_distance <=
+                0x1p-22 * static_cast<double>(s.experts());
+       }},
+      {"cutoff_exact",
+       [](const Sample& s) {
+         return EveryRow(s, [&](int64_t t) {
+           return (s.Solve(t).weights.array() == 0.5).all() &&
+                  s.Scalar("cutoff") == 0.5;
+         });
+       }},
+      {"cutoff_at_weight",
+       [](const Sample& s) {
+         const reference::Vector p = s.Solve(0).weights;
+         return (p.array() - s.Scalar("cutoff")).abs().minCoeff() <=
+                0x1p-21 * s.Scalar("cutoff");
+       }},
+      {"none_active",
+       [](const Sample& s) {
+         for (int64_t e = 0; e < s.experts(); ++e) {
+           if (s.Load(e) != 0) return false;
+         }
+         return true;
+       }},
+      {"cap_reached",
+       [](const Sample& s) {
+         int64_t total = 0;
+         for (int64_t e = 0; e < s.experts(); ++e) total += s.Load(e);
+         return total == s.rows() * s.c.Size("max_active");
+       }},
+      {"one_expert_all", OneExpertAll},
+      {"expert_0_and_1", ExpertsZeroAndOne},
+      {"empty",
+       [](const Sample& s) {
+         const auto& active = s.Active().values;
+         return std::ranges::all_of(active, [](double x) { return x == 0; });
+       }},
+      {"repeated",
+       [](const Sample& s) {
+         return std::ranges::any_of(s.inputs, [](const auto& each) {
+           const std::vector<double>& ids = each.second.values;
+           return each.second.dtype == Dtype::kI32 &&
+                  std::ranges::all_of(ids,
+                                      [&](double x) { return x == ids[0]; });
+         });
+       }},
+      {"first_update",
+       [](const Sample& s) {
+         return std::ranges::any_of(s.inputs, [](const auto& each) {
+           return each.second.size() > 1 &&
+                  std::ranges::all_of(each.second.values,
+                                      [](double x) { return x == 0; });
+         });
+       }},
+  };
+  return promises;
+}
+
+// What a case of this fill has fixed, so that the promise can be kept: a
+// selection by cutoff is the soft router's, exactness that of some shapes.
+CasePattern FixedFor(const Operation& op, const std::string& fill) {
+  CasePattern fixed = {{"fill", fill}};
+  const auto fix = [&](const std::string& name, const std::string& value) {
+    if (op.FindParameter(name) != nullptr) fixed[name] = value;
+  };
+  fix("rows", "12");
+  fix("num_experts", op.name() == "experts" ? "7" : "17");
+  fix("max_active", "3");
+  fix("count_top", "3");
+  fix("kind", fill == "exact" ? "sparse" : "soft");
+  fix("fallback", "none");
+  if (fill == "exact") {
+    fix("basis", "softmax");
+    fix("d_model", "32");
+    fix("head_dim", "16");
+  }
+  if (fill == "expert_0_and_1") fix("basis", "softmax");
+  return fixed;
+}
+
+class EveryFill : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryFill, ProducesWhatItsNameSays) {
+  const Operation& op = FindOperation(GetParam());
+  for (const std::string& fill : op.fills()) {
+    const auto promise = Promises().find(fill);
+    ASSERT_NE(promise, Promises().end())
+        << "say here what fill " << fill << " promises";
+    for (uint32_t number = 0; number < kCases; ++number) {
+      const std::string name = FindFill(fill).takes_argument
+                                   ? fill + ":" + std::to_string(1 + number % 8)
+                                   : fill;
+      CasePattern fixed = FixedFor(op, name);
+      if (fill == "exact") fixed = FixedFor(op, "exact");
+      const Sample sample(op, fixed, number);
+      EXPECT_TRUE(promise->second(sample)) << CaseText(sample.c);
+    }
+  }
+}
+
+std::vector<std::string> OperationNames() {
+  std::vector<std::string> names;
+  for (const Operation* op : Operations()) names.push_back(op->name());
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryFill, ::testing::ValuesIn(OperationNames()),
+                         [](const auto& info) { return info.param; });
+
+// Values that hide mistakes are not drawn: T, tau and scales of 1, and k and
+// expansion_factor * k whole numbers more often than not.
+TEST(Coverage, IdentityValuesAreNotDrawn) {
+  for (const Operation* op : Operations()) {
+    int whole = 0, drawn = 0;
+    for (uint32_t number = 0; number < 400; ++number) {
+      const Case c = DrawCase(*op, {}, 7, number);
+      for (const auto& [name, value] : c.reals) {
+        if (name == "mean_active") {
+          ++drawn;
+          whole += value == std::round(value);
+          continue;
+        }
+        if (name != "spread" && name != "scale") {
+          EXPECT_NE(value, 1) << op->name() << " " << name;
+        }
+      }
+    }
+    EXPECT_LT(2 * whole, drawn + 1) << op->name();
+  }
+}
+
+// What the router does with a token, over what is drawn.
+TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
+  std::map<std::string, int> met;
+  for (uint32_t number = 0; number < 300; ++number) {
+    const Sample s(FindOperation("router"), {{"rows", "8"}}, number);
+    const Tensor& active = s.Active();
+    for (int64_t t = 0; t < s.rows(); ++t) {
+      int64_t count = 0, above = 0;
+      const auto& p = s.expected.outputs.at("soft_weights").values;
+      for (int64_t e = 0; e < s.experts(); ++e) {
+        count += active.values[t * s.experts() + e] != 0;
+        above += p.values[t * s.experts() + e] > s.Scalar("cutoff");
+      }
+      const std::string kind = s.c.Choice("kind");
+      if (kind == "sparse") ++met["sparse"];
+      if (kind != "soft") continue;
+      if (above == 0) ++met[s.c.Choice("fallback") + ": none above the cutoff"];
+      if (above > count) ++met["the cap decides"];
+      if (above == count && count > 0 && count < s.experts()) {
+        ++met["the cutoff decides"];
+      }
+      if (count == s.experts()) ++met["all active"];
+      // expansion_factor k = cap, up to the next whole number.
+      if (s.Scalar("mean_active") != std::round(s.Scalar("mean_active"))) {
+        ++met["fractional k"];
+      }
+    }
+  }
+  for (const char* what :
+       {"sparse", "none: none above the cutoff", "top1: none above the cutoff",
+        "the cap decides", "the cutoff decides", "all active",
+        "fractional k"}) {
+    EXPECT_GE(met[what], 20) << what;
+  }
+}
+
+// Experts with many tokens, with one and with none, beside each other.
+TEST(Coverage, LoadsAreUnequal) {
+  int unequal = 0, idle = 0, single = 0, tokens_without = 0;
+  for (uint32_t number = 0; number < 100; ++number) {
+    const Sample s(FindOperation("experts"),
+                   {{"fill", "generic"}, {"num_experts", "7"}}, number);
+    int64_t least = 1 << 20, most = 0, total = 0;
+    for (int64_t e = 0; e < 7; ++e) {
+      least = std::min(least, s.Load(e));
+      most = std::max(most, s.Load(e));
+      total += s.Load(e);
+      idle += s.Load(e) == 0;
+      single += s.Load(e) == 1;
+    }
+    unequal += most > least;
+    tokens_without += total < s.Active().shape[0];
+  }
+  EXPECT_GE(unequal, 80);
+  EXPECT_GE(idle, 20);
+  EXPECT_GE(single, 10);
+  EXPECT_GE(tokens_without, 5);
+}
+
+}  // namespace
+}  // namespace softmoe::verify
