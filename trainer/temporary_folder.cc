@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/temporary_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <string>
 #include <system_error>
 
@@ -19,38 +20,68 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ".NAME.partial-" + process + "-" + number
+// Its descriptor, or -1.
+int OpenFolder(const fs::path& folder) {
+  return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+// Removes the folders PREFIX* in `parent` that nobody holds a lock on. Where a
+// file system has no locks, none is removed.
 void RemoveLeftovers(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    pid_t process = 0;
-    const char* digits = name.data() + prefix.size();
-    std::from_chars(digits, name.data() + name.size(), process);
-    const bool gone = process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
-    if (gone) fs::remove_all(entry.path(), error);
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    const int folder = OpenFolder(entry.path());
+    if (folder < 0) continue;
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0) {
+      fs::remove_all(entry.path(), error);
+    }
+    close(folder);
   }
+}
+
+// Whether `path` still is the open `folder`.
+bool IsStill(const fs::path& path, int folder) {
+  struct stat named {
+  }, opened{};
+  return stat(path.c_str(), &named) == 0 && fstat(folder, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
 }  // namespace
 
 TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
-  static std::atomic<int> number{0};
   const fs::path parent = target_.parent_path();
   const std::string prefix =
       fmt::format(".{}.partial-", target_.filename().string());
   MakeFolder(parent);
   RemoveLeftovers(parent, prefix);
-  path_ = parent / fmt::format("{}{}-{}", prefix, ::getpid(), number++);
-  std::error_code error;
-  fs::remove_all(path_, error);  // of an earlier process with our number
-  MakeFolder(path_);
+  // Again if somebody took the folder for a leftover before it was locked.
+  while (path_.empty()) {
+    std::string name = (parent / (prefix + "XXXXXX")).string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw FileError("make a folder in", parent, errno);
+    }
+    lock_ = OpenFolder(name);
+    if (lock_ < 0 && errno == ENOENT) continue;
+    if (lock_ < 0) throw FileError("open", name, errno);
+    flock(lock_, LOCK_EX);
+    if (IsStill(name, lock_)) {
+      path_ = name;
+    } else {
+      close(lock_);
+    }
+  }
+  // mkdtemp's are for the owner alone; this one will be a folder as any other.
+  const mode_t mask = umask(0);
+  umask(mask);
+  chmod(path_.c_str(), 0777 & ~mask);
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code error;
   if (!path_.empty()) fs::remove_all(path_, error);
+  if (lock_ >= 0) close(lock_);
 }
 
 void TemporaryFolder::Commit() {

@@ -9,8 +9,10 @@
 
 namespace softmoe::trainer {
 
-// A fresh folder beside `target` to fill. What processes that are gone left
-// behind while filling theirs is removed first.
+// A fresh folder beside `target` to fill. What others that ended untimely left
+// behind while filling theirs is removed first: who is alive holds a lock on
+// its folder, which tells them apart also across containers and machines, where
+// process numbers say nothing.
 class TemporaryFolder {
  public:
   // Throws EnvironmentError.
@@ -28,6 +30,7 @@ class TemporaryFolder {
  private:
   std::filesystem::path target_;
   std::filesystem::path path_;
+  int lock_ = -1;  // descriptor of the folder
 };
 
 }  // namespace softmoe::trainer

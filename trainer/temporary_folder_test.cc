@@ -2,6 +2,7 @@
 #include "trainer/temporary_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -47,13 +48,41 @@ TEST(TemporaryFolder, ReplacesWhatIsThere) {
 
 TEST(TemporaryFolder, ClearsUpAfterTheDeadAndOnlyThem) {
   const auto parent = FreshFolder("leftovers");
-  // Process numbers end at 2^22 on Linux.
-  std::filesystem::create_directories(parent / ".result.partial-4194999-0");
-  std::filesystem::create_directories(parent / ".result.partial-1-0");
-  std::filesystem::create_directories(parent / ".other.partial-4194999-0");
-  { TemporaryFolder folder(parent / "result"); }
+  const TemporaryFolder alive(parent / "result");
+  WriteFileAtomically(alive.path() / "file", "content");
+  const pid_t child = fork();
+  if (child == 0) {
+    const TemporaryFolder dying(parent / "result");
+    WriteFileAtomically(dying.path() / "file", "content");
+    _exit(0);  // without destructors, as a signal would end it
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(FilesIn(parent).size(), 2u);
+  std::filesystem::create_directories(parent / ".other.partial-abcdef");
+  { const TemporaryFolder next(parent / "result"); }
   EXPECT_EQ(FilesIn(parent),
-            (Names{".other.partial-4194999-0", ".result.partial-1-0"}));
+            (Names{".other.partial-abcdef", alive.path().filename().string()}));
+  EXPECT_EQ(ReadWholeFile(alive.path() / "file"), "content");
+}
+
+// Two of one name: in other containers they may even share a process number.
+TEST(TemporaryFolder, TwoOfOneNameDoNotMeet) {
+  const auto parent = FreshFolder("two");
+  TemporaryFolder first(parent / "result"), second(parent / "result");
+  EXPECT_NE(first.path(), second.path());
+  WriteFileAtomically(first.path() / "file", "first");
+  WriteFileAtomically(second.path() / "file", "second");
+  second.Commit();
+  first.Commit();
+  EXPECT_EQ(ReadWholeFile(parent / "result" / "file"), "first");
+  EXPECT_EQ(FilesIn(parent), Names{"result"});
+}
+
+TEST(TemporaryFolder, OthersMayReadWhatTheyMayReadElsewhere) {
+  const auto parent = FreshFolder("mode");
+  const TemporaryFolder folder(parent / "result");
+  EXPECT_EQ(std::filesystem::status(folder.path()).permissions(),
+            std::filesystem::status(parent).permissions());
 }
 
 }  // namespace
