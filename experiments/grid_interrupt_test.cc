@@ -97,6 +97,7 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
   for (const auto& [number, line] : kStops) {
     HeldProgram held(Program(), arguments, folder_);
     ASSERT_TRUE(held.ReadUntil(line));
+    ExpectEnd(Grid({"status", "micro.toml"}), 0, {"running"});
     held.Signal(number);
     const ProgramResult stopped = held.Finish();
     ExpectEnd(stopped, 75,

@@ -11,6 +11,7 @@
 #include "core/progress.h"
 #include "experiments/run_folder.h"
 #include "golden/text_table.h"
+#include "trainer/folder_lock.h"
 #include "trainer/resources.h"
 #include "trainer/train_run.h"
 
@@ -69,7 +70,9 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
     return line;
   }
   line.progressed = ReadMetrics(outcome.folder / trainer::kMetricsName);
-  if (outcome.state == RunState::kFailed) {
+  if (trainer::IsLocked(outcome.folder)) {
+    line.state = "running";
+  } else if (outcome.state == RunState::kFailed) {
     line.state = "failed";
     *problem = outcome.problem;
   } else if (outcome.state == RunState::kInterrupted) {

@@ -22,6 +22,10 @@ class FolderLock {
   int descriptor_;
 };
 
+// Whether a FolderLock on `folder` is alive, here or elsewhere. False if there
+// is no such folder. Takes the lock for a moment, which FolderLock bears.
+bool IsLocked(const std::filesystem::path& folder);
+
 }  // namespace softmoe::trainer
 
 #endif  // SOFTMOE_TRAINER_FOLDER_LOCK_H_

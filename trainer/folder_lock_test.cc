@@ -20,6 +20,19 @@ TEST(FolderLock, IsHeldOnceAndReleased) {
   EXPECT_TRUE(FilesIn(folder).empty());
 }
 
+TEST(FolderLock, AskingLeavesItAsItIs) {
+  const auto folder = FreshFolder("asked");
+  EXPECT_FALSE(IsLocked(folder));
+  {
+    const FolderLock lock(folder);
+    EXPECT_TRUE(IsLocked(folder));
+    EXPECT_TRUE(IsLocked(folder));
+  }
+  EXPECT_FALSE(IsLocked(folder));
+  EXPECT_FALSE(IsLocked(folder / "missing"));
+  EXPECT_NO_THROW(FolderLock{folder});
+}
+
 TEST(FolderLock, NeedsTheFolder) {
   EXPECT_THROW(FolderLock{FreshFolder("lock") / "missing"}, EnvironmentError);
 }
