@@ -10,7 +10,7 @@
 
 #include "core/atomic_file.h"
 #include "core/errors.h"
-#include "trainer/isolated_call.h"
+#include "core/isolated_call.h"
 
 namespace softmoe::trainer {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/isolated_call.h"
+#include "core/isolated_call.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 TEST(CallIsolated, ReturnsWhatTheBodyReturns) {
@@ -18,6 +18,14 @@ TEST(CallIsolated, ReturnsWhatTheBodyReturns) {
   const IsolatedResult result = CallIsolated([&] { return long_text; }, {});
   EXPECT_TRUE(result.completed) << result.failure;
   EXPECT_EQ(result.value, long_text);
+}
+
+TEST(CallIsolated, PassesBackMoreOnlyWhereItIsAllowed) {
+  const auto body = [] { return std::string(200'000, 'x'); };
+  EXPECT_EQ(CallIsolated(body, {}).failure, "gave more than 65536 bytes");
+  const IsolatedResult result = CallIsolated(body, {.value_bytes = 200'000});
+  EXPECT_TRUE(result.completed) << result.failure;
+  EXPECT_EQ(result.value.size(), 200'000u);
 }
 
 TEST(CallIsolated, LeavesThisProcessUntouched) {
@@ -83,4 +91,4 @@ TEST(CallIsolated, LimitsMemory) {
 #endif
 
 }  // namespace
-}  // namespace softmoe::trainer
+}  // namespace softmoe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/isolated_call.h"
+#include "core/isolated_call.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,12 +21,13 @@
 
 #include "core/errors.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
-constexpr size_t kMaxValue = 64 << 10;
+constexpr size_t kMaxMessage = 64 << 10;
 constexpr int kOutOfMemory = 41;  // exit statuses of the child
 constexpr int kThrew = 42;
+constexpr int kTooLong = 43;
 
 void Limit(int resource, int64_t amount) {
   struct rlimit limit = {static_cast<rlim_t>(amount),
@@ -50,9 +51,8 @@ int64_t MappedBytes() {
 
 void WriteAll(int file, const std::string& text) {
   size_t done = 0;
-  while (done < std::min(text.size(), kMaxValue)) {
-    const ssize_t count = ::write(file, text.data() + done,
-                                  std::min(text.size(), kMaxValue) - done);
+  while (done < text.size()) {
+    const ssize_t count = ::write(file, text.data() + done, text.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return;
     done += static_cast<size_t>(count);
@@ -72,11 +72,16 @@ void WriteAll(int file, const std::string& text) {
   if (kLimitMemory) Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
   int status = 0;
   try {
-    WriteAll(result_pipe, body());
+    const std::string value = body();
+    if (static_cast<int64_t>(value.size()) > limits.value_bytes) {
+      status = kTooLong;
+    } else {
+      WriteAll(result_pipe, value);
+    }
   } catch (const std::bad_alloc&) {
     status = kOutOfMemory;
   } catch (const std::exception& error) {
-    WriteAll(result_pipe, error.what());
+    WriteAll(result_pipe, std::string(error.what()).substr(0, kMaxMessage));
     status = kThrew;
   } catch (...) {
     WriteAll(result_pipe, "unknown exception");
@@ -145,6 +150,9 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
   } else if (WEXITSTATUS(status) == kOutOfMemory) {
     result.failure = fmt::format("needed more than {} MiB of memory",
                                  limits.memory_bytes >> 20);
+  } else if (WEXITSTATUS(status) == kTooLong) {
+    result.failure =
+        fmt::format("gave more than {} bytes", limits.value_bytes);
   } else if (WEXITSTATUS(status) == kThrew) {
     result.failure = "failed: " + value;
   } else if (WEXITSTATUS(status) != 0) {
@@ -157,4 +165,4 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
   return result;
 }
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe

@@ -2,18 +2,19 @@
 //
 // isolated_call.h - does to a foreign file first in a child process what a
 // library might not survive (design.md, ruling 11).
-#ifndef SOFTMOE_TRAINER_ISOLATED_CALL_H_
-#define SOFTMOE_TRAINER_ISOLATED_CALL_H_
+#ifndef SOFTMOE_CORE_ISOLATED_CALL_H_
+#define SOFTMOE_CORE_ISOLATED_CALL_H_
 
 #include <cstdint>
 #include <functional>
 #include <string>
 
-namespace softmoe::trainer {
+namespace softmoe {
 
 struct IsolationLimits {
   int64_t memory_bytes = int64_t{1} << 30;  // beyond what we have mapped now
   double seconds = 10;                      // wall clock
+  int64_t value_bytes = 64 << 10;           // of what is passed back
 };
 
 struct IsolatedResult {
@@ -24,12 +25,12 @@ struct IsolatedResult {
 };
 
 // Calls `body` in a forked child that has no terminal, writes no core file and
-// is killed at the limits, and passes back what it returned (at most 64 KiB).
+// is killed at the limits, and passes back what it returned.
 // Whatever `body` does, this process goes on. The child has only the calling
 // thread: call it before pools start work, and let `body` use no threads.
 IsolatedResult CallIsolated(const std::function<std::string()>& body,
                             const IsolationLimits& limits);
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe
 
-#endif  // SOFTMOE_TRAINER_ISOLATED_CALL_H_
+#endif  // SOFTMOE_CORE_ISOLATED_CALL_H_
