@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/campaign.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -40,6 +41,7 @@ class Campaign {
           if (Over() || unsupported_.contains({op->name(), impl->name()})) {
             continue;
           }
+          if (i % impl->batch() == 0) Announce(*op, *impl, i);
           RunOne(*op, *impl, options_.first + static_cast<uint32_t>(i));
         }
       }
@@ -65,6 +67,20 @@ class Campaign {
     return DrawCase(op, pattern, options_.seed, number);
   }
 
+  // Tells the implementation which cases come next, from the `i`th on.
+  void Announce(const Operation& op, Implementation& impl, int64_t i) const {
+    const int64_t count = std::min<int64_t>(impl.batch(), options_.cases - i);
+    if (count < 2 || !impl.WhyUnsupported(op, op.dtypes().front()).empty()) {
+      return;
+    }
+    std::vector<Case> cases;
+    for (int64_t next = i; next < i + count; ++next) {
+      cases.push_back(
+          Draw(op, impl, options_.first + static_cast<uint32_t>(next)));
+    }
+    impl.Prepare(op, cases);
+  }
+
   void RunOne(const Operation& op, Implementation& impl, uint32_t number) {
     const CaseResult result = CheckCase(Draw(op, impl, number), impl);
     result_.suite.Add(result);
@@ -85,14 +101,14 @@ class Campaign {
   void CountOnly(const CaseResult& result) {
     const size_t before = result_.suite.failures().size();
     result_.suite.CountFailure(result);
-    Announce(before);
+    Report(before);
   }
   void AddFailure(Failure failure) {
     const size_t before = result_.suite.failures().size();
     result_.suite.AddFailure(std::move(failure));
-    Announce(before);
+    Report(before);
   }
-  void Announce(size_t before) {
+  void Report(size_t before) {
     const std::vector<Failure>& failures = result_.suite.failures();
     if (failures.size() > before && options_.on_failure) {
       options_.on_failure(failures.back());

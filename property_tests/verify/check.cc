@@ -158,9 +158,18 @@ CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
   seen.inputs = inputs;
   bool ran = false;
   try {
-    if (before != nullptr) implementation.Run(op, c, *before, 0);
+    if (before != nullptr && implementation.remembers()) {
+      implementation.Prepare(op, {c});
+      implementation.Run(op, c, *before, 0);
+    }
     seen.got = implementation.Run(op, c, inputs, 0);
     ran = true;
+  } catch (const RunUnsupported& error) {
+    result.status = Status::kUnsupported;
+    result.reason = error.what();
+    return result;
+  } catch (const RunFailure& error) {
+    Fail(result, error.output(), error.what());
   } catch (const EnvironmentError&) {
     throw;
   } catch (const std::exception& error) {

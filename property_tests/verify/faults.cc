@@ -110,6 +110,10 @@ class FaultyImplementation : public Implementation {
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
     return base_->WhyUnsupported(op, dtype);
   }
+  void Prepare(const Operation& op, const std::vector<Case>& cases) override {
+    base_->Prepare(op, cases);
+  }
+  int batch() const override { return base_->batch(); }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     TensorMap outputs = base_->Run(op, c, inputs, schedule);

@@ -5,15 +5,17 @@
 // tensors and returns named tensors.
 //
 // A name is a family and, behind a colon, what the family is told:
-//   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double   shim   (to
-//   come: cuda, exec:PATH,
-//   lib:PATH)
-// To add a family, write a class and name it in implementations.cc.
+//   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double   shim
+//   exec:PATH   serve:PATH   lib:PATH   (to come: cuda)
+// Those with a path are other people's (foreign/README.md). To add a family,
+// write a class and name it in implementations.cc.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
 
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "property_tests/verify/case.h"
@@ -21,6 +23,23 @@
 #include "property_tests/verify/tensor.h"
 
 namespace softmoe::verify {
+
+// What somebody's program did instead of answering, in one sentence that needs
+// no "it threw" before it; of one output, or of none in particular.
+class RunFailure : public std::runtime_error {
+ public:
+  explicit RunFailure(const std::string& sentence, std::string output = "")
+      : std::runtime_error(sentence), output_(std::move(output)) {}
+  const std::string& output() const { return output_; }
+
+ private:
+  std::string output_;
+};
+
+// Thrown by Run where only the answer shows that the operation is not offered.
+struct RunUnsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 class Implementation {
  public:
@@ -35,6 +54,17 @@ class Implementation {
   // Ways of running that must give the same bits: numbers of threads, orders
   // of the simulated threads of a block.
   virtual int schedules() const { return 1; }
+
+  // Told which cases come next, so that a program that is slow to start can be
+  // given many at once, and how many it likes. Run still asks for each.
+  virtual void Prepare(const Operation& op, const std::vector<Case>& cases) {
+    (void)op, (void)cases;
+  }
+  virtual int batch() const { return 1; }
+
+  // Whether an earlier call could show in a later one: recorded outputs know
+  // no calls.
+  virtual bool remembers() const { return true; }
 
   // The outputs of one case under schedule 0 .. schedules()-1. An output left
   // out counts as not offered. What is thrown is a failure of this case,

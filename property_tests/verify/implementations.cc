@@ -8,6 +8,9 @@
 #include "core/suggestion.h"
 #include "property_tests/verify/cpu_implementation.h"
 #include "property_tests/verify/faults.h"
+#include "property_tests/verify/foreign/exec_implementation.h"
+#include "property_tests/verify/foreign/lib_implementation.h"
+#include "property_tests/verify/foreign/recorded_implementation.h"
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/reference_implementation.h"
 #include "property_tests/verify/shim_implementation.h"
@@ -44,6 +47,10 @@ const std::map<std::string, Maker>& Families() {
          return MakeShimImplementation();
        }},
       {"faulty", MakeFaultyImplementation},
+      {"exec", MakeExecImplementation},
+      {"serve", MakeServeImplementation},
+      {"lib", MakeLibImplementation},
+      {"recorded", MakeRecordedImplementation},
   };
   return families;
 }
@@ -55,6 +62,7 @@ std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
   const auto family = Families().find(name.substr(0, colon));
   if (family == Families().end()) {
     std::vector<std::string> known = ImplementationNames();
+    known.insert(known.end(), {"exec:PATH", "serve:PATH", "lib:PATH"});
     throw ConfigError("unknown implementation '" + name + "'; " +
                       Suggestion(name, known));
   }

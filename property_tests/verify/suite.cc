@@ -23,6 +23,13 @@ constexpr double kLeanZ = 6;
 constexpr double kShareOfTruncation = 0.5;
 constexpr int64_t kEnoughCases = 50;
 
+bool IsForeign(const std::string& impl) {
+  for (const char* family : {"exec:", "serve:", "lib:", "recorded:"}) {
+    if (impl.starts_with(family)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void Lean::Add(double x) {
@@ -146,9 +153,12 @@ std::vector<std::string> Suite::Warnings() const {
   for (const auto& [unit, statistics] : units_) {
     for (const auto& [name, output] : statistics.outputs) {
       const std::string what = unit.op + " on " + unit.impl + ": " + name;
-      // The rounded reference comes as near as nothing else does.
+      // What computes in double inside, and rounds, comes as near as nothing
+      // else does: the reference, and perhaps others' programs.
+      const bool rounds =
+          unit.impl.starts_with("reference_") || IsForeign(unit.impl);
       if (output.compared >= kEnoughCases && output.utilisation > 0 &&
-          output.utilisation < kLoose && !unit.impl.starts_with("reference_")) {
+          output.utilisation < kLoose && !rounds) {
         list.push_back(fmt::format(
             "LOOSE_BOUND {}: no error above {:.2g} of its bound ({})", what,
             output.utilisation, output.loosest_derivation));

@@ -21,11 +21,13 @@
 #include "property_tests/verify/campaign.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/explain.h"
+#include "property_tests/verify/foreign/limits.h"
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/replay.h"
 #include "property_tests/verify/report.h"
 #include "property_tests/verify/repro.h"
 #include "property_tests/verify/self_check.h"
+#include "property_tests/verify/vectors_command.h"
 
 namespace {
 
@@ -59,6 +61,13 @@ Examples:
   verify replay failures/lapsum-1.h5 --impl cpu:v3
       a recorded case, without its generator
 
+Your own implementation (property_tests/verify/foreign/README.md):
+  verify fuzz op=lapsum --impl=exec:./mine      a program: file in, file out
+  verify fuzz op=lapsum --impl=serve:./mine.py  the same, started only once
+  verify fuzz op=lapsum --impl=lib:./mine.so    a C ABI
+  verify export-vectors --op=lapsum --out v.h5
+  verify check-vectors v.h5 theirs.h5           computed elsewhere
+
 Exit codes: 0 all PASS; 1 a FAIL; 2 a name, key or file that is none; 3
 NOT_COMPARABLE; 4 nothing ran, or it does not decide; 5 a missing file; 6 the
 harness failed its own check; 7 data that cannot tell right from wrong; 75
@@ -68,7 +77,7 @@ implementation: property_tests/verify/README.md.)";
 struct Options {
   std::vector<std::string> words;  // of the case
   std::vector<std::string> ops, impls;
-  std::string seed = "0", json, junit, log, bundles;
+  std::string seed = "0", json, junit, log, bundles, out;
   int64_t cases = 100;
   double seconds = 60;
   bool no_shrink = false;
@@ -212,6 +221,7 @@ ExitCode Plan(const Options& options) {
 
 ExitCode Explain(const Options& options) {
   std::string text = StripRepro(Join(options.words));
+  if (!options.impls.empty()) text += " impl=" + options.impls.front();
   const Case c = ParseCase(text);
   const auto implementation = MakeImplementation(c.impl);
   std::fputs(ExplainText(c, *implementation).c_str(), stdout);
@@ -233,13 +243,42 @@ ExitCode Replay(const Options& options, const std::string& file) {
   return suite.exit_code();
 }
 
+ExitCode Export(const Options& options) {
+  CampaignOptions campaign = MakeCampaign(options);
+  ExportVectors(campaign.ops, campaign.fixed, campaign.seed, options.cases,
+                options.out);
+  return ExitCode::kDone;
+}
+
+ExitCode Check(const Options& options, const std::string& vectors,
+               const std::string& outputs) {
+  CheckSelf();
+  const Suite suite = CheckVectors(vectors, outputs);
+  std::fputs(SuiteText(suite).c_str(), stdout);
+  WriteReports(options, suite);
+  return suite.exit_code();
+}
+
+void AddTimeout(CLI::App* command) {
+  command
+      ->add_option("--timeout", CallSeconds(),
+                   "seconds that one call of exec:, serve: or lib: may take "
+                   "[60]")
+      ->check(CLI::PositiveNumber);
+}
+
 void AddCaseOptions(CLI::App* command, Options& options) {
   command->add_option("case", options.words,
                       "words KEY=VALUE, or a REPRO line; `verify list` shows "
                       "the keys");
-  command->add_option("--op", options.ops, "operations [all]");
-  command->add_option("--impl", options.impls,
-                      "implementations [cpu:v3 cpu:v4 shim]");
+  // One name behind each: what follows may be a word of the case.
+  command->add_option("--op", options.ops, "operation, repeatable [all]")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--impl", options.impls,
+                   "implementation, repeatable [cpu:v3 cpu:v4 shim]; yours is "
+                   "exec:PATH, serve:PATH or lib:PATH")
+      ->allow_extra_args(false);
   command->add_option("--seed", options.seed, "[0]; hexadecimal as 0x5eed");
 }
 
@@ -250,6 +289,7 @@ void AddReportOptions(CLI::App* command, Options& options) {
 
 void AddRunOptions(CLI::App* command, Options& options) {
   AddCaseOptions(command, options);
+  AddTimeout(command);
   AddReportOptions(command, options);
   command->add_option("--log", options.log,
                       "every result as one line of JSON, as it comes");
@@ -284,10 +324,34 @@ int main(int argc, char** argv) {
       "explain", "one case: data, expected values, derivation of the bounds");
   explain->add_option("case", options.words, "words KEY=VALUE; op= is needed")
       ->required();
+  explain->add_option("--impl", options.impls, "who computes it [cpu:v3]")
+      ->allow_extra_args(false);
+  AddTimeout(explain);
   CLI::App* replay = app.add_subcommand("replay", "run a recorded case");
   replay->add_option("file", file, "a bundle that --bundles wrote")->required();
-  replay->add_option("--impl", options.impls, "instead of the recorded one");
+  replay->add_option("--impl", options.impls, "instead of the recorded one")
+      ->allow_extra_args(false);
+  AddTimeout(replay);
   AddReportOptions(replay, options);
+  CLI::App* export_vectors = app.add_subcommand(
+      "export-vectors", "cases and what is expected of them, for others");
+  export_vectors->add_option("case", options.words,
+                             "words KEY=VALUE that all cases share");
+  export_vectors->add_option("--op", options.ops, "operation, repeatable")
+      ->allow_extra_args(false);
+  export_vectors->add_option("--out", options.out, "the HDF5 file to write")
+      ->required();
+  export_vectors->add_option("--cases", options.cases, "of each [100]")
+      ->check(CLI::Range(1, 1'000'000));
+  export_vectors->add_option("--seed", options.seed, "[0]");
+  std::string outputs;
+  CLI::App* check_vectors = app.add_subcommand(
+      "check-vectors", "judge what another framework computed");
+  check_vectors->add_option("vectors", file, "what export-vectors wrote")
+      ->required();
+  check_vectors->add_option("outputs", outputs, "what was computed")
+      ->required();
+  AddReportOptions(check_vectors, options);
 
   try {
     app.parse(argc, argv);
@@ -303,6 +367,8 @@ int main(int argc, char** argv) {
     if (*run) return RunCases(options, false);
     if (*fuzz) return RunCases(options, true);
     if (*explain) return Explain(options);
-    return Replay(options, file);
+    if (*replay) return Replay(options, file);
+    if (*export_vectors) return Export(options);
+    return Check(options, file, outputs);
   });
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hostile_library.cc - what libraries of others do wrong, by the word in
+// $HOSTILE. HOSTILE_ABI is its version, for a test of another one.
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "property_tests/verify/softmoe_verify_abi.h"
+
+#ifndef HOSTILE_ABI
+#define HOSTILE_ABI SOFTMOE_VERIFY_ABI_VERSION
+#endif
+
+namespace {
+
+std::string Mode() {
+  const char* word = getenv("HOSTILE");
+  return word == nullptr ? "" : word;
+}
+
+int64_t Count(const softmoe_verify_tensor& tensor) {
+  int64_t count = 1;
+  for (int32_t d = 0; d < tensor.rank; ++d) count *= tensor.dims[d];
+  return count;
+}
+
+struct CrashOnLoad {
+  CrashOnLoad() {
+    if (Mode() == "crash_on_load") raise(SIGSEGV);
+  }
+} const crash_on_load;
+
+}  // namespace
+
+extern "C" {
+
+int32_t softmoe_verify_abi_version(void) { return HOSTILE_ABI; }
+
+int32_t softmoe_verify_supports(const char* op, int32_t) {
+  return strcmp(op, "lapsum") == 0;
+}
+
+int32_t softmoe_verify_run(const softmoe_verify_call* call) {
+  const std::string mode = Mode();
+  const softmoe_verify_tensor* weights =
+      softmoe_verify_find(call->outputs, call->num_outputs, "weights");
+  float* out = static_cast<float*>(weights->data);
+  if (mode == "crash") raise(SIGSEGV);
+  if (mode == "exit") exit(0);
+  if (mode == "hang") {
+    while (true) pause();
+  }
+  if (mode == "throw") throw std::runtime_error("not caught");
+  if (mode == "close") {
+    for (int file = 3; file < 64; ++file) close(file);
+  }
+  if (mode == "error" || mode == "unsupported") {
+    strncpy(call->message, "not on\na Friday",
+            static_cast<size_t>(call->message_size));
+    return mode == "error" ? 77 : SOFTMOE_VERIFY_UNSUPPORTED;
+  }
+  if (mode == "unterminated") {
+    memset(call->message, 'x', static_cast<size_t>(call->message_size));
+    return SOFTMOE_VERIFY_FAILED;
+  }
+  for (int32_t i = 0; i < call->num_outputs; ++i) {
+    if (mode == "unwritten") continue;
+    softmoe_verify_tensor& each = call->outputs[i];
+    for (int64_t k = 0; k < Count(each); ++k) {
+      static_cast<float*>(each.data)[k] = 0;
+    }
+    if (mode == "leave_all_out") each.data = nullptr;
+  }
+  if (mode == "behind") out[Count(*weights)] = 1;
+  if (mode == "before") out[-1] = 1;
+  if (mode == "input") static_cast<float*>(call->inputs[0].data)[0] += 1;
+  if (mode == "pointer") call->outputs[0].data = out + 1;
+  return SOFTMOE_VERIFY_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lib_calls.h - what the process with the library does with a message: load,
+// ask whether an operation is offered, call it between canaries.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
+
+#include <string>
+
+#include "property_tests/verify/foreign/request.h"
+#include "property_tests/verify/softmoe_verify_abi.h"
+
+namespace softmoe::verify {
+
+// The messages, for our side; Serve answers:
+std::string LoadMessage();  // "", or why it cannot be used
+std::string SupportsMessage(const std::string& op, Dtype dtype);  // "1" or "0"
+std::string CallMessage(const Request& request);  // EncodeAnswers of one
+
+class LibCalls {
+ public:
+  explicit LibCalls(std::string path) : path_(std::move(path)) {}
+  std::string Serve(const std::string& message);
+
+ private:
+  std::string Load();
+  Answer Call(const Request& request,
+              const std::vector<std::pair<std::string, std::string>>& words,
+              const std::string& text);
+
+  std::string path_;
+  void* library_ = nullptr;
+  decltype(&softmoe_verify_supports) supports_ = nullptr;
+  decltype(&softmoe_verify_run) run_ = nullptr;
+};
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Libraries of others, as lib:. What is right passes, what is planted is found,
+// and whatever else a library does fails its case and not this process.
+#include "property_tests/verify/foreign/lib_implementation.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "core/runfiles.h"
+#include "property_tests/verify/campaign.h"
+#include "property_tests/verify/check.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/foreign/limits.h"
+#include "property_tests/verify/report.h"
+#include "property_tests/verify/repro.h"
+
+namespace softmoe::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Lib(const std::string& name) {
+  return "lib:" +
+         fs::absolute(RunfilePath("property_tests/verify/" + name)).string();
+}
+std::string Example() { return Lib("examples/soft_topk_library.so"); }
+std::string Hostile() { return Lib("foreign/hostile_library.so"); }
+
+CampaignResult RunCases(const std::string& impl, int64_t cases) {
+  CampaignOptions options;
+  options.ops = {"lapsum"};
+  options.impls = {impl};
+  options.cases = cases;
+  return RunCampaign(options);
+}
+
+CaseResult CheckHostile(const std::string& mode) {
+  ::setenv("HOSTILE", mode.c_str(), 1);
+  const auto implementation = MakeImplementation(Hostile());
+  const CaseResult result =
+      CheckCase(ParseCase("op=lapsum rows=3 num_experts=5 impl=" + Hostile()),
+                *implementation);
+  ::unsetenv("HOSTILE");
+  return result;
+}
+
+TEST(Lib, TheCorrectExamplePasses) {
+  const CampaignResult result = RunCases(Example(), 100);
+  EXPECT_EQ(result.suite.exit_code(), ExitCode::kDone)
+      << SuiteText(result.suite);
+  EXPECT_EQ(result.suite.cases(), 100);
+}
+
+TEST(Lib, PlantedBugsAreFoundShrunkAndNamed) {
+  const std::pair<const char*, const char*> kBugs[] = {
+      {"temperature", "= temperature"},
+      {"unrolled", "all NaN: never written"},
+  };
+  for (const auto& [bug, hint] : kBugs) {
+    ::setenv("SOFT_TOPK_BUG", bug, 1);
+    const CampaignResult result = RunCases(Example(), 20);
+    ASSERT_FALSE(result.suite.failures().empty()) << bug;
+    const CaseResult& smallest = result.suite.failures()[0].smallest;
+    EXPECT_EQ(smallest.c.Size("rows"), 1) << bug;
+    EXPECT_LE(smallest.c.Size("num_experts"), 3) << bug;
+    ASSERT_FALSE(smallest.hints.empty()) << bug;
+    EXPECT_NE(smallest.hints[0].find(hint), std::string::npos)
+        << bug << ": " << smallest.hints[0];
+    const Case again = ParseCase(StripRepro(ReproLine(smallest)));
+    EXPECT_EQ(again, smallest.c);
+    EXPECT_TRUE(CheckCase(again, *MakeImplementation(again.impl)).failed());
+    ::unsetenv("SOFT_TOPK_BUG");
+  }
+}
+
+TEST(Lib, ACrashFailsItsCasesAndTheNextOnesRun) {
+  ::setenv("SOFT_TOPK_BUG", "crash", 1);  // above 20 rows
+  const CampaignResult result = RunCases(Example(), 12);
+  ::unsetenv("SOFT_TOPK_BUG");
+  const UnitStatistics& unit = result.suite.units().begin()->second;
+  EXPECT_GT(unit.Count(Status::kFail), 0);
+  EXPECT_GT(unit.Count(Status::kPass), 0);
+  EXPECT_EQ(unit.ran(), 12);
+  const CaseResult& smallest = result.suite.failures().at(0).smallest;
+  EXPECT_EQ(smallest.c.Size("rows"), 21);
+  EXPECT_EQ(smallest.reason, "the library crashed (Aborted)");
+}
+
+TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
+  const std::pair<const char*, const char*> kModes[] = {
+      {"", "weights: "},  // zeros: judged, and wrong
+      {"unwritten", "got nan, expected"},
+      {"leave_all_out", "output weights is missing"},
+      {"behind", "weights: written 1 behind the end"},
+      {"before", "weights: written 1 before the beginning"},
+      {"input", "was changed by the library"},
+      {"pointer", "the library moved the pointer"},
+      {"error", "reports an error, status 77: not on a Friday"},
+      {"unterminated", "status 1: xxxx"},
+      {"throw", "let an exception escape: not caught"},
+      {"crash", "the library crashed (Segmentation fault)"},
+      {"exit", "ended its process with exit status 0"},
+      {"close", "the library "},
+  };
+  for (const auto& [mode, expected] : kModes) {
+    const CaseResult result = CheckHostile(mode);
+    EXPECT_EQ(result.status, Status::kFail) << mode;
+    EXPECT_NE(result.reason.find(expected), std::string::npos)
+        << mode << ": " << result.reason;
+  }
+  EXPECT_EQ(CheckHostile("unsupported").status, Status::kUnsupported);
+  CallSeconds() = 0.3;
+  EXPECT_EQ(CheckHostile("hang").reason,
+            "the library was not done after 0.3 s (--timeout) and was ended");
+  CallSeconds() = 60;
+}
+
+TEST(Lib, AnOperationThatItDoesNotOfferIsReportedNotFailed) {
+  const auto implementation = MakeImplementation(Example());
+  const CaseResult result =
+      CheckCase(ParseCase("op=rmsnorm impl=" + Example()), *implementation);
+  EXPECT_EQ(result.status, Status::kUnsupported);
+  EXPECT_EQ(result.reason, "the library does not offer it in f32");
+}
+
+void ExpectRefused(const std::string& name, ExitCode code,
+                   const std::string& part) {
+  try {
+    MakeImplementation(name);
+    FAIL() << name;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Lib, RefusesWhatIsNoSuchLibrary) {
+  const fs::path folder = FreshFolder("no_library");
+  ExpectRefused("lib:", ExitCode::kUsage, "needs a path");
+  ExpectRefused("lib:" + (folder / "none.so").string(), ExitCode::kEnvironment,
+                "there is no file");
+  std::ofstream(folder / "text.so") << "text";
+  ExpectRefused("lib:" + (folder / "text.so").string(), ExitCode::kUsage,
+                "cannot be loaded");
+  ExpectRefused(Lib("foreign/library_without_functions.so"), ExitCode::kUsage,
+                "does not export softmoe_verify_abi_version");
+  ExpectRefused(Lib("foreign/library_of_another_version.so"), ExitCode::kUsage,
+                "of ABI version 2, this program calls version 1");
+  ::setenv("HOSTILE", "crash_on_load", 1);
+  ExpectRefused(Hostile(), ExitCode::kUsage,
+                "while it was loaded, the library crashed");
+  ::unsetenv("HOSTILE");
+}
+
+}  // namespace
+}  // namespace softmoe::verify

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/foreign/lib_worker.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "core/errors.h"
+#include "property_tests/verify/foreign/lib_calls.h"
+#include "property_tests/verify/implementation.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+enum class Io { kDone, kClosed, kLate };
+
+Io SendAll(int socket, const char* bytes, size_t count) {
+  while (count > 0) {
+    const ssize_t sent = ::send(socket, bytes, count, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return Io::kClosed;
+    bytes += sent;
+    count -= static_cast<size_t>(sent);
+  }
+  return Io::kDone;
+}
+
+Io ReceiveAll(int socket, char* bytes, size_t count,
+              const Clock::time_point* deadline) {
+  while (count > 0) {
+    if (deadline != nullptr) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+          *deadline - Clock::now());
+      if (left.count() <= 0) return Io::kLate;
+      struct pollfd ready = {socket, POLLIN, 0};
+      // A day at once is enough for poll's int.
+      const int64_t wait = std::min<int64_t>(left.count(), 86'400'000);
+      if (::poll(&ready, 1, static_cast<int>(wait)) <= 0) continue;
+    }
+    const ssize_t got = ::recv(socket, bytes, count, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Io::kClosed;
+    bytes += got;
+    count -= static_cast<size_t>(got);
+  }
+  return Io::kDone;
+}
+
+Io SendMessage(int socket, const std::string& message) {
+  const uint64_t size = message.size();
+  const Io head =
+      SendAll(socket, reinterpret_cast<const char*>(&size), sizeof size);
+  return head != Io::kDone ? head
+                           : SendAll(socket, message.data(), message.size());
+}
+
+// The child's whole life.
+[[noreturn]] void ServeUntilClosed(const std::string& path, int socket) {
+  for (const int signal :
+       {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+    ::signal(signal, SIG_DFL);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never alone
+  const struct rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(nowhere, 0);
+  ::dup2(2, 1);  // what it prints is no part of our report
+  LibCalls calls(path);
+  while (true) {
+    uint64_t size = 0;
+    if (ReceiveAll(socket, reinterpret_cast<char*>(&size), sizeof size,
+                   nullptr) != Io::kDone) {
+      ::_exit(0);
+    }
+    std::string message(size, '\0');
+    if (ReceiveAll(socket, message.data(), size, nullptr) != Io::kDone ||
+        SendMessage(socket, calls.Serve(message)) != Io::kDone) {
+      ::_exit(0);
+    }
+  }
+}
+
+}  // namespace
+
+void LibWorker::Start() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw EnvironmentError(
+        fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  }
+  std::fflush(nullptr);  // or the child would write our buffers again
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    ServeUntilClosed(path_, ends[1]);
+  }
+  const int reason = errno;
+  ::close(ends[1]);
+  if (child < 0) {
+    ::close(ends[0]);
+    throw EnvironmentError(fmt::format(
+        "cannot start a child process: {}; end other programs, or raise "
+        "`ulimit -u`",
+        std::strerror(reason)));
+  }
+  child_ = child;
+  socket_ = ends[0];
+}
+
+void LibWorker::Stop() {
+  if (child_ < 0) return;
+  ::close(socket_);
+  ::kill(child_, SIGKILL);
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  child_ = -1;
+  socket_ = -1;
+}
+
+void LibWorker::Fail(const std::string& sentence) {
+  Stop();
+  throw RunFailure(sentence);
+}
+
+// The socket was closed: by its end, or by the library's mischief.
+void LibWorker::FailEnded() {
+  int status = 0;
+  pid_t ended = 0;
+  for (int tries = 0; tries < 100 && ended == 0; ++tries) {
+    ended = ::waitpid(child_, &status, WNOHANG);
+    if (ended == 0) ::usleep(10'000);
+  }
+  if (ended != child_) Fail("the library closed our connection");
+  child_ = -1;
+  ::close(socket_);
+  socket_ = -1;
+  throw RunFailure(
+      WIFSIGNALED(status)
+          ? fmt::format("the library crashed ({})",
+                        ::strsignal(WTERMSIG(status)))
+          : fmt::format("the library ended its process with exit status {}",
+                        WEXITSTATUS(status)));
+}
+
+std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
+                           double seconds) {
+  if (child_ < 0) Start();
+  const Clock::time_point deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(seconds));
+  uint64_t size = 0;
+  Io done = SendMessage(socket_, message);
+  if (done == Io::kDone) {
+    done = ReceiveAll(socket_, reinterpret_cast<char*>(&size), sizeof size,
+                      &deadline);
+  }
+  if (done == Io::kDone && size > static_cast<uint64_t>(max_bytes)) {
+    Fail("the library overran our end of its process");
+  }
+  std::string answer;
+  if (done == Io::kDone) {
+    answer.resize(size);
+    done = ReceiveAll(socket_, answer.data(), size, &deadline);
+  }
+  if (done == Io::kLate) {
+    Fail(fmt::format(
+        "the library was not done after {:g} s (--timeout) and was ended",
+        seconds));
+  }
+  if (done == Io::kClosed) FailEnded();
+  return answer;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// output_file.h - reads what somebody else's program wrote: FORMAT.md.
+//
+// libhdf5 may crash or hang on bytes that are wrong, and a valid file can ask
+// for any amount of memory or name other files. So a child process with limits
+// reads it, and reads nothing but what was asked for, in the shape that was
+// asked for, from the file itself.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_OUTPUT_FILE_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_OUTPUT_FILE_H_
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/isolated_call.h"
+#include "property_tests/verify/foreign/request.h"
+
+namespace softmoe::verify {
+
+struct OutputFile {
+  std::string problem;          // with the file as a whole; "" if there is none
+  std::vector<Answer> answers;  // one per request, unless there is a problem
+};
+
+// Answer i is that of group "/cases/i". Never throws for what is in the file.
+OutputFile ReadOutputFile(const std::filesystem::path& path,
+                          std::span<const Request> requests,
+                          IsolationLimits limits = {.seconds = 60});
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_OUTPUT_FILE_H_

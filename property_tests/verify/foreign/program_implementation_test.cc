@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs of others, as exec: and serve:. What is right passes, what is
+// planted is found and shrunk as in our own kernels, and whatever else a
+// program does ends in a verdict that says so.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "core/runfiles.h"
+#include "property_tests/verify/campaign.h"
+#include "property_tests/verify/check.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/foreign/limits.h"
+#include "property_tests/verify/report.h"
+#include "property_tests/verify/repro.h"
+
+namespace softmoe::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kExample[] = "examples/soft_topk_program";
+constexpr char kHostile[] = "foreign/hostile_program";
+
+std::string Path(const std::string& name) {
+  return fs::absolute(RunfilePath("property_tests/verify/" + name)).string();
+}
+
+// Sets a variable of the environment for a scope.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+CampaignResult RunCases(const std::string& impl, int64_t cases,
+                        const std::string& words = "") {
+  CampaignOptions options;
+  options.ops = {"lapsum"};
+  options.impls = {impl};
+  options.fixed = ParseWords(words);
+  options.cases = cases;
+  return RunCampaign(options);
+}
+
+// One case under $HOSTILE = mode.
+CaseResult CheckHostile(const std::string& family, const std::string& mode) {
+  const Variable hostile("HOSTILE", mode);
+  const std::string name = family + ":" + Path(kHostile);
+  const auto implementation = MakeImplementation(name);
+  return CheckCase(ParseCase("op=lapsum rows=3 num_experts=5 impl=" + name),
+                   *implementation);
+}
+
+class Styles : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string Impl(const char* program) const {
+    return std::string(GetParam()) + ":" + Path(program);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Programs, Styles, ::testing::Values("exec", "serve"));
+
+TEST_P(Styles, TheCorrectExamplePassesManyCases) {
+  // More than a batch, so that a second file is asked for.
+  const CampaignResult result = RunCases(Impl(kExample), 70);
+  EXPECT_EQ(result.suite.cases(), 70) << SuiteText(result.suite);
+  EXPECT_EQ(result.suite.exit_code(), ExitCode::kDone)
+      << SuiteText(result.suite);
+}
+
+TEST_P(Styles, APlantedBugIsFoundShrunkAndNamed) {
+  const Variable bug("SOFT_TOPK_BUG", "temperature");
+  const CampaignResult result =
+      RunCases(Impl(kExample), 2, "rows=4 num_experts=9 fill=generic");
+  EXPECT_EQ(result.suite.exit_code(), ExitCode::kFailed);
+  ASSERT_EQ(result.suite.failures().size(), 1u) << SuiteText(result.suite);
+  const CaseResult& smallest = result.suite.failures()[0].smallest;
+  EXPECT_EQ(smallest.output, "d_scores");
+  EXPECT_EQ(smallest.c.Size("rows"), 1);
+  EXPECT_LE(smallest.c.Size("num_experts"), 3);
+  ASSERT_FALSE(smallest.hints.empty());
+  EXPECT_NE(smallest.hints[0].find("= temperature"), std::string::npos)
+      << smallest.hints[0];
+  // The line says the same case, and the case fails again.
+  const Case again = ParseCase(StripRepro(ReproLine(smallest)));
+  EXPECT_EQ(again, smallest.c);
+  EXPECT_TRUE(CheckCase(again, *MakeImplementation(again.impl)).failed());
+}
+
+TEST_P(Styles, ACrashOfSomeCasesFailsThoseAndShrinks) {
+  const Variable bug("SOFT_TOPK_BUG", "crash");  // above 20 rows
+  const std::string words = "num_experts=2 fill=generic temperature=3";
+  const CampaignResult result = RunCases(Impl(kExample), 12, words);
+  int64_t above = 0;
+  for (uint32_t i = 0; i < 12; ++i) {
+    above += ParseCase("op=lapsum case=" + std::to_string(i)).Size("rows") > 20;
+  }
+  ASSERT_GT(above, 0);
+  ASSERT_LT(above, 12);
+  const UnitStatistics& unit = result.suite.units().begin()->second;
+  EXPECT_EQ(unit.Count(Status::kFail), above);
+  EXPECT_EQ(unit.Count(Status::kPass), 12 - above);
+  const CaseResult& smallest = result.suite.failures().at(0).smallest;
+  EXPECT_EQ(smallest.c.Size("rows"), 21);
+  EXPECT_EQ(smallest.reason, "the program crashed (Aborted)");
+}
+
+TEST_P(Styles, AnOperationThatItDoesNotOfferIsReportedNotFailed) {
+  const std::string name = Impl(kExample);
+  const auto implementation = MakeImplementation(name);
+  const CaseResult result =
+      CheckCase(ParseCase("op=rmsnorm impl=" + name), *implementation);
+  EXPECT_EQ(result.status, Status::kUnsupported);
+  EXPECT_EQ(result.reason, "it says: only lapsum, not rmsnorm");
+}
+
+TEST_P(Styles, WhateverItWritesEndsInAVerdictThatSaysSo) {
+  const std::pair<const char*, const char*> kModes[] = {
+      {"", "weights: "},  // zeros: judged, and wrong
+      {"nan", "nan, expected"},
+      {"missing", "output weights is missing"},
+      {"misnamed", "'wieghts' is no output of lapsum; did you mean 'weights'?"},
+      {"misshapen", "weights has shape [4, 5], expected [3, 5]"},
+      {"transposed", "weights has shape [5, 3], expected [3, 5]"},
+      {"float64", "weights is float64, expected float32"},
+      {"int32", "weights is int32, expected float32"},
+      {"string", "weights is a string, expected float32"},
+      {"group", "weights is not a dataset"},
+      {"soft_link", "'weights' is a link to another place"},
+      {"external_link", "'weights' is a link to another place"},
+      {"external_data", "weights lies in other files"},
+      {"huge", "weights has shape [2147483648, 1073741824], expected [3, 5]"},
+      {"unanswered", "/cases/000001: is not there: the case is not answered"},
+      {"no_cases", "it has no group '/cases'"},
+      {"error", "the program reports an error: not on a Friday"},
+      {"exit", "ended with exit status 3; its last words: I give up"},
+      {"crash", "the program crashed (Segmentation fault)"},
+      {"nothing", "there is no outputs file"},
+      {"garbage", "HDF5 cannot open it"},
+      {"torn", "the outputs file is unusable"},
+  };
+  for (const auto& [mode, expected] : kModes) {
+    const CaseResult result = CheckHostile(GetParam(), mode);
+    EXPECT_EQ(result.status, Status::kFail) << mode;
+    EXPECT_NE(result.reason.find(expected), std::string::npos)
+        << mode << ": " << result.reason;
+  }
+  const CaseResult refused = CheckHostile(GetParam(), "unsupported");
+  EXPECT_EQ(refused.status, Status::kUnsupported);
+  EXPECT_EQ(refused.reason, "it says: not on a Friday");
+}
+
+TEST_P(Styles, WhatHangsOrChattersForEverIsEnded) {
+  CallSeconds() = 0.5;
+  for (const char* mode : {"hang", "chatter"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const CaseResult result = CheckHostile(GetParam(), mode);
+    EXPECT_TRUE(result.failed());
+    EXPECT_NE(result.reason.find("was not done after 0.5 s"), std::string::npos)
+        << result.reason;
+    // Ended, not waited for; generous, for a busy machine.
+    EXPECT_LT(std::chrono::steady_clock::now() - start,
+              std::chrono::seconds(20));
+  }
+  CallSeconds() = 60;
+}
+
+// What libhdf5 itself would allocate without a limit.
+TEST(Exec, AChunkOfGigabytesDoesNotTakeThisProgramsMemory) {
+  const CaseResult result = CheckHostile("exec", "huge_chunk");
+  EXPECT_EQ(result.status, Status::kFail) << result.reason;
+}
+
+TEST(Exec, AGrandchildThatHoldsThePipesDoesNotHoldUs) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(CheckHostile("exec", "leaves_a_child").failed());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(Serve, TheProtocolIsHeld) {
+  CallSeconds() = 0.5;
+  EXPECT_NE(CheckHostile("serve", "silent").reason.find("was not done"),
+            std::string::npos);
+  EXPECT_NE(CheckHostile("serve", "other_words")
+                .reason.find("its last words: Done, I think"),
+            std::string::npos);
+  CallSeconds() = 60;
+  EXPECT_NE(CheckHostile("serve", "left_open").reason.find("is it still open?"),
+            std::string::npos);
+  // Answers, and ends: the next file finds another.
+  EXPECT_NE(CheckHostile("serve", "leaves").reason.find("weights: "),
+            std::string::npos);
+}
+
+TEST(Exec, APlantedFaultInFrontOfAProgramIsFoundToo) {
+  const CampaignResult result =
+      RunCases("faulty:sign:d_scores:exec:" + Path(kExample), 1,
+               "rows=2 num_experts=5 fill=generic");
+  ASSERT_FALSE(result.suite.failures().empty());
+  EXPECT_EQ(result.suite.failures()[0].smallest.hints.at(0),
+            "got/expected is -1 = -1: the sign is flipped");
+}
+
+void ExpectRefused(const std::string& name, ExitCode code,
+                   const std::string& part) {
+  try {
+    MakeImplementation(name);
+    FAIL() << name;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Exec, RefusesWhatIsNoProgram) {
+  const fs::path folder = FreshFolder("no_program");
+  ExpectRefused("exec:", ExitCode::kUsage, "needs a path");
+  ExpectRefused("exec:a b", ExitCode::kUsage, "make a link");
+  ExpectRefused("exec:a#b", ExitCode::kUsage, "make a link");
+  ExpectRefused("serve:" + folder.string(), ExitCode::kUsage, "is not a file");
+  ExpectRefused("exec:" + (folder / "none").string(), ExitCode::kEnvironment,
+                "there is no file");
+  const fs::path plain = folder / "plain";
+  std::ofstream(plain) << "print('no interpreter named')\n";
+  ExpectRefused("exec:" + plain.string(), ExitCode::kUsage, "chmod +x");
+  fs::permissions(plain, fs::perms::owner_all);
+  const std::string name = "exec:" + plain.string();
+  const auto implementation = MakeImplementation(name);
+  try {
+    CheckCase(ParseCase("op=lapsum impl=" + name), *implementation);
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("names its interpreter"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::verify

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/foreign/recorded_implementation.h"
+
+#include <vector>
+
+#include "core/errors.h"
+#include "property_tests/verify/foreign/output_file.h"
+#include "property_tests/verify/foreign/request.h"
+#include "property_tests/verify/foreign/vectors.h"
+
+namespace softmoe::verify {
+namespace {
+
+class RecordedImplementation : public Implementation {
+ public:
+  explicit RecordedImplementation(const std::string& told)
+      : name_("recorded:" + told) {
+    const size_t comma = told.find(',');
+    if (comma == std::string::npos) {
+      throw ConfigError("impl " + name_ +
+                        " must read recorded:VECTORS.h5,OUTPUTS.h5");
+    }
+    const std::string vectors = CheckedPath("recorded", told.substr(0, comma));
+    const std::string outputs = CheckedPath("recorded", told.substr(comma + 1));
+    Requests requests;
+    for (const VectorCase& each : ReadVectors(vectors)) {
+      requests_.push_back(
+          requests.Make(FindOperation(each.c.op), each.c, each.inputs));
+    }
+    OutputFile file = ReadOutputFile(outputs, requests_);
+    if (!file.problem.empty()) throw DataError(outputs + ": " + file.problem);
+    answers_ = std::move(file.answers);
+  }
+
+  std::string name() const override { return name_; }
+  std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
+    (void)op, (void)dtype;
+    return "";
+  }
+  bool remembers() const override { return false; }
+
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int schedule) override {
+    (void)c, (void)schedule;
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i].c.op == op.name() && requests_[i].inputs == inputs) {
+        return TakeOutputs(answers_[i]);
+      }
+    }
+    throw RunFailure(
+        "the vectors hold no such case: recorded outputs cannot be asked for "
+        "another");
+  }
+
+ private:
+  std::string name_;
+  std::vector<Request> requests_;
+  std::vector<Answer> answers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Implementation> MakeRecordedImplementation(
+    const std::string& paths) {
+  return std::make_unique<RecordedImplementation>(paths);
+}
+
+}  // namespace softmoe::verify

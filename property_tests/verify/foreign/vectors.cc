@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/foreign/vectors.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/errors.h"
+#include "core/hdf5_file.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/foreign/case_file.h"
+#include "property_tests/verify/foreign/request.h"
+#include "property_tests/verify/operation.h"
+
+namespace softmoe::verify {
+namespace {
+
+const Hdf5Kind kKind = {"verify-vectors", 1};
+
+void WriteExpected(Hdf5Writer& writer, const std::string& group,
+                   const Expected& expected) {
+  writer.WriteAttribute(group, "decisions", expected.decisions);
+  writer.CreateGroup(group + "/expected");
+  writer.CreateGroup(group + "/bounds");
+  for (const auto& [name, output] : expected.outputs) {
+    const std::string place = group + "/expected/" + name;
+    const std::vector<int64_t>& shape = output.values.shape;
+    writer.WriteDataset<double>(place, output.values.values, shape);
+    writer.WriteAttribute(place, "derivation", output.derivation);
+    writer.WriteDataset<double>(group + "/bounds/" + name, output.bounds,
+                                shape);
+  }
+}
+
+Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path) {
+  Tensor tensor;
+  const auto take = [&](const auto& array) {
+    tensor.shape = array.shape;
+    tensor.values.assign(array.values.begin(), array.values.end());
+  };
+  if (!reader.HasAttribute(path, "dtype")) {
+    take(reader.ReadDataset<double>(path));
+    return tensor;
+  }
+  tensor.dtype = ParseDtype(reader.ReadString(path, "dtype"));
+  if (tensor.dtype == Dtype::kF64) {
+    take(reader.ReadDataset<double>(path));
+  } else if (tensor.dtype == Dtype::kI32) {
+    take(reader.ReadDataset<int32_t>(path));
+  } else {
+    take(reader.ReadDataset<float>(path));
+  }
+  return tensor;
+}
+
+[[noreturn]] void FailOther(const std::filesystem::path& path, size_t index,
+                            const std::string& what) {
+  throw DataError(fmt::format(
+      "{}: {}: {}; the file was exported by another version of this program: "
+      "export it again, and have the outputs computed again",
+      path.string(), CaseGroup(static_cast<int64_t>(index)), what));
+}
+
+}  // namespace
+
+void WriteVectors(const std::filesystem::path& path,
+                  const std::vector<Case>& cases) {
+  Hdf5Writer writer(path, kKind);
+  WriteHead(writer, static_cast<int64_t>(cases.size()));
+  writer.CreateGroup("/cases");
+  writer.CreateGroup("/derivations");
+  Requests requests;
+  std::set<std::string> derivations;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Operation& op = FindOperation(cases[i].op);
+    const TensorMap inputs = InputsOf(op, cases[i]);
+    const int64_t index = static_cast<int64_t>(i);
+    WriteRequest(writer, index, requests.Make(op, cases[i], inputs));
+    WriteExpected(writer, CaseGroup(index), op.Expect(cases[i], inputs, {}));
+    for (const Derivation& derivation : op.derivations()) {
+      if (!derivations.insert(derivation.id).second) continue;
+      writer.WriteAttribute("/derivations", derivation.id, derivation.text);
+    }
+  }
+  writer.Commit();
+}
+
+std::vector<VectorCase> ReadVectors(const std::filesystem::path& path) {
+  const Hdf5Reader reader(path, kKind);
+  std::vector<VectorCase> cases(reader.Children("/cases").size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const std::string group = CaseGroup(static_cast<int64_t>(i));
+    try {
+      cases[i].c = ParseCase(reader.ReadString(group, "case"));
+    } catch (const ConfigError& error) {
+      FailOther(path, i, error.what());
+    }
+    for (const std::string& name : reader.Children(group + "/inputs")) {
+      cases[i].inputs[name] = ReadTensor(reader, group + "/inputs/" + name);
+    }
+    for (const std::string& name : reader.Children(group + "/expected")) {
+      const std::string place = group + "/expected/" + name;
+      cases[i].outputs[name] = {ReadTensor(reader, place),
+                                ReadTensor(reader, group + "/bounds/" + name),
+                                reader.ReadString(place, "derivation")};
+    }
+  }
+  return cases;
+}
+
+void CheckExpectations(const std::filesystem::path& path,
+                       const std::vector<VectorCase>& cases) {
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const VectorCase& each = cases[i];
+    const Operation& op = FindOperation(each.c.op);
+    for (const auto& [name, tensor] : InputsOf(op, each.c)) {
+      const auto found = each.inputs.find(name);
+      if (found == each.inputs.end() || !SameBits(found->second, tensor)) {
+        FailOther(path, i, "input " + name + " is not the one of its case");
+      }
+    }
+    for (const auto& [name, output] :
+         op.Expect(each.c, each.inputs, {}).outputs) {
+      const auto found = each.outputs.find(name);
+      if (found == each.outputs.end() ||
+          found->second.derivation != output.derivation ||
+          found->second.values.shape != output.values.shape ||
+          found->second.bounds.size() != output.values.size()) {
+        FailOther(path, i,
+                  "nothing, or something else, is expected of " + name);
+      }
+      for (int64_t k = 0; k < output.values.size(); ++k) {
+        // The reference in double on another machine, whose exp differs in the
+        // last bits: some 2^-29 of a bound for float. A NaN fails.
+        const double drift =
+            std::abs(found->second.values.values[k] - output.values.values[k]);
+        const double bound = output.bounds[k];
+        const double change = std::abs(found->second.bounds.values[k] - bound);
+        if (drift <= 0x1p-20 * bound && change <= 0x1p-20 * bound) continue;
+        FailOther(path, i,
+                  fmt::format("{}{}: {:.17g} +- {:.3g} is expected here, "
+                              "{:.17g} +- {:.3g} there",
+                              name, IndexText(output.values.shape, k),
+                              output.values.values[k], bound,
+                              found->second.values.values[k],
+                              found->second.bounds.values[k]));
+      }
+    }
+  }
+}
+
+}  // namespace softmoe::verify

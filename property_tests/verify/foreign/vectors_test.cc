@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Conformance vectors: what is written comes back, what others computed is
+// judged as if we had run it, and a file of another program is refused.
+#include "property_tests/verify/foreign/vectors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "core/atomic_file.h"
+#include "core/errors.h"
+#include "core/file_test_util.h"
+#include "core/hdf5_file.h"
+#include "property_tests/verify/check.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/foreign/case_file.h"
+#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/operation.h"
+
+namespace softmoe::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<Case> CasesOf(const std::string& op, int count,
+                          const std::string& words = "") {
+  std::vector<Case> cases;
+  for (int i = 0; i < count; ++i) {
+    cases.push_back(ParseCase(
+        "op=" + op + " " + words + " case=" + std::to_string(i), "theirs"));
+  }
+  return cases;
+}
+
+// Stands for another framework: reads `vectors` and writes what `compute`
+// makes of each case.
+void WriteTheirs(const fs::path& vectors, const fs::path& outputs,
+                 const std::function<TensorMap(const VectorCase&)>& compute) {
+  Hdf5Writer writer(outputs, {"theirs", 1});
+  int64_t index = 0;
+  for (const VectorCase& each : ReadVectors(vectors)) {
+    const std::string group = CaseGroup(index++);
+    for (const auto& [name, tensor] : compute(each)) {
+      WriteTensor(writer, group + "/" + name, tensor);
+    }
+  }
+  writer.Commit();
+}
+
+TensorMap OnCpu(const VectorCase& each) {
+  TensorMap outputs = MakeImplementation("cpu:v3")->Run(
+      FindOperation(each.c.op), each.c, each.inputs, 0);
+  for (auto& [name, tensor] : outputs) {
+    // Sums over all rows: our kernels keep them in double.
+    if (tensor.dtype == Dtype::kF64) tensor.dtype = each.c.dtype;
+    RoundValues(tensor);
+  }
+  return outputs;
+}
+
+std::string last_reason;  // of a FAIL, for messages
+
+// What the reference expects, rounded.
+TensorMap Rounded(const Expected& expected) {
+  TensorMap outputs;
+  for (const auto& [name, output] : expected.outputs) {
+    outputs[name] = output.values;
+    Tensor& tensor = outputs[name];
+    if (tensor.dtype == Dtype::kF64) tensor.dtype = Dtype::kF32;
+    RoundValues(tensor);
+  }
+  return outputs;
+}
+
+// Statuses of all cases, judged as recorded outputs.
+std::set<std::string> Judge(const fs::path& vectors, const fs::path& outputs,
+                            int64_t* ambiguous = nullptr) {
+  const auto recorded = MakeImplementation("recorded:" + vectors.string() +
+                                           "," + outputs.string());
+  std::set<std::string> statuses;
+  for (const VectorCase& each : ReadVectors(vectors)) {
+    const CaseResult result = CheckInputs(each.c, each.inputs, *recorded);
+    statuses.insert(golden::StatusName(result.status));
+    if (result.failed()) last_reason = result.reason;
+    if (ambiguous != nullptr) *ambiguous += result.ambiguous;
+  }
+  return statuses;
+}
+
+TEST(Vectors, HoldEveryOperationAndComeBack) {
+  const fs::path path = FreshFolder("vectors") / "v.h5";
+  std::vector<Case> cases;
+  for (const Operation* op : Operations()) {
+    for (const Case& c : CasesOf(op->name(), 2)) cases.push_back(c);
+  }
+  WriteVectors(path, cases);
+  const std::vector<VectorCase> back = ReadVectors(path);
+  ASSERT_EQ(back.size(), cases.size());
+  for (size_t i = 0; i < back.size(); ++i) {
+    Case c = back[i].c;
+    c.impl = "theirs";
+    EXPECT_EQ(c, cases[i]);
+    const Operation& op = FindOperation(c.op);
+    EXPECT_EQ(back[i].inputs, InputsOf(op, c)) << CaseText(c);
+    EXPECT_EQ(back[i].outputs.size(), op.outputs().size());
+  }
+  CheckExpectations(path, back);
+}
+
+TEST(Vectors, AreTheSameBytesTwice) {
+  const fs::path folder = FreshFolder("twice");
+  WriteVectors(folder / "a.h5", CasesOf("lapsum", 5));
+  WriteVectors(folder / "b.h5", CasesOf("lapsum", 5));
+  EXPECT_EQ(ReadWholeFile(folder / "a.h5"), ReadWholeFile(folder / "b.h5"));
+}
+
+TEST(Vectors, JudgeWhatOthersComputed) {
+  const fs::path folder = FreshFolder("judge");
+  WriteVectors(folder / "v.h5", CasesOf("lapsum", 10, "rows=3"));
+  WriteTheirs(folder / "v.h5", folder / "right.h5", OnCpu);
+  EXPECT_EQ(Judge(folder / "v.h5", folder / "right.h5"),
+            std::set<std::string>{"PASS"})
+      << last_reason;
+  WriteTheirs(folder / "v.h5", folder / "wrong.h5", [](const VectorCase& each) {
+    TensorMap outputs = OnCpu(each);
+    // Twice the bound off, in one element.
+    const VectorOutput& expected = each.outputs.at("weights");
+    outputs["weights"].values.back() =
+        RoundTo(Dtype::kF32, expected.values.values.back() +
+                                 2.5 * expected.bounds.values.back());
+    return outputs;
+  });
+  EXPECT_EQ(Judge(folder / "v.h5", folder / "wrong.h5"),
+            std::set<std::string>{"FAIL"});
+}
+
+// At a cutoff that float cannot tell from the weight, the choice may fall
+// otherwise than the reference's: the rest is judged by it.
+TEST(Vectors, FollowTheChoiceOfTheOther) {
+  const fs::path folder = FreshFolder("choice");
+  WriteVectors(
+      folder / "v.h5",
+      CasesOf("router", 60,
+              "kind=soft fill=cutoff_exact rows=9 num_experts=8 max_active=8"));
+  // The other rounds up what is within its bound of the cutoff, chooses by
+  // that, and computes what follows.
+  int64_t flipped = 0;
+  const auto rounding_up = [&flipped](const VectorCase& each) {
+    const Operation& op = FindOperation(each.c.op);
+    const double cutoff = ScalarOf(each.inputs, "cutoff");
+    TensorMap outputs = Rounded(op.Expect(each.c, each.inputs, {}));
+    Tensor& weights = outputs["soft_weights"];
+    const VectorOutput& expected = each.outputs.at("soft_weights");
+    for (int64_t i = 0; i < weights.size(); ++i) {
+      const double above = StepBy(Dtype::kF32, cutoff, 1);
+      if (weights.values[i] > cutoff ||
+          std::abs(above - expected.values.values[i]) >
+              expected.bounds.values[i]) {
+        continue;
+      }
+      weights.values[i] = above;
+      outputs["active"].values[i] = 1;
+      ++flipped;
+    }
+    const Tensor theirs = weights;
+    outputs = Rounded(op.Expect(each.c, each.inputs, outputs));
+    outputs["soft_weights"] = theirs;
+    return outputs;
+  };
+  WriteTheirs(folder / "v.h5", folder / "right.h5", rounding_up);
+  EXPECT_GT(flipped, 0);
+  int64_t ambiguous = 0;
+  const std::set<std::string> statuses =
+      Judge(folder / "v.h5", folder / "right.h5", &ambiguous);
+  EXPECT_FALSE(statuses.contains("FAIL")) << last_reason;
+  EXPECT_EQ(ambiguous, flipped / 8);  // counted by token
+  // A choice without excuse: one more expert.
+  WriteTheirs(folder / "v.h5", folder / "wrong.h5", [](const VectorCase& each) {
+    TensorMap outputs = OnCpu(each);
+    double& active = outputs["active"].values[0];
+    active = 1 - active;
+    return outputs;
+  });
+  EXPECT_TRUE(Judge(folder / "v.h5", folder / "wrong.h5").contains("FAIL"));
+}
+
+std::string DataErrorOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no DataError";
+  return "";
+}
+
+TEST(Vectors, OfAnotherProgramAreRefused) {
+  const fs::path folder = FreshFolder("other");
+  WriteVectors(folder / "v.h5", CasesOf("lapsum", 2));
+  std::vector<VectorCase> cases = ReadVectors(folder / "v.h5");
+  std::vector<VectorCase> other = cases;
+  other[1].outputs.at("weights").values.values[0] += 1e-6;
+  EXPECT_NE(DataErrorOf([&] {
+              CheckExpectations("v.h5", other);
+            }).find("/cases/000001: weights[0, 0]: "),
+            std::string::npos);
+  other = cases;
+  other[0].outputs.at("weights").bounds.values[0] *= 2;
+  EXPECT_NE(DataErrorOf([&] {
+              CheckExpectations("v.h5", other);
+            }).find("another version"),
+            std::string::npos);
+  other = cases;
+  other[0].outputs.at("weights").derivation = "lapsum-weights-f32/0";
+  DataErrorOf([&] { CheckExpectations("v.h5", other); });
+  other = cases;
+  other[0].inputs.at("scores").values[0] += 1;
+  EXPECT_NE(DataErrorOf([&] {
+              CheckExpectations("v.h5", other);
+            }).find("input scores is not the one of its case"),
+            std::string::npos);
+  // Changed in place, or of another kind.
+  std::string bytes = ReadWholeFile(folder / "v.h5");
+  bytes[bytes.size() / 2] ^= 1;
+  WriteFileAtomically(folder / "changed.h5", bytes);
+  DataErrorOf([&] { ReadVectors(folder / "changed.h5"); });
+  WriteTheirs(folder / "v.h5", folder / "theirs.h5", OnCpu);
+  DataErrorOf([&] { ReadVectors(folder / "theirs.h5"); });
+}
+
+}  // namespace
+}  // namespace softmoe::verify
