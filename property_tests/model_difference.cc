@@ -193,6 +193,7 @@ class Comparison {
         Defect(name + ": not the same outputs on both sides");
         continue;
       }
+      ++difference_.outputs;
       const double norm = want.norm();
       const double tolerance = Tolerance(responses[i], norm);
       const double error = (got.values[i] - want).norm();
@@ -204,7 +205,7 @@ class Comparison {
                         name, error, tolerance, norm));
       }
       if (norm > 0 && !(tolerance <= kMeaningless * norm)) {
-        Defect(
+        difference_.mistrusted.push_back(
             fmt::format("{}: MISTRUSTED, tolerance {:.3g} of |expected| = "
                         "{:.3g}",
                         name, tolerance, norm));
@@ -378,8 +379,9 @@ ModelDifference CompareModels(const ModelCase& model_case,
 
 std::string ModelDifference::Text() const {
   return fmt::format(
-      "{} of {} selections ambiguous, utilisation {:.3f} ({})\n{}", ambiguous,
-      decisions, utilisation, loosest, fmt::join(defects, "\n"));
+      "{} of {} selections ambiguous, utilisation {:.3f} ({})\n{}\n{}",
+      ambiguous, decisions, utilisation, loosest, fmt::join(defects, "\n"),
+      fmt::join(mistrusted, "\n"));
 }
 
 }  // namespace softmoe::property_tests

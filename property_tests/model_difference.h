@@ -16,7 +16,8 @@
 //
 // per tensor, n_max being the longest sum in the model. The second term is the
 // rounding of the output and of the scale factors, which no parameter carries.
-// A tolerance above 1e-3 of its tensor's norm would say nothing: it fails.
+// A tolerance above 1e-3 of its tensor's norm says nothing: MISTRUSTED. One
+// token's z loss is, where its logsumexp happens to be near 0.
 //
 // Routing. Selections may differ from the reference's own where a score or a
 // soft weight is within its tolerance of the boundary, and nowhere else; the
@@ -56,13 +57,16 @@ ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
                         uint64_t seed);
 
 struct ModelDifference {
-  std::vector<std::string> defects;  // empty: all outputs agree
+  std::vector<std::string> defects;     // empty: all outputs agree
+  std::vector<std::string> mistrusted;  // outputs that could not tell
+  int64_t outputs = 0;                  // compared, those included
   int64_t decisions = 0;             // (token, layer) pairs
   int64_t ambiguous = 0;             // of them, selected differently near a tie
   double utilisation = 0;            // largest |error| / tolerance
   std::string loosest;               // where the utilisation was reached
 
   bool ok() const { return defects.empty(); }
+  bool trusted() const { return mistrusted.empty(); }
   std::string Text() const;
 };
 

@@ -40,7 +40,7 @@ Config BaseConfig(RouterKind kind) {
 void ExpectAgreement(const ModelCase& model_case) {
   ThreadPool pool(3);
   const ModelDifference difference = CompareModels(model_case, pool);
-  EXPECT_TRUE(difference.ok()) << difference.Text();
+  EXPECT_TRUE(difference.ok() && difference.trusted()) << difference.Text();
   // Near-ties are rare; a model that blames them for everything is wrong.
   EXPECT_LE(difference.ambiguous, difference.decisions / 50)
       << difference.Text();
@@ -90,7 +90,7 @@ TEST_P(ModelAgainstReference, LossRoutingAndGradientsAgree) {
 }
 
 // Shapes that fill no vector, no tile and no block.
-RC_GTEST_PROP(ModelAgainstReferenceProperty, HoldsForAllShapes, ()) {
+ModelDifference CompareAnyShape() {
   const auto kind = *rc::gen::element(
       RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned);
   Config config = BaseConfig(kind);
@@ -118,9 +118,23 @@ RC_GTEST_PROP(ModelAgainstReferenceProperty, HoldsForAllShapes, ()) {
   ModelCase model_case =
       MakeModelCase(config, *rc::gen::inRange<int64_t>(1, 4), seed);
   ThreadPool pool(2);
-  const ModelDifference difference = CompareModels(model_case, pool);
-  RC_LOG() << difference.Text();
-  RC_ASSERT(difference.ok());
+  return CompareModels(model_case, pool);
+}
+
+TEST(ModelAgainstReferenceProperty, HoldsForAllShapes) {
+  int64_t outputs = 0;
+  std::vector<std::string> mistrusted;
+  EXPECT_TRUE(rc::check([&] {
+    const ModelDifference difference = CompareAnyShape();
+    outputs += difference.outputs;
+    mistrusted.insert(mistrusted.end(), difference.mistrusted.begin(),
+                      difference.mistrusted.end());
+    RC_LOG() << difference.Text();
+    RC_ASSERT(difference.ok());
+  }));
+  // Data that cannot tell comes by chance, and seldom.
+  EXPECT_LE(100 * static_cast<int64_t>(mistrusted.size()), outputs)
+      << outputs << " outputs; the last: " << mistrusted.back();
 }
 
 // As many experts as there are, and budgets under which a layer's allocation
@@ -167,7 +181,7 @@ class ModelDifferenceMeta : public ::testing::Test {
 
 TEST_F(ModelDifferenceMeta, AcceptsTheRightModel) {
   const ModelDifference difference = CompareModels(good_, pool_);
-  EXPECT_TRUE(difference.ok()) << difference.Text();
+  EXPECT_TRUE(difference.ok() && difference.trusted()) << difference.Text();
 }
 
 TEST_F(ModelDifferenceMeta, CatchesOneParameterOfAnyTensor) {

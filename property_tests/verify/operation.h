@@ -99,6 +99,13 @@ class Operation {
   }
   // The inputs that have a gradient output "d_NAME".
   virtual std::vector<std::string> differentiable() const { return {}; }
+  // The i32 outputs that follow from `outputs` as they are stored: whoever
+  // decides by what it returns decides so. {} without discrete choices.
+  virtual TensorMap Decide(const Case& c, const TensorMap& inputs,
+                           const TensorMap& outputs) const {
+    (void)c, (void)inputs, (void)outputs;
+    return {};
+  }
   // Why the inputs, changed by a simplification, are no case of this operation
   // any more; "" if they are one.
   virtual std::string WhyInvalid(const Case& c, const TensorMap& inputs) const {

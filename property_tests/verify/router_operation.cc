@@ -71,31 +71,37 @@ std::vector<int64_t> Order(const Matrix& scores, int64_t row) {
   return order;
 }
 
-// The selection that got's own soft weights demand: strictly above the cutoff,
-// the max_active largest scores, ties to the lower expert, fallback. Scores and
-// cutoff are exact on both sides, so nothing is ambiguous here.
+// The selection that soft weights, as somebody returned them, demand: strictly
+// above the cutoff, the max_active largest scores, ties to the lower expert,
+// fallback. Scores and cutoff are exact on both sides: nothing is ambiguous.
+BoolMatrix OwnSelection(const RouterSettings& settings, const Matrix& scores,
+                        const Tensor& weights) {
+  const bool soft = settings.kind != RouterKind::kSparse;
+  BoolMatrix wanted = BoolMatrix::Constant(scores.rows(), scores.cols(), false);
+  for (int64_t t = 0; t < scores.rows(); ++t) {
+    const std::vector<int64_t> order = Order(scores, t);
+    for (int64_t i = 0; i < settings.max_active; ++i) {
+      const double p = weights.values[t * scores.cols() + order[i]];
+      wanted(t, order[i]) = !soft || p > settings.cutoff;
+    }
+    if (settings.fallback == Fallback::kTop1 && !wanted.row(t).any()) {
+      wanted(t, order[0]) = true;
+    }
+  }
+  return wanted;
+}
+
 std::string OwnSelectionDefect(const RouterSettings& settings,
                                const Matrix& scores, const BoolMatrix& active,
                                const Tensor& weights) {
-  for (int64_t t = 0; t < scores.rows(); ++t) {
-    const std::vector<int64_t> order = Order(scores, t);
-    std::vector<bool> wanted(order.size());
-    bool any = false;
-    for (int64_t i = 0; i < settings.max_active; ++i) {
-      const double p = weights.values[t * scores.cols() + order[i]];
-      wanted[order[i]] = p > settings.cutoff;
-      any = any || p > settings.cutoff;
-    }
-    if (!any && settings.fallback == Fallback::kTop1) wanted[order[0]] = true;
-    for (int64_t e = 0; e < scores.cols(); ++e) {
-      if (active(t, e) == wanted[e]) continue;
-      return fmt::format(
-          "row {}, expert {} is {}active against its own soft weight {:.9g} "
-          "with cutoff {:.9g} and cap {}",
-          t, e, active(t, e) ? "" : "not ",
-          weights.values[t * scores.cols() + e], settings.cutoff,
-          settings.max_active);
-    }
+  const BoolMatrix wanted = OwnSelection(settings, scores, weights);
+  for (int64_t i = 0; i < scores.size(); ++i) {
+    if (active.data()[i] == wanted.data()[i]) continue;
+    return fmt::format(
+        "row {}, expert {} is {}active against its own soft weight {:.9g} "
+        "with cutoff {:.9g} and cap {}",
+        i / scores.cols(), i % scores.cols(), active.data()[i] ? "" : "not ",
+        weights.values[i], settings.cutoff, settings.max_active);
   }
   return "";
 }
@@ -242,6 +248,11 @@ class Router : public Operation {
     return inputs;
   }
 
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNotSoft(inputs, c.Size("num_experts"));
+  }
+
   Expected Expect(const Case& c, const TensorMap& inputs,
                   const TensorMap& got) const override {
     const Matrix scores = ToMatrix(At(inputs, "scores"));
@@ -301,6 +312,16 @@ class Router : public Operation {
         "d_mean_active", d_mean_active, {d_k.Get().Rounded()},
         Sparse(c) ? SoftmaxDerivation().id : LapSumGradientDerivation().id);
     return expected;
+  }
+
+  TensorMap Decide(const Case& c, const TensorMap& inputs,
+                   const TensorMap& outputs) const override {
+    const Matrix scores = ToMatrix(At(inputs, "scores"));
+    const BoolMatrix wanted = OwnSelection(SettingsOf(c, inputs), scores,
+                                           At(outputs, "soft_weights"));
+    Tensor active(Dtype::kI32, {scores.rows(), scores.cols()});
+    std::copy_n(wanted.data(), wanted.size(), active.values.begin());
+    return {{"active", active}};
   }
 
  private:

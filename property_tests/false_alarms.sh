@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# false_alarms - the randomised suites again and again, each time with a fresh
+# seed: on unmutated code none may fail.
+#
+#   ./bazelw run //:false_alarms -- --rounds 50 [--seed N]
+#
+# Prints what failed with the command that repeats it, then how many cases of
+# how many suites ran. Ends with 1 if one failed. Seed N gives round r the seed
+# N + r; without it, seeds are from the machine. Bazel names the suites (BUILD).
+set -euo pipefail
+
+rounds=50 seed="" suites=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --rounds | --seed)
+      if ! [[ ${2:-} =~ ^[0-9]+$ ]]; then
+        echo "false_alarms: $1 needs a whole number" >&2
+        exit 2
+      fi
+      [ "$1" = --rounds ] && rounds=$2 || seed=$2
+      shift 2
+      ;;
+    -*)
+      echo "false_alarms: unknown option $1; there are --rounds and --seed" >&2
+      exit 2
+      ;;
+    *)
+      suites+=("$1")
+      shift
+      ;;
+  esac
+done
+if [ ${#suites[@]} -eq 0 ] || [ "$rounds" -eq 0 ]; then
+  echo "false_alarms: nothing to run; use ./bazelw run //:false_alarms" >&2
+  exit 2
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+runs=0 cases=0 properties=0 failures=0
+for ((round = 0; round < rounds; ++round)); do
+  for suite in "${suites[@]}"; do
+    if [ -n "$seed" ]; then
+      now=$((seed + round))
+    else
+      now=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+    fi
+    status=0
+    RC_PARAMS="seed=$now verbose_progress=1" "$suite" >"$log" 2>&1 || status=$?
+    runs=$((runs + 1))
+    # RapidCheck prints a line of one dot for each case of a property.
+    read -r lines dots < <(grep -E '^\.+$' "$log" |
+      awk '{ dots += length($0) } END { print NR, dots + 0 }')
+    properties=$((properties + lines))
+    cases=$((cases + dots))
+    if [ $status -ne 0 ]; then
+      failures=$((failures + 1))
+      grep -vE '^\[ +(OK|RUN) +\]|^\.+$' "$log" | tail -n 40
+      echo "FAILED with $status: ./bazelw test" \
+        "//${suite%/*}:${suite##*/} --test_env=RC_PARAMS=seed=$now"
+    fi
+  done
+done
+echo "$rounds rounds of ${#suites[@]} suites with fresh seeds: $cases cases" \
+  "of $properties property runs, $failures of $runs suite runs failed"
+[ "$failures" -eq 0 ]
