@@ -114,6 +114,11 @@ class BalanceSums : public Operation {
     return inputs;
   }
 
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNotSoft(inputs, c.Size("num_experts"));
+  }
+
   Expected Expect(const Case& c, const TensorMap& inputs,
                   const TensorMap& got) const override {
     (void)got;

@@ -42,7 +42,10 @@ struct CampaignResult {
   bool stopped = false;
 };
 
-// Throws ConfigError for names and keys that are none, before anything runs.
+// Throws ConfigError for names and keys that are none.
+void CheckCampaign(const CampaignOptions& options);
+
+// The same, before anything runs.
 CampaignResult RunCampaign(const CampaignOptions& options);
 
 }  // namespace softmoe::verify

@@ -101,7 +101,7 @@ void SetParameter(const Parameter& p, const std::string* given, Case& c) {
     if (given != nullptr) {
       window = ParseWindow(p.name, *given);
       CheckRange(p, range, static_cast<double>(window.count), *given);
-      if (window.first + window.count > kMaxIndex) {
+      if (window.first > kMaxIndex - window.count) {
         throw ConfigError(fmt::format("{}={}: a window ends at {} or before",
                                       p.name, *given, kMaxIndex));
       }

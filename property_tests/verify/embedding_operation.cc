@@ -71,6 +71,11 @@ class Embedding : public Operation {
             {"d_out", filler.Data("d_out", {rows, width})}};
   }
 
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNoIds(inputs, "ids", c.Size("vocab_size"));
+  }
+
   Expected Expect(const Case& c, const TensorMap& inputs,
                   const TensorMap& got) const override {
     (void)got;

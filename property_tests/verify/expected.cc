@@ -19,6 +19,27 @@ double ScalarOf(const TensorMap& tensors, const std::string& name) {
   return At(tensors, name).values.at(0);
 }
 
+std::string WhyNoIds(const TensorMap& inputs, const std::string& name,
+                     int64_t limit) {
+  const Tensor& ids = At(inputs, name);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    const double id = ids.values[i];
+    if (id >= 0 && id < static_cast<double>(limit)) continue;
+    return fmt::format("{}{} is {}; it is 0 to {}", name,
+                       IndexText(ids.shape, i), id, limit - 1);
+  }
+  return "";
+}
+
+std::string WhyNotSoft(const TensorMap& inputs, int64_t num_experts) {
+  const double k = ScalarOf(inputs, "mean_active");
+  if (!(k > 0 && k < static_cast<double>(num_experts))) {
+    return "mean_active must stay between 0 and num_experts";
+  }
+  return ScalarOf(inputs, "temperature") > 0 ? ""
+                                             : "temperature must stay above 0";
+}
+
 reference::Matrix ToMatrix(const Tensor& tensor) {
   const int64_t rows = tensor.shape.size() > 1 ? tensor.shape[0] : 1;
   const int64_t columns = rows == 0 ? 0 : tensor.size() / rows;

@@ -22,6 +22,13 @@ using property_tests::BoundedSum;
 const Tensor& At(const TensorMap& tensors, const std::string& name);
 double ScalarOf(const TensorMap& tensors, const std::string& name);
 
+// "ids[3] is 9; it is 0 to 7" for the first i32 element outside [0, limit).
+std::string WhyNoIds(const TensorMap& inputs, const std::string& name,
+                     int64_t limit);
+// Why mean_active (between 0 and num_experts) and temperature (above 0) are not
+// LapSum's.
+std::string WhyNotSoft(const TensorMap& inputs, int64_t num_experts);
+
 // The tensor as a matrix of its leading dimension; rank 1 is one row.
 reference::Matrix ToMatrix(const Tensor& tensor);
 reference::Vector ToVector(const Tensor& tensor);  // all elements

@@ -239,6 +239,8 @@ class Experts : public Operation {
     const Tensor& active = At(inputs, "active");
     const Tensor& gates = At(inputs, "gates");
     const int64_t experts = c.Size("num_experts");
+    const std::string no_set = WhyNoIds(inputs, "active", 2);
+    if (!no_set.empty()) return no_set;
     for (int64_t t = 0; t < c.Size("rows"); ++t) {
       int64_t count = 0;
       for (int64_t i = t * experts; i < (t + 1) * experts; ++i) {

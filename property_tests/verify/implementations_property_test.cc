@@ -13,12 +13,32 @@
 #include "property_tests/verify/check.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/implementation.h"
+#include "property_tests/verify/manifest.h"
 #include "property_tests/verify/report.h"
 #include "property_tests/verify/repro.h"
 #include "property_tests/verify/suite.h"
 
 namespace softmoe::verify {
 namespace {
+
+// What ran, over all tests of this program.
+Suite& Everything() {
+  static Suite suite;
+  return suite;
+}
+
+// At the end: no fewer cases than declared, unless tests were left out by name.
+class ManifestEnvironment : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    const ManifestCheck check = CheckManifest(Manifest(), Everything());
+    std::fputs(ManifestText(check).c_str(), stdout);
+    if (::testing::GTEST_FLAG(filter) != "*") return;
+    EXPECT_TRUE(check.shortfalls.empty()) << ManifestText(check);
+  }
+};
+const auto* const kManifestEnvironment =
+    ::testing::AddGlobalTestEnvironment(new ManifestEnvironment);
 
 class EveryOperation : public ::testing::TestWithParam<std::string> {};
 
@@ -39,6 +59,7 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
                               *rc::gen::arbitrary<uint64_t>(), 0);
       const CaseResult result = CheckCase(c, *implementation);
       suite.Add(result);
+      Everything().Add(result);
       if (result.failed()) RC_FAIL(result.reason + "\n" + ReproLine(result));
     });
     EXPECT_TRUE(holds) << name;

@@ -95,13 +95,7 @@ class LapSum : public Operation {
 
   std::string WhyInvalid(const Case& c,
                          const TensorMap& inputs) const override {
-    const double k = ScalarOf(inputs, "mean_active");
-    if (!(k > 0 && k < static_cast<double>(c.Size("num_experts")))) {
-      return "mean_active must stay between 0 and num_experts";
-    }
-    return ScalarOf(inputs, "temperature") > 0
-               ? ""
-               : "temperature must stay above 0";
+    return WhyNotSoft(inputs, c.Size("num_experts"));
   }
 
   Expected Expect(const Case& c, const TensorMap& inputs,

@@ -119,6 +119,11 @@ class LmHead : public Operation {
             {"grad_scale", filler.Scalar(c.Real("grad_scale"))}};
   }
 
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNoIds(inputs, "targets", c.Size("vocab_size"));
+  }
+
   Expected Expect(const Case& c, const TensorMap& inputs,
                   const TensorMap& got) const override {
     (void)got;

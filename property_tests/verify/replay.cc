@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/replay.h"
 
+#include <cmath>
+
 #include "core/errors.h"
 #include "core/hdf5_file.h"
 #include "property_tests/verify/draw.h"
@@ -46,7 +48,11 @@ Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path) {
     }
   }
   tensor.values = reader.ReadDataset<double>(path).values;
-  if (NumElements(tensor.shape) != tensor.size()) {
+  int64_t count = 1;
+  for (const int64_t size : tensor.shape) {  // without overflow
+    count = size < 1 || count > tensor.size() / size ? 0 : count * size;
+  }
+  if (count != tensor.size()) {
     throw DataError(reader.path().string() + ": " + path + " holds " +
                     std::to_string(tensor.size()) +
                     " values, its shape says otherwise; write the bundle "
@@ -62,6 +68,34 @@ TensorMap ReadTensors(const Hdf5Reader& reader, const std::string& group) {
     tensors[name] = ReadTensor(reader, group + "/" + name);
   }
   return tensors;
+}
+
+// What the operation will ask for must be there, in the right shape, as
+// numbers of its dtype that it can work on.
+void CheckInputsOf(const Bundle& bundle, const std::filesystem::path& path) {
+  const Operation& op = FindOperation(bundle.c.op);
+  const TensorMap& inputs = bundle.evidence.inputs;
+  for (const auto& [name, tensor] : op.Inputs(bundle.c)) {
+    const auto found = inputs.find(name);
+    if (found == inputs.end() || found->second.shape != tensor.shape ||
+        found->second.dtype != tensor.dtype) {
+      throw DataError(path.string() + ": input '" + name +
+                      "' is missing or is not " + DtypeName(tensor.dtype) +
+                      ShapeText(tensor.shape) +
+                      "; the bundle is of another program");
+    }
+    for (const double x : found->second.values) {
+      if (std::isfinite(x) && RoundTo(tensor.dtype, x) == x) continue;
+      throw DataError(path.string() + ": input '" + name + "' holds " +
+                      std::to_string(x) + ", which is no finite " +
+                      DtypeName(tensor.dtype) + "; write the bundle again");
+    }
+  }
+  const std::string defect = op.WhyInvalid(bundle.c, inputs);
+  if (!defect.empty()) {
+    throw DataError(path.string() + ": no data of operation '" + op.name() +
+                    "': " + defect + "; write the bundle again");
+  }
 }
 
 }  // namespace
@@ -107,17 +141,7 @@ Bundle ReadBundle(const std::filesystem::path& path) {
     const auto bound = bounds.find(name);
     if (bound != bounds.end()) output.bounds = bound->second.values;
   }
-  // What the operation will ask for must be there, in the right shape.
-  for (const auto& [name, tensor] :
-       FindOperation(bundle.c.op).Inputs(bundle.c)) {
-    const auto found = bundle.evidence.inputs.find(name);
-    if (found == bundle.evidence.inputs.end() ||
-        found->second.shape != tensor.shape) {
-      throw DataError(path.string() + ": input '" + name +
-                      "' is missing or is not " + ShapeText(tensor.shape) +
-                      "; the bundle is of another program");
-    }
-  }
+  CheckInputsOf(bundle, path);
   return bundle;
 }
 

@@ -123,6 +123,12 @@ class RmsNorm : public Operation {
             {"epsilon", filler.Scalar(c.Real("epsilon"))}};
   }
 
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    (void)c;
+    return ScalarOf(inputs, "epsilon") > 0 ? "" : "epsilon must stay above 0";
+  }
+
   Expected Expect(const Case& c, const TensorMap& inputs,
                   const TensorMap& got) const override {
     (void)got;

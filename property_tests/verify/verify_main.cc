@@ -23,6 +23,7 @@
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"
 #include "property_tests/verify/implementation.h"
+#include "property_tests/verify/manifest.h"
 #include "property_tests/verify/replay.h"
 #include "property_tests/verify/report.h"
 #include "property_tests/verify/repro.h"
@@ -151,6 +152,7 @@ ExitCode RunCases(const Options& options, bool until_time_is_over) {
     campaign.cases = std::numeric_limits<int64_t>::max();
     campaign.seconds = options.seconds;
   }
+  CheckCampaign(campaign);  // before any file is written
   CheckSelf();
   std::unique_ptr<JsonLinesWriter> log;
   if (!options.log.empty()) {
@@ -172,6 +174,10 @@ ExitCode RunCases(const Options& options, bool until_time_is_over) {
   const CampaignResult result = RunCampaign(campaign);
   if (!result.suite.failures().empty()) std::fputs("\n", stdout);
   std::fputs(SuiteText(result.suite).c_str(), stdout);
+  if (campaign.ops.empty() && !until_time_is_over) {
+    std::fputs(ManifestText(CheckManifest(Manifest(), result.suite)).c_str(),
+               stdout);
+  }
   std::fflush(stdout);
   WriteReports(options, result.suite);
   if (result.stopped) {

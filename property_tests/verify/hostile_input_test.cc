@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:verify and what is no case: texts and replay bundles that are malformed,
+// of another version or of unknown things. Each ends with 2, says where and
+// why, and writes nothing.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "core/atomic_file.h"
+#include "core/hdf5_file.h"
+#include "core/program_test_util.h"
+#include "property_tests/verify/draw.h"
+
+namespace softmoe::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char kReports[] =
+    " --json out/a.json --junit out/a.xml --log out/a.jsonl --bundles out/b";
+const char kCase[] =
+    "op=embedding impl=cpu:v3 dtype=f32 fill=generic rows=2 d_model=3 "
+    "vocab_size=4 seed=0x7 case=0";
+
+class Hostile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "out");
+  }
+
+  // Nothing was written, and the message names `part`.
+  void ExpectRefused(const std::string& arguments, const std::string& part) {
+    const ProgramOutput output = RunTestProgram("property_tests/verify/verify",
+                                                arguments + " 2>&1", folder_);
+    EXPECT_EQ(output.exit_code, 2) << arguments << "\n" << output.text;
+    EXPECT_NE(output.text.find(part), std::string::npos)
+        << arguments << "\nexpected: " << part << "\ngot: " << output.text;
+    EXPECT_TRUE(fs::is_empty(folder_ / "out")) << arguments;
+  }
+
+  // A bundle of the embedding, changed.
+  struct Contents {
+    Hdf5Kind kind = {"verify-replay", 1};
+    std::string text = kCase;
+    TensorMap inputs = FindOperation("embedding").Inputs(ParseCase(kCase));
+    std::string ids_dtype = "i32", ids_shape = "2";
+    bool says_case = true;
+  };
+  void ExpectBundleRefused(const std::string& part,
+                           const std::function<void(Contents&)>& change) {
+    Contents contents;
+    change(contents);
+    {
+      Hdf5Writer writer(folder_ / "bundle.h5", contents.kind);
+      writer.CreateGroup("/inputs");
+      for (const auto& [name, tensor] : contents.inputs) {
+        const std::string path = "/inputs/" + name;
+        writer.WriteDataset<double>(path, tensor.values);
+        const bool ids = name == "ids";
+        std::string shape = std::to_string(tensor.shape[0]);
+        if (tensor.shape.size() > 1) {
+          shape += " " + std::to_string(tensor.shape[1]);
+        }
+        writer.WriteAttribute(path, "dtype",
+                              ids ? contents.ids_dtype : std::string("f32"));
+        writer.WriteAttribute(path, "shape", ids ? contents.ids_shape : shape);
+      }
+      if (contents.says_case) {
+        writer.WriteAttribute("/", "case", contents.text);
+      }
+      writer.WriteAttribute("/", "result", "REPRO");
+      writer.Commit();
+    }
+    ExpectRefused("replay bundle.h5 --json out/a.json --junit out/a.xml", part);
+  }
+
+  fs::path folder_ = fs::path(::testing::TempDir()) / "hostile";
+};
+
+TEST_F(Hostile, CaseTexts) {
+  for (const auto& [words, part] : {
+           std::pair<const char*, const char*>{"op=lapsun", "lapsum"},
+           {"op=lapsum impl=cuda:9", "unknown implementation"},
+           {"op=lapsum impl=cpu:v5", "did you mean"},
+           {"op=lapsum impl=faulty:sing:weights:cpu:v3", "unknown fault"},
+           {"op=lapsum dtype=f16", "unknown dtype"},
+           {"op=lapsum dtype=bf16", "no bounds for bf16; it has f32, f64"},
+           {"op=lapsum fill=tiess", "did you mean 'ties'"},
+           {"op=lapsum rowz=3", "did you mean 'rows'"},
+           {"op=lapsum rows", "KEY=VALUE"},
+           {"op=lapsum =3", "KEY=VALUE"},
+           {"op=lapsum rows=3 rows=3", "given twice"},
+           {"op=lapsum rows=1e3", "whole number"},
+           {"op=lapsum rows=99999999999999999999", "whole number"},
+           {"op=lapsum rows=-1", "1 to 140"},
+           {"op=lapsum rows=2@9223372036854775807", "window"},
+           {"op=lapsum num_experts=4 mean_active=inf", "mean_active"},
+           {"op=lapsum seed=0x", "hexadecimal"},
+           {"op=lapsum case=4294967296", "32 bits"},
+           {"op=lapsum simplify=scores", "TENSOR:bitsN"},
+           {"op=lapsum simplify=nothing:zero", "no input 'nothing'"},
+           {"op=lm_head fill=exact simplify=hidden:one", "fill exact"},
+           {"REPRO v1 verify run op=lapsum", "v1"},
+           {"REPRO vX verify run op=lapsum", "vX"},
+       }) {
+    const std::string quoted = "'" + std::string(words) + "'";
+    ExpectRefused("run " + quoted + kReports, part);
+    ExpectRefused("fuzz --seconds 1 " + quoted + kReports, part);
+  }
+}
+
+TEST_F(Hostile, BundlesOfAnotherKindOrVersion) {
+  ExpectBundleRefused("version", [](Contents& c) { c.kind.version = 2; });
+  ExpectBundleRefused("verify-replay",
+                      [](Contents& c) { c.kind.name = "checkpoint"; });
+  ExpectBundleRefused("case", [](Contents& c) { c.says_case = false; });
+  WriteFileAtomically(folder_ / "torn.h5", "not HDF5");
+  ExpectRefused("replay torn.h5 --json out/a.json", "torn.h5");
+}
+
+TEST_F(Hostile, BundlesOfUnknownThings) {
+  const auto replace = [](const char* from, const char* to) {
+    return [=](Contents& c) {
+      c.text.replace(c.text.find(from), std::string(from).size(), to);
+    };
+  };
+  ExpectBundleRefused("unknown operation", replace("embedding", "embeding"));
+  ExpectBundleRefused("unknown implementation", replace("cpu:v3", "gpu"));
+  ExpectBundleRefused("unknown dtype", replace("dtype=f32", "dtype=f23"));
+  ExpectBundleRefused("none of operation", replace("generic", "ties"));
+  ExpectBundleRefused("unknown key", replace("rows", "columns"));
+  ExpectBundleRefused("KEY=VALUE", replace("rows=2", "rows 2"));
+  ExpectBundleRefused("1 to 300", replace("rows=2", "rows=4000000000"));
+}
+
+TEST_F(Hostile, BundlesWithImpossibleData) {
+  const char* kIds = "input 'ids'";
+  ExpectBundleRefused(kIds, [](Contents& c) { c.inputs.erase("ids"); });
+  ExpectBundleRefused("input 'table'",
+                      [](Contents& c) { c.inputs["table"].values[1] = NAN; });
+  ExpectBundleRefused("input 'table'", [](Contents& c) {
+    c.inputs["table"].values[1] = 1 + 0x1p-40;  // no float
+  });
+  ExpectBundleRefused("ids[1] is 4; it is 0 to 3",
+                      [](Contents& c) { c.inputs["ids"].values[1] = 4; });
+  ExpectBundleRefused("ids[0] is -1",
+                      [](Contents& c) { c.inputs["ids"].values[0] = -1; });
+  ExpectBundleRefused("unknown dtype",
+                      [](Contents& c) { c.ids_dtype = "int"; });
+  ExpectBundleRefused(kIds, [](Contents& c) { c.ids_dtype = "f32"; });
+  ExpectBundleRefused("whole number", [](Contents& c) { c.ids_shape = "two"; });
+  ExpectBundleRefused("shape says otherwise",
+                      [](Contents& c) { c.ids_shape = "3"; });
+  ExpectBundleRefused("shape", [](Contents& c) { c.ids_shape = "-1 -2"; });
+  ExpectBundleRefused("shape", [](Contents& c) {
+    c.ids_shape = "4611686018427387904 4611686018427387904 2";
+  });
+}
+
+}  // namespace
+}  // namespace softmoe::verify

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The manifest itself: fewer cases, undeclared ones and what is missing are
+// told apart. (Held against what the tests run by
+// implementations_property_test.)
+#include "property_tests/verify/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/errors.h"
+#include "property_tests/verify/implementation.h"
+
+namespace softmoe::verify {
+namespace {
+
+Suite Ran(const std::string& op, const std::string& impl, int64_t cases,
+          Status status = Status::kPass) {
+  Suite suite;
+  for (int64_t i = 0; i < cases; ++i) {
+    CaseResult result;
+    result.c.op = op;
+    result.c.impl = impl;
+    result.status = status;
+    suite.Add(result);
+  }
+  return suite;
+}
+
+TEST(Manifest, IsMetByAsManyCasesAndNoFewer) {
+  const auto manifest = ParseManifest("# comment\n\nlapsum cpu:v3 5 # all\n");
+  EXPECT_TRUE(
+      CheckManifest(manifest, Ran("lapsum", "cpu:v3", 5)).shortfalls.empty());
+  const ManifestCheck check =
+      CheckManifest(manifest, Ran("lapsum", "cpu:v3", 4));
+  ASSERT_EQ(check.shortfalls.size(), 1u);
+  EXPECT_EQ(check.shortfalls[0],
+            "4 of 5 declared cases of lapsum on cpu:v3 ran");
+  EXPECT_NE(ManifestText(check).find("manifest: 4 of 5 cases"),
+            std::string::npos);
+  // A failing case ran; one that is not offered did not.
+  EXPECT_TRUE(CheckManifest(manifest, Ran("lapsum", "cpu:v3", 5, Status::kFail))
+                  .shortfalls.empty());
+  EXPECT_EQ(
+      CheckManifest(manifest, Ran("lapsum", "cpu:v3", 5, Status::kUnsupported))
+          .ran,
+      0);
+}
+
+TEST(Manifest, WhatAMachineLacksIsNotRunAndNotPassed) {
+  const auto manifest = ParseManifest("lapsum cuda 9 gpu");
+  const ManifestCheck check = CheckManifest(manifest, Suite());
+  EXPECT_EQ(check.declared, 9);
+  EXPECT_EQ(check.ran, 0);
+  EXPECT_TRUE(check.shortfalls.empty());
+  ASSERT_EQ(check.not_run.size(), 1u);
+  EXPECT_NE(check.not_run[0].find("0 of 9 declared cases of lapsum on cuda"),
+            std::string::npos);
+  // What needs nothing, or what is there after all, must run.
+  for (const char* text : {"lapsum cuda 9", "lapsum cpu:v3 9 gpu"}) {
+    EXPECT_EQ(CheckManifest(ParseManifest(text), Suite()).shortfalls.size(), 1u)
+        << text;
+  }
+}
+
+TEST(Manifest, WhatRanMustBeDeclared) {
+  // The reference's answers do not count for the kernels.
+  const ManifestCheck check = CheckManifest(ParseManifest("lapsum cpu:v3 5"),
+                                            Ran("lapsum", "reference_f32", 5));
+  EXPECT_EQ(check.shortfalls.size(), 2u) << ManifestText(check);
+}
+
+TEST(Manifest, EveryPairThatCanRunHereIsDeclared) {
+  for (const Operation* op : Operations()) {
+    for (const std::string& name : ImplementationNames()) {
+      const auto implementation = MakeImplementation(name);
+      const Dtype dtype = DtypeFor(*op, *implementation);
+      if (!implementation->WhyUnsupported(*op, dtype).empty()) continue;
+      const bool declared =
+          std::ranges::any_of(Manifest(), [&](const Declared& each) {
+            return each.unit == Unit{op->name(), name};
+          });
+      EXPECT_TRUE(declared) << op->name() << " on " << name;
+    }
+  }
+}
+
+TEST(Manifest, RefusesLinesThatSayNothing) {
+  for (const char* text :
+       {"lapsum", "lapsum cpu:v3", "lapsum cpu:v3 many", "lapsum cpu:v3 0",
+        "lapsun cpu:v3 1", "lapsum cpu:v3 1 luck", "lapsum cpu:v3 1 gpu now"}) {
+    EXPECT_THROW(ParseManifest(text), ConfigError) << text;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::verify
