@@ -19,6 +19,7 @@
 #include "core/paths.h"
 #include "core/stop_signal.h"
 #include "property_tests/verify/campaign.h"
+#include "property_tests/verify/campaign_progress.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"
@@ -161,10 +162,13 @@ ExitCode RunCases(const Options& options, bool until_time_is_over) {
   int number = 0;
   const StopSignal signal;
   campaign.stop = [&] { return signal.requested(); };
+  CampaignProgress progress(campaign.seconds);
   campaign.on_result = [&](const CaseResult& result) {
+    progress.Tell(result);
     if (log) log->Write(CaseJson(result));
   };
   campaign.on_failure = [&](const Failure& failure) {
+    progress.TellFailure(failure.smallest);
     std::fputs(FailureText(failure).c_str(), stdout);
     if (!options.bundles.empty()) {
       WriteFailureBundle(options.bundles, ++number, failure);
