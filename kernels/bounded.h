@@ -41,6 +41,8 @@ inline Bounded operator*(Bounded a, Bounded b) {
 }
 inline Bounded operator/(Bounded a, Bounded b) {
   const double least = std::abs(b.value) - b.error;
+  // A divisor that may be 0 leaves no bound.
+  if (!(least > 0)) return {a.value / b.value, HUGE_VAL};
   return Bounded(a.value / b.value,
                  (a.error + std::abs(a.value / b.value) * b.error) / least)
       .Rounded();

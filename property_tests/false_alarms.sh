@@ -62,7 +62,9 @@ for ((round = 0; round < rounds; ++round)); do
         "//${suite%/*}:${suite##*/} --test_env=RC_PARAMS=seed=$now"
     fi
   done
+  [ ! -t 2 ] || printf '\r%d of %d rounds' "$((round + 1))" "$rounds" >&2
 done
+[ ! -t 2 ] || echo >&2
 echo "$rounds rounds of ${#suites[@]} suites with fresh seeds: $cases cases" \
   "of $properties property runs, $failures of $runs suite runs failed"
 [ "$failures" -eq 0 ]

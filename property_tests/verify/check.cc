@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "core/errors.h"
 #include "property_tests/verify/diagnose.h"
@@ -34,7 +35,7 @@ void MeasureLean(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
   int64_t count = 0;
   for (int64_t i = 0; i < got.size(); ++i) {
     const double value = expected.values.values[i], bound = expected.bounds[i];
-    if (!(bound > 0) || value == 0) continue;
+    if (!(bound > 0 && bound < HUGE_VAL) || value == 0) continue;
     const double scaled = (got.values[i] - value) / bound;
     result.mean_scaled += scaled;
     result.towards_zero += value > 0 ? -scaled : scaled;
@@ -46,6 +47,24 @@ void MeasureLean(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
        {&result.mean_scaled, &result.towards_zero, &result.truncation}) {
     *mean /= static_cast<double>(count);
   }
+}
+
+// An element without a bound must be a number; if the others agree, that
+// decides nothing.
+golden::Comparison Compare(const Tensor& got, const ExpectedOutput& expected) {
+  std::vector<double> bounds = expected.bounds;
+  std::ranges::replace(bounds, HUGE_VAL, std::numeric_limits<double>::max());
+  golden::Comparison comparison = golden::Compare(
+      got.values, expected.values.values, bounds, expected.expectations);
+  const auto unbounded = std::ranges::count(expected.bounds, HUGE_VAL);
+  if (unbounded > 0 && comparison.status != Status::kFail) {
+    comparison.status = Status::kInconclusive;
+    comparison.reason = fmt::format(
+        "{} of {} elements have no bound: the data is "
+        "ill-conditioned",
+        unbounded, got.size());
+  }
+  return comparison;
 }
 
 void CompareOutput(const std::string& name, const ExpectedOutput& expected,
@@ -67,10 +86,7 @@ void CompareOutput(const std::string& name, const ExpectedOutput& expected,
                     ShapeText(tensor.shape), ShapeText(expected.values.shape)));
     return;
   }
-  OutputResult output{name,
-                      golden::Compare(tensor.values, expected.values.values,
-                                      expected.bounds, expected.expectations),
-                      expected.derivation};
+  OutputResult output{name, Compare(tensor, expected), expected.derivation};
   if (output.comparison.status == Status::kFail) {
     Fail(result, name, name + ": " + output.comparison.reason);
   } else {
@@ -101,13 +117,14 @@ void CompareSchedules(const Operation& op, const TensorMap& inputs,
 // Outputs that agree, but on data that cannot tell, are no evidence.
 void JudgeTrust(CaseResult& result) {
   if (result.failed() || result.outputs.empty()) return;
+  const OutputResult* blamed = &result.outputs.front();
   for (const OutputResult& output : result.outputs) {
     if (output.comparison.status == Status::kPass) return;
+    if (output.comparison.status == Status::kInconclusive) blamed = &output;
   }
-  result.status = Status::kMistrusted;
-  result.output = result.outputs.front().output;
-  result.reason =
-      result.output + ": " + result.outputs.front().comparison.reason;
+  result.status = blamed->comparison.status;
+  result.output = blamed->output;
+  result.reason = result.output + ": " + blamed->comparison.reason;
 }
 
 void Judge(const Operation& op, Evidence& seen, Implementation& implementation,

@@ -29,8 +29,9 @@ struct OutputResult {
 
 struct CaseResult {
   Case c;
-  // FAIL if an output fails; MISTRUSTED if no output could tell right from
-  // wrong; else PASS. UNSUPPORTED if nothing was run.
+  // FAIL if an output fails; if none passes, MISTRUSTED (the data could not tell
+  // right from wrong) or INCONCLUSIVE (some of it has no bound); else PASS.
+  // UNSUPPORTED if nothing was run.
   Status status = Status::kPass;
   std::string output;  // what failed, "" if it is none in particular
   std::string reason;  // one sentence; "" for PASS

@@ -227,6 +227,34 @@ TEST(Engine, DegenerateDataIsMistrustedAndEmptyRunsAreNoSuccess) {
   EXPECT_EQ(Suite().exit_code(), ExitCode::kInconclusive);
 }
 
+// Scores of size 1e5 that differ by less than their error: e^(difference) has
+// no bound. That decides nothing, unless an element that has one is wrong, or
+// one is no number.
+TEST(Engine, IllConditionedDataIsInconclusive) {
+  const Operation& op = FindOperation("attention");
+  for (const auto& [fault, status] :
+       {std::pair<const char*, Status>{"none", Status::kInconclusive},
+        {"one_nan", Status::kFail},
+        {"batch", Status::kFail}}) {
+    const auto implementation = MakeImplementation(
+        std::string("faulty:") + fault + ":out:reference_f32");
+    Case c = ParseCase(
+        "op=attention fill=generic sequences=1 length=4 heads=1 "
+        "head_dim=6 scale=1 impl=" +
+        implementation->name());
+    TensorMap inputs = InputsOf(op, c);
+    Tensor& qkv = inputs["qkv"];
+    for (int64_t i = 0; i < qkv.size(); ++i) {
+      // The last token alone; its score against itself is the largest.
+      if (i % 18 < 12 && i >= 3 * 18) qkv.values[i] = 3000 + i % 6;
+    }
+    const CaseResult result = CheckInputs(c, inputs, *implementation);
+    EXPECT_EQ(result.outputs.at(0).comparison.status, status)
+        << fault << "\n"
+        << CaseResultText(result);
+  }
+}
+
 TEST(Engine, ReportsSayTheSame) {
   const CampaignResult found = Hunt("faulty:sign:d_scores:reference_f32", 3);
   const nlohmann::ordered_json json = SuiteJson(found.suite);

@@ -56,7 +56,8 @@ extern const char kRandomRoundingsText[];
 // An output with the reference's `values` and the bounds' errors, in flat
 // order. Throws InternalError, naming output and element, if the bounds were
 // derived for another formula: their own value is the reference's to within a
-// small part of the error.
+// small part of the error. Where the data is so ill-conditioned that the error
+// has no limit, the bound is infinite, and the comparison INCONCLUSIVE.
 ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
                           const std::string& derivation);

@@ -95,6 +95,11 @@ std::string SuiteText(const Suite& suite) {
       text += fmt::format("not run: {} on {}: {}\n", unit.op, unit.impl,
                           s.unsupported);
     }
+    if (s.Count(Status::kInconclusive) > 0) {
+      text +=
+          fmt::format("INCONCLUSIVE: {} cases of {} on {}: ill-conditioned\n",
+                      s.Count(Status::kInconclusive), unit.op, unit.impl);
+    }
     for (const auto& [name, output] : s.outputs) {
       if (output.missing > 0) {
         text += fmt::format("left out: {} by {}, in {} cases of {}\n", name,

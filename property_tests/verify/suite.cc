@@ -77,7 +77,8 @@ void Suite::Add(const CaseResult& result) {
   for (const OutputResult& each : result.outputs) {
     OutputStatistics& output = unit.outputs[each.output];
     ++output.compared;
-    output.trusted += each.comparison.status != Status::kMistrusted;
+    output.trusted += each.comparison.status == Status::kPass ||
+                      each.comparison.status == Status::kFail;
     output.elements += each.comparison.count;
     output.upwards.Add(each.mean_scaled);
     output.towards_zero.Add(each.towards_zero);
