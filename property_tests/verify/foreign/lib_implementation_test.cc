@@ -122,6 +122,18 @@ TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
   CallSeconds() = 60;
 }
 
+TEST(Lib, IsToldOperationCaseAndParameters) {
+  ::setenv("HOSTILE", "repeat", 1);
+  const Case c = ParseCase(
+      "op=router kind=sparse rows=3 temperature=1.75 impl=" + Hostile());
+  const CaseResult result = CheckCase(c, *MakeImplementation(Hostile()));
+  ::unsetenv("HOSTILE");
+  for (const std::string part : {"router|op=router impl=", "|rows:3|",
+                                 "|temperature:1.75", "|kind:sparse"}) {
+    EXPECT_NE(result.reason.find(part), std::string::npos) << result.reason;
+  }
+}
+
 TEST(Lib, AnOperationThatItDoesNotOfferIsReportedNotFailed) {
   const auto implementation = MakeImplementation(Example());
   const CaseResult result =

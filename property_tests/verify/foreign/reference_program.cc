@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// reference_program.cc - answers every case of every operation with the
+// reference, rounded: the proof that all of a case gets through the files. It
+// ends with 3 where what it is given is not what the case's text says.
+#include <cstdio>
+#include <string>
+
+#include "core/errors.h"
+#include "core/hdf5_file.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/foreign/case_file.h"
+#include "property_tests/verify/operation.h"
+
+namespace {
+
+using namespace softmoe;          // NOLINT: a main
+using namespace softmoe::verify;  // NOLINT
+
+Tensor Read(const Hdf5Reader& reader, const std::string& path) {
+  Tensor tensor;
+  tensor.dtype = ParseDtype(reader.ReadString(path, "dtype"));
+  const auto take = [&](const auto& array) {
+    tensor.shape = array.shape;
+    tensor.values.assign(array.values.begin(), array.values.end());
+  };
+  if (tensor.dtype == Dtype::kF64) {
+    take(reader.ReadDataset<double>(path));
+  } else if (tensor.dtype == Dtype::kI32) {
+    take(reader.ReadDataset<int32_t>(path));
+  } else {
+    take(reader.ReadDataset<float>(path));
+  }
+  return tensor;
+}
+
+void Check(bool same, const std::string& what) {
+  if (!same) throw DataError(what + " is not what the case says");
+}
+
+void CheckParameters(const Hdf5Reader& reader, const std::string& group,
+                     const Case& c) {
+  for (const auto& [name, window] : c.sizes) {
+    Check(reader.ReadInt(group, name) == window.count, name);
+  }
+  for (const auto& [name, value] : c.reals) {
+    Check(reader.ReadDouble(group, name) == value, name);
+  }
+  for (const auto& [name, choice] : c.choices) {
+    Check(reader.ReadString(group, name) == choice, name);
+  }
+}
+
+void AnswerCase(const Hdf5Reader& reader, const std::string& group,
+                Hdf5Writer& writer) {
+  const Case c = ParseCase(reader.ReadString(group, "case"));
+  const Operation& op = FindOperation(reader.ReadString(group, "op"));
+  Check(op.name() == c.op, "op");
+  Check(reader.ReadString(group, "dtype") == DtypeName(c.dtype), "dtype");
+  CheckParameters(reader, group + "/parameters", c);
+  TensorMap inputs;
+  for (const std::string& name : reader.Children(group + "/inputs")) {
+    inputs[name] = Read(reader, group + "/inputs/" + name);
+  }
+  Check(inputs == InputsOf(op, c), "an input");
+  const auto outputs = op.Expect(c, inputs, {}).outputs;
+  for (const OutputSpec& spec : op.outputs()) {
+    const std::string wanted = group + "/outputs/" + spec.name;
+    Tensor tensor = outputs.at(spec.name).values;
+    Check(reader.ReadDataset<int64_t>(wanted).values == tensor.shape, wanted);
+    Check(reader.ReadInt(wanted, "optional") == spec.optional, wanted);
+    tensor.dtype = ParseDtype(reader.ReadString(wanted, "dtype"));
+    RoundValues(tensor);
+    WriteTensor(writer, group + "/" + spec.name, tensor);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  try {
+    const Hdf5Reader reader(argv[1], {"verify-cases", 1});
+    Hdf5Writer writer(argv[2], {"theirs", 1});
+    int64_t answered = 0;
+    for (const std::string& name : reader.Children("/cases")) {
+      Check("/cases/" + name == CaseGroup(answered++), "the order");
+      AnswerCase(reader, "/cases/" + name, writer);
+    }
+    Check(answered == reader.ReadInt("/", "num_cases"), "num_cases");
+    writer.Commit();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
+  }
+  return 0;
+}
