@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:golden - shows documents of golden numbers and judges results by them.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -42,6 +44,11 @@ Examples:
       verdicts on what `grid run` measured, against the paper
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
+
+Conformance vectors (inputs, expected outputs and bounds of every operation, for
+other frameworks) need the reference, which this program must not contain:
+  ./bazelw run //:verify -- export-vectors --op=lapsum --out v.h5
+  ./bazelw run //:verify -- check-vectors v.h5 theirs.h5
 
 Verdicts:
   PASS            equivalent: the confidence interval of the difference lies
@@ -168,12 +175,23 @@ int main(int argc, char** argv) {
                    "a class of verdicts that counts as PASS in the exit code; "
                    "may be repeated")
       ->check(CLI::IsMember({"inconclusive", "not_comparable", "mistrusted"}));
+  // Where they are looked for; allow_extras, to answer whatever follows.
+  for (const char* name : {"export-vectors", "check-vectors"}) {
+    app.add_subcommand(name, "see //:verify")->allow_extras();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   return softmoe::RunMain("golden", [&] {
+    for (const char* name : {"export-vectors", "check-vectors"}) {
+      if (!app.got_subcommand(name)) continue;
+      throw softmoe::ConfigError(fmt::format(
+          "{0} needs the reference, which this program must not contain; run "
+          "`./bazelw run //:verify -- {0} ...`, with the same arguments",
+          name));
+    }
     return show->parsed() ? Show(show_options) : Compare(compare_options);
   });
 }

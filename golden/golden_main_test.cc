@@ -57,6 +57,14 @@ TEST(Golden, UsageErrorsEndWithTwo) {
   ExpectSays(table, "no table 'tau_ablations'; did you mean 'tau_ablation'?");
 }
 
+TEST(Golden, SaysWhereConformanceVectorsAre) {
+  ExpectSays(RunGolden("--help"), "//:verify -- export-vectors");
+  const Output output = RunGolden("export-vectors --op=lapsum --out v.h5");
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output, "`./bazelw run //:verify -- export-vectors ...`");
+  EXPECT_EQ(RunGolden("check-vectors v.h5 theirs.h5").exit_code, 2);
+}
+
 TEST(Golden, ShowsThePaper) {
   const Output all = RunGolden("show");
   EXPECT_EQ(all.exit_code, 0);

@@ -70,13 +70,14 @@ class Campaign {
   // Tells the implementation which cases come next, from the `i`th on.
   void Announce(const Operation& op, Implementation& impl, int64_t i) const {
     const int64_t count = std::min<int64_t>(impl.batch(), options_.cases - i);
-    if (count < 2 || !impl.WhyUnsupported(op, op.dtypes().front()).empty()) {
-      return;
-    }
     std::vector<Case> cases;
-    for (int64_t next = i; next < i + count; ++next) {
+    for (int64_t next = i; count > 1 && next < i + count; ++next) {
       cases.push_back(
           Draw(op, impl, options_.first + static_cast<uint32_t>(next)));
+    }
+    if (cases.empty() ||
+        !impl.WhyUnsupported(op, cases.front().dtype).empty()) {
+      return;
     }
     impl.Prepare(op, cases);
   }

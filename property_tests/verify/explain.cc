@@ -97,6 +97,10 @@ std::string ListText() {
                                    ? reason
                                    : fmt::format("{}", fmt::join(runs, " "))});
   }
+  for (const char* yours : {"exec:PATH", "serve:PATH", "lib:PATH"}) {
+    implementations.Add(
+        {yours, "yours: property_tests/verify/foreign/README.md"});
+  }
   text += implementations.Text();
   golden::TextTable faults({"faulty:FAULT:OUTPUT:BASE", "what is spoilt"});
   for (const FaultInfo& fault : Faults()) faults.Add({fault.name, fault.text});

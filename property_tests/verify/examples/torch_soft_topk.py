@@ -22,6 +22,8 @@ def threshold(scores, k, temperature):
     high = scores.amax(1, keepdim=True) - temperature * quantile
     for _ in range(200):
         x = low + (high - low) / 2
+        if ((x == low) | (x == high)).all():
+            break
         u = (scores - x) / temperature
         above = (u >= 0).sum(1, keepdim=True)
         # Exactly k scores above x: compare the tails scaled, or they underflow.
@@ -40,6 +42,9 @@ class SoftTopK(torch.autograd.Function):
     @staticmethod
     def forward(ctx, scores, k, temperature):
         r, k64, t64 = scores.double(), k.double(), temperature.double()
+        # From the score nearest to x: far from 0, x itself lacks digits for f64.
+        nearest = (r - threshold(r, k64, t64)).abs().argmin(1, keepdim=True)
+        r = r - r.gather(1, nearest)
         u = (r - threshold(r, k64, t64)) / t64
         density = 0.5 * torch.exp(-u.abs())
         ctx.save_for_backward(u, density, t64)

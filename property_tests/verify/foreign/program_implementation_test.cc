@@ -52,6 +52,7 @@ CampaignResult RunCases(const std::string& impl, int64_t cases,
   options.impls = {impl};
   options.fixed = ParseWords(words);
   options.cases = cases;
+  options.max_shrunk = 1;
   return RunCampaign(options);
 }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:verify on other people's implementations, as a user meets it: options,
+// REPRO lines, bundles, vectors, messages, exit codes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "core/atomic_file.h"
+#include "core/file_test_util.h"
+#include "core/program_test_util.h"
+#include "core/runfiles.h"
+
+namespace softmoe::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path Runfile(const std::string& name) {
+  return fs::absolute(RunfilePath("property_tests/verify/" + name));
+}
+
+// A folder of a user's, with a program and a library under plain names.
+class Foreign : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder("user");
+    fs::create_symlink(Runfile("examples/soft_topk_program"), folder_ / "mine");
+    fs::create_symlink(Runfile("examples/soft_topk_library.so"),
+                       folder_ / "mine.so");
+  }
+  ProgramOutput Run(const std::string& arguments) const {
+    return RunTestProgram("property_tests/verify/verify", arguments + " 2>&1",
+                          folder_);
+  }
+  // With SOFT_TOPK_BUG=temperature in the environment.
+  ProgramOutput RunBuggy(const std::string& arguments) const {
+    ::setenv("SOFT_TOPK_BUG", "temperature", 1);
+    const ProgramOutput output = Run(arguments);
+    ::unsetenv("SOFT_TOPK_BUG");
+    return output;
+  }
+  int Answer(const std::string& cases, const std::string& outputs) const {
+    const std::string command =
+        "cd '" + folder_.string() + "' && ./mine " + cases + " " + outputs;
+    return std::system(command.c_str());
+  }
+
+  fs::path folder_;
+};
+
+void ExpectSays(const ProgramOutput& output, int exit_code,
+                const std::string& part) {
+  EXPECT_EQ(output.exit_code, exit_code) << output.text;
+  EXPECT_NE(output.text.find(part), std::string::npos)
+      << "expected: " << part << "\ngot: " << output.text;
+}
+
+// The first REPRO line of `text`.
+std::string ReproOf(const std::string& text) {
+  const size_t begin = text.find("REPRO v");
+  EXPECT_NE(begin, std::string::npos) << text;
+  return begin == std::string::npos
+             ? ""
+             : text.substr(begin, text.find('\n', begin) - begin);
+}
+
+TEST_F(Foreign, WhatIsRightPassesByEveryWayIn) {
+  // The option stands before the words as well as behind them.
+  for (const char* arguments :
+       {"run op=lapsum --impl=exec:./mine --cases 5",
+        "run --impl=serve:./mine op=lapsum --cases 5",
+        "run --impl lib:./mine.so op=lapsum --cases 5",
+        "run op=lapsum impl=lib:./mine.so case=3",
+        "fuzz op=lapsum --impl=lib:./mine.so --impl=cpu:v3 --seconds 0.2"}) {
+    ExpectSays(Run(arguments), 0, "PASS: ");
+  }
+  ExpectSays(Run("explain op=lapsum rows=3 --impl=exec:./mine"), 0,
+             "HOW THE BOUNDS ARE DERIVED");
+  ExpectSays(Run("list"), 0, "exec:PATH");
+  ExpectSays(Run("run op=rmsnorm --impl=exec:./mine --cases 2"), 4,
+             "it says: only lapsum, not rmsnorm");
+}
+
+TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
+  for (const std::string impl : {"exec:./mine", "lib:./mine.so"}) {
+    const ProgramOutput fuzz = RunBuggy(
+        "fuzz op=lapsum rows=2 num_experts=5 fill=generic --impl=" + impl +
+        " --seconds 1 --bundles bundles");
+    ExpectSays(fuzz, 1, "= temperature");
+    const std::string line = ReproOf(fuzz.text);
+    EXPECT_NE(line.find("impl=" + impl + " "), std::string::npos) << line;
+    ExpectSays(RunBuggy("run '" + line + "'"), 1, line);
+    ExpectSays(RunBuggy("replay bundles/lapsum-1.h5"), 1, "= temperature");
+    // Mended, the same line and bundle pass.
+    ExpectSays(Run("run '" + line + "'"), 0, "PASS: 1 cases");
+    ExpectSays(Run("replay bundles/lapsum-1.h5"), 0, "PASS");
+    ExpectSays(Run("replay bundles/lapsum-1.h5 --impl cpu:v3"), 0, "PASS");
+  }
+}
+
+TEST_F(Foreign, VectorsAreExportedAnsweredAndJudged) {
+  ExpectSays(Run("export-vectors --op=lapsum --cases 12 --out v.h5"), 0,
+             "v.h5: 12 cases of 1 operation");
+  ASSERT_EQ(Answer("v.h5", "theirs.h5"), 0);
+  ExpectSays(Run("check-vectors v.h5 theirs.h5 --json j.json --junit j.xml"), 0,
+             "PASS: 12 cases");
+  EXPECT_NE(ReadWholeFile(folder_ / "j.json").find("\"verdict\": \"PASS\""),
+            std::string::npos);
+  ::setenv("SOFT_TOPK_BUG", "temperature", 1);
+  ASSERT_EQ(Answer("v.h5", "buggy.h5"), 0);
+  ::unsetenv("SOFT_TOPK_BUG");
+  const ProgramOutput judged = Run("check-vectors v.h5 buggy.h5");
+  ExpectSays(judged, 1, "= temperature");
+  ExpectSays(judged, 1, "group /cases/0000");
+  const std::string line = ReproOf(judged.text);
+  EXPECT_NE(line.find("impl=recorded:v.h5,buggy.h5 "), std::string::npos);
+  ExpectSays(Run("run '" + line + "'"), 1, line);
+  // Two operations, of which one is not offered.
+  ExpectSays(
+      Run("export-vectors --op=lapsum --op=rmsnorm --cases 2 --out w.h5"), 0,
+      "4 cases of 2 operations");
+  ASSERT_EQ(Answer("w.h5", "w_theirs.h5"), 0);
+  ExpectSays(Run("check-vectors w.h5 w_theirs.h5"), 0,
+             "not run: rmsnorm on recorded:w.h5,w_theirs.h5: it says: only");
+}
+
+TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
+  std::ofstream(folder_ / "text") << "text";
+  const std::tuple<const char*, int, const char*> kRefused[] = {
+      {"run op=lapsum --impl=exec:./none", 5, "there is no file"},
+      {"run op=lapsum --impl=lib:./none.so", 5, "there is no file"},
+      {"run op=lapsum --impl=exec:./text", 2, "not executable"},
+      {"run op=lapsum --impl=lib:./text", 2, "cannot be loaded"},
+      {"run op=lapsum --impl=exce:./mine", 2, "unknown implementation"},
+      {"run op=lapsum '--impl=exec:./my mine'", 2, "REPRO line cannot hold"},
+      {"run op=lapsun --impl=exec:./mine", 2, "did you mean 'lapsum'"},
+      {"run op=lapsum --impl=exec:./mine --timeout 0", 2, "--timeout"},
+      {"export-vectors --op=lapsun --out never.h5", 2, "did you mean"},
+      {"export-vectors --out never.h5", 2, "needs --op=NAME"},
+      {"export-vectors --op=lapsum rowz=3 --out never.h5", 2, "did you mean"},
+      {"export-vectors --op=lapsum --cases 0 --out never.h5", 2, "--cases"},
+      {"export-vectors --op=lapsum", 2, "--out"},
+      {"export-vectors --op=lapsum --cases 1 --out no/such/v.h5", 5, "no/such"},
+      {"check-vectors none.h5 none.h5", 5, "there is no file"},
+      {"check-vectors text text --json never.h5", 2, "text"},
+      {"replay text --impl=exec:./mine", 2, "text"},
+  };
+  for (const auto& [arguments, code, part] : kRefused) {
+    SCOPED_TRACE(arguments);
+    ExpectSays(Run(arguments), code, part);
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "never.h5"));
+  // Outputs that are no HDF5; vectors that were changed.
+  Run("export-vectors --op=lapsum --cases 1 --out v.h5");
+  ExpectSays(Run("check-vectors v.h5 text"), 2, "HDF5 cannot open it");
+  std::string bytes = ReadWholeFile(folder_ / "v.h5");
+  bytes.back() ^= 1;
+  WriteFileAtomically(folder_ / "v.h5", bytes);
+  Answer("v.h5", "theirs.h5");
+  ExpectSays(Run("check-vectors v.h5 theirs.h5"), 2, "v.h5");
+}
+
+// The page shows the example, all of it.
+TEST(Page, HoldsTheExampleThatTheManualTestRuns) {
+  const std::string page = ReadWholeFile(Runfile("foreign/README.md"));
+  const std::string example =
+      ReadWholeFile(Runfile("examples/torch_soft_topk.py"));
+  EXPECT_NE(page.find("```python\n" + example + "```\n"), std::string::npos)
+      << "copy examples/torch_soft_topk.py into foreign/README.md";
+}
+
+}  // namespace
+}  // namespace softmoe::verify
