@@ -34,6 +34,14 @@ class FullDisk {
   void (*old_handler_)(int);
 };
 
+// Whether a program can begin under a limit on file sizes. Not one with TSan,
+// whose runtime maps a large file of its own before main.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kBeginsOnFullDisk = false;
+#else
+inline constexpr bool kBeginsOnFullDisk = true;
+#endif
+
 }  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_FILE_TEST_UTIL_H_
