@@ -7,6 +7,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -159,6 +160,35 @@ RC_GTEST_PROP(Tensor, RoundsToTheNearestBf16, ()) {
     const double other = StepBy(Dtype::kBf16, got, step);
     RC_ASSERT(std::abs(got - x) <= std::abs(other - x));
   }
+}
+
+// Every bf16 number: it is its own rounding, so is what lies nearer to it than
+// the middle to its neighbour, by however little; the middle goes to the even
+// one; NaN and infinities stay.
+TEST(Tensor, RoundsToBf16AroundEveryOne) {
+  int finite = 0;
+  for (uint32_t i = 0; i < 1 << 16; ++i) {
+    const double x = std::bit_cast<float>(i << 16);
+    const double rounded = RoundTo(Dtype::kBf16, x);
+    if (std::isnan(x)) {
+      ASSERT_TRUE(std::isnan(rounded)) << i;
+      continue;
+    }
+    ASSERT_EQ(rounded, x) << i;
+    if (std::isinf(x)) continue;
+    ++finite;
+    // Away from zero; of the largest one, where the next would be.
+    const double next = StepBy(Dtype::kBf16, x, i < 0x8000 ? 1 : -1);
+    const double gap = std::isinf(next)
+                           ? x - StepBy(Dtype::kBf16, x, i < 0x8000 ? -1 : 1)
+                           : next - x;
+    const double middle = x + gap / 2;
+    ASSERT_EQ(RoundTo(Dtype::kBf16, middle), i % 2 == 0 ? x : next) << i;
+    ASSERT_EQ(RoundTo(Dtype::kBf16, std::nextafter(middle, 0)), x) << i;
+    ASSERT_EQ(RoundTo(Dtype::kBf16, std::nextafter(middle, 2 * middle)), next)
+        << i;
+  }
+  EXPECT_EQ(finite, 2 * 0x7f80);
 }
 
 TEST(Tensor, RoundsTiesToEvenAndStepsThroughZero) {

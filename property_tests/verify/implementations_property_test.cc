@@ -8,6 +8,9 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <memory>
 
 #include "property_tests/verify/check.h"
@@ -76,6 +79,39 @@ std::vector<std::string> OperationNames() {
 INSTANTIATE_TEST_SUITE_P(All, EveryOperation,
                          ::testing::ValuesIn(OperationNames()),
                          [](const auto& info) { return info.param; });
+
+// design.md, "One kernel source": 1e-11, relative to the largest element of a
+// tensor or to 1. No epsilon of float size survives this.
+TEST(BodiesAtDouble, AgreeWithTheReference) {
+  const auto bodies = MakeImplementation("cpu:double");
+  int operations = 0;
+  double largest = 0;
+  for (const Operation* op : Operations()) {
+    if (!bodies->WhyUnsupported(*op, Dtype::kF64).empty()) continue;
+    ++operations;
+    for (uint32_t number = 0; number < 50; ++number) {
+      const Case c = DrawCase(*op, {{"impl", "cpu:double"}, {"dtype", "f64"}},
+                              20260120, number);
+      Evidence seen;
+      ASSERT_FALSE(CheckCase(c, *bodies, &seen).failed()) << CaseText(c);
+      for (const auto& [name, expected] : seen.expected.outputs) {
+        const auto got = seen.got.find(name);
+        if (got == seen.got.end()) continue;  // optional
+        if (expected.values.dtype == Dtype::kI32) continue;  // counts
+        double scale = 1, error = 0;
+        for (int64_t i = 0; i < got->second.size(); ++i) {
+          const double value = expected.values.values[i];
+          scale = std::max(scale, std::abs(value));
+          error = std::max(error, std::abs(got->second.values[i] - value));
+        }
+        EXPECT_LE(error, 1e-11 * scale) << name << " of " << CaseText(c);
+        largest = std::max(largest, error / scale);
+      }
+    }
+  }
+  EXPECT_GE(operations, 7);
+  std::printf("largest error %.2g\n", largest);
+}
 
 // The router computes every element by the same operations in the same order
 // on the CPU and in CUDA.
