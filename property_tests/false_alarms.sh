@@ -7,8 +7,9 @@
 #   ./bazelw run //:false_alarms -- --rounds 50 [--seed N]
 #
 # Prints what failed with the command that repeats it, then how many cases of
-# how many suites ran. Ends with 1 if one failed. Seed N gives round r the seed
-# N + r; without it, seeds are from the machine. Bazel names the suites (BUILD).
+# how many suites ran; after Ctrl-C too, ending with 75. Ends with 1 if one
+# failed. Seed N gives round r the seed N + r; without it, seeds are from the
+# machine. Bazel names the suites (BUILD).
 set -euo pipefail
 
 rounds=50 seed="" suites=()
@@ -39,8 +40,13 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-runs=0 cases=0 properties=0 failures=0
-for ((round = 0; round < rounds; ++round)); do
+runs=0 cases=0 properties=0 failures=0 round=0
+summary() {
+  echo "$round rounds of ${#suites[@]} suites with fresh seeds: $cases cases" \
+    "of $properties property runs, $failures of $runs suite runs failed"
+}
+trap 'echo; summary; exit 75' INT TERM
+for ((; round < rounds; ++round)); do
   for suite in "${suites[@]}"; do
     if [ -n "$seed" ]; then
       now=$((seed + round))
@@ -57,7 +63,7 @@ for ((round = 0; round < rounds; ++round)); do
     cases=$((cases + dots))
     if [ $status -ne 0 ]; then
       failures=$((failures + 1))
-      grep -vE '^\[ +(OK|RUN) +\]|^\.+$' "$log" | tail -n 40
+      grep -vE '^\[ +(OK|RUN) +\]|^\.+$' "$log" | tail -n 40 || true
       echo "FAILED with $status: ./bazelw test" \
         "//${suite%/*}:${suite##*/} --test_env=RC_PARAMS=seed=$now"
     fi
@@ -65,6 +71,5 @@ for ((round = 0; round < rounds; ++round)); do
   [ ! -t 2 ] || printf '\r%d of %d rounds' "$((round + 1))" "$rounds" >&2
 done
 [ ! -t 2 ] || echo >&2
-echo "$rounds rounds of ${#suites[@]} suites with fresh seeds: $cases cases" \
-  "of $properties property runs, $failures of $runs suite runs failed"
+summary
 [ "$failures" -eq 0 ]
