@@ -60,7 +60,10 @@ std::string OperationText(const Operation& op) {
   for (const OutputSpec& output : op.outputs()) {
     outputs.push_back(output.name + (output.optional ? " (optional)" : ""));
   }
-  return text + fmt::format("fills: {}\noutputs: {}\n",
+  std::vector<std::string> dtypes;
+  for (const Dtype dtype : op.dtypes()) dtypes.push_back(DtypeName(dtype));
+  return text + fmt::format("dtypes: {}\nfills: {}\noutputs: {}\n",
+                            fmt::join(dtypes, ", "),
                             fmt::join(op.fills(), ", "),
                             fmt::join(outputs, ", "));
 }

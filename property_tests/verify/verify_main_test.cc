@@ -34,7 +34,8 @@ TEST(Verify, TeachesAndLists) {
   for (const char* part : {"fuzz --seconds", "Exit codes:", "replay"}) {
     ExpectSays(RunVerify("--help"), 0, part);
   }
-  for (const char* part : {"lapsum", "near_ties:N", "cpu:v3", "stale"}) {
+  for (const char* part : {"lapsum", "near_ties:N", "cpu:v3", "cpu:double",
+                           "dtypes: f32, f64, bf16", "stale"}) {
     ExpectSays(RunVerify("list"), 0, part);
   }
   ExpectSays(RunVerify("plan op=lapsum --impl cpu:v3 --cases 7"), 0,
