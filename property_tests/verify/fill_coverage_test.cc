@@ -2,7 +2,7 @@
 //
 // Every directed fill of every operation produces what its name says, in every
 // case: looked up in the data and, where it is about what happens, in the
-// reference. And what generic data must meet now and then, it meets: counted.
+// reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,79 +11,13 @@
 #include <map>
 #include <string>
 
-#include "property_tests/verify/draw.h"
-#include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
-#include "property_tests/verify/operation.h"
-#include "reference/lapsum.h"
+#include "property_tests/verify/fill_sample.h"
 
 namespace softmoe::verify {
 namespace {
 
 constexpr int kCases = 20;
-
-// A case's data, and what the reference makes of it.
-struct Sample {
-  const Operation& op;
-  Case c;
-  TensorMap inputs;
-  Expected expected;
-
-  Sample(const Operation& operation, const CasePattern& fixed, uint32_t number)
-      : op(operation),
-        c(DrawCase(operation, fixed, 20260120, number)),
-        inputs(InputsOf(operation, c)),
-        expected(ExpectOf(operation, c, inputs, {})) {}
-
-  bool Has(const std::string& tensor) const { return inputs.contains(tensor); }
-  double Scalar(const std::string& name) const {
-    return ScalarOf(inputs, name);
-  }
-  int64_t rows() const { return At(inputs, "scores").shape[0]; }
-  int64_t experts() const { return At(inputs, "scores").shape[1]; }
-  double Score(int64_t t, int64_t e) const {
-    return At(inputs, "scores").values[t * experts() + e];
-  }
-  // Descending.
-  std::vector<double> Sorted(int64_t t) const {
-    std::vector<double> row;
-    for (int64_t e = 0; e < experts(); ++e) row.push_back(Score(t, e));
-    std::ranges::sort(row, std::greater<>());
-    return row;
-  }
-  reference::LapSum Solve(int64_t t) const {
-    return reference::SolveLapSum(ToMatrix(At(inputs, "scores")).row(t),
-                                  Scalar("mean_active"), Scalar("temperature"));
-  }
-  // Rows x experts, 0 or 1: who is routed where. An input of the experts, an
-  // output of the router.
-  const Tensor& Active() const {
-    return Has("active") ? At(inputs, "active")
-                         : expected.outputs.at("active").values;
-  }
-  int64_t Load(int64_t expert) const {  // tokens
-    int64_t load = 0;
-    const Tensor& active = Active();
-    for (int64_t t = 0; t < active.shape[0]; ++t) {
-      load += active.values[t * active.shape[1] + expert] != 0;
-    }
-    return load;
-  }
-  bool Soft() const {
-    return op.name() == "router" && c.Choice("kind") == "soft";
-  }
-  // Some tensor of numbers has every element so, and not only zeros.
-  bool SomeTensor(const std::function<bool(double)>& holds) const {
-    for (const auto& [name, tensor] : inputs) {
-      if (tensor.dtype == Dtype::kI32 || tensor.shape.empty()) continue;
-      if (std::ranges::all_of(tensor.values, holds) &&
-          std::ranges::any_of(tensor.values, [](double x) { return x != 0; })) {
-        return true;
-      }
-    }
-    return false;
-  }
-};
 
 using Promise = std::function<bool(const Sample&)>;
 
@@ -348,87 +282,6 @@ std::vector<std::string> OperationNames() {
 }
 INSTANTIATE_TEST_SUITE_P(All, EveryFill, ::testing::ValuesIn(OperationNames()),
                          [](const auto& info) { return info.param; });
-
-// Values that hide mistakes are not drawn: T, tau and scales of 1, and k and
-// expansion_factor * k whole numbers more often than not.
-TEST(Coverage, IdentityValuesAreNotDrawn) {
-  for (const Operation* op : Operations()) {
-    int whole = 0, drawn = 0;
-    for (uint32_t number = 0; number < 400; ++number) {
-      const Case c = DrawCase(*op, {}, 7, number);
-      for (const auto& [name, value] : c.reals) {
-        if (name == "mean_active") {
-          ++drawn;
-          whole += value == std::round(value);
-          continue;
-        }
-        if (name != "spread" && name != "scale") {
-          EXPECT_NE(value, 1) << op->name() << " " << name;
-        }
-      }
-    }
-    EXPECT_LT(2 * whole, drawn + 1) << op->name();
-  }
-}
-
-// What the router does with a token, over what is drawn.
-TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
-  std::map<std::string, int> met;
-  for (uint32_t number = 0; number < 300; ++number) {
-    const Sample s(FindOperation("router"), {{"rows", "8"}}, number);
-    const Tensor& active = s.Active();
-    for (int64_t t = 0; t < s.rows(); ++t) {
-      int64_t count = 0, above = 0;
-      const auto& p = s.expected.outputs.at("soft_weights").values;
-      for (int64_t e = 0; e < s.experts(); ++e) {
-        count += active.values[t * s.experts() + e] != 0;
-        above += p.values[t * s.experts() + e] > s.Scalar("cutoff");
-      }
-      const std::string kind = s.c.Choice("kind");
-      if (kind == "sparse") ++met["sparse"];
-      if (kind != "soft") continue;
-      if (above == 0) ++met[s.c.Choice("fallback") + ": none above the cutoff"];
-      if (above > count) ++met["the cap decides"];
-      if (above == count && count > 0 && count < s.experts()) {
-        ++met["the cutoff decides"];
-      }
-      if (count == s.experts()) ++met["all active"];
-      // expansion_factor k = cap, up to the next whole number.
-      if (s.Scalar("mean_active") != std::round(s.Scalar("mean_active"))) {
-        ++met["fractional k"];
-      }
-    }
-  }
-  for (const char* what :
-       {"sparse", "none: none above the cutoff", "top1: none above the cutoff",
-        "the cap decides", "the cutoff decides", "all active",
-        "fractional k"}) {
-    EXPECT_GE(met[what], 20) << what;
-  }
-}
-
-// Experts with many tokens, with one and with none, beside each other.
-TEST(Coverage, LoadsAreUnequal) {
-  int unequal = 0, idle = 0, single = 0, tokens_without = 0;
-  for (uint32_t number = 0; number < 100; ++number) {
-    const Sample s(FindOperation("experts"),
-                   {{"fill", "generic"}, {"num_experts", "7"}}, number);
-    int64_t least = 1 << 20, most = 0, total = 0;
-    for (int64_t e = 0; e < 7; ++e) {
-      least = std::min(least, s.Load(e));
-      most = std::max(most, s.Load(e));
-      total += s.Load(e);
-      idle += s.Load(e) == 0;
-      single += s.Load(e) == 1;
-    }
-    unequal += most > least;
-    tokens_without += total < s.Active().shape[0];
-  }
-  EXPECT_GE(unequal, 80);
-  EXPECT_GE(idle, 20);
-  EXPECT_GE(single, 10);
-  EXPECT_GE(tokens_without, 5);
-}
 
 }  // namespace
 }  // namespace softmoe::verify

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What random cases must meet now and then, they meet: counted, not hoped.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "property_tests/verify/fill_sample.h"
+
+namespace softmoe::verify {
+namespace {
+
+// Values that hide mistakes are not drawn: T, tau and scales of 1, and k and
+// expansion_factor * k whole numbers more often than not.
+TEST(Coverage, IdentityValuesAreNotDrawn) {
+  for (const Operation* op : Operations()) {
+    int whole = 0, drawn = 0;
+    for (uint32_t number = 0; number < 400; ++number) {
+      const Case c = DrawCase(*op, {}, 7, number);
+      for (const auto& [name, value] : c.reals) {
+        if (name == "mean_active") {
+          ++drawn;
+          whole += value == std::round(value);
+          continue;
+        }
+        if (name != "spread" && name != "scale") {
+          EXPECT_NE(value, 1) << op->name() << " " << name;
+        }
+      }
+    }
+    EXPECT_LT(2 * whole, drawn + 1) << op->name();
+  }
+}
+
+// What the router does with a token, over what is drawn.
+TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
+  std::map<std::string, int> met;
+  for (uint32_t number = 0; number < 300; ++number) {
+    const Sample s(FindOperation("router"), {{"rows", "8"}}, number);
+    const Tensor& active = s.Active();
+    for (int64_t t = 0; t < s.rows(); ++t) {
+      int64_t count = 0, above = 0;
+      const auto& p = s.expected.outputs.at("soft_weights").values;
+      for (int64_t e = 0; e < s.experts(); ++e) {
+        count += active.values[t * s.experts() + e] != 0;
+        above += p.values[t * s.experts() + e] > s.Scalar("cutoff");
+      }
+      const std::string kind = s.c.Choice("kind");
+      if (kind == "sparse") ++met["sparse"];
+      if (kind != "soft") continue;
+      if (above == 0) ++met[s.c.Choice("fallback") + ": none above the cutoff"];
+      if (above > count) ++met["the cap decides"];
+      if (above == count && count > 0 && count < s.experts()) {
+        ++met["the cutoff decides"];
+      }
+      if (count == s.experts()) ++met["all active"];
+      // expansion_factor k = cap, up to the next whole number.
+      if (s.Scalar("mean_active") != std::round(s.Scalar("mean_active"))) {
+        ++met["fractional k"];
+      }
+    }
+  }
+  for (const char* what :
+       {"sparse", "none: none above the cutoff", "top1: none above the cutoff",
+        "the cap decides", "the cutoff decides", "all active",
+        "fractional k"}) {
+    EXPECT_GE(met[what], 20) << what;
+  }
+}
+
+// Experts with many tokens, with one and with none, beside each other.
+TEST(Coverage, LoadsAreUnequal) {
+  int unequal = 0, idle = 0, single = 0, tokens_without = 0;
+  for (uint32_t number = 0; number < 100; ++number) {
+    const Sample s(FindOperation("experts"),
+                   {{"fill", "generic"}, {"num_experts", "7"}}, number);
+    int64_t least = 1 << 20, most = 0, total = 0;
+    for (int64_t e = 0; e < 7; ++e) {
+      least = std::min(least, s.Load(e));
+      most = std::max(most, s.Load(e));
+      total += s.Load(e);
+      idle += s.Load(e) == 0;
+      single += s.Load(e) == 1;
+    }
+    unequal += most > least;
+    tokens_without += total < s.Active().shape[0];
+  }
+  EXPECT_GE(unequal, 80);
+  EXPECT_GE(idle, 20);
+  EXPECT_GE(single, 10);
+  EXPECT_GE(tokens_without, 5);
+}
+
+}  // namespace
+}  // namespace softmoe::verify
