@@ -140,7 +140,7 @@ std::string ReadWholeFile(const fs::path& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw FileError("read", path, errno);
   std::string content;
-  std::vector<char> buffer(kBufferBytes);
+  std::vector<char> buffer(size_t{64} << 10);
   ssize_t size;
   while ((size = read(descriptor, buffer.data(), buffer.size())) != 0) {
     if (size < 0 && errno == EINTR) continue;

@@ -2,7 +2,6 @@
 #include "core/config_toml.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <type_traits>
 #include <utility>
@@ -11,8 +10,10 @@
 #include "core/config_check.h"
 #include "core/config_enums.h"
 #include "core/config_fields.h"
+#include "core/config_text.h"
 #include "core/errors.h"
 #include "core/suggestion.h"
+#include "core/toml.h"
 
 namespace softmoe {
 namespace {
@@ -49,6 +50,14 @@ std::string JoinChoices(const std::vector<std::string>& choices) {
     text += "'" + choices[i] + "'";
   }
   return text;
+}
+
+bool IsTomlText(const std::string& text) {
+  try {
+    return !toml::parse("text = " + TomlText(text)).empty();
+  } catch (const toml::parse_error&) {
+    return false;
+  }
 }
 
 // Sets the fields of one configuration that a table mentions.
@@ -171,6 +180,11 @@ class TableReader {
       static_assert(std::is_same_v<T, std::string>);
       if (!node.is_string() && origin_.empty()) refuse("text in quotes");
       field = Text(node);
+      // An option has any bytes; a result with them could not be read back.
+      if (!IsTomlText(field)) {
+        throw ConfigError(
+            fmt::format("{}: '{}' is not UTF-8 text; rename it", where, key));
+      }
     }
     draft_->origins[key] = where;
   }
@@ -187,6 +201,29 @@ class TableReader {
   ConfigDraft* draft_;
   std::map<std::string, std::vector<std::string>> keys_;  // section -> keys
 };
+
+// A dotted key makes a table in a table for each point, without a limit in
+// toml++ 3.3: its destructor, which recurses, would exhaust the stack. A key
+// stands on one line.
+constexpr int kMaxPointsPerLine = 64;
+
+void CheckNesting(const std::string& text, const std::string& name) {
+  int64_t line = 1;
+  int points = 0;
+  for (const char c : text) {
+    points += c == '.' ? 1 : 0;
+    if (points > kMaxPointsPerLine) {
+      throw ConfigError(fmt::format(
+          "{}:{}: a line with more than {} points, which keys could nest; "
+          "break it",
+          name, line, kMaxPointsPerLine));
+    }
+    if (c == '\n') {
+      ++line;
+      points = 0;
+    }
+  }
+}
 
 std::string Trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -217,6 +254,7 @@ void ConfigDraft::ApplyOverride(const std::string& assignment) {
   const std::string key = name.substr(dot + 1);
   // A line break could smuggle in other keys; then it is plain text.
   if (raw.find_first_of("\r\n") == std::string::npos) {
+    CheckNesting(raw, origin);
     try {
       toml::table parsed = toml::parse("value = " + raw);
       parsed["value"].visit(
@@ -248,6 +286,7 @@ void ConfigDraft::Validate() const {
 }
 
 toml::table ParseToml(const std::string& text, const std::string& name) {
+  CheckNesting(text, name);
   try {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {

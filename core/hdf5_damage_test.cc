@@ -140,11 +140,19 @@ TEST(Hdf5Damage, SealedGarbageIsADataError) {
   WritePlain(path, text() + garbage);
   EXPECT_TRUE(Contains(OpenError(path), "cannot be opened by HDF5"));
 
-  bytes[8] = 2;  // the envelope's own version, under a valid checksum
-  hash.Update(bytes.data(), 480);
-  const Sha256Digest checksum = hash.Finish();
-  std::copy(checksum.begin(), checksum.end(), bytes.begin() + 480);
-  WritePlain(path, text() + garbage);
+  const auto change = [&](size_t at, uint8_t to) {  // under a valid checksum
+    bytes[at] = to;
+    hash.Update(bytes.data(), 480);
+    const Sha256Digest checksum = hash.Finish();
+    std::copy(checksum.begin(), checksum.end(), bytes.begin() + 480);
+    WritePlain(path, text() + garbage);
+  };
+  for (const size_t reserved : {40, 100, 479}) {
+    change(reserved, 1);
+    EXPECT_TRUE(Contains(OpenError(path), "more in it")) << reserved;
+    bytes[reserved] = 0;
+  }
+  change(8, 2);  // the envelope's own version
   EXPECT_TRUE(Contains(OpenError(path), "envelope version 2"));
 }
 

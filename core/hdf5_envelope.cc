@@ -91,7 +91,7 @@ EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope) {
 
 Sha256Digest HashContent(int descriptor, const fs::path& path) {
   Sha256 hash;
-  std::vector<char> buffer(size_t{4} << 20);
+  std::vector<char> buffer(size_t{256} << 10);
   for (int64_t offset = kEnvelopeBytes;;) {
     const size_t size =
         ReadAt(descriptor, buffer.data(), buffer.size(), offset, path);
@@ -152,6 +152,12 @@ Hdf5Envelope CheckEnvelope(int descriptor, const fs::path& path,
         "'{}' is a '{}' file of version {}, this program reads version {}; use "
         "the program version that wrote it, or make it anew",
         name, expected.name, envelope.kind.version, expected.version));
+  }
+  if (EncodeEnvelope(envelope) != bytes) {
+    throw DataError(fmt::format(
+        "'{}' has an envelope with more in it than this program writes; use "
+        "the program version that wrote it",
+        name));
   }
   struct stat status;
   if (fstat(descriptor, &status) != 0) throw FileError("read", path, errno);

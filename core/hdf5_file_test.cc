@@ -174,6 +174,8 @@ void WriteSample(const fs::path& path) {
   writer.WriteDataset("/strings", Strings({"a", "bb", ""}));
   writer.CreateGroup("/group");
   writer.WriteAttribute("/group", "pi", 3.25);
+  writer.WriteDataset("/made/by/itself", std::vector<double>{1});
+  writer.CreateGroup("/made/too/empty");
   writer.Commit();
 }
 

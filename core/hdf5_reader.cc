@@ -14,6 +14,7 @@
 #include "core/hdf5_envelope.h"
 #include "core/hdf5_file.h"
 #include "core/hdf5_handles.h"
+#include "core/hdf5_storage.h"
 
 namespace softmoe {
 namespace {
@@ -33,13 +34,6 @@ std::string TypeName(hid_t type) {
 
 bool IsOurString(hid_t type) {
   return H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
-}
-
-std::vector<int64_t> Shape(hid_t space) {
-  const int rank = H5Sget_simple_extent_ndims(space);
-  std::vector<hsize_t> extents(static_cast<size_t>(std::max(rank, 0)));
-  if (rank > 0) H5Sget_simple_extent_dims(space, extents.data(), nullptr);
-  return {extents.begin(), extents.end()};
 }
 
 size_t NumElements(const std::vector<int64_t>& shape) {
@@ -66,8 +60,8 @@ struct Hdf5Reader::Impl {
   Impl(fs::path path_arg, const Hdf5Kind& kind)
       : path(std::move(path_arg)),
         descriptor(path),
-        content_sha256(
-            Sha256Hex(CheckEnvelope(descriptor.value, path, kind).content)) {}
+        envelope(CheckEnvelope(descriptor.value, path, kind)),
+        content_sha256(Sha256Hex(envelope.content)) {}
 
   [[noreturn]] void Fail(const std::string& object,
                          const std::string& problem) const {
@@ -77,10 +71,16 @@ struct Hdf5Reader::Impl {
                     path.string(), object, problem));
   }
 
+  // Is it there? Fails if a link on the way leads elsewhere: what another name
+  // or another file holds, the envelope does not vouch for.
+  bool Reaches(const std::string& object) const;
   Hdf5Handle Open(const std::string& object) const;
   Hdf5Handle OpenDataset(const std::string& object) const;
   Hdf5Handle OpenAttribute(const std::string& object,
                            const std::string& name) const;
+  // The shape of a dataset of such elements, which this file can hold.
+  std::vector<int64_t> Shape(hid_t dataset, size_t element_bytes,
+                             const std::string& object) const;
   template <typename T>
   void ReadNumbers(hid_t dataset, const std::string& object, T* values) const;
   template <typename T>
@@ -96,6 +96,7 @@ struct Hdf5Reader::Impl {
 
   fs::path path;
   Descriptor descriptor;  // before `file`: closed after it
+  Hdf5Envelope envelope;
   std::string content_sha256;
   Hdf5DriverFile driver_file;
   Hdf5Handle file;
@@ -123,12 +124,19 @@ const std::string& Hdf5Reader::content_sha256() const {
 }
 
 bool Hdf5Reader::Has(const std::string& path) const {
-  if (path == "/") return true;
+  return impl_->Reaches(path);
+}
+
+bool Hdf5Reader::Impl::Reaches(const std::string& object) const {
+  if (object == "/") return true;
   // H5Lexists fails, rather than denies, where a parent group is absent.
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string prefix = path.substr(0, end);
-    if (H5Lexists(impl_->file.id(), prefix.c_str(), H5P_DEFAULT) <= 0) {
-      return false;
+  for (size_t end = object.find('/', 1);; end = object.find('/', end + 1)) {
+    const std::string prefix = object.substr(0, end);
+    if (H5Lexists(file.id(), prefix.c_str(), H5P_DEFAULT) <= 0) return false;
+    H5L_info_t link;
+    if (H5Lget_info(file.id(), prefix.c_str(), &link, H5P_DEFAULT) < 0 ||
+        link.type != H5L_TYPE_HARD) {
+      Fail(prefix, "is a link to another name or file");
     }
     if (end == std::string::npos) return true;
   }
@@ -154,8 +162,9 @@ std::vector<std::string> Hdf5Reader::Children(const std::string& group) const {
 }
 
 Hdf5Handle Hdf5Reader::Impl::Open(const std::string& object) const {
+  if (!Reaches(object)) Fail(object, "is absent");
   Hdf5Handle handle(H5Oopen(file.id(), object.c_str(), H5P_DEFAULT), &H5Oclose);
-  if (!handle.valid()) Fail(object, "is absent");
+  if (!handle.valid()) Fail(object, "cannot be opened: " + LastHdf5Error());
   return handle;
 }
 
@@ -164,7 +173,20 @@ Hdf5Handle Hdf5Reader::Impl::OpenDataset(const std::string& object) const {
   if (H5Iget_type(handle.id()) != H5I_DATASET) {
     Fail(object, "is a group, but a dataset is needed");
   }
+  if (!IsStoredAsOurs(handle.id())) {
+    Fail(object, "is not stored as this program stores data");
+  }
   return handle;
+}
+
+std::vector<int64_t> Hdf5Reader::Impl::Shape(hid_t dataset,
+                                             size_t element_bytes,
+                                             const std::string& object) const {
+  std::string problem;
+  std::vector<int64_t> shape =
+      StoredShape(dataset, element_bytes, envelope.file_bytes, &problem);
+  if (!problem.empty()) Fail(object, problem);
+  return shape;
 }
 
 template <typename T>
@@ -182,9 +204,8 @@ Hdf5Array<T> Hdf5Reader::ReadDataset(const std::string& path) const {
   Hdf5Handle type(H5Dget_type(dataset.id()), &H5Tclose);
   impl_->CheckType(H5Tequal(type.id(), Hdf5Type<T>::File()) > 0, type.id(),
                    path, Hdf5Type<T>::kName);
-  Hdf5Handle space(H5Dget_space(dataset.id()), &H5Sclose);
   Hdf5Array<T> array;
-  array.shape = Shape(space.id());
+  array.shape = impl_->Shape(dataset.id(), sizeof(T), path);
   array.values.resize(NumElements(array.shape));
   if (!array.values.empty()) {
     impl_->ReadNumbers(dataset.id(), path, array.values.data());
@@ -198,10 +219,9 @@ Hdf5Array<std::string> Hdf5Reader::ReadDataset<std::string>(
   Hdf5Handle dataset = impl_->OpenDataset(path);
   Hdf5Handle type(H5Dget_type(dataset.id()), &H5Tclose);
   impl_->CheckType(IsOurString(type.id()), type.id(), path, "string");
-  Hdf5Handle space(H5Dget_space(dataset.id()), &H5Sclose);
-  Hdf5Array<std::string> array;
-  array.shape = Shape(space.id());
   const size_t length = H5Tget_size(type.id());
+  Hdf5Array<std::string> array;
+  array.shape = impl_->Shape(dataset.id(), length, path);
   const size_t count = NumElements(array.shape);
   std::string packed(length * count, '\0');
   if (count > 0 && H5Dread(dataset.id(), type.id(), H5S_ALL, H5S_ALL,
@@ -224,8 +244,8 @@ void Hdf5Reader::ReadDatasetInto(const std::string& path, std::span<T> values,
   Hdf5Handle type(H5Dget_type(dataset.id()), &H5Tclose);
   impl_->CheckType(H5Tequal(type.id(), Hdf5Type<T>::File()) > 0, type.id(),
                    path, Hdf5Type<T>::kName);
-  Hdf5Handle space(H5Dget_space(dataset.id()), &H5Sclose);
-  const std::vector<int64_t> actual = Shape(space.id());
+  const std::vector<int64_t> actual =
+      impl_->Shape(dataset.id(), sizeof(T), path);
   if (actual != shape) {
     impl_->Fail(path,
                 fmt::format("has shape [{}], but [{}] is needed",
@@ -298,7 +318,11 @@ std::string Hdf5Reader::ReadString(const std::string& object,
   Hdf5Handle attribute = impl_->OpenAttribute(object, name);
   Hdf5Handle type(H5Aget_type(attribute.id()), &H5Tclose);
   impl_->CheckType(IsOurString(type.id()), type.id(), place, "string");
-  std::string value(H5Tget_size(type.id()), '\0');
+  const size_t size = H5Tget_size(type.id());
+  if (size > static_cast<uint64_t>(impl_->envelope.file_bytes)) {
+    impl_->Fail(place, "is longer than its file");
+  }
+  std::string value(size, '\0');
   if (H5Aread(attribute.id(), type.id(), value.data()) < 0) {
     impl_->Fail(place, "cannot be read: " + LastHdf5Error());
   }

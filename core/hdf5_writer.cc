@@ -12,6 +12,7 @@
 #include "core/hdf5_envelope.h"
 #include "core/hdf5_file.h"
 #include "core/hdf5_handles.h"
+#include "core/hdf5_storage.h"
 
 namespace softmoe {
 namespace {
@@ -22,9 +23,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kChunkedFromBytes = 64 << 10;
 // Target size of a chunk: libhdf5's chunk cache of 1 MiB holds it.
 constexpr int64_t kChunkBytes = 1 << 20;
-// Larger datasets are parameters and moments, whose bits hardly compress:
-// deflating them would cost more time than writing them.
-constexpr int64_t kDeflateUpToBytes = 16 << 20;
 constexpr unsigned kDeflateLevel = 4;
 
 int64_t NumElements(const std::vector<int64_t>& shape) {
@@ -71,6 +69,9 @@ struct Hdf5Writer::Impl {
     SOFTMOE_CHECK(file.valid()) << atomic.path() << " is already committed";
   }
 
+  // What libhdf5 would create by itself on the way to `path`, had a time stamp.
+  void CreateParents(const std::string& path);
+  void CreateGroup(const std::string& path);
   Hdf5Handle CreateDataset(const std::string& path, hid_t type,
                            const std::vector<int64_t>& shape);
   Hdf5Handle OpenObject(const std::string& path) {
@@ -85,7 +86,7 @@ struct Hdf5Writer::Impl {
   Hdf5Kind kind;
   AtomicFile atomic;  // before `file`: closed after it
   Hdf5DriverFile driver_file;
-  Hdf5Handle links;  // creates missing groups, UTF-8 names
+  Hdf5Handle links;  // UTF-8 names
   Hdf5Handle file;
 };
 
@@ -104,7 +105,6 @@ Hdf5Writer::Hdf5Writer(fs::path path, Hdf5Kind kind)
                  H5Pset_obj_track_times(creation.id(), false) >= 0 &&
                  H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18,
                                       H5F_LIBVER_V18) >= 0 &&
-                 H5Pset_create_intermediate_group(self.links.id(), 1) >= 0 &&
                  H5Pset_char_encoding(self.links.id(), H5T_CSET_UTF8) >= 0,
              "/");
   SetDriver(access.id(), &self.driver_file);
@@ -119,6 +119,7 @@ Hdf5Writer::~Hdf5Writer() = default;
 Hdf5Handle Hdf5Writer::Impl::CreateDataset(const std::string& path, hid_t type,
                                            const std::vector<int64_t>& shape) {
   CheckOpen();
+  CreateParents(path);
   const std::vector<hsize_t> extents(shape.begin(), shape.end());
   Hdf5Handle space(shape.empty()
                        ? H5Screate(H5S_SCALAR)
@@ -212,12 +213,27 @@ template void Hdf5Writer::WriteDataset<uint8_t>(const std::string&,
 
 void Hdf5Writer::CreateGroup(const std::string& path) {
   impl_->CheckOpen();
+  impl_->CreateParents(path);
+  impl_->CreateGroup(path);
+}
+
+void Hdf5Writer::Impl::CreateParents(const std::string& path) {
+  for (size_t end = path.find('/', 1); end != std::string::npos;
+       end = path.find('/', end + 1)) {
+    const std::string parent = path.substr(0, end);
+    if (H5Lexists(file.id(), parent.c_str(), H5P_DEFAULT) <= 0) {
+      CreateGroup(parent);
+    }
+  }
+}
+
+void Hdf5Writer::Impl::CreateGroup(const std::string& path) {
   Hdf5Handle creation(H5Pcreate(H5P_GROUP_CREATE), &H5Pclose);
-  impl_->Check(H5Pset_obj_track_times(creation.id(), false) >= 0, path);
-  Hdf5Handle group(H5Gcreate2(impl_->file.id(), path.c_str(), impl_->links.id(),
+  Check(H5Pset_obj_track_times(creation.id(), false) >= 0, path);
+  Hdf5Handle group(H5Gcreate2(file.id(), path.c_str(), links.id(),
                               creation.id(), H5P_DEFAULT),
                    &H5Gclose);
-  impl_->Check(group.valid(), path);
+  Check(group.valid(), path);
 }
 
 void Hdf5Writer::Impl::WriteAttribute(const std::string& object,

@@ -36,7 +36,13 @@ void Limit(int resource, int64_t amount) {
 }
 
 // Address and thread sanitizers map terabytes of shadow: no limit fits them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#define SOFTMOE_HAS_FEATURE(x) __has_feature(x)
+#else
+#define SOFTMOE_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    SOFTMOE_HAS_FEATURE(address_sanitizer)
 constexpr bool kLimitMemory = false;
 #else
 constexpr bool kLimitMemory = true;

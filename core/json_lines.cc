@@ -45,14 +45,13 @@ void VisitLines(const std::string& text, const fs::path& path,
   for (int64_t line = 1;; ++line) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) return;
-    Json record = Json::parse(text.begin() + static_cast<int64_t>(begin),
-                              text.begin() + static_cast<int64_t>(end), nullptr,
-                              /*allow_exceptions=*/false);
+    Json record =
+        ParseJsonObject(std::string_view(text).substr(begin, end - begin));
     if (!record.is_object()) {
       throw DataError(
-          fmt::format("{}:{}: not a JSON object; remove the file, or mend the "
-                      "line",
-                      path.string(), line));
+          fmt::format("{}:{}: not a JSON object of at most {} levels; remove "
+                      "the file, or mend the line",
+                      path.string(), line, kMaxJsonDepth));
     }
     if (!visit(std::move(record), end + 1)) return;
     begin = end + 1;
@@ -60,6 +59,18 @@ void VisitLines(const std::string& text, const fs::path& path,
 }
 
 }  // namespace
+
+Json ParseJsonObject(std::string_view text) {
+  bool shallow = true;
+  const Json::parser_callback_t look = [&](int depth, Json::parse_event_t,
+                                           Json&) {
+    shallow = shallow && depth <= kMaxJsonDepth;
+    return shallow;
+  };
+  Json object = Json::parse(text.begin(), text.end(), look,
+                            /*allow_exceptions=*/false);
+  return shallow && object.is_object() ? object : Json();
+}
 
 std::string JsonLine(const Json& record) {
   SOFTMOE_CHECK(record.is_object()) << record.type_name();

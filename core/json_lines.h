@@ -15,6 +15,7 @@
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace softmoe {
@@ -44,6 +45,13 @@ class JsonLinesWriter {
 
 // One line without its end: what JsonLinesWriter writes.
 std::string JsonLine(const nlohmann::ordered_json& record);
+
+// Objects of ours have two or three levels; to copy, compare and print deep
+// ones would exhaust the stack.
+inline constexpr int kMaxJsonDepth = 64;
+
+// The object that `text` is; null if it is none, or has more levels.
+nlohmann::ordered_json ParseJsonObject(std::string_view text);
 
 // All records of a file; a last line without an end is still being written, or
 // torn, and left out. Throws EnvironmentError if the file cannot be read,

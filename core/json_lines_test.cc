@@ -108,6 +108,22 @@ TEST(JsonLines, ADamagedLineIsNamedAndNothingIsChanged) {
   }
 }
 
+// Copying, printing and comparing recurse.
+TEST(JsonLines, DeepNestingIsRefusedBeforeTheStackEnds) {
+  const fs::path path = FreshFolder("deep") / "m.jsonl";
+  const auto nested = [](size_t depth) {  // arrays, in an object
+    return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') +
+           "}\n";
+  };
+  WriteFileAtomically(path, nested(60));
+  EXPECT_EQ(JsonLine(ReadJsonLines(path).at(0)) + "\n", nested(60));
+  for (const size_t depth : {66, 1'000'000}) {
+    WriteFileAtomically(path, nested(depth));
+    EXPECT_THROW(ReadJsonLines(path), DataError) << depth;
+    EXPECT_THROW(JsonLinesWriter{path}, DataError) << depth;
+  }
+}
+
 TEST(JsonLines, AFullDiskLeavesWholeLines) {
   const fs::path path = FreshFolder("full_disk") / "m.jsonl";
   JsonLinesWriter writer(path);

@@ -2,7 +2,6 @@
 #include "experiments/grid_file.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <set>
 #include <utility>
@@ -10,9 +9,13 @@
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/suggestion.h"
+#include "core/toml.h"
 
 namespace softmoe::experiments {
 namespace {
+
+// Each is held in memory, and is a training run.
+constexpr size_t kMaxRuns = 10'000;
 
 [[noreturn]] void Fail(const toml::node& node, const std::string& message) {
   throw ConfigError(TomlPosition(node) + ": " + message);
@@ -55,6 +58,9 @@ std::string Required(const toml::table& table, const std::string& key,
 std::string RequiredId(const toml::table& table, const std::string& where,
                        std::set<std::string>& seen) {
   const std::string id = Required(table, "id", where);
+  if (id.starts_with('.')) {
+    Fail(*table.get("id"), fmt::format("id '{}' begins with a point", id));
+  }
   for (char c : id) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.' &&
         c != '_') {
@@ -227,6 +233,15 @@ Grid LoadGrid(const std::filesystem::path& path,
     grid.rows.push_back(row);
   }
 
+  const size_t num_runs =
+      grid.corpora.size() * grid.rows.size() * grid.seeds.size();
+  if (num_runs > kMaxRuns) {
+    throw ConfigError(fmt::format(
+        "{}: {} corpora, {} rows and {} seeds are {} runs, more than {}; make "
+        "several grids of them",
+        path.string(), grid.corpora.size(), grid.rows.size(), grid.seeds.size(),
+        num_runs, kMaxRuns));
+  }
   for (size_t c = 0; c < grid.corpora.size(); ++c) {
     for (size_t r = 0; r < grid.rows.size(); ++r) {
       ConfigDraft draft = corpus_drafts[c];

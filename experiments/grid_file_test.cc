@@ -157,6 +157,9 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
   EXPECT_NE(FailureOf(Minimal("[[rows]]\nid = \"a/b\"\nlabel = \"x\"\n"))
                 .find("only letters"),
             std::string::npos);
+  EXPECT_NE(FailureOf(Minimal("[[rows]]\nid = \"..\"\nlabel = \"x\"\n"))
+                .find("begins with a point"),
+            std::string::npos);
   EXPECT_NE(FailureOf("[grid]\nname = \"x\"\nscale = \"huge\"\n")
                 .find("expected smoke, mini or paper"),
             std::string::npos);
@@ -166,6 +169,16 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
       FailureOf(Minimal(""), {"router.mean_active_experts=99"});
   EXPECT_NE(range.find("mean_active_experts"), std::string::npos) << range;
   EXPECT_NE(range.find("sparse-2"), std::string::npos) << range;
+}
+
+// Each run is held in memory: thousands of lines would be billions of runs.
+TEST(Grid, TooManyRunsAreRefused) {
+  std::string rows;
+  for (int i = 0; i < 5001; ++i) {
+    rows += fmt::format("[[rows]]\nid = \"r{}\"\nlabel = \"x\"\n", i);
+  }
+  const std::string failure = FailureOf(Minimal(rows));
+  EXPECT_NE(failure.find("10004 runs"), std::string::npos) << failure;
 }
 
 TEST(Grid, ClusterIsReadAndChecked) {

@@ -60,9 +60,9 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// The values that print as `text` under `rule`, closed; for kUnknown both
-// rules' union. With u one unit of the last digit of a value v >= 0:
-// [v - u/2, v + u/2] for nearest, [v, v + u] for truncated.
+// The values that print as `text`, of at most 17 digits, under `rule`, closed;
+// for kUnknown both rules' union. With u one unit of the last digit of a value
+// v >= 0: [v - u/2, v + u/2] for nearest, [v, v + u] for truncated.
 Interval PrintedInterval(const Decimal& text, Rounding rule);
 
 }  // namespace softmoe::golden

@@ -268,10 +268,12 @@ class PaperBuilder {
     cell.text = file.Get(row, source.csv);
     if (cell.empty()) return cell;
     const std::optional<Decimal> number = Decimal::Parse(cell.text);
-    if (!number) {
-      throw DataError(fmt::format("{}:{}: '{}' in column '{}' is no number",
-                                  file.path.string(), row + 2, cell.text,
-                                  source.csv));
+    // Intervals and counts need digits of their own, of 18 in all.
+    constexpr size_t kMaxLength = 14;
+    if (!number || cell.text.size() > kMaxLength) {
+      throw DataError(fmt::format(
+          "{}:{}: '{}' in column '{}' is no number of at most {} characters",
+          file.path.string(), row + 2, cell.text, source.csv, kMaxLength));
     }
     cell.value = number->ToDouble();
     const bool exact =

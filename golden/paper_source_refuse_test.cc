@@ -56,6 +56,9 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
                       "'lane'?");
   ExpectSourceRefused("number", "main_results.csv", "107.74", "1O7.74",
                       "main_results.csv:2: '1O7.74' in column");
+  ExpectSourceRefused("digits", "main_results.csv", "107.74",
+                      "107.740000000000000",
+                      "is no number of at most 14 characters");
   ExpectSourceRefused("short_line", "jitter.csv", ",2.99", "",
                       "jitter.csv:3: 5 fields, but the first line names 6");
   ExpectSourceRefused("note_place", "notes.toml", "\"main_results/arc_e\"",

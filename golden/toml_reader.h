@@ -5,12 +5,12 @@
 #ifndef SOFTMOE_GOLDEN_TOML_READER_H_
 #define SOFTMOE_GOLDEN_TOML_READER_H_
 
-#include <toml++/toml.h>
-
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "core/toml.h"
 
 namespace softmoe::golden {
 

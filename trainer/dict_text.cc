@@ -59,16 +59,20 @@ std::string Squeeze(std::string_view line) {
 template <typename Drop>
 void RemoveParts(std::string* text, char open, char close, size_t reach,
                  const Drop& drop) {
-  size_t at = 0;
-  while ((at = text->find(open, at)) != std::string::npos) {
-    const size_t end = text->find(close, at + 1);
-    if (end != std::string::npos && end - at <= reach &&
-        drop(std::string_view(*text).substr(at + 1, end - at - 1))) {
-      text->erase(at, end + 1 - at);
-    } else {
-      ++at;
+  const std::string_view all = *text;
+  std::string kept;
+  for (size_t at = 0; at < all.size(); ++at) {
+    if (all[at] == open) {
+      const size_t inside = all.substr(at + 1, reach).find(close);
+      if (inside != std::string_view::npos &&
+          drop(all.substr(at + 1, inside))) {
+        at += inside + 1;
+        continue;
+      }
     }
+    kept += all[at];
   }
+  *text = std::move(kept);
 }
 
 // The marks with which GCIDE's editors signed.
@@ -90,20 +94,25 @@ bool IsDate(std::string_view line) {  // "(2006-10-10)"
 
 // FOLDOC's "<networking, protocol>" at the begin of a sense.
 void RemoveFieldTags(std::string* text) {
-  size_t at = 0;
-  while ((at = text->find('<', at)) != std::string::npos) {
-    const size_t end = text->find('>', at);
-    const bool begins =
-        at == 0 ||
-        (at >= 3 && (*text)[at - 1] == ' ' && (*text)[at - 2] == '.' &&
-         (*text)[at - 3] >= '0' && (*text)[at - 3] <= '9');
-    if (begins && end != std::string::npos && end - at < 60) {
-      const bool space = end + 1 < text->size() && (*text)[end + 1] == ' ';
-      text->erase(at, end + 1 + (space ? 1 : 0) - at);
-    } else {
-      ++at;
+  const std::string_view all = *text;
+  std::string kept;
+  const auto begins = [&] {
+    const size_t size = kept.size();
+    return size == 0 || (size >= 3 && kept.ends_with(". ") &&
+                         kept[size - 3] >= '0' && kept[size - 3] <= '9');
+  };
+  for (size_t at = 0; at < all.size(); ++at) {
+    if (all[at] == '<' && begins()) {
+      const size_t length = all.substr(at, 60).find('>');
+      if (length != std::string_view::npos) {
+        at += length;
+        if (at + 1 < all.size() && all[at + 1] == ' ') ++at;
+        continue;
+      }
     }
+    kept += all[at];
   }
+  *text = std::move(kept);
 }
 
 // A paragraph with its lines joined by spaces.
@@ -116,10 +125,12 @@ std::string CleanParagraph(std::string text) {
   text = Squeeze(text);
   RemoveFieldTags(&text);
   // "Abuse \A*buse"\, n." has become "Abuse , n.".
-  for (size_t at = 0; (at = text.find(" ,", at)) != std::string::npos;) {
-    text.erase(at, 1);
+  std::string joined;
+  for (const char c : text) {
+    if (c == ',' && joined.ends_with(' ')) joined.pop_back();
+    joined += c;
   }
-  return text;
+  return joined;
 }
 
 }  // namespace
@@ -133,6 +144,13 @@ std::string InflateFile(const std::filesystem::path& path) {
   int count = 0;
   while ((count = ::gzread(file, part.data(), part.size())) > 0) {
     out.append(part.data(), static_cast<size_t>(count));
+    if (static_cast<int64_t>(out.size()) > kMaxInflatedBytes) {
+      ::gzclose(file);
+      throw DataError(fmt::format(
+          "{}: more than {} bytes of text; delete it, it will be downloaded "
+          "again",
+          path.string(), kMaxInflatedBytes));
+    }
   }
   int code = Z_OK;
   const std::string message = ::gzerror(file, &code);
@@ -210,9 +228,13 @@ std::vector<std::string> Fortunes(std::string_view text) {
     fortune.clear();
   };
   while (!text.empty()) {
-    std::string line(Take(&text, '\n'));
-    for (size_t at = 0; (at = line.find('\b')) != std::string::npos;) {
-      line.erase(at > 0 ? at - 1 : 0, at > 0 ? 2 : 1);
+    std::string line;
+    for (const char c : Take(&text, '\n')) {
+      if (c != '\b') {
+        line += c;
+      } else if (!line.empty()) {
+        line.pop_back();
+      }
     }
     line = Squeeze(line);
     if (line == "%") {

@@ -8,6 +8,7 @@
 #ifndef SOFTMOE_TRAINER_DICT_TEXT_H_
 #define SOFTMOE_TRAINER_DICT_TEXT_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -15,7 +16,11 @@
 
 namespace softmoe::trainer {
 
-// The uncompressed bytes of a gzip file. Throws EnvironmentError or DataError.
+// The largest dictionary of Debian has 60 MB.
+inline constexpr int64_t kMaxInflatedBytes = int64_t{1} << 30;
+
+// The uncompressed bytes of a gzip file. Throws EnvironmentError, or DataError
+// if it is damaged or there are more than kMaxInflatedBytes.
 std::string InflateFile(const std::filesystem::path& path);
 
 // The entries that `index` names, each once, in order of their offsets; those

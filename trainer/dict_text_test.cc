@@ -92,6 +92,18 @@ TEST(Fortunes, SplitsAtPercentLines) {
   EXPECT_EQ(Fortunes("_\bu_\bnder"), (Strings{"under"}));
 }
 
+// A quadratic one would take minutes.
+TEST(CleanDictEntry, TakesLinearTime) {
+  for (const char* part : {"[", "[AS]", "\\", "1. <", "1. <a> ", ", ", "{"}) {
+    std::string entry;
+    while (entry.size() < 4'000'000) entry += part;
+    EXPECT_LE(CleanDictEntry(entry).size(), entry.size()) << part;
+  }
+  std::string overstruck;
+  while (overstruck.size() < 4'000'000) overstruck += "a\b";
+  EXPECT_EQ(Fortunes(overstruck), Strings{});
+}
+
 TEST(InflateFile, ReadsGzipAndRefusesDamage) {
   const auto path = FreshFolder("gzip") / "t.dz";
   std::string text;

@@ -83,7 +83,8 @@ class Archive {
 
   void Open() {
     SOFTMOE_CHECK(archive_ != nullptr);
-    ::archive_read_support_filter_all(archive_.get());
+    // Others that libarchive knows call programs (lrzip), or decode mail.
+    ::archive_read_support_filter_xz(archive_.get());
     ::archive_read_support_format_tar(archive_.get());
   }
 

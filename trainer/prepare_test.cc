@@ -218,6 +218,12 @@ TEST_F(Prepared, RefusesADamagedDescription) {
   }
   replace("\"version\": 1", "\"version\": 2");
   ExpectRefused("version 2, only 1 is known");
+  // So deep that printing it would exhaust the stack.
+  replace("\"version\": 1", "\"version\": " + std::string(1'000'000, '[') +
+                                std::string(1'000'000, ']'));
+  ExpectRefused("not the description");
+  replace("\"version\": 1", "\"version\": [1]");
+  ExpectRefused("no version, only 1 is known");
   replace("\"vocab_size\": 400", "\"vocab_size\": \"400\"");
   ExpectRefused("\"vocab_size\" is missing or of a wrong type");
   replace("\"vocab_size\": 400", "\"vocab_size\": -4");

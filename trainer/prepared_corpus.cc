@@ -7,6 +7,7 @@
 
 #include "core/atomic_file.h"
 #include "core/errors.h"
+#include "core/json_lines.h"
 #include "core/paths.h"
 #include "core/sha256.h"
 #include "trainer/mapped_file.h"
@@ -75,15 +76,19 @@ void WritePreparedCorpus(const PreparedCorpus& corpus) {
 
 PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
   const fs::path path = WithSuffix(prefix, ".json");
-  const Json json = Json::parse(ReadWholeFile(path), nullptr, false);
+  const Json json = ParseJsonObject(ReadWholeFile(path));
   if (!json.is_object() || json.value("format", Json()) != kFormat) {
     throw DataError(fmt::format("{}: not the description of token files; {}",
                                 path.string(), kRemedy));
   }
-  if (json.value("version", Json()) != kVersion) {
+  const Json version = json.value("version", Json());
+  if (version != kVersion) {
     throw DataError(
-        fmt::format("{}: version {}, only {} is known; {}", path.string(),
-                    json.value("version", Json()).dump(), kVersion, kRemedy));
+        fmt::format("{}: {}, only {} is known; {}", path.string(),
+                    version.is_number_integer()
+                        ? fmt::format("version {}", version.get<int64_t>())
+                        : "no version",
+                    kVersion, kRemedy));
   }
   PreparedCorpus corpus;
   corpus.prefix = prefix;

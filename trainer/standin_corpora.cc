@@ -8,6 +8,7 @@
 
 #include "core/atomic_file.h"
 #include "core/errors.h"
+#include "core/json_lines.h"
 #include "core/sha256.h"
 #include "trainer/debian_packages.h"
 #include "trainer/dict_text.h"
@@ -59,8 +60,7 @@ bool ReadStandin(const fs::path& folder, StandinText* out) {
       !fs::is_regular_file(folder / "provenance.json", error)) {
     return false;
   }
-  const Json json =
-      Json::parse(ReadWholeFile(folder / "provenance.json"), nullptr, false);
+  const Json json = ParseJsonObject(ReadWholeFile(folder / "provenance.json"));
   if (!json.is_object() || json.value("version", Json()) != kTextVersion ||
       !json.value("text_sha256", Json()).is_string() ||
       !json.value("provenance", Json()).is_string()) {

@@ -1,0 +1,182 @@
+"""libFuzzer targets: code that reads bytes, under clang with sanitizers.
+
+softmoe_fuzz_test(name = "x") makes two targets:
+
+    x_fuzz        the fuzzer:  ./bazelw run //PACKAGE:x_fuzz -- -max_total_time=600
+    x_fuzz_test   the same over its seeds and a number of mutations that a seed
+                  decides, in seconds, in every `bazel test //...`
+
+The code under test is instrumented too: an aspect compiles the sources of every
+library below `deps` once more, with clang, AddressSanitizer,
+UndefinedBehaviorSanitizer and coverage, once for all fuzzers together. What a
+target defines is in //core:fuzz_support; how to use all this in FUZZING.md.
+"""
+
+load("@system//:compilers.bzl", "CLANGXX")
+load("@system//:key.bzl", "BUILD_KEY")
+
+_SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+
+_FLAGS = [
+    "-std=c++20",
+    "-O1",
+    "-g1",
+    "-march=x86-64-v3",
+    "-ffp-contract=off",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=fuzzer-no-link",
+    "-iquote",
+    ".",
+] + _SANITIZERS
+
+# PWD: no path of a sandbox in the debug information.
+_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
+
+# What a library becomes: its own and all lower objects and link options.
+_Instrumented = provider(fields = ["objects", "linkopts"])
+
+def _compile(ctx, source, output, headers, flags):
+    arguments = ctx.actions.args()
+    arguments.add_all(_FLAGS)
+    arguments.add("-DSOFTMOE_BUILD_KEY=" + BUILD_KEY)
+    arguments.add_all(flags)
+    arguments.add_all(["-c", source, "-o", output])
+    ctx.actions.run(
+        executable = CLANGXX,
+        arguments = [arguments],
+        inputs = depset([source], transitive = [headers]),
+        outputs = [output],
+        mnemonic = "FuzzCompile",
+        progress_message = "Compiling %s for fuzzing" % source.short_path,
+        env = _ENVIRONMENT,
+    )
+
+def _headers(targets):
+    return [target[CcInfo].compilation_context.headers for target in targets]
+
+def _defines(targets):
+    return ["-D" + define for define in depset(transitive = [
+        target[CcInfo].compilation_context.defines
+        for target in targets
+    ]).to_list()]
+
+def _instrument_aspect_impl(target, ctx):
+    deps = [dep for dep in getattr(ctx.rule.attr, "deps", []) if _Instrumented in dep]
+    objects = []
+    if ctx.rule.kind == "cc_library":
+        headers = depset(ctx.rule.files.srcs, transitive = _headers([target]))
+        for source in ctx.rule.files.srcs:
+            if source.extension != "cc":
+                continue
+            output = ctx.actions.declare_file("_fuzz/%s/%s.o" % (ctx.label.name, source.basename))
+
+            # g++ has judged these sources; its flags may mean nothing here.
+            flags = ctx.rule.attr.copts + _defines([target]) + ["-w"]
+            _compile(ctx, source, output, headers, flags)
+            objects.append(output)
+    return [_Instrumented(
+        objects = depset(objects, transitive = [dep[_Instrumented].objects for dep in deps]),
+        linkopts = depset(
+            getattr(ctx.rule.attr, "linkopts", []),
+            transitive = [dep[_Instrumented].linkopts for dep in deps],
+        ),
+    )]
+
+_instrument_aspect = aspect(
+    implementation = _instrument_aspect_impl,
+    attr_aspects = ["deps"],
+)
+
+def _fuzz_impl(ctx):
+    objects = []
+    for source in ctx.files.srcs:
+        output = ctx.actions.declare_file("_fuzz/%s/%s.o" % (ctx.label.name, source.basename))
+        flags = _defines(ctx.attr.deps) + ["-Wall", "-Wextra", "-Werror"]
+        _compile(ctx, source, output, depset(transitive = _headers(ctx.attr.deps)), flags)
+        objects.append(output)
+    inputs = depset(objects, transitive = [dep[_Instrumented].objects for dep in ctx.attr.deps])
+    linkopts = depset(transitive = [dep[_Instrumented].linkopts for dep in ctx.attr.deps])
+
+    program = ctx.actions.declare_file(ctx.label.name + ".bin")
+    arguments = ctx.actions.args()
+    arguments.add("-fsanitize=fuzzer")
+    arguments.add_all(_SANITIZERS)
+    arguments.add_all(inputs)
+    arguments.add_all(linkopts)
+    arguments.add_all(["-Wl,--build-id=0x" + BUILD_KEY, "-o", program])
+    ctx.actions.run(
+        executable = CLANGXX,
+        arguments = [arguments],
+        inputs = inputs,
+        outputs = [program],
+        mnemonic = "FuzzLink",
+        progress_message = "Linking %s" % ctx.label,
+        env = _ENVIRONMENT,
+    )
+    return [
+        DefaultInfo(files = depset([program]), runfiles = ctx.runfiles([program])),
+        OutputGroupInfo(program = depset([program])),
+    ]
+
+_fuzz_program = rule(
+    implementation = _fuzz_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".cc"]),
+        "deps": attr.label_list(providers = [CcInfo], aspects = [_instrument_aspect]),
+    },
+)
+
+def softmoe_fuzz_test(
+        name,
+        srcs = None,
+        deps = [],
+        seeds = [],
+        max_len = 4096,
+        test_runs = 2000,
+        timeout_seconds = 10,
+        malloc_limit_mb = 256,
+        test_size = "small"):
+    """A fuzzer NAME_fuzz and the test NAME_fuzz_test of the same program.
+
+    Args:
+      name: of both, without the endings.
+      srcs: default: NAME_fuzz.cc; FuzzOne and Seeds of //core:fuzz_support.
+      deps: what it calls; all instrumented.
+      seeds: files of any kind to begin with, besides those of Seeds.
+      max_len: bytes of the longest input that is made.
+      test_runs: executions in the test, seeds included.
+      timeout_seconds: an input that takes longer is a finding.
+      malloc_limit_mb: so is a single allocation of more.
+      test_size: of the test.
+    """
+    _fuzz_program(
+        name = name + "_fuzz_program",
+        testonly = True,
+        srcs = srcs or [name + "_fuzz.cc"],
+        deps = deps + ["//core:fuzz_support"],
+    )
+    arguments = [
+        "$(rootpath :%s_fuzz_program)" % name,
+        native.package_name() + "/" + name,
+        "'%s'" % " ".join(["$(rootpaths %s)" % seed for seed in seeds]),
+        "-max_len=%d" % max_len,
+        "-timeout=%d" % timeout_seconds,
+        "-malloc_limit_mb=%d" % malloc_limit_mb,
+        "-rss_limit_mb=2560",
+        "-print_final_stats=1",
+    ]
+    data = [":%s_fuzz_program" % name] + seeds
+    native.sh_binary(
+        name = name + "_fuzz",
+        testonly = True,
+        srcs = ["//bazel:run_fuzzer.sh"],
+        args = ["explore"] + arguments,
+        data = data,
+    )
+    native.sh_test(
+        name = name + "_fuzz_test",
+        size = test_size,
+        srcs = ["//bazel:run_fuzzer.sh"],
+        args = ["replay"] + arguments + ["-runs=%d" % test_runs, "-seed=20260120"],
+        data = data,
+    )

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReadDocument on valid HDF5 with hostile contents. What it accepts has no
+// problem, and is the same document when it is written and read again.
+#include "core/fuzz_support.h"
+#include "core/hdf5_hostile.h"
+#include "golden/document.h"
+#include "golden/document_format.h"
+#include "golden/document_test_util.h"
+
+namespace softmoe::fuzz {
+
+void FuzzOne(std::string_view input) {
+  static const HostileHdf5 hostile(
+      [] {
+        const auto good = ScratchFolder() / "good.h5";
+        golden::WriteDocument(golden::ExampleDocument(), good);
+        return good;
+      }(),
+      golden::GoldenKind());
+  const auto path = ScratchFolder() / "hostile.h5";
+  if (!hostile.Write(path, Choices(input))) return;
+  golden::Document document;
+  if (!Accepts([&] { document = golden::ReadDocument(path); })) return;
+  Require(golden::FirstProblem(document).empty(),
+          "accepted: " + golden::FirstProblem(document));
+  const auto again = ScratchFolder() / "again.h5";
+  golden::WriteDocument(document, again);
+  Require(golden::ReadDocument(again) == document, "reads back otherwise");
+}
+
+std::vector<std::string> Seeds() { return HostileSeeds(); }
+
+}  // namespace softmoe::fuzz
