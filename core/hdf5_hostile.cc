@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/atomic_file.h"
 #include "core/hdf5_handles.h"
@@ -231,6 +232,15 @@ void Change(hid_t file, const std::vector<std::string>& objects,
   }
 }
 
+// As core/HDF5_ENVELOPE.md says.
+Hdf5Kind KindOf(const std::string& bytes) {
+  Require(bytes.size() > kEnvelopeBytes, "no envelope");
+  Hdf5Kind kind;
+  kind.name = bytes.c_str() + 16;
+  std::memcpy(&kind.version, bytes.data() + 12, sizeof(kind.version));
+  return kind;
+}
+
 // The envelope that fits the bytes behind it.
 void Seal(const fs::path& path, const Hdf5Kind& kind) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -244,8 +254,8 @@ void Seal(const fs::path& path, const Hdf5Kind& kind) {
 
 }  // namespace
 
-HostileHdf5::HostileHdf5(const fs::path& good, Hdf5Kind kind)
-    : bytes_(ReadWholeFile(good)), kind_(std::move(kind)) {
+HostileHdf5::HostileHdf5(const fs::path& good)
+    : bytes_(ReadWholeFile(good)), kind_(KindOf(bytes_)) {
   SilenceHdf5();
   const Hdf5Handle file = OpenFile(good, H5F_ACC_RDONLY);
   Require(file.valid(), good.string() + " is not HDF5");

@@ -22,8 +22,8 @@ namespace softmoe::fuzz {
 
 class HostileHdf5 {
  public:
-  // `good` is a file that its readers accept.
-  HostileHdf5(const std::filesystem::path& good, Hdf5Kind kind);
+  // `good` is a file that its readers accept; its kind stays what it is.
+  explicit HostileHdf5(const std::filesystem::path& good);
 
   // Writes to `path` the file with the changes that `choices` decides, none if
   // they have run out. libhdf5 1.10.8 may crash on them, or keep half of a file
@@ -32,7 +32,7 @@ class HostileHdf5 {
 
  private:
   std::string bytes_;
-  Hdf5Kind kind_;
+  Hdf5Kind kind_;                     // of `good`
   std::vector<std::string> objects_;  // paths of groups and datasets
   std::vector<std::pair<std::string, std::string>> attributes_;
 };
