@@ -16,6 +16,7 @@ ten times as fast as that of g++ 12.)
 
 load("@system//:compilers.bzl", "CLANGXX", "GXX")
 load("@system//:key.bzl", "BUILD_KEY")
+load("//bazel:mutants.bzl", "MUTANTS_FLAG")
 load("//bazel:softmoe.bzl", "softmoe_cc_library")
 
 _SHIM = "kernels/simt/shim"
@@ -61,6 +62,9 @@ def _shim_variant_test_impl(ctx):
         for dep in ctx.attr.deps + [ctx.attr._simulator, ctx.attr._variant]
     ])
 
+    # In the configuration of mutants.bzl, and in no other.
+    mutants = [flag for flag in ctx.fragments.cpp.copts if flag == MUTANTS_FLAG]
+
     # PWD: no path of this sandbox in the debug information.
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
@@ -68,7 +72,7 @@ def _shim_variant_test_impl(ctx):
     for source in ctx.files.srcs + [ctx.file._sanitizer_options]:
         output = ctx.actions.declare_file("_shim/%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
-        arguments.add_all(_FLAGS + ["-DSOFTMOE_SHIM_VARIANT=" + variant])
+        arguments.add_all(_FLAGS + mutants + ["-DSOFTMOE_SHIM_VARIANT=" + variant])
         if source != ctx.file._sanitizer_options:  # read before the runtime is ready
             arguments.add_all(flags)
         if source.extension == "cu":
@@ -87,6 +91,8 @@ def _shim_variant_test_impl(ctx):
 
     # Of the dependencies only the simulator is linked: the rest are headers.
     objects += _archives(ctx.attr._simulator)
+    if mutants:
+        objects += _archives(ctx.attr._mutant)
     program = ctx.actions.declare_file(ctx.label.name + ".bin")
     arguments = ctx.actions.args()
     arguments.add_all(flags + objects + ["-o", program])
@@ -120,7 +126,9 @@ _shim_variant_test = rule(
         ),
         "_variant": attr.label(default = "//kernels/simt/shim:variant", providers = [CcInfo]),
         "_simulator": attr.label(default = "//kernels/simt/shim:cuda_runtime", providers = [CcInfo]),
+        "_mutant": attr.label(default = "//core:mutant", providers = [CcInfo]),
     },
+    fragments = ["cpp"],
     test = True,
 )
 

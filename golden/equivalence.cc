@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/mutant.h"
 #include "golden/statistics.h"
 
 namespace softmoe::golden {
@@ -105,7 +106,9 @@ Difference Compare(const Cell& ours, const Cell& golden,
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin) {
   const Interval& interval = difference.interval;
-  if (interval.low >= -margin && interval.high <= margin) {
+  if (SOFTMOE_MUTANT("harness.overlap_is_equivalence",
+                     interval.low >= -margin && interval.high <= margin,
+                     interval.high >= -margin && interval.low <= margin)) {
     // Two runs that agree to the last bit were probably one.
     const bool suspicious = noise.deviation == 0 && difference.point != 0;
     return suspicious ? Status::kMistrusted : Status::kPass;

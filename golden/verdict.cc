@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/mutant.h"
 #include "golden/fingerprint.h"
 #include "golden/verdict_judge.h"
 
@@ -85,7 +86,12 @@ void CompareSetUps(const Document& results, const Document& golden,
 
 }  // namespace
 
-Status Worse(Status a, Status b) { return Severity(a) >= Severity(b) ? a : b; }
+Status Worse(Status a, Status b) {
+  return SOFTMOE_MUTANT("harness.last_verdict_wins", Severity(a) >= Severity(b),
+                        false)
+             ? a
+             : b;
+}
 
 ExitCode ExitCodeOf(Status status) {
   switch (status) {
@@ -111,7 +117,10 @@ ExitCode Verdicts::exit_code(const std::set<Status>& allowed) const {
   };
   for (const CellVerdict& cell : cells) count(cell.status);
   for (const ClaimVerdict& claim : claims) count(claim.status);
-  if (cells.empty() && claims.empty()) count(overall);
+  if (SOFTMOE_MUTANT("harness.nothing_judged_is_success",
+                     cells.empty() && claims.empty(), false)) {
+    count(overall);
+  }
   return ExitCodeOf(worst);
 }
 

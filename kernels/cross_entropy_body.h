@@ -8,6 +8,7 @@
 #ifndef SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
 #define SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
 
+#include "core/mutant.h"
 #include "kernels/simt/group.h"
 #include "kernels/vector_math.h"
 
@@ -39,7 +40,10 @@ SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
     group.Store(row, at, group.Load(row, at) * Real(factor));
   });
   group.Sync();  // its owner has written it
-  if (group.IsFirst()) row[target] -= grad_scale;
+  if (group.IsFirst()) {
+    row[target] -= SOFTMOE_MUTANT("kernels.cross_entropy_target_unscaled",
+                                  grad_scale, R(1));
+  }
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

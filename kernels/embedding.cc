@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/embedding.h"
 
+#include "core/mutant.h"
 #include "kernels/permute_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -45,7 +46,9 @@ void EmbeddingBackward(const EmbeddingBackwardArgs& args, ThreadPool& pool) {
       const int64_t begin = id == 0 ? 0 : offsets[id - 1];
       const int64_t end = offsets[id];
       group.ForEachColumn(args.d_model, [&](Columns at) {
-        Floats sum(0.0f);
+        Floats sum = SOFTMOE_MUTANT(
+            "kernels.embedding_gradient_accumulates", Floats(0.0f),
+            group.Load(args.d_table + id * args.d_model, at));
         for (int64_t i = begin; i < end; ++i) {
           sum += group.Load(args.d_out + tokens[i] * args.d_model, at);
         }

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "core/mutant.h"
 #include "kernels/simd.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -72,7 +73,9 @@ void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
       const Floats left(kLayout == TileA::kRowMajor ? a[r * a_stride] : a[r]);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        sum[r][v] = Fma(left, row[v], sum[r][v]);
+        sum[r][v] = SOFTMOE_MUTANT("numerics.gemm_rounds_products",
+                                   Fma(left, row[v], sum[r][v]),
+                                   left * row[v] + sum[r][v]);
       }
     }
     a += kLayout == TileA::kRowMajor ? 1 : a_stride;

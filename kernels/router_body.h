@@ -16,6 +16,7 @@
 #ifndef SOFTMOE_KERNELS_ROUTER_BODY_H_
 #define SOFTMOE_KERNELS_ROUTER_BODY_H_
 
+#include "core/mutant.h"
 #include "kernels/simt/group.h"
 #include "kernels/vector_math.h"
 
@@ -89,9 +90,13 @@ template <typename Real>
 SOFTMOE_INLINE Real Softmax(const Real* scores, int num_experts, Real largest,
                             Real* softmax) {
   const Real sum = SumOverExperts<Real>(num_experts, [&](int e) {
-    return softmax[e] = Exp(scores[e] - largest);
+    return softmax[e] =
+               Exp(scores[e] - SOFTMOE_MUTANT("numerics.softmax_unshifted",
+                                              largest, Real(0)));
   });
-  const Real inverse = Real(1) / sum;
+  const Real inverse =
+      Real(1) / SOFTMOE_MUTANT("numerics.softmax_denominator_epsilon", sum,
+                               sum + Real(1e-7f));
   for (int e = 0; e < num_experts; ++e) softmax[e] = softmax[e] * inverse;
   return largest + Log(sum);
 }
@@ -124,7 +129,9 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
     return Select(is_below, Exp((scores[e] - lowest) * inverse_temperature),
                   Real(0));
   });
-  tails[m - 1] = sum + (Real(static_cast<Scalar>(n - m)) - below);
+  tails[m - 1] =
+      SOFTMOE_MUTANT("lapsum.ties_outside_dropped",
+                     sum + (Real(static_cast<Scalar>(n - m)) - below), sum);
   SOFTMOE_UNROLL
   for (int i = m - 2; i >= 0; --i) {
     tails[i] = (Real(1) + tails[i + 1]) *
@@ -139,6 +146,7 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
   SOFTMOE_UNROLL
   for (int i = 0; i < m; ++i) {
     if (i + 1 == m && m < n) break;  // the segment is below ceil(2k) <= m
+    if (SOFTMOE_MUTANT("lapsum.solve_stops_early", false, i + 2 >= m)) break;
     if (i > 0) {
       prefix = prefix * Exp((top[i] - top[i - 1]) * inverse_temperature);
     }
@@ -164,13 +172,23 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
   const Real d = j - Real(c.mean_active);
   const Real root = Sqrt(Fma(d, d, a * tail));
   const auto above = d > Real(0);
-  const auto equal = d == Real(0);
+  const auto equal =
+      SOFTMOE_MUTANT("lapsum.plateau_not_recognised", d == Real(0), d != d);
   const Real t = Log(Select(above, d + root, next_tail) /
                      Select(above | equal, a, root - d));
   // A gap too wide for its own arithmetic must not become inf - inf below.
-  const Real gap = Min(Real(Scalar(1e30)), (node - next) * inverse_temperature);
-  *offset = Select(equal, Real(Scalar(0.5)) * (t - gap), t);
-  *anchor = Select(above | equal, node, next);
+  const Real gap = SOFTMOE_MUTANT(
+      "lapsum.wide_gap_guard_removed",
+      Min(Real(Scalar(1e30)), (node - next) * inverse_temperature),
+      (node - next) * inverse_temperature);
+  *offset =
+      Select(equal,
+             Real(Scalar(0.5)) *
+                 SOFTMOE_MUTANT("lapsum.plateau_offset_sign", t - gap, t + gap),
+             t);
+  *anchor = SOFTMOE_MUTANT("lapsum.anchor_of_the_other_node",
+                           Select(above | equal, node, next),
+                           Select(above, node, next));
 }
 
 // The set with `bit` added where `kept`.
@@ -199,10 +217,14 @@ SOFTMOE_INLINE void MarkLargest(const Real* scores, int num_experts, int count,
   for (int word = 0; word * 32 < num_experts; ++word) {
     const int end = num_experts < word * 32 + 32 ? num_experts : word * 32 + 32;
     Set members(0);
-    for (int e = word * 32; e < end; ++e) {
+    for (int i = word * 32; i < end; ++i) {
+      const int e = SOFTMOE_MUTANT("routing.tie_break_reversed", i,
+                                   word * 32 + end - 1 - i);
       const auto tie = scores[e] == boundary;
       const auto kept =
-          admit(e, (scores[e] > boundary) | (tie & (room > Real(0))));
+          admit(e, (scores[e] > boundary) |
+                       SOFTMOE_MUTANT("routing.ties_exceed_the_cap",
+                                      tie & (room > Real(0)), tie));
       room = room - Select(tie, Real(1), Real(0));
       members = AddMember(members, e % 32, kept);
     }
@@ -222,7 +244,9 @@ SOFTMOE_INLINE void FallBackToTop1(const RouterRow<Group>& row, int num_experts,
   auto missing = any == Set(0);
   if (!Any(missing)) return;
   for (int e = 0; e < num_experts; ++e) {
-    const auto kept = missing & (row.scores[e] == largest);
+    const auto kept =
+        SOFTMOE_MUTANT("routing.fallback_takes_the_first_expert",
+                       missing & (row.scores[e] == largest), missing);
     Set& word = row.active[e / 32];
     word = AddMember(word, e % 32, kept);
     missing = missing & !kept;
@@ -233,7 +257,8 @@ SOFTMOE_INLINE void FallBackToTop1(const RouterRow<Group>& row, int num_experts,
 template <typename Real>
 SOFTMOE_INLINE Real LaplaceCdf(Real u) {
   const Real half = Real(0.5f) * Exp(-Abs(u));
-  return Select(u > Real(0), Real(1) - half, half);
+  return Select(SOFTMOE_MUTANT("lapsum.kink_side", u > Real(0), u >= Real(0)),
+                Real(1) - half, half);
 }
 
 // p, the active set, the balance counts and the root of one row (spec.md 2.2).
@@ -253,11 +278,15 @@ SOFTMOE_INLINE void SoftRouterForwardRow(const RouterConstants<Scalar>& c,
                        -row.offset);
     row.weights[e] = LaplaceCdf(u);
   }
-  MarkLargest<kTop>(row.scores, n, c.max_active, top, row.active,
-                    [&](int e, auto largest) {
-                      return largest & (row.weights[e] > Real(c.cutoff));
-                    });
-  if (c.fallback_top1) FallBackToTop1(row, n, top[0]);
+  MarkLargest<kTop>(
+      row.scores, n, c.max_active, top, row.active, [&](int e, auto largest) {
+        return largest & SOFTMOE_MUTANT("routing.cutoff_inclusive",
+                                        row.weights[e] > Real(c.cutoff),
+                                        row.weights[e] >= Real(c.cutoff));
+      });
+  if (SOFTMOE_MUTANT("routing.fallback_dropped", c.fallback_top1, false)) {
+    FallBackToTop1(row, n, top[0]);
+  }
 
   if (c.balance_top > 0) {
     MarkLargest<kTop>(row.scores, n, c.balance_top, top, row.balance,

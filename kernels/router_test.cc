@@ -206,6 +206,13 @@ TEST(RouterForward, ExactDataGivesExactResults) {
     const float hard[8] = {0, 1, 0, 1, 0, 1, 0, 0};
     for (int e = 0; e < 8; ++e) EXPECT_EQ(out.soft_weights[e], hard[e]);
     EXPECT_EQ(out.num_active[0], 3);
+    // As many as are above a gap that overflows.
+    const RouterShape cut = SoftShape(1, 8, 4.0f, 1.0f, 1.0, 1.0);
+    const auto whole = RunForward(
+        cut, std::vector<float>(scores.begin() + 8, scores.end()), 1, isa);
+    for (int e = 0; e < 8; ++e) {
+      EXPECT_EQ(whole.soft_weights[e], e % 2 == 0 ? 1.0f : 0.0f);
+    }
     // k = 3 of four equal largest scores: 3/4 each.
     for (int e = 0; e < 8; e += 2) {
       EXPECT_NEAR(out.soft_weights[8 + e], 0.75f, 4 * 0x1p-24);

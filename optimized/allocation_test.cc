@@ -64,6 +64,21 @@ TEST(Allocation, EqualBudgetLogitsShareEvenly) {
   }
 }
 
+// Softmax does not see a common shift, nor may one overflow: e^1024 would.
+TEST(Allocation, BudgetLogitsMayBeLarge) {
+  const Config config = MakeConfig(RouterKind::kSoftLearned, 2.5, 4, 8);
+  const std::vector<float> logits = {0.5f, -1.25f, 0.0f, 2.0f};
+  const auto expected = ComputeAllocations(config, logits, 1.0);
+  for (const float shift : {-1024.0f, 1024.0f}) {
+    std::vector<float> shifted;  // exactly: these sums fit into 24 bits
+    for (const float logit : logits) shifted.push_back(logit + shift);
+    const auto got = ComputeAllocations(config, shifted, 1.0);
+    for (size_t l = 0; l < 4; ++l) {
+      EXPECT_EQ(got[l].mean_active, expected[l].mean_active) << l;
+    }
+  }
+}
+
 // Ruling 5: rounding of k_l must not cost or grant an expert.
 TEST(Allocation, CapForgivesRounding) {
   const Config config = MakeConfig(RouterKind::kSoftFixed, 1.5 + 4e-7, 2, 8);

@@ -114,13 +114,16 @@ TEST_F(OptimizerTest, ClipsToTheGlobalNorm) {
 TEST_F(OptimizerTest, SmallGradientsAndClipNormZeroAreNotScaled) {
   std::vector<float> gradient = RandomVector(layout_.total, 1);
   std::vector<float> parameters = RandomVector(layout_.total, 2);
-  config_.training.clip_norm = 0;
-  Optimizer unclipped(config_.training, layout_, pool_);
-  unclipped.Update(0.0, 0, gradient, parameters);
-  const float one_minus_beta1 = 1.0f - static_cast<float>(0.9);
-  for (int64_t i = 0; i < layout_.total; ++i) {
-    EXPECT_NEAR(unclipped.first_moment()[i], one_minus_beta1 * gradient[i],
-                2 * 0x1p-24 * std::abs(gradient[i]));
+  // Without a limit, and with one that the norm is far below.
+  for (const double clip_norm : {0.0, 1e6}) {
+    config_.training.clip_norm = clip_norm;
+    Optimizer unclipped(config_.training, layout_, pool_);
+    unclipped.Update(0.0, 0, gradient, parameters);
+    const float one_minus_beta1 = 1.0f - static_cast<float>(0.9);
+    for (int64_t i = 0; i < layout_.total; ++i) {
+      EXPECT_NEAR(unclipped.first_moment()[i], one_minus_beta1 * gradient[i],
+                  2 * 0x1p-24 * std::abs(gradient[i]));
+    }
   }
 }
 

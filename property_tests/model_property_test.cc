@@ -154,6 +154,17 @@ TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
   }
 }
 
+// A cutoff that no weight reaches: no expert computes anything, and an even
+// load is what the balance loss takes (design.md, ruling 6).
+TEST(ModelAgainstReferenceEdge, AGroupMayBeRoutedNowhere) {
+  for (const RouterKind kind :
+       {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
+    ModelCase model_case = MakeModelCase(BaseConfig(kind), 2, 9);
+    model_case.tau = 1e3;
+    ExpectAgreement(model_case);
+  }
+}
+
 // Ruling 9: what the two ISA levels compute is within the same bounds.
 TEST(ModelAgainstReferenceIsa, HoldsAtEveryLevelOfThisMachine) {
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {

@@ -7,6 +7,7 @@
 
 #include "core/config_toml.h"
 #include "core/errors.h"
+#include "core/mutant.h"
 #include "trainer/config_table.h"
 #include "trainer/step_table.h"
 
@@ -181,7 +182,9 @@ void Checkpoint::ReadTensors(const CheckpointTensors<float>& tensors) const {
       "/first_moment", tensors.first_moment,
       {static_cast<int64_t>(tensors.first_moment.size())});
   file_.ReadDatasetInto<float>(
-      "/second_moment", tensors.second_moment,
+      SOFTMOE_MUTANT("training.resume_loses_the_second_moment",
+                     "/second_moment", "/first_moment"),
+      tensors.second_moment,
       {static_cast<int64_t>(tensors.second_moment.size())});
 }
 

@@ -75,6 +75,14 @@ TEST(RoutingTotals, AddsGroups) {
   EXPECT_EQ(totals.LayerLoadVariance()[1].relative, 1.0 / 9.0);
 }
 
+// Every token counts alike: the mean of the groups' means would be 1.5.
+TEST(RoutingTotals, GroupsOfUnequalSizeWeighByTheirTokens) {
+  RoutingTotals totals(1, 2);
+  totals.Add(Stats(6, 6.0, {{0, 6, 0}}, {{3, 3}}, 0, 0));
+  totals.Add(Stats(2, 4.0, {{0, 2, 0}}, {{1, 1}}, 0, 0));
+  EXPECT_EQ(totals.MeanLoss(), 10.0 / 8.0);
+}
+
 TEST(RoutingTotals, RefusesAnotherShape) {
   RoutingTotals totals(2, 2);
   EXPECT_THROW(totals.Add(Stats(4, 0, {{4, 0, 0}}, {{0, 0}}, 0, 0)),

@@ -87,6 +87,15 @@ TEST(Temperature, FallsFromFiveToOne) {
   }
 }
 
+TEST(Temperature, EndsWhereItIsToldTo) {
+  Config config = PaperOwt();
+  config.router.temperature_start = 7;
+  config.router.temperature_end = 2;
+  EXPECT_EQ(Temperature(config, 0), 7.0);
+  EXPECT_NEAR(Temperature(config, 9000), 4.5, Bound(7.0));
+  EXPECT_EQ(Temperature(config, 18000), 2.0);
+}
+
 TEST(Temperature, IsOneForTheSparseRouter) {
   Config config = PaperOwt();
   config.router.kind = RouterKind::kSparse;

@@ -90,6 +90,21 @@ TEST(Validate, TauAndTemperatureMatterToSoftRoutersOnly) {
   EXPECT_EQ(one.zero_active_fraction, 0.0);
 }
 
+TEST(Validate, NoiseIsOff) {
+  Config config = TinyConfig(RouterKind::kSoftFixed);
+  Fresh quiet(config);
+  const auto poll = [] {};
+  const Validation expected = Validate(quiet.model, quiet.data, 1.1, 1, poll);
+  config.router.noise_amplitude = 0.5;
+  for (const NoiseKind kind :
+       {NoiseKind::kInputJitter, NoiseKind::kLogitGauss}) {
+    config.router.noise = kind;
+    Fresh noisy(config);
+    ExpectSameValidation(expected,
+                         Validate(noisy.model, noisy.data, 1.1, 1, poll));
+  }
+}
+
 TEST(Validate, ReportsTheThreeReadingsOfLoadVariance) {
   Fresh fresh(TinyConfig(RouterKind::kSparse));
   const Validation v = Validate(fresh.model, fresh.data, 0, 1.0, [] {});

@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_KERNELS_SIMT_SIMD_GROUPS_H_
 #define SOFTMOE_KERNELS_SIMT_SIMD_GROUPS_H_
 
+#include "core/mutant.h"
 #include "kernels/simd.h"
 #include "kernels/simt/serial_group.h"
 
@@ -54,7 +55,8 @@ struct SimdLane {
       const int64_t left = size - c;
       if (left >= Floats::kWidth) {
         sums[i] += body(Columns{c, Floats::kWidth});
-      } else if (left > 0) {
+      } else if (left > SOFTMOE_MUTANT("kernels.row_sum_drops_the_tail", 0,
+                                       Floats::kWidth)) {
         sums[i] += body(Columns{c, static_cast<int>(left)});
       }
     }

@@ -108,6 +108,30 @@ TEST(Case, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
   }
 }
 
+// The same case under another seed has other data in every tensor that is
+// drawn, and no two tensors of a case begin with the same.
+TEST(Case, DataDependsOnTheSeedAndOnTheTensor) {
+  constexpr int64_t kEnough = 8;  // fewer numbers could agree by chance
+  for (const Operation* op : Operations()) {
+    const Case c = DrawCase(*op, {{"fill", "generic"}}, 1, 5);
+    Case other = c;
+    other.seed = 2;
+    const TensorMap inputs = op->Inputs(c), others = op->Inputs(other);
+    std::set<std::vector<double>> beginnings;
+    size_t drawn = 0;
+    for (const auto& [name, tensor] : inputs) {
+      if (tensor.dtype != Dtype::kF32 || tensor.size() < kEnough) continue;
+      ++drawn;
+      EXPECT_NE(tensor.values, others.at(name).values)
+          << op->name() << " " << name;
+      beginnings.emplace(tensor.values.begin(),
+                         tensor.values.begin() + kEnough);
+    }
+    EXPECT_GE(drawn, 1u) << op->name();
+    EXPECT_EQ(beginnings.size(), drawn) << op->name();
+  }
+}
+
 TEST(Case, FixingAParameterLeavesTheOthers) {
   const Operation& op = FindOperation("lapsum");
   const Case free = DrawCase(op, {}, 7, 1);

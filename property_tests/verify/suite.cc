@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "core/mutant.h"
+
 namespace softmoe::verify {
 namespace {
 
@@ -184,9 +186,15 @@ std::vector<std::string> Suite::Warnings() const {
 
 ExitCode Suite::exit_code() const {
   for (const auto& [unit, statistics] : units_) {
-    if (statistics.Count(Status::kFail) > 0) return ExitCode::kFailed;
+    if (SOFTMOE_MUTANT("harness.exit_code_forgets_failures",
+                       statistics.Count(Status::kFail), int64_t{0}) > 0) {
+      return ExitCode::kFailed;
+    }
   }
-  if (!Mistrusted().empty()) return ExitCode::kMistrusted;
+  if (SOFTMOE_MUTANT("harness.mistrusted_is_passed", !Mistrusted().empty(),
+                     false)) {
+    return ExitCode::kMistrusted;
+  }
   for (const auto& [unit, statistics] : units_) {
     if (statistics.Count(Status::kNotComparable) > 0) {
       return ExitCode::kNotComparable;
@@ -198,7 +206,9 @@ ExitCode Suite::exit_code() const {
     }
   }
   // Asked for and nothing ran: not a success.
-  return cases() == 0 ? ExitCode::kInconclusive : ExitCode::kDone;
+  return SOFTMOE_MUTANT("harness.skipped_is_passed", cases() == 0, false)
+             ? ExitCode::kInconclusive
+             : ExitCode::kDone;
 }
 
 std::string FailureKey(const CaseResult& result) {

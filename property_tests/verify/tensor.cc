@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "core/mutant.h"
 #include "core/suggestion.h"
 
 namespace softmoe::verify {
@@ -28,7 +29,8 @@ float RoundToBf16(double value) {
     if (!std::isfinite(near)) return near;
     bits = std::bit_cast<uint32_t>(near);
   }
-  bits += 0x7fffu + ((bits >> 16) & 1u);
+  bits += SOFTMOE_MUTANT("numerics.bf16_truncates", 0x7fffu, 0u) +
+          SOFTMOE_MUTANT("numerics.bf16_ties_up", (bits >> 16) & 1u, 1u);
   return std::bit_cast<float>(bits & 0xffff0000u);
 }
 

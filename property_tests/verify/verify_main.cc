@@ -25,6 +25,7 @@
 #include "property_tests/verify/foreign/limits.h"
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/manifest.h"
+#include "property_tests/verify/mutate_command.h"
 #include "property_tests/verify/replay.h"
 #include "property_tests/verify/report.h"
 #include "property_tests/verify/repro.h"
@@ -62,6 +63,8 @@ Examples:
       what is expected of one case, and where its bounds come from
   verify replay failures/lapsum-1.h5 --impl cpu:v3
       a recorded case, without its generator
+  verify mutate --area lapsum
+      plant faults in the sources and count which of them the tests notice
 
 Your own implementation (property_tests/verify/foreign/README.md):
   verify fuzz op=lapsum --impl=exec:./mine      a program: file in, file out
@@ -362,6 +365,10 @@ int main(int argc, char** argv) {
   check_vectors->add_option("outputs", outputs, "what was computed")
       ->required();
   AddReportOptions(check_vectors, options);
+  CLI::App* mutate = app.add_subcommand(
+      "mutate", "the mutation score; `verify mutate --help` says more");
+  mutate->set_help_flag();
+  mutate->prefix_command();
 
   try {
     app.parse(argc, argv);
@@ -377,6 +384,7 @@ int main(int argc, char** argv) {
     if (*run) return RunCases(options, false);
     if (*fuzz) return RunCases(options, true);
     if (*explain) return Explain(options);
+    if (*mutate) BecomeMutate(mutate->remaining());
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);
     return Check(options, file, outputs);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -89,6 +90,18 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   ExpectSays(RunVerify("replay nowhere.h5"), 5, "nowhere.h5");
   WriteFileAtomically(fs::path(::testing::TempDir()) / "torn.h5", "not HDF5");
   ExpectSays(RunVerify("replay torn.h5"), 2, "torn.h5");
+}
+
+TEST(Verify, MutateBuildsInTheWorkspaceOrSaysHow) {
+  ExpectSays(RunVerify("mutate"), 5, "./bazelw run //:verify -- mutate");
+  const fs::path workspace = fs::path(::testing::TempDir()) / "workspace";
+  fs::create_directories(workspace);
+  WriteFileAtomically(workspace / "bazelw", "#!/bin/sh\necho \"$PWD:$*\"\n");
+  fs::permissions(workspace / "bazelw", fs::perms::owner_all);
+  ASSERT_EQ(::setenv("BUILD_WORKSPACE_DIRECTORY", workspace.c_str(), 1), 0);
+  ASSERT_EQ(::setenv("BUILD_WORKING_DIRECTORY", "/", 1), 0);
+  ExpectSays(RunVerify("mutate --mutant a.b --help"), 0,
+             "/:run //property_tests/mutation:mutate -- --mutant a.b --help");
 }
 
 TEST(Verify, SaysWhatRanWhenItIsStopped) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// measure.h - runs mutants against their suites, several at a time.
+//
+// First every suite that is needed runs without a mutant: one that fails by
+// itself kills nothing. Then the canaries, then the mutants.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_MEASURE_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_MEASURE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "property_tests/mutation/score.h"
+
+namespace softmoe::mutation {
+
+struct MeasureOptions {
+  std::vector<Mutant> mutants;  // canaries among them
+  std::vector<Suite> suites;
+  int jobs = 1;
+  // A run that takes longer than this, and than ten times as long as without a
+  // mutant, is killed.
+  double least_timeout = 30;
+  double first_timeout = 600;  // of the runs without a mutant
+  std::function<SuiteRun(const Suite&, const std::string& id, double timeout)>
+      run;
+  std::function<bool()> stop = [] { return false; };
+  // As they come, one at a time; for runs without a mutant its id is "".
+  std::function<void(const Suite&, const SuiteRun&)> on_clean_run =
+      [](const Suite&, const SuiteRun&) {};
+  std::function<void(const MutantResult&, const SuiteRun&)> on_result =
+      [](const MutantResult&, const SuiteRun&) {};
+};
+
+// Stops early where a suite fails without a mutant, or a canary is judged
+// wrongly: the score is void. Results are in the order of the mutants.
+Score Measure(const MeasureOptions& options);
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_MEASURE_H_

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// No program that is built for use has a trace of a mutant in it: neither a
+// symbol, nor the name of a variable or of a mutant.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/atomic_file.h"
+#include "core/runfiles.h"
+#include "property_tests/mutation/mutants.h"
+
+namespace softmoe::mutation {
+namespace {
+
+// The words of the alphabet of mutants' names, as literals leave them behind.
+std::set<std::string> WordsIn(const std::string& bytes) {
+  std::set<std::string> words;
+  size_t begin = 0;
+  for (size_t i = 0; i <= bytes.size(); ++i) {
+    const char c = i < bytes.size() ? bytes[i] : '\0';
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+        c == '.') {
+      continue;
+    }
+    if (i - begin >= 8) words.insert(bytes.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  return words;
+}
+
+std::vector<std::string> TracesIn(const std::string& program) {
+  const std::string bytes = ReadWholeFile(RunfilePath(program));
+  EXPECT_GT(bytes.size(), 100'000u) << program;
+  std::vector<std::string> traces;
+  // The environment, and the namespace as the linker sees it.
+  for (const char* text : {"SOFTMOE_MUTANT", "7softmoe6mutant"}) {
+    if (bytes.find(text) != std::string::npos) traces.push_back(text);
+  }
+  const std::set<std::string> words = WordsIn(bytes);
+  for (const Mutant& mutant : AllMutants()) {
+    if (words.contains(mutant.id)) traces.push_back(mutant.id);
+  }
+  return traces;
+}
+
+TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
+  for (const char* program :
+       {"optimized/bench", "trainer/evaluate", "golden/golden",
+        "experiments/grid", "trainer/prepare_data", "trainer/train",
+        "property_tests/verify/verify"}) {
+    const std::vector<std::string> traces = TracesIn(program);
+    EXPECT_TRUE(traces.empty()) << program << ": " << traces.front();
+  }
+}
+
+// The same search finds them where they are.
+TEST(ReleasedPrograms, TheSearchFindsMutants) {
+  const std::vector<std::string> traces = TracesIn("golden/comparator_test");
+  EXPECT_GE(traces.size(), 7u);
+}
+
+}  // namespace
+}  // namespace softmoe::mutation

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_suite.h - one run of a suite as a process of its own, with at most one
+// mutant switched on.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_RUN_SUITE_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_RUN_SUITE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "property_tests/mutation/suites.h"
+
+namespace softmoe::mutation {
+
+struct SuiteRun {
+  enum class End { kExited, kSignalled, kTimedOut };
+  End end = End::kExited;
+  int code = 0;       // exit status, or the signal
+  uint64_t hits = 0;  // how often the mutant's place was evaluated
+  double seconds = 0;
+  std::string output;  // stdout and stderr; at most the last 64 KiB
+};
+
+// Runs `suite` with mutant `id` ("": none) among the runfiles, without what the
+// environment says about the test or program that this process is itself, and
+// in a fresh folder below `scratch`. After `timeout` seconds it is killed, with
+// all that it started. Throws EnvironmentError if it cannot be started.
+SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
+                  const std::filesystem::path& scratch);
+
+// How a person does the same without this driver: one line for a shell.
+std::string SuiteCommand(const Suite& suite, const std::string& id);
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_RUN_SUITE_H_

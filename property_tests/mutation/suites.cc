@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/mutation/suites.h"
+
+#include "core/errors.h"
+
+namespace softmoe::mutation {
+namespace {
+
+// A GoogleTest program. It ends at its first failure, which is enough.
+Suite Tests(const std::string& tier, const std::string& program,
+            const std::string& filter = "") {
+  Suite suite = {program, tier, program, {"--gtest_fail_fast"}};
+  if (!filter.empty()) suite.arguments.push_back("--gtest_filter=" + filter);
+  return suite;
+}
+
+// Cases of one operation in the verification engine, on the CPU's kernels and
+// on the CUDA source in the simulator.
+Suite Verify(const std::string& op, const std::string& cases,
+             const std::string& fill = "") {
+  Suite suite = {"verify " + op,
+                 "difference",
+                 "property_tests/verify/verify",
+                 {"run", "--op=" + op, "--impl=cpu:v3", "--impl=shim",
+                  "--no-shrink", "--cases=" + cases}};
+  if (!fill.empty()) {
+    suite.name += " fill=" + fill;
+    suite.arguments.push_back("fill=" + fill);
+  }
+  return suite;
+}
+
+// A test of CUDA source in the simulator; the sanitizers' reports have an exit
+// code of their own (kernels/simt/shim/sanitizer_options.cc).
+Suite Sanitizer(const std::string& program) {
+  return {program, "sanitizer", program, {}, 43};
+}
+
+}  // namespace
+
+const std::vector<Suite>& AllSuites() {
+  static const std::vector<Suite> suites = {
+      Tests("unit", "kernels/adamw_test"),
+      Tests("unit", "kernels/attention_test"),
+      Tests("unit", "kernels/cross_entropy_test"),
+      Tests("unit", "kernels/expert_mlp_test"),
+      Tests("unit", "kernels/gemm_test"),
+      Tests("unit", "kernels/noise_test"),
+      Tests("unit", "kernels/rmsnorm_test"),
+      Tests("unit", "kernels/route_plan_test"),
+      Tests("unit", "kernels/router_backward_test"),
+      Tests("unit", "kernels/router_test"),
+      Tests("unit", "kernels/vector_math_test"),
+      Tests("unit", "optimized/allocation_test"),
+      Tests("unit", "optimized/gradient_tree_test"),
+      Tests("unit", "optimized/optimizer_test"),
+      Tests("double", "kernels/double_bodies_test"),
+      Verify("lapsum", "100"),
+      Verify("lapsum", "400", "plateau"),
+      Verify("router", "200"),
+      Verify("rmsnorm", "60"),
+      Verify("experts", "60"),
+      Verify("attention", "40"),
+      Verify("embedding", "60"),
+      Verify("lm_head", "40"),
+      Tests("difference", "property_tests/adamw_property_test"),
+      Tests("difference", "property_tests/layer_kernels_property_test"),
+      Sanitizer("kernels/cuda/row_kernels_shim_test_msan"),
+      Sanitizer("kernels/cuda/row_kernels_shim_test_tsan"),
+      Sanitizer("kernels/simt/group_shim_test_tsan"),
+      Tests("model", "property_tests/model_property_test",
+            "*ModelAgainstReference*"),
+      Tests("training", "trainer/calibration_test"),
+      Tests("training", "trainer/dataset_test"),
+      Tests("training", "trainer/evaluation_test"),
+      Tests("training", "trainer/rank_midpoint_test"),
+      Tests("training", "trainer/resume_test", "*GoesOnFromAnOlderCheckpoint*"),
+      Tests("training", "trainer/routing_totals_test"),
+      Tests("training", "trainer/schedules_test"),
+      Tests("training", "trainer/train_step_test"),
+      Tests("training", "trainer/validation_test"),
+      Tests("harness", "golden/comparator_test"),
+      Tests("harness", "golden/decimal_test"),
+      Tests("harness", "golden/equivalence_test"),
+      Tests("harness", "golden/verdict_test"),
+      Tests("harness", "property_tests/verify/case_test"),
+      Tests("harness", "property_tests/verify/check_test"),
+      Tests("harness", "property_tests/verify/engine_test"),
+  };
+  return suites;
+}
+
+const std::vector<std::string>& Tiers() {
+  static const std::vector<std::string> tiers = {
+      "unit",  "double",   "difference", "sanitizer",
+      "model", "training", "harness"};
+  return tiers;
+}
+
+const Suite& FindSuite(const std::vector<Suite>& suites,
+                       const std::string& name) {
+  for (const Suite& suite : suites) {
+    if (suite.name == name) return suite;
+  }
+  throw InternalError("mutants.cc names the suite '" + name +
+                      "', which suites.cc does not have");
+}
+
+}  // namespace softmoe::mutation

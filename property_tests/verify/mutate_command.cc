@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/mutate_command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/errors.h"
+
+namespace softmoe::verify {
+
+void BecomeMutate(const std::vector<std::string>& arguments) {
+  const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (workspace == nullptr) {
+    throw EnvironmentError(
+        "mutate builds the tests with faults in them first, and needs to know "
+        "where the sources are: start it as ./bazelw run //:verify -- mutate");
+  }
+  std::vector<std::string> words = {std::string(workspace) + "/bazelw", "run",
+                                    "//property_tests/mutation:mutate", "--"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  // bazelw passes on where the user stands.
+  const char* standing = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (::chdir(standing == nullptr ? workspace : standing) == 0) {
+    std::fflush(nullptr);
+    ::execv(pointers[0], pointers.data());
+  }
+  throw EnvironmentError("cannot start " + words[0] + ": " +
+                         std::strerror(errno));
+}
+
+}  // namespace softmoe::verify
