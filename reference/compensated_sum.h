@@ -5,6 +5,7 @@
 // Neumaier's variant of Kahan summation: the rounding error of every addition
 // is computed exactly and added at the end. |result - sum| <= u |sum| +
 // n^2 u^2 sum|terms| with u = 2^-53 (Ogita, Rump, Oishi 2005, Prop. 4.5).
+// For dual numbers see dual.h.
 #ifndef SOFTMOE_REFERENCE_COMPENSATED_SUM_H_
 #define SOFTMOE_REFERENCE_COMPENSATED_SUM_H_
 
@@ -12,20 +13,21 @@
 
 namespace softmoe::reference {
 
+template <typename Scalar = double>
 class CompensatedSum {
  public:
-  void Add(double term) {
-    const double sum = sum_ + term;
+  void Add(Scalar term) {
+    const Scalar sum = sum_ + term;
     // Exact error of sum_ + term, whichever of the two is larger.
     error_ += std::abs(sum_) >= std::abs(term) ? (sum_ - sum) + term
                                                : (term - sum) + sum_;
     sum_ = sum;
   }
-  double Get() const { return sum_ + error_; }
+  Scalar Get() const { return sum_ + error_; }
 
  private:
-  double sum_ = 0;
-  double error_ = 0;
+  Scalar sum_ = 0;
+  Scalar error_ = 0;
 };
 
 }  // namespace softmoe::reference

@@ -10,10 +10,19 @@
 #ifndef SOFTMOE_REFERENCE_LAPLACE_H_
 #define SOFTMOE_REFERENCE_LAPLACE_H_
 
+#include <cmath>
+
 namespace softmoe::reference {
 
+// F(u) over any scalar: double, or Dual (dual.h).
+template <typename Scalar>
+Scalar LaplaceCdfOf(Scalar u) {
+  using std::exp;
+  return u <= 0 ? 0.5 * exp(u) : 1 - 0.5 * exp(-u);
+}
+
 // Returns F(u), in [0, 1]. Its derivative is LaplacePdf.
-double LaplaceCdf(double u);
+inline double LaplaceCdf(double u) { return LaplaceCdfOf(u); }
 
 // Returns f(u), in [0, 1/2].
 double LaplacePdf(double u);

@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "reference/compensated_sum.h"
 #include "reference/laplace.h"
+#include "reference/lapsum_root.h"
 
 namespace softmoe::reference {
 namespace {
@@ -59,93 +60,9 @@ std::vector<double> SortedFiniteScores(const Vector& scores,
   return sorted;
 }
 
-// a_j = sum_{i<=j} e^{-(s_i - s_j)/T}, j = 1..n: the scores from s_j up, seen
-// from s_j. In [1, j].
-double SumAbove(const std::vector<double>& s, int j, double temperature) {
-  CompensatedSum sum;
-  for (int i = 1; i <= j; ++i) {
-    sum.Add(std::exp(-(s[i - 1] - s[j - 1]) / temperature));
-  }
-  return sum.Get();
-}
-
-// b_j = sum_{i>=j} e^{(s_i - s_j)/T}, j = 1..n: the scores from s_j down.
-double SumBelow(const std::vector<double>& s, int j, double temperature) {
-  CompensatedSum sum;
-  for (int i = j; i <= static_cast<int>(s.size()); ++i) {
-    sum.Add(std::exp((s[i - 1] - s[j - 1]) / temperature));
-  }
-  return sum.Get();
-}
-
-// S(s_j) = j - (a_j - (b_j - 1))/2.
-double NodeValue(const std::vector<double>& s, int j, double temperature) {
-  return j - 0.5 * (SumAbove(s, j, temperature) -
-                    (SumBelow(s, j, temperature) - 1));
-}
-
-// The root as anchor + T*offset. When k = j exactly, the root lies near the
-// middle of a gap that may be so wide that an offset from s_j cannot resolve
-// what lies beyond s_{j+1}; `balanced` then says to use both ends.
-struct Root {
-  double anchor = 0;
-  double offset = 0;
-  bool balanced = false;  // d = 0: top j and the rest share sum f half and half
-  double upper = 0;       // s_j
-  double lower = 0;       // s_{j+1}
-  double half_log_ratio = 0;  // ln(b_{j+1}/a_j) / 2
-};
-
-Root SolveRoot(const std::vector<double>& s, double k, double temperature) {
-  const int n = static_cast<int>(s.size());
-  if (k <= 0) return {.anchor = kInfinity};
-  if (k >= n) return {.anchor = -kInfinity};
-
-  // x~ is in segment j: x~ <= s_1..s_j, and above the rest. S_j >= j/2, so
-  // this looks at no more than ceil(2k) scores.
-  int j = 0;
-  while (j < n && NodeValue(s, j + 1, temperature) < k) ++j;
-
-  if (j == 0) {
-    const double b = SumBelow(s, 1, temperature);
-    // For k near the smallest double the quotient overflows, a log does not.
-    const double offset =
-        k > 1e-300 ? std::log(b / (2 * k)) : std::log(b / 2) - std::log(k);
-    return {.anchor = s[0], .offset = offset};
-  }
-  if (j == n) {
-    const double a = SumAbove(s, n, temperature);
-    return {.anchor = s[n - 1], .offset = std::log(2 * (n - k) / a)};
-  }
-
-  // On segment j: a z^2 - 2 d z - h^2/a = 0 for z = e^{(x - s_j)/T}. The two
-  // forms of its positive root avoid cancellation. No clamping of the offset
-  // to the segment: NOTATION.md#lapsum.
-  const double a = SumAbove(s, j, temperature);
-  const double b = SumBelow(s, j + 1, temperature);
-  const double half_gap = 0.5 * (s[j - 1] - s[j]) / temperature;
-  const double h = std::exp(-half_gap) * std::sqrt(a * b);
-  const double d = j - k;
-  if (d > 0) {
-    return {.anchor = s[j - 1], .offset = std::log((d + std::hypot(d, h)) / a)};
-  }
-  if (d < 0) {
-    return {.anchor = s[j], .offset = std::log(b / (-d + std::hypot(d, h)))};
-  }
-  const double half_log_ratio = 0.5 * std::log(b / a);
-  return {
-      .anchor = s[j - 1],
-      // Finite even where the gap is not, so that r - x~ is never inf - inf.
-      .offset = -std::min(half_gap, 0x1p1000) + half_log_ratio,
-      .balanced = true,
-      .upper = s[j - 1],
-      .lower = s[j],
-      .half_log_ratio = half_log_ratio};
-}
-
 // |u_i| up to a constant that all scores share, which softmax(-|u|) ignores.
-double RelativeDistance(const Root& root, double score, double argument,
-                        double temperature) {
+double RelativeDistance(const LapSumRoot<double>& root, double score,
+                        double argument, double temperature) {
   if (!root.balanced) return std::abs(argument);
   // |u_i| - half_gap, from the near end of the gap: for a gap of 1e6 T the
   // argument itself is only known to 1e-10.
@@ -184,7 +101,8 @@ LapSum SolveLapSum(const Vector& scores, double mean_active,
                    double temperature) {
   CheckInputs(scores, mean_active, temperature);
   const std::vector<double> sorted = SortedFiniteScores(scores, mean_active);
-  const Root root = SolveRoot(sorted, mean_active, temperature);
+  const LapSumRoot<double> root =
+      SolveLapSumRoot(sorted, mean_active, temperature);
 
   const Eigen::Index n = scores.size();
   LapSum solution;

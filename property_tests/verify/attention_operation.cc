@@ -210,6 +210,16 @@ class Attention : public Operation {
         kDerivation, ScaleIsExact(shape), shape, qkv, d_out);
   }
 
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)choice;
+    const AttentionShape shape = ShapeOf(c);
+    return {{"out", ToTensor(reference::MultiHeadAttention(
+                                 ToMatrix(At(inputs, "qkv")), shape.sequences,
+                                 shape.heads),
+                             At(inputs, "d_out").shape)}};
+  }
+
  private:
   // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
   // a power of 2.

@@ -202,6 +202,32 @@ class BalanceSums : public Operation {
     return expected;
   }
 
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)choice;
+    const Matrix scores = ToMatrix(At(inputs, "scores"));
+    const double mean_active = ScalarOf(inputs, "mean_active");
+    Matrix basis(scores.rows(), scores.cols());
+    Tensor z_sum(Dtype::kF64, {});
+    z_sum.values = {0};
+    for (int64_t t = 0; t < scores.rows(); ++t) {
+      const Vector row = scores.row(t);
+      basis.row(t) =
+          SoftBasis(c) ? reference::SolveLapSum(row, mean_active,
+                                                ScalarOf(inputs, "temperature"))
+                             .weights
+                       : reference::Softmax(row);
+      z_sum.values[0] += std::pow(reference::LogSumExp(row), 2);
+    }
+    TensorMap outputs = {{"z_sum", z_sum}};
+    if (SoftBasis(c)) {
+      outputs["above_root"] = AboveRoot(basis);
+      basis /= mean_active;
+    }
+    outputs["basis_sums"] = ToTensor(Vector(basis.colwise().sum()));
+    return outputs;
+  }
+
  private:
   static void Count(const Case& c, const Matrix& scores,
                     const std::vector<Bounded>& basis, int64_t row,

@@ -64,7 +64,13 @@ class Campaign {
     CasePattern pattern = options_.fixed;
     pattern["impl"] = impl.name();
     pattern.emplace("dtype", DtypeName(DtypeFor(op, impl)));
-    return DrawCase(op, pattern, options_.seed, number);
+    Case c = DrawCase(op, pattern, options_.seed, number);
+    for (auto& [name, window] : c.sizes) {
+      if (pattern.contains(name)) continue;
+      window.count = std::min(window.count, options_.max_size);
+    }
+    Repair(op, c);
+    return c;
   }
 
   // Tells the implementation which cases come next, from the `i`th on.
@@ -83,7 +89,7 @@ class Campaign {
   }
 
   void RunOne(const Operation& op, Implementation& impl, uint32_t number) {
-    const CaseResult result = CheckCase(Draw(op, impl, number), impl);
+    const CaseResult result = options_.check(Draw(op, impl, number), impl);
     result_.suite.Add(result);
     if (options_.on_result) options_.on_result(result);
     if (result.status == Status::kUnsupported) {
@@ -95,7 +101,7 @@ class Campaign {
       CountOnly(result);
       return;
     }
-    const Shrunk smallest = Shrink(result, impl);
+    const Shrunk smallest = Shrink(result, impl, options_.check);
     AddFailure({result, smallest.result, smallest.runs, 1});
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // campaign.h - many cases, one after the other: a given number of each
-// (`verify run`), or until the time is over (`verify fuzz`).
+// (`verify run` and `grad`), or until the time is over (`verify fuzz`).
 //
 // It goes on after a failure, shrinks what is new, counts what is not, and
 // hands every result on at once, so that nothing is lost to a crash.
@@ -28,6 +28,12 @@ struct CampaignOptions {
   // Cases of each operation on each implementation, and an end in seconds.
   int64_t cases = std::numeric_limits<int64_t>::max();
   double seconds = std::numeric_limits<double>::infinity();
+  // Sizes that `fixed` leaves open are drawn no larger than this.
+  int64_t max_size = std::numeric_limits<int64_t>::max();
+  // How a case is checked.
+  Checker check = [](const Case& c, Implementation& implementation) {
+    return CheckCase(c, implementation);
+  };
   bool shrink = true;
   // Failures of one operation, implementation and output that are shrunk; more
   // are only counted.

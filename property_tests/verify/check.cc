@@ -205,6 +205,14 @@ CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
 
 }  // namespace
 
+void Convergence::Add(const Convergence& other) {
+  smooth += other.smooth;
+  kinks += other.kinks;
+  undecided += other.undecided;
+  lowest_order = std::fmin(lowest_order, other.lowest_order);
+  highest_order = std::fmax(highest_order, other.highest_order);
+}
+
 double CaseResult::utilisation() const {
   double largest = 0;
   for (const OutputResult& each : outputs) {

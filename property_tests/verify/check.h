@@ -4,7 +4,9 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_CHECK_H_
 
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,18 @@ namespace softmoe::verify {
 
 using golden::Status;
 
+// What `verify grad` met along the directions that it tried (slope.h).
+struct Convergence {
+  int64_t smooth = 0;     // differences converge with an even order
+  int64_t kinks = 0;      // from either side, to slopes that may differ
+  int64_t undecided = 0;  // neither: nothing was compared
+  // Observed orders of convergence at the smooth ones; NaN if none shows.
+  double lowest_order = NAN, highest_order = NAN;
+
+  int64_t directions() const { return smooth + kinks + undecided; }
+  void Add(const Convergence& other);
+};
+
 struct OutputResult {
   std::string output;
   golden::Comparison comparison;
@@ -25,10 +39,12 @@ struct OutputResult {
   // towards zero, around 0 where rounding is to nearest; and what either would
   // be if the output were truncated when it is stored.
   double mean_scaled = 0, towards_zero = 0, truncation = 0;
+  Convergence convergence = {};
 };
 
 struct CaseResult {
   Case c;
+  std::string command = "run";  // of verify: what checks it again
   // FAIL if an output fails; if none passes, MISTRUSTED (the data could not tell
   // right from wrong) or INCONCLUSIVE (some of it has no bound); else PASS.
   // UNSUPPORTED if nothing was run.
@@ -52,6 +68,10 @@ struct Evidence {
   TensorMap inputs, got;
   Expected expected;
 };
+
+// One way of checking a case: CheckCase below, CheckGradients
+// (gradient_check.h).
+using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 
 // Generates the data and checks, after one call with other data of the same
 // shape: what that leaves behind must not show. Throws EnvironmentError, and

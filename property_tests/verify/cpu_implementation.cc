@@ -18,6 +18,10 @@ const std::map<std::string, CpuRunner>& Runners() {
       {"lm_head", RunLmHeadOnCpu},
       {"attention", RunAttentionOnCpu},
       {"experts", RunExpertsOnCpu},
+      {"budget", RunBudgetOnCpu},
+      {"adamw", RunAdamWOnCpu},
+      {"sum_of_squares", RunSumOfSquaresOnCpu},
+      {"gemm", RunGemmOnCpu},
   };
   return runners;
 }
@@ -28,6 +32,7 @@ RowKernels KernelsOn(ThreadPool& pool) {
       [&pool](const auto& args) { kernels::RouterBackward(args, pool); },
       [&pool](const auto& args) { kernels::RmsNormForward(args, pool); },
       [&pool](const auto& args) { kernels::RmsNormBackward(args, pool); },
+      [&pool](const auto& args) { kernels::AdamW(args, pool); },
   };
 }
 
@@ -54,9 +59,10 @@ class CpuImplementation : public Implementation {
                 int schedule) override {
     kernels::SelectIsa(kernels::IsaName(isa_));
     ThreadPool& pool = pools_[schedule];
-    const RowRunner row = FindRowRunner(op.name());
-    return row != nullptr ? row(c, inputs, KernelsOn(pool))
-                          : Runners().at(op.name())(c, inputs, pool);
+    const auto whole = Runners().find(op.name());
+    return whole != Runners().end()
+               ? whole->second(c, inputs, pool)
+               : FindRowRunner(op.name())(c, inputs, KernelsOn(pool));
   }
 
  private:

@@ -21,7 +21,7 @@ std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level);
 using CpuRunner = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                 ThreadPool& pool);
 
-// The operations that are no row kernels (cpu_model.cc).
+// The operations that are no row kernels (cpu_model.cc, cpu_step.cc).
 TensorMap RunEmbeddingOnCpu(const Case& c, const TensorMap& inputs,
                             ThreadPool& pool);
 TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
@@ -30,6 +30,14 @@ TensorMap RunAttentionOnCpu(const Case& c, const TensorMap& inputs,
                             ThreadPool& pool);
 TensorMap RunExpertsOnCpu(const Case& c, const TensorMap& inputs,
                           ThreadPool& pool);
+TensorMap RunBudgetOnCpu(const Case& c, const TensorMap& inputs,
+                         ThreadPool& pool);
+TensorMap RunAdamWOnCpu(const Case& c, const TensorMap& inputs,
+                        ThreadPool& pool);
+TensorMap RunSumOfSquaresOnCpu(const Case& c, const TensorMap& inputs,
+                               ThreadPool& pool);
+TensorMap RunGemmOnCpu(const Case& c, const TensorMap& inputs,
+                       ThreadPool& pool);
 
 }  // namespace softmoe::verify
 

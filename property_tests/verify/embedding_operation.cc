@@ -94,6 +94,15 @@ class Embedding : public Operation {
         kDerivation);
     return expected;
   }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    return {{"out", ToTensor(reference::EmbeddingForward(
+                                 ToInts(At(inputs, "ids")),
+                                 ToMatrix(At(inputs, "table"))),
+                             At(inputs, "d_out").shape)}};
+  }
 };
 
 }  // namespace

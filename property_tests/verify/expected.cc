@@ -87,7 +87,7 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
   SOFTMOE_CHECK(values.values.size() == bounds.size())
       << output << ": " << values.size() << " values, " << bounds.size()
       << " bounds";
-  ExpectedOutput expected{values, {}, derivation, {}};
+  ExpectedOutput expected{values, {}, derivation, {}, {}};
   expected.bounds.reserve(bounds.size());
   for (size_t i = 0; i < bounds.size(); ++i) {
     const double limit = bounds[i].error + property_tests::kUnderflow;
@@ -113,6 +113,26 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
   return expected;
 }
 
+ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
+                                const std::vector<Bounded>& bounds,
+                                const std::string& derivation) {
+  SOFTMOE_CHECK(values.values.size() == bounds.size()) << output;
+  ExpectedOutput expected{values, {}, derivation, {}, {}};
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    expected.own_errors.push_back(0x1p-29 * bounds[i].error);
+    const double limit = 2 * expected.own_errors.back();
+    const double drift = std::abs(bounds[i].value - values.values[i]);
+    SOFTMOE_CHECK(drift <= limit)
+        << output << IndexText(values.shape, static_cast<int64_t>(i))
+        << fmt::format(
+               ": the bound is for another formula: {:.17g} instead of {:.17g}"
+               " +- {:.3g}",
+               bounds[i].value, values.values[i], limit);
+    expected.bounds.push_back(limit);
+  }
+  return expected;
+}
+
 ExpectedOutput FromNaive(const Tensor& values,
                          const std::vector<Naive>& naive) {
   SOFTMOE_CHECK(values.values.size() == naive.size())
@@ -122,7 +142,7 @@ ExpectedOutput FromNaive(const Tensor& values,
   for (size_t i = 0; i < naive.size(); ++i) {
     largest = std::fmax(largest, std::abs(naive[i].value - values.values[i]));
   }
-  ExpectedOutput expected{values, {}, NaiveDerivation().id, {}};
+  ExpectedOutput expected{values, {}, NaiveDerivation().id, {}, {}};
   for (const double value : values.values) {
     expected.bounds.push_back(2 * largest + kUnitBf16 * std::abs(value) +
                               kTiniest);

@@ -66,6 +66,12 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
 // computation, and one rounding of the output.
 ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive);
 
+// The same for an output that is computed in double, as the reference is: both
+// sides err by 2^-29 of what the bounds, which are for float, say.
+ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
+                                const std::vector<Bounded>& bounds,
+                                const std::string& derivation);
+
 // An output that must be equal, bit for bit but for the sign of a zero.
 ExpectedOutput Exactly(Tensor values, const std::string& derivation);
 

@@ -272,6 +272,20 @@ class Experts : public Operation {
         kDerivation, IsExact(data), data);
   }
 
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)choice;
+    const Data x(c, inputs);
+    Matrix out = x.before;
+    for (int64_t e = 0; e < x.experts; ++e) {
+      const Matrix all = reference::ExpertForward(x.hidden, x.Up(e), x.Down(e));
+      for (int64_t t = 0; t < x.rows; ++t) {
+        if (x.active(t, e) != 0) out.row(t) += x.gates(t, e) * all.row(t);
+      }
+    }
+    return {{"out", ToTensor(out, {x.rows, x.d})}};
+  }
+
  private:
   // Every z = x G is a multiple of 128, at least 128: there sigmoid is 1 and
   // SiLU(z) = z. In units of 128, z <= 4 d_model; |x U| <= 2 d_model, and

@@ -38,6 +38,13 @@ const std::map<std::string, Maker>& Families() {
          }
          return MakeReferenceImplementation(Dtype::kBf16);
        }},
+      {"reference_f64",
+       [](const std::string& told) {
+         if (!told.empty()) {
+           throw ConfigError("impl reference_f64 takes nothing behind a colon");
+         }
+         return MakeReferenceImplementation(Dtype::kF64);
+       }},
       {"cpu", MakeCpuImplementation},
       {"shim",
        [](const std::string& told) {

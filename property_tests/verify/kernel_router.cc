@@ -236,6 +236,7 @@ RowRunner FindRowRunner(const std::string& op) {
   if (op == "router") return RunRouter;
   if (op == "balance_sums") return RunBalanceSums;
   if (op == "rmsnorm") return RunRmsNorm;
+  if (op == "adamw") return RunAdamW;
   return nullptr;
 }
 

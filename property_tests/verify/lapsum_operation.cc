@@ -159,7 +159,8 @@ class LapSum : public Operation {
                                  ScalarOf(inputs, "temperature"))
               .weights;
     }
-    return {{"weights", ToTensor(weights, {scores.rows(), scores.cols()})}};
+    return {{"weights", ToTensor(weights, {scores.rows(), scores.cols()})},
+            {"above_root", AboveRoot(weights)}};
   }
 
  private:

@@ -163,6 +163,22 @@ class LmHead : public Operation {
             {"targets", filler.Ids("targets", {rows}, vocab.count)},
             {"grad_scale", filler.Scalar(0.25)}};
   }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    return {{"loss",
+             ToTensor(reference::TokenLosses(
+                 reference::LmHeadLogits(ToMatrix(At(inputs, "hidden")),
+                                         ToMatrix(At(inputs, "head_weight"))),
+                 ToInts(At(inputs, "targets"))))}};
+  }
+  TensorMap Cotangents(const TensorMap& inputs,
+                       const TensorMap& outputs) const override {
+    Tensor d_loss(Dtype::kF64, outputs.at("loss").shape);
+    for (double& x : d_loss.values) x = ScalarOf(inputs, "grad_scale");
+    return {{"loss", d_loss}};
+  }
 };
 
 }  // namespace

@@ -42,6 +42,19 @@ void Apply(const Simplification& s, Tensor& tensor) {
 
 }  // namespace
 
+TensorMap Operation::Cotangents(const TensorMap& inputs,
+                                const TensorMap& outputs) const {
+  TensorMap cotangents;
+  for (const auto& [name, tensor] : outputs) {
+    if (tensor.dtype == Dtype::kI32) continue;  // a choice
+    const auto found = inputs.find("d_" + name);
+    SOFTMOE_CHECK(found != inputs.end())
+        << this->name() << " has no cotangent d_" << name;
+    cotangents[name] = found->second;
+  }
+  return cotangents;
+}
+
 const Parameter* Operation::FindParameter(const std::string& name) const {
   for (const Parameter& parameter : parameters()) {
     if (parameter.name == name) return &parameter;

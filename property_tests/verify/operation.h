@@ -45,6 +45,8 @@ struct OutputSpec {
   std::string name;
   // An implementation may leave it out; that is reported, not failed.
   bool optional = false;
+  // Computed and returned in double, whatever the dtype of the data.
+  bool in_double = false;
 };
 
 // How a bound was found: text that `verify explain` prints. A change of the
@@ -58,6 +60,13 @@ struct ExpectedOutput {
   std::vector<double> bounds;  // |got - value| <= bound, element by element
   std::string derivation;      // id
   golden::Expectations expectations;
+  // What `values` themselves may be wrong by, where that is not 2^-29 of the
+  // bounds: the same formula in double instead of float.
+  std::vector<double> own_errors = {};
+
+  double OwnError(int64_t i) const {
+    return own_errors.empty() ? 0x1p-29 * bounds[i] : own_errors[i];
+  }
 };
 
 struct Expected {
@@ -89,14 +98,19 @@ class Operation {
   virtual Expected Expect(const Case& c, const TensorMap& inputs,
                           const TensorMap& got) const = 0;
 
-  // The outputs that a gradient flows from, in double, at any inputs; `choice`
-  // holds what is kept fixed (the i32 outputs of some Forward), or is empty.
-  // Used by `verify grad`; an operation without gradients returns {}.
+  // The outputs that a gradient flows from, in double, at any inputs, and i32
+  // outputs: discrete choices. `choice` is empty, or holds those of another
+  // Forward, and what makes the outputs jump (a selection) is then kept; what
+  // only bends them (a score that crosses LapSum's root) is told as it is.
+  // Used by `verify grad`; every operation with differentiable() inputs has it.
   virtual TensorMap Forward(const Case& c, const TensorMap& inputs,
                             const TensorMap& choice) const {
     (void)c, (void)inputs, (void)choice;
     return {};
   }
+  // The cotangents of what Forward returned: the inputs "d_<output>".
+  virtual TensorMap Cotangents(const TensorMap& inputs,
+                               const TensorMap& outputs) const;
   // The inputs that have a gradient output "d_NAME".
   virtual std::vector<std::string> differentiable() const { return {}; }
   // The i32 outputs that follow from `outputs` as they are stored: whoever

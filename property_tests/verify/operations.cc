@@ -5,6 +5,7 @@
 #include "property_tests/verify/model_operations.h"
 #include "property_tests/verify/operation.h"
 #include "property_tests/verify/router_operation.h"
+#include "property_tests/verify/step_operations.h"
 
 namespace softmoe::verify {
 
@@ -12,7 +13,8 @@ const std::vector<const Operation*>& Operations() {
   static const std::vector<const Operation*> operations = {
       &LapSumOperation(),    &RouterOperation(),  &BalanceSumsOperation(),
       &RmsNormOperation(),   &ExpertsOperation(), &AttentionOperation(),
-      &EmbeddingOperation(), &LmHeadOperation(),
+      &EmbeddingOperation(), &LmHeadOperation(),  &BudgetOperation(),
+      &AdamWOperation(),     &GemmOperation(),    &SumOfSquaresOperation(),
   };
   return operations;
 }

@@ -13,6 +13,9 @@
 
 namespace softmoe::verify {
 
+// "reference_f64" rounds nothing and takes data in float, too. It is not among
+// ImplementationNames(): `verify grad` looks for faults in the reference's own
+// derivatives, and `run` has nothing to hold it against.
 std::unique_ptr<Implementation> MakeReferenceImplementation(Dtype dtype);
 
 }  // namespace softmoe::verify

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/markup.h"
@@ -64,6 +65,45 @@ ordered_json LeanJson(const Lean& lean) {
   return {{"mean", lean.mean()}, {"z", lean.z()}};
 }
 
+std::string OrderText(const Convergence& found) {
+  if (std::isnan(found.lowest_order)) return "-";
+  return fmt::format("{:.2f} to {:.2f}", found.lowest_order,
+                     found.highest_order);
+}
+
+// What `verify grad` adds; "" if nothing was differentiated.
+std::string GradientTable(const Suite& suite) {
+  golden::TextTable table({"operation", "gradient", "compared", "directions",
+                           "smooth", "kinks", "undecided", "order",
+                           "utilisation"});
+  bool any = false;
+  for (const auto& [unit, s] : suite.units()) {
+    for (const auto& [name, output] : s.outputs) {
+      const Convergence& found = output.convergence;
+      if (found.directions() == 0) continue;
+      any = true;
+      table.Add({unit.op, name, fmt::format("{}", output.elements),
+                 fmt::format("{}", found.directions()),
+                 fmt::format("{}", found.smooth),
+                 fmt::format("{}", found.kinks),
+                 fmt::format("{}", found.undecided), OrderText(found),
+                 fmt::format("{:.3g}", output.utilisation)});
+    }
+  }
+  return any ? table.Text() : "";
+}
+
+ordered_json ConvergenceJson(const Convergence& found) {
+  const auto number = [](double order) {
+    return std::isnan(order) ? ordered_json() : ordered_json(order);
+  };
+  return {{"smooth", found.smooth},
+          {"kinks", found.kinks},
+          {"undecided", found.undecided},
+          {"lowest_order", number(found.lowest_order)},
+          {"highest_order", number(found.highest_order)}};
+}
+
 ordered_json FailureJson(const Failure& failure) {
   return {{"repro", ReproLine(failure.smallest)},
           {"first", CaseText(failure.first.c)},
@@ -89,7 +129,7 @@ std::string FailureText(const Failure& failure) {
 }
 
 std::string SuiteText(const Suite& suite) {
-  std::string text = UnitTable(suite);
+  std::string text = UnitTable(suite) + GradientTable(suite);
   for (const auto& [unit, s] : suite.units()) {
     if (!s.unsupported.empty()) {
       text += fmt::format("not run: {} on {}: {}\n", unit.op, unit.impl,
@@ -163,6 +203,9 @@ ordered_json CaseJson(const CaseResult& result) {
                             {"failures", each.comparison.failures},
                             {"mean_scaled", each.mean_scaled},
                             {"derivation", each.derivation}};
+    if (each.convergence.directions() > 0) {
+      outputs[each.output]["convergence"] = ConvergenceJson(each.convergence);
+    }
   }
   return {
       {"case", CaseText(result.c)},    {"status", StatusName(result.status)},
@@ -190,6 +233,9 @@ ordered_json SuiteJson(const Suite& suite) {
                        {"lean_upwards", LeanJson(output.upwards)},
                        {"lean_towards_zero", LeanJson(output.towards_zero)},
                        {"truncation", output.truncation.mean()}};
+      if (output.convergence.directions() > 0) {
+        outputs[name]["convergence"] = ConvergenceJson(output.convergence);
+      }
     }
     units.push_back({{"op", unit.op},
                      {"impl", unit.impl},

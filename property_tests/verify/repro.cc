@@ -12,8 +12,8 @@ namespace softmoe::verify {
 
 std::string ReproLine(const CaseResult& result) {
   std::string line = fmt::format(
-      "REPRO v{} verify run {} # {} {}", kReproVersion, CaseText(result.c),
-      golden::StatusName(result.status), result.Place());
+      "REPRO v{} verify {} {} # {} {}", kReproVersion, result.command,
+      CaseText(result.c), golden::StatusName(result.status), result.Place());
   for (const OutputResult& output : result.outputs) {
     const golden::Comparison& found = output.comparison;
     if (output.output != result.output || found.failures == 0) continue;
@@ -26,7 +26,7 @@ std::string ReproLine(const CaseResult& result) {
   return line;
 }
 
-std::string StripRepro(const std::string& text) {
+std::string StripRepro(const std::string& text, const std::string& command) {
   std::istringstream words(text.substr(0, text.find('#')));
   std::string word, rest;
   words >> word;
@@ -42,7 +42,11 @@ std::string StripRepro(const std::string& text) {
   }
   if (word == "verify") {
     words >> word;
-    if (word == "run") word.clear();
+    if (word != command && (word == "run" || word == "grad")) {
+      throw ConfigError("this line is for `verify " + word +
+                        "`, not for `verify " + command + "`");
+    }
+    if (word == command) word.clear();
   }
   if (!word.empty()) rest = word;
   while (words >> word) rest += (rest.empty() ? "" : " ") + word;

@@ -20,8 +20,10 @@ inline constexpr int kReproVersion = 2;
 std::string ReproLine(const CaseResult& result);
 
 // The case text in `text`: a REPRO line, "verify run ...", or the words of a
-// case alone. Throws ConfigError for another version.
-std::string StripRepro(const std::string& text);
+// case alone. Throws ConfigError for another version, and for a line of
+// another command: its case means another check.
+std::string StripRepro(const std::string& text,
+                       const std::string& command = "run");
 
 }  // namespace softmoe::verify
 

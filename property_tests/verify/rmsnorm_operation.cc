@@ -151,6 +151,23 @@ class RmsNorm : public Operation {
     return ExpectByFormula<RmsNormFormula>(c, values, kDerivation, exact, x,
                                            weight, epsilon, d_y, before);
   }
+
+  // d_x is added to what is there: the gradient of <d_y, y> + <d_x_before, x>.
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    const Tensor& x = At(inputs, "x");
+    return {{"y", ToTensor(reference::RmsNormForward(
+                               ToMatrix(x), ToVector(At(inputs, "weight")),
+                               ScalarOf(inputs, "epsilon")),
+                           x.shape)},
+            {"carried_on", x}};
+  }
+  TensorMap Cotangents(const TensorMap& inputs,
+                       const TensorMap& outputs) const override {
+    (void)outputs;
+    return {{"y", At(inputs, "d_y")}, {"carried_on", At(inputs, "d_x_before")}};
+  }
 };
 
 }  // namespace

@@ -324,6 +324,28 @@ class Router : public Operation {
     return {{"active", active}};
   }
 
+  // The selection is a jump: `choice` keeps it.
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    const Matrix scores = ToMatrix(At(inputs, "scores"));
+    const reference::RouterSaved saved =
+        reference::RouterForward(SettingsOf(c, inputs), scores);
+    const std::vector<int64_t> shape = {scores.rows(), scores.cols()};
+    Tensor active(Dtype::kI32, shape), gates(Dtype::kF64, shape);
+    if (choice.contains("active")) {
+      active = choice.at("active");
+    } else {
+      std::copy_n(saved.active.data(), active.size(), active.values.begin());
+    }
+    for (int64_t i = 0; i < gates.size(); ++i) {
+      gates.values[i] =
+          active.values[i] == 1 ? saved.soft_weights.data()[i] : 0;
+    }
+    TensorMap outputs = {{"gates", gates}, {"active", active}};
+    if (!Sparse(c)) outputs["above_root"] = AboveRoot(saved.soft_weights);
+    return outputs;
+  }
+
  private:
   struct Rows {
     std::vector<Bounded> shares, densities;

@@ -40,6 +40,14 @@ double LapSumAtScore(const reference::Vector& scores, int64_t j,
   return sum;
 }
 
+Tensor AboveRoot(const reference::Matrix& weights) {
+  Tensor above(Dtype::kI32, {weights.rows(), weights.cols()});
+  for (int64_t i = 0; i < above.size(); ++i) {
+    above.values[i] = weights.data()[i] > 0.5;
+  }
+  return above;
+}
+
 SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores) {
   const std::vector<Bounded> exact(scores.begin(), scores.end());
   const BoundedSoftmax softmax = property_tests::SoftmaxOf(exact, 0);

@@ -28,6 +28,10 @@ LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
 double LapSumAtScore(const reference::Vector& scores, int64_t j,
                      double temperature);
 
+// 1 where a weight is above 1/2, its score above the root: the pieces that the
+// weights are smooth on.
+Tensor AboveRoot(const reference::Matrix& weights);
+
 struct SoftmaxRow {
   std::vector<Bounded> weights;
   Bounded log_sum_exp;

@@ -20,6 +20,7 @@ RowKernels SimulatedKernels() {
       [](const auto& args) { shim::RouterBackward(args, nullptr); },
       [](const auto& args) { shim::RmsNormForward(args, nullptr); },
       [](const auto& args) { shim::RmsNormBackward(args, nullptr); },
+      [](const auto& args) { shim::AdamW(args, nullptr); },
   };
 }
 

@@ -16,8 +16,9 @@ using Clock = std::chrono::steady_clock;
 class Shrinker {
  public:
   Shrinker(const CaseResult& failing, Implementation& implementation,
-           int max_runs, double max_seconds)
-      : op_(FindOperation(failing.c.op)),
+           const Checker& check, int max_runs, double max_seconds)
+      : check_(check),
+        op_(FindOperation(failing.c.op)),
         implementation_(implementation),
         output_(failing.output),
         max_runs_(max_runs),
@@ -45,7 +46,7 @@ class Shrinker {
     if (candidate == best_.result.c || Spent()) return false;
     ++best_.runs;
     try {
-      CaseResult result = CheckCase(candidate, implementation_);
+      CaseResult result = check_(candidate, implementation_);
       if (!result.failed() || result.output != output_) return false;
       best_.result = std::move(result);
       return true;
@@ -152,6 +153,7 @@ class Shrinker {
     }
   }
 
+  const Checker& check_;
   const Operation& op_;
   Implementation& implementation_;
   std::string output_;
@@ -163,9 +165,9 @@ class Shrinker {
 }  // namespace
 
 Shrunk Shrink(const CaseResult& failing, Implementation& implementation,
-              int max_runs, double max_seconds) {
+              const Checker& check, int max_runs, double max_seconds) {
   SOFTMOE_CHECK(failing.failed()) << CaseText(failing.c);
-  return Shrinker(failing, implementation, max_runs, max_seconds).Run();
+  return Shrinker(failing, implementation, check, max_runs, max_seconds).Run();
 }
 
 }  // namespace softmoe::verify

@@ -17,9 +17,10 @@ struct Shrunk {
   int runs = 0;       // cases tried
 };
 
-// Tries at most `max_runs` cases, and none after `max_seconds`.
+// Tries at most `max_runs` cases by `check`, and none after `max_seconds`.
 Shrunk Shrink(const CaseResult& failing, Implementation& implementation,
-              int max_runs = 400, double max_seconds = 20);
+              const Checker& check, int max_runs = 400,
+              double max_seconds = 20);
 
 }  // namespace softmoe::verify
 

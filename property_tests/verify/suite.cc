@@ -82,6 +82,7 @@ void Suite::Add(const CaseResult& result) {
     output.trusted += each.comparison.status == Status::kPass ||
                       each.comparison.status == Status::kFail;
     output.elements += each.comparison.count;
+    output.convergence.Add(each.convergence);
     output.upwards.Add(each.mean_scaled);
     output.towards_zero.Add(each.towards_zero);
     output.truncation.Add(each.truncation);
@@ -157,9 +158,11 @@ std::vector<std::string> Suite::Warnings() const {
     for (const auto& [name, output] : statistics.outputs) {
       const std::string what = unit.op + " on " + unit.impl + ": " + name;
       // What computes in double inside, and rounds, comes as near as nothing
-      // else does: the reference, and perhaps others' programs.
-      const bool rounds =
-          unit.impl.starts_with("reference_") || IsForeign(unit.impl);
+      // else does: the reference, and perhaps others' programs; and what `grad`
+      // compares.
+      const bool rounds = unit.impl.starts_with("reference_") ||
+                          IsForeign(unit.impl) ||
+                          output.convergence.directions() > 0;
       if (output.compared >= kEnoughCases && output.utilisation > 0 &&
           output.utilisation < kLoose && !rounds) {
         list.push_back(fmt::format(

@@ -40,6 +40,7 @@ struct OutputStatistics {
   // Mean error/bound of each case, upwards and towards zero, and what
   // truncation would make of it (check.h).
   Lean upwards, towards_zero, truncation;
+  Convergence convergence = {};
 };
 
 struct Unit {

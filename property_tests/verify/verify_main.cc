@@ -23,6 +23,7 @@
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"
+#include "property_tests/verify/gradient_check.h"
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/manifest.h"
 #include "property_tests/verify/mutate_command.h"
@@ -59,6 +60,12 @@ Examples:
       until the hour is over, whatever fails; what is new is shrunk
   verify fuzz impl=faulty:times_temperature:d_scores:cpu:v3 --seconds 5
       what a failure looks like
+  verify grad op=router kind=soft
+      is the reference's gradient, which every other is held against, the
+      derivative? Against differences with their observed order and against
+      dual numbers; an end in --seconds instead of --cases, too
+  verify grad op=lapsum impl=faulty:times_temperature:d_scores:reference_f64
+      what a wrong derivative looks like
   verify explain op=lapsum rows=3 num_experts=5
       what is expected of one case, and where its bounds come from
   verify replay failures/lapsum-1.h5 --impl cpu:v3
@@ -83,8 +90,8 @@ struct Options {
   std::vector<std::string> words;  // of the case
   std::vector<std::string> ops, impls;
   std::string seed = "0", json, junit, log, bundles, out;
-  int64_t cases = 100;
-  double seconds = 60;
+  int64_t cases = 100, gradient_cases = 20;
+  double seconds = 60, gradient_seconds = 0;
   bool no_shrink = false;
 };
 
@@ -95,9 +102,10 @@ std::string Join(const std::vector<std::string>& words) {
 }
 
 // The campaign that flags and words describe together.
-CampaignOptions MakeCampaign(const Options& options) {
+CampaignOptions MakeCampaign(const Options& options,
+                             const std::string& command = "run") {
   CampaignOptions campaign;
-  campaign.fixed = ParseWords(StripRepro(Join(options.words)));
+  campaign.fixed = ParseWords(StripRepro(Join(options.words), command));
   campaign.ops = options.ops;
   campaign.impls = options.impls;
   const auto take = [&](const std::string& key) {
@@ -150,12 +158,10 @@ void WriteFailureBundle(const std::string& folder, int number,
   }
 }
 
-ExitCode RunCases(const Options& options, bool until_time_is_over) {
-  CampaignOptions campaign = MakeCampaign(options);
-  if (until_time_is_over) {
-    campaign.cases = std::numeric_limits<int64_t>::max();
-    campaign.seconds = options.seconds;
-  }
+// Runs what `campaign` says and reports it; `manifest`: and how that meets what
+// the tests must run.
+ExitCode RunCases(const Options& options, CampaignOptions campaign,
+                  bool manifest) {
   CheckCampaign(campaign);  // before any file is written
   CheckSelf();
   std::unique_ptr<JsonLinesWriter> log;
@@ -181,7 +187,7 @@ ExitCode RunCases(const Options& options, bool until_time_is_over) {
   const CampaignResult result = RunCampaign(campaign);
   if (!result.suite.failures().empty()) std::fputs("\n", stdout);
   std::fputs(SuiteText(result.suite).c_str(), stdout);
-  if (campaign.ops.empty() && !until_time_is_over) {
+  if (campaign.ops.empty() && manifest) {
     std::fputs(ManifestText(CheckManifest(Manifest(), result.suite)).c_str(),
                stdout);
   }
@@ -194,6 +200,33 @@ ExitCode RunCases(const Options& options, bool until_time_is_over) {
                     result.suite.cases()));
   }
   return result.suite.exit_code();
+}
+
+ExitCode Fuzz(const Options& options) {
+  CampaignOptions campaign = MakeCampaign(options);
+  campaign.cases = std::numeric_limits<int64_t>::max();
+  campaign.seconds = options.seconds;
+  return RunCases(options, std::move(campaign), /*manifest=*/false);
+}
+
+// The reference's own derivatives, or a faulty one that stands in for them.
+ExitCode Grad(Options options) {
+  if (options.impls.empty()) options.impls = {"reference_f64"};
+  const bool until_time_is_over = options.gradient_seconds > 0;
+  options.cases = until_time_is_over ? std::numeric_limits<int64_t>::max()
+                                     : options.gradient_cases;
+  CampaignOptions campaign = MakeCampaign(options, "grad");
+  if (until_time_is_over) campaign.seconds = options.gradient_seconds;
+  for (const std::string& impl : campaign.impls) {
+    if (impl.ends_with("reference_f64")) continue;
+    throw ConfigError("grad: impl=" + impl +
+                      " does not compute in double: `verify run impl=" + impl +
+                      "` holds it against the reference; leave impl= out");
+  }
+  CheckGradientSelf();
+  campaign.check = CheckGradients;
+  campaign.max_size = kGradientSize;
+  return RunCases(options, std::move(campaign), /*manifest=*/false);
 }
 
 ExitCode Plan(const Options& options) {
@@ -280,18 +313,18 @@ void AddTimeout(CLI::App* command) {
       ->check(CLI::PositiveNumber);
 }
 
-void AddCaseOptions(CLI::App* command, Options& options) {
+void AddCaseOptions(
+    CLI::App* command, Options& options,
+    const std::string& impls =
+        "implementation, repeatable [cpu:v3 cpu:v4 shim]; yours is exec:PATH, "
+        "serve:PATH or lib:PATH") {
   command->add_option("case", options.words,
                       "words KEY=VALUE, or a REPRO line; `verify list` shows "
                       "the keys");
   // One name behind each: what follows may be a word of the case.
   command->add_option("--op", options.ops, "operation, repeatable [all]")
       ->allow_extra_args(false);
-  command
-      ->add_option("--impl", options.impls,
-                   "implementation, repeatable [cpu:v3 cpu:v4 shim]; yours is "
-                   "exec:PATH, serve:PATH or lib:PATH")
-      ->allow_extra_args(false);
+  command->add_option("--impl", options.impls, impls)->allow_extra_args(false);
   command->add_option("--seed", options.seed, "[0]; hexadecimal as 0x5eed");
 }
 
@@ -332,6 +365,20 @@ int main(int argc, char** argv) {
   CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
   AddRunOptions(fuzz, options);
   fuzz->add_option("--seconds", options.seconds, "how long [60]")
+      ->check(CLI::PositiveNumber);
+  CLI::App* grad = app.add_subcommand(
+      "grad", "hold the reference's derivatives against differences and duals");
+  AddCaseOptions(grad, options,
+                 "whose derivatives [reference_f64], or faulty:... of it");
+  AddReportOptions(grad, options);
+  grad->add_option("--log", options.log,
+                   "every result as one line of JSON, as it comes");
+  grad->add_flag("--no-shrink", options.no_shrink,
+                 "report failures as they were found");
+  grad->add_option("--cases", options.gradient_cases, "of each operation [20]")
+      ->check(CLI::PositiveNumber);
+  grad->add_option("--seconds", options.gradient_seconds,
+                   "until they are over, however many cases that is")
       ->check(CLI::PositiveNumber);
   CLI::App* explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");
@@ -381,8 +428,11 @@ int main(int argc, char** argv) {
       return ExitCode::kDone;
     }
     if (*plan) return Plan(options);
-    if (*run) return RunCases(options, false);
-    if (*fuzz) return RunCases(options, true);
+    if (*run) {
+      return RunCases(options, MakeCampaign(options), /*manifest=*/true);
+    }
+    if (*fuzz) return Fuzz(options);
+    if (*grad) return Grad(options);
     if (*explain) return Explain(options);
     if (*mutate) BecomeMutate(mutate->remaining());
     if (*replay) return Replay(options, file);

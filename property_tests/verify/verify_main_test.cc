@@ -76,12 +76,38 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
   ExpectSays(RunVerify("replay bundles/lapsum-1.h5 --impl cpu:v3"), 0, "PASS");
 }
 
+TEST(Verify, GradAcceptsTheReferenceAndFindsAWrongDerivative) {
+  const Output right =
+      RunVerify("grad op=lapsum --cases 5 --json grad.json --junit grad.xml");
+  ExpectSays(right, 0, "PASS: 5 cases");
+  ExpectSays(right, 0, "d_scores by duals");
+  const fs::path folder = ::testing::TempDir();
+  EXPECT_NE(ReadWholeFile(folder / "grad.json").find("\"kinks\""),
+            std::string::npos);
+  EXPECT_NE(ReadWholeFile(folder / "grad.xml").find("<testsuite"),
+            std::string::npos);
+
+  const Output wrong = RunVerify(
+      "grad op=lapsum impl=faulty:times_temperature:d_scores:reference_f64 "
+      "--seconds 1");
+  ExpectSays(wrong, 1, "differences say");
+  const size_t begin = wrong.text.find("REPRO v");
+  ASSERT_NE(begin, std::string::npos) << wrong.text;
+  const std::string line =
+      wrong.text.substr(begin, wrong.text.find('\n', begin) - begin);
+  EXPECT_NE(line.find(" verify grad op="), std::string::npos) << line;
+  ExpectSays(RunVerify("grad '" + line + "'"), 1, line);
+  ExpectSays(RunVerify("run '" + line + "'"), 2, "is for `verify grad`");
+  ExpectSays(RunVerify("grad op=lapsum impl=cpu:v3"), 2,
+             "does not compute in double");
+}
+
 TEST(Verify, RefusesWhatCannotBeMeant) {
   for (const char* arguments :
        {"", "walk", "run op=lapsun", "run op=lapsum impl=cpu:v7",
         "run op=lapsum rows=many", "run --cases 0", "fuzz --seconds 0",
         "run 'REPRO v9 verify run op=lapsum'", "explain rows=3",
-        "run op=lapsum dtype=f16"}) {
+        "run op=lapsum dtype=f16", "grad --seconds 0", "grad op=lapsun"}) {
     EXPECT_EQ(RunVerify(arguments).exit_code, 2) << arguments;
   }
   ExpectSays(RunVerify("run op=lapsum rowz=3 --json never.json"), 2,

@@ -20,6 +20,11 @@ constexpr double kNoiseSigmas = 6;
 // worst, so that 1.5 separates order 2 (smooth) from order 1 and less, and 0.5
 // separates order 1 from order 0.
 constexpr double kUsable = 8;
+// Where the noise is measured, in steps: so close together that the fourth
+// difference of a function that the step resolves is below an ulp, and the
+// points still differ in many bits. Not a power of two: on dyadic points
+// roundings repeat instead of scattering.
+constexpr double kNoiseSpacing = 1.618e-6;
 
 double Evaluate(const std::function<double(double)>& phi, double h) {
   const double value = phi(h);
@@ -30,6 +35,13 @@ double Evaluate(const std::function<double(double)>& phi, double h) {
     throw NumericsError(message.str());
   }
   return value;
+}
+
+// Of one of the two values of a difference: the noise around 0, or the rounding
+// of a value of this size, which may be larger than those around 0.
+double DifferenceError(double noise, double size) {
+  return std::max(kNoiseSigmas * noise,
+                  size * std::numeric_limits<double>::epsilon());
 }
 
 struct Samples {
@@ -68,31 +80,37 @@ bool IsSmoothOrder(double order) {
   return order > 1.5 && std::abs(order - 2 * std::round(order / 2)) <= 0.5;
 }
 
-// Finds the entry of the Ridders table with the smallest error estimate.
-void Extrapolate(const Samples& samples, double noise,
-                 DerivativeEstimate* estimate) {
+// The entry of a Ridders table with the smallest error estimate. `first` are
+// the differences of column 0 and `rounding` the rounding error of each; column
+// j removes the term in h^(j log2(base)). What the last column changed
+// overestimates what is still wrong. The rounding error of an entry is at most
+// prod (base^j + 1)/(base^j - 1) times that of its finest difference: < 2 for
+// base 4, < 8.3 for base 2.
+struct TableEntry {
+  double value = 0;
+  double error = std::numeric_limits<double>::infinity();
+};
+TableEntry Extrapolate(const std::array<double, kLevels>& first,
+                       const std::array<double, kLevels>& rounding,
+                       double base) {
+  const double amplification = base == 4 ? 2 : 8.3;
   std::array<std::array<double, kLevels>, kLevels> table;
-  estimate->error = std::numeric_limits<double>::infinity();
+  TableEntry best;
   for (int i = 0; i < kLevels; ++i) {
-    table[i][0] = samples.Central(i);
+    table[i][0] = first[i];
     double power = 1;
     for (int j = 1; j <= i; ++j) {
-      power *= 4;  // column j removes the term in h^(2j)
+      power *= base;
       table[i][j] =
           (power * table[i][j - 1] - table[i - 1][j - 1]) / (power - 1);
-      // What the last column changed overestimates what is still wrong. The
-      // rounding error of an entry is at most prod (4^j+1)/(4^j-1) < 2 times
-      // that of its finest central difference.
       const double truncation =
           std::max(std::abs(table[i][j] - table[i][j - 1]),
                    std::abs(table[i][j] - table[i - 1][j - 1]));
-      const double rounding = 2 * kNoiseSigmas * noise / samples.step[i];
-      if (truncation + rounding < estimate->error) {
-        estimate->error = truncation + rounding;
-        estimate->value = table[i][j];
-      }
+      const double error = truncation + amplification * rounding[i];
+      if (error < best.error) best = {table[i][j], error};
     }
   }
+  return best;
 }
 
 Smoothness Classify(const Samples& samples, double noise,
@@ -192,7 +210,7 @@ double RoundingNoise(const std::function<double(double)>& phi, double spacing) {
 }
 
 DerivativeEstimate DifferentiateAtZero(const std::function<double(double)>& phi,
-                                       double step) {
+                                       double step, double rounding_error) {
   SOFTMOE_CHECK(step > 0) << "step=" << step;
   Samples samples;
   samples.centre = Evaluate(phi, 0);
@@ -202,12 +220,50 @@ DerivativeEstimate DifferentiateAtZero(const std::function<double(double)>& phi,
     samples.minus[i] = Evaluate(phi, -samples.step[i]);
   }
   DerivativeEstimate estimate;
-  // So close together that the fourth difference of a function that `step`
-  // resolves is below an ulp, and the points still differ in many bits. Not a
-  // power of two: on dyadic points roundings repeat instead of scattering.
-  estimate.noise = RoundingNoise(phi, step * 1.618e-6);
-  Extrapolate(samples, estimate.noise, &estimate);
+  estimate.noise = std::max(RoundingNoise(phi, step * kNoiseSpacing),
+                            rounding_error / kNoiseSigmas);
+  std::array<double, kLevels> central, rounding;
+  for (int i = 0; i < kLevels; ++i) {
+    central[i] = samples.Central(i);
+    const double size =
+        std::max(std::abs(samples.plus[i]), std::abs(samples.minus[i]));
+    rounding[i] = DifferenceError(estimate.noise, size) / samples.step[i];
+  }
+  const TableEntry best = Extrapolate(central, rounding, 4);
+  estimate.value = best.value;
+  estimate.error = best.error;
   estimate.smoothness = Classify(samples, estimate.noise, &estimate);
+  return estimate;
+}
+
+OneSidedEstimate DifferentiateFromOneSide(
+    const std::function<double(double)>& phi, double step,
+    double rounding_error) {
+  SOFTMOE_CHECK(step != 0);
+  const double centre = Evaluate(phi, 0);
+  const double noise = std::max(OneSidedNoise(phi, step * kNoiseSpacing),
+                                rounding_error / kNoiseSigmas);
+  std::array<double, kLevels> slope, rounding, change{}, change_bound{};
+  for (int i = 0; i < kLevels; ++i) {
+    const double h = std::ldexp(step, -i);
+    const double value = Evaluate(phi, h);
+    const double size = std::max(std::abs(value), std::abs(centre));
+    slope[i] = (value - centre) / h;
+    rounding[i] = 2 * DifferenceError(noise, size) / std::abs(h);
+    if (i == 0) continue;
+    change[i - 1] = slope[i - 1] - slope[i];
+    change_bound[i - 1] = 2 * rounding[i];
+  }
+  const TableEntry best = Extrapolate(slope, rounding, 2);
+  OneSidedEstimate estimate = {best.value, best.error,
+                               std::numeric_limits<double>::quiet_NaN(), true};
+  // Order 1, or a higher whole number where the lower terms vanish.
+  if (const int i = FinestOrder(change, change_bound, kLevels - 1); i > 0) {
+    const double order = OrderAt(change, change_bound, i);
+    estimate.observed_order = order;
+    estimate.converges =
+        order > 0.5 && std::abs(order - std::round(order)) <= 0.36;
+  }
   return estimate;
 }
 

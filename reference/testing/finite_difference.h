@@ -44,9 +44,27 @@ struct DerivativeEstimate {
 //   phi   finite on [-step, step]
 //   step  > 0, a fraction of the scale on which phi varies; too large a step
 //         costs a few halvings, too small a one costs accuracy
+//   rounding_error  a bound of the rounding error of phi, if one is known: it
+//         counts where it is more than six times the measured noise, which is
+//         blind to a coarse grid of values
 // Errors  NumericsError if phi is not finite somewhere it was asked for.
 DerivativeEstimate DifferentiateAtZero(const std::function<double(double)>& phi,
-                                       double step);
+                                       double step, double rounding_error = 0);
+
+struct OneSidedEstimate {
+  double value = 0;           // extrapolated slope at 0, from one side
+  double error = 0;           // as DerivativeEstimate::error
+  double observed_order = 0;  // of the slopes: 1 if smooth; NaN as above
+  bool converges = false;
+};
+
+// The derivative of `phi` at 0 from one side alone, from ten halvings of
+// `step`; a negative step asks the left side. At a kink the two sides differ,
+// at a jump of the curvature, where central differences converge too slowly to
+// be extrapolated, they agree. At a jump of phi they do not converge.
+OneSidedEstimate DifferentiateFromOneSide(
+    const std::function<double(double)>& phi, double step,
+    double rounding_error = 0);
 
 // The standard deviation of the rounding error of `phi` close to 0: Hamming's
 // difference table over closely spaced points, as in ECnoise (More and Wild,

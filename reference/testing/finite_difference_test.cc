@@ -127,6 +127,35 @@ TEST(FiniteDifference, JumpIsSeen) {
   }
 }
 
+// sin(a + h) + b h |h|: the derivative at 0 exists, the curvature jumps. Each
+// side by itself converges to it.
+TEST(OneSidedDifference, IsSharpWhereTheCurvatureJumps) {
+  for (uint32_t f = 0; f < 300; ++f) {
+    const double a = Uniform(f, 0), b = 2 + Uniform(f, 1);
+    auto phi = [=](double h) { return std::sin(a + h) + b * h * std::abs(h); };
+    EXPECT_NE(DifferentiateAtZero(phi, 0.125).smoothness, Smoothness::kSmooth);
+    for (const double step : {0.125, -0.125}) {
+      const OneSidedEstimate estimate = DifferentiateFromOneSide(phi, step);
+      EXPECT_TRUE(estimate.converges) << f;
+      EXPECT_LE(std::abs(estimate.value - std::cos(a)), estimate.error) << f;
+      EXPECT_LT(estimate.error, 1e-9) << f;
+    }
+  }
+}
+
+TEST(OneSidedDifference, FindsBothSlopesOfAKinkAndNoneOfAJump) {
+  auto kink = [](double h) { return std::exp(h) + 2 * std::abs(h); };
+  const OneSidedEstimate right = DifferentiateFromOneSide(kink, 0.125);
+  const OneSidedEstimate left = DifferentiateFromOneSide(kink, -0.125);
+  EXPECT_TRUE(right.converges && left.converges);
+  EXPECT_LE(std::abs(right.value - 3), right.error);
+  EXPECT_LE(std::abs(left.value + 1), left.error);
+  EXPECT_NEAR(right.observed_order, 1, 0.36);
+  EXPECT_FALSE(DifferentiateFromOneSide(
+                   [](double h) { return h > 0 ? h + 1 : h; }, 0.125)
+                   .converges);
+}
+
 // A wrong derivative must fall outside the error: the tool can fail a test.
 TEST(FiniteDifference, SeparatesDerivativesThatDifferByOnePartInABillion) {
   const DerivativeEstimate estimate =

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "property_tests/verify/adamw_case.h"
+#include "property_tests/verify/expected.h"
+#include "property_tests/verify/fill.h"
+#include "property_tests/verify/step_operations.h"
+#include "reference/adamw.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Vector;
+
+constexpr char kUpdate[] = "adamw-f32/1";
+constexpr char kNorm[] = "norm-f64/1";
+
+// What float may lose of a product that underflows, flushed or not.
+Bounded MayUnderflow(Bounded x) {
+  return {x.value, x.error + kernels::kFlushed};
+}
+
+// |sqrt(a) - sqrt(b)| <= |a - b| / sqrt(a), and <= sqrt(|a - b|).
+Bounded SquareRoot(Bounded x) {
+  const double root = std::sqrt(x.value);
+  double error = std::sqrt(x.error);
+  if (root > 0) error = std::min(error, x.error / root);
+  return Bounded(root, error).Rounded();
+}
+
+// One step of one element over numbers that carry their error; every constant
+// of the formula is rounded to float once.
+struct StepBounds {
+  Bounded rate, beta1, beta2, bias1, bias2, scale, epsilon;
+
+  StepBounds(const TrainingConfig& training, double learning_rate,
+             int64_t completed, double norm)
+      : rate(learning_rate),
+        beta1(training.beta1),
+        beta2(training.beta2),
+        scale(
+            Bounded(reference::ClipFactor(norm, training.clip_norm)).Rounded()),
+        epsilon(training.adam_epsilon) {
+    const double t = static_cast<double>(completed) + 1;
+    bias1 = Bounded(1 / (1 - std::pow(training.beta1, t))).Rounded();
+    bias2 = Bounded(1 / (1 - std::pow(training.beta2, t))).Rounded();
+  }
+
+  void Apply(double gradient, Bounded decay, Bounded* p, Bounded* m,
+             Bounded* v) const {
+    const Bounded g = MayUnderflow(scale * Bounded(gradient));
+    *m = MayUnderflow(beta1 * *m + (Bounded(1) - beta1) * g);
+    *v = MayUnderflow(beta2 * *v + (Bounded(1) - beta2) * (g * g));
+    const Bounded step = *m * bias1 / (SquareRoot(*v * bias2) + epsilon);
+    *p = *p - rate * (step + decay * *p);
+  }
+};
+
+class AdamW : public Operation {
+ public:
+  std::string name() const override { return "adamw"; }
+  std::string text() const override {
+    return "steps of AdamW with clipping by the global norm and bias "
+           "correction; decay for the matrix part only";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "steps", .text = "updates, one after the other", .high = 4},
+        {.name = "matrix_size", .text = "elements with decay", .high = 300},
+        {.name = "vector_size", .text = "elements without decay", .high = 70},
+        {.name = "completed",
+         .text = "updates before the first",
+         .low = 0,
+         .high = 50000},
+        Real("gradient_scale", "standard deviation of the gradient", 1e-8, 1e3,
+             {1e-8, 1e-3, 3, 1e3}, 1),
+        Real("learning_rate", "of every step", 0, 1, {0, 1e-5, 1e-3, 0.3},
+             0.25),
+        Real("beta1", "decay of the first moment", 0, 0.999, {0.9, 0.9, 0.5, 0},
+             0.5),
+        Real("beta2", "decay of the second moment", 0, 0.9999,
+             {0.95, 0.95, 0.999, 0.5}, 0.75),
+        Real("epsilon", "added to the root of the second moment", 1e-8, 1,
+             {1e-8, 1e-8, 1e-3}, 0.5),
+        Real("weight_decay", "decoupled", 0, 1, {0, 0.01, 0.3}, 0),
+        Real("clip_norm", "largest norm of a gradient; 0: any", 0, 1e6,
+             {0, 0.5, 1e-6, 1e6}, 0),
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "subnormal", "huge"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"parameter"},
+            {"first_moment"},
+            {"second_moment"},
+            {.name = "norm", .optional = true, .in_double = true}};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kUpdate,
+         "Scale of clipping and both corrections are rounded to float once; "
+         "then\n"
+         "every operation u |x|, carried through all steps by numbers with "
+         "their\n"
+         "error, u = 2^-24. Products below 2^-125 may be flushed; a root errs "
+         "by\n"
+         "min(e/root, sqrt e). Gradients are given, so no step is chaotic."},
+        {kNorm,
+         "Squares of floats are exact in double, n additions and the root:\n"
+         "(n + 1) u/2 relative, u = 2^-53, for both sides."}};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const int64_t size = c.Size("matrix_size") + c.Size("vector_size");
+    const double scale = c.Real("gradient_scale");
+    const std::vector<Window> all = {Filler::All(size)};
+    TensorMap inputs;
+    inputs["parameter"] = filler.Plain("parameter", all);
+    inputs["first_moment"] = filler.Data("first_moment", all, scale);
+    inputs["second_moment"] = filler.Data("second_moment", all, scale);
+    for (double& v : inputs["second_moment"].values) v *= v;
+    RoundValues(inputs["second_moment"]);
+    inputs["gradient"] =
+        filler.Data("gradient", {filler.Axis("steps"), all[0]}, scale);
+    for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon",
+                             "weight_decay", "clip_norm"}) {
+      inputs[name] = filler.Scalar(c.Real(name));
+    }
+    return inputs;
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    (void)c;
+    for (const double v : At(inputs, "second_moment").values) {
+      if (v < 0) return "second_moment must stay at or above 0";
+    }
+    return "";
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const AdamWCase update(c, inputs);
+    const int64_t size = update.layout.total;
+    const double rate = ScalarOf(inputs, "learning_rate");
+    const reference::Matrix gradients = ToMatrix(At(inputs, "gradient"));
+    Vector parameters = ToVector(At(inputs, "parameter"));
+    reference::AdamWState state = {ToVector(At(inputs, "first_moment")),
+                                   ToVector(At(inputs, "second_moment")),
+                                   update.completed};
+    std::vector<Bounded> p = AsBounded(parameters),
+                         m = AsBounded(state.first_moment),
+                         v = AsBounded(state.second_moment), norm_bounds;
+    Vector norms(gradients.rows());
+    for (int64_t s = 0; s < gradients.rows(); ++s) {
+      const Vector gradient = gradients.row(s);
+      norms[s] = reference::AdamWUpdate(update.training, update.layout, rate,
+                                        gradient, &parameters, &state);
+      norm_bounds.emplace_back(
+          norms[s],
+          norms[s] * kernels::kUnit * (static_cast<double>(size) + 1) / 2);
+      const StepBounds step(update.training, rate, update.completed + s,
+                            norms[s]);
+      for (const ParameterTensor& tensor : update.layout.tensors) {
+        const Bounded decay(tensor.weight_decay ? update.training.weight_decay
+                                                : 0);
+        for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
+          step.Apply(gradient[i], decay, &p[i], &m[i], &v[i]);
+        }
+      }
+    }
+    Expected expected;
+    auto& outputs = expected.outputs;
+    outputs["parameter"] =
+        FromBounds("parameter", ToTensor(parameters), p, kUpdate);
+    outputs["first_moment"] =
+        FromBounds("first_moment", ToTensor(state.first_moment), m, kUpdate);
+    outputs["second_moment"] =
+        FromBounds("second_moment", ToTensor(state.second_moment), v, kUpdate);
+    outputs["norm"] =
+        FromDoubleBounds("norm", ToTensor(norms), norm_bounds, kNorm);
+    return expected;
+  }
+
+ private:
+  static Parameter Real(const char* name, const char* text, double low,
+                        double high, std::vector<double> typical,
+                        double simple) {
+    return {.name = name,
+            .kind = Kind::kReal,
+            .text = text,
+            .low = low,
+            .high = high,
+            .typical = std::move(typical),
+            .simple = simple};
+  }
+  static std::vector<Bounded> AsBounded(const Vector& x) {
+    return {x.begin(), x.end()};
+  }
+};
+
+}  // namespace
+
+const Operation& AdamWOperation() {
+  static const AdamW operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

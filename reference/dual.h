@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dual.h - dual numbers: a formula of the reference, run over them, also says
+// how its result moves when its inputs move, and how well that is known.
+//
+//   f(x + epsilon v) = f(x) + epsilon f'(x) v,   epsilon^2 = 0
+//
+// No step, no truncation, and nothing of a hand-written derivative. The value
+// is computed by the operations of double, so it has the bits that the formula
+// has in double. Value and slope carry a bound of their rounding errors by the
+// standard model, u = 2^-53: every operation adds u |result|, exp and log
+// within 1 ulp add 2 u, and what the operands are wrong by goes through.
+#ifndef SOFTMOE_REFERENCE_DUAL_H_
+#define SOFTMOE_REFERENCE_DUAL_H_
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/compensated_sum.h"
+
+namespace softmoe::reference {
+
+// A double and how far it may be from the exact result.
+struct Approximate {
+  static constexpr double kUnit = 0x1p-53;
+  static constexpr double kUnderflow = 0x1p-1074;  // what a product may lose
+
+  double value = 0, error = 0;
+
+  Approximate() = default;
+  Approximate(double v, double e = 0) : value(v), error(e) {}
+  // After `count` roundings of this result.
+  Approximate Rounded(double count = 1) const {
+    return {value, error + count * kUnit * (std::abs(value) + error)};
+  }
+};
+inline Approximate operator-(Approximate a) { return {-a.value, a.error}; }
+inline Approximate operator+(Approximate a, Approximate b) {
+  return Approximate(a.value + b.value, a.error + b.error).Rounded();
+}
+inline Approximate operator-(Approximate a, Approximate b) { return a + -b; }
+inline Approximate operator*(Approximate a, Approximate b) {
+  return Approximate(a.value * b.value,
+                     std::abs(a.value) * b.error + a.error * std::abs(b.value) +
+                         a.error * b.error + Approximate::kUnderflow)
+      .Rounded();
+}
+inline Approximate operator/(Approximate a, Approximate b) {
+  const double quotient = a.value / b.value;
+  const double least = std::max(std::abs(b.value) - b.error, 0.0);
+  return Approximate(quotient, (a.error + std::abs(quotient) * b.error) / least)
+      .Rounded();
+}
+
+struct Dual {
+  Approximate value, slope;
+
+  Dual() = default;
+  Dual(double v) : value(v) {}  // a constant
+  Dual(Approximate v, Approximate s) : value(v), slope(s) {}
+  Dual& operator+=(Dual b);
+  Dual& operator-=(Dual b);
+  Dual& operator*=(Dual b);
+  Dual& operator/=(Dual b);
+};
+
+inline Dual operator-(Dual a) { return {-a.value, -a.slope}; }
+inline Dual operator+(Dual a, Dual b) {
+  return {a.value + b.value, a.slope + b.slope};
+}
+inline Dual operator-(Dual a, Dual b) {
+  return {a.value - b.value, a.slope - b.slope};
+}
+inline Dual operator*(Dual a, Dual b) {
+  return {a.value * b.value, a.value * b.slope + a.slope * b.value};
+}
+inline Dual operator/(Dual a, Dual b) {
+  const Approximate quotient = a.value / b.value;
+  return {quotient, (a.slope - quotient * b.slope) / b.value};
+}
+inline Dual& Dual::operator+=(Dual b) { return *this = *this + b; }
+inline Dual& Dual::operator-=(Dual b) { return *this = *this - b; }
+inline Dual& Dual::operator*=(Dual b) { return *this = *this * b; }
+inline Dual& Dual::operator/=(Dual b) { return *this = *this / b; }
+
+// Branches are taken as in double.
+inline bool operator<(Dual a, Dual b) { return a.value.value < b.value.value; }
+inline bool operator>(Dual a, Dual b) { return b < a; }
+inline bool operator<=(Dual a, Dual b) {
+  return a.value.value <= b.value.value;
+}
+inline bool operator>=(Dual a, Dual b) { return b <= a; }
+inline bool operator==(Dual a, Dual b) {
+  return a.value.value == b.value.value;
+}
+inline bool operator!=(Dual a, Dual b) { return !(a == b); }
+
+inline Dual abs(Dual a) { return std::signbit(a.value.value) ? -a : a; }
+
+inline Dual exp(Dual a) {
+  const double e = std::exp(a.value.value);
+  const Approximate value =
+      Approximate(e, e * std::expm1(a.value.error) + Approximate::kUnderflow)
+          .Rounded(2);
+  return {value, value * a.slope};
+}
+inline Dual log(Dual a) {
+  const double least = std::max(a.value.value - a.value.error, 0.0);
+  return {
+      Approximate(std::log(a.value.value), a.value.error / least).Rounded(2),
+      a.slope / a.value};
+}
+inline Dual sqrt(Dual a) {
+  const double root = std::sqrt(a.value.value);
+  const Approximate value =
+      Approximate(root, a.value.error == 0 ? 0 : a.value.error / root)
+          .Rounded();
+  return {value, a.slope / (Approximate(2) * value)};
+}
+inline Dual hypot(Dual a, Dual b) {
+  const Approximate value =
+      Approximate(std::hypot(a.value.value, b.value.value),
+                  a.value.error + b.value.error)  // its slopes are <= 1
+          .Rounded(2);
+  return {value, (a.value * a.slope + b.value * b.slope) / value};
+}
+
+inline double ValueOf(double x) { return x; }
+inline double ValueOf(Dual x) { return x.value.value; }
+
+// Both parts are summed with compensation; their errors add up to those of the
+// terms and u |sum| + n^2 u^2 sum |terms|.
+template <>
+class CompensatedSum<Dual> {
+ public:
+  void Add(Dual term) {
+    value_.Add(term.value);
+    slope_.Add(term.slope);
+  }
+  Dual Get() const { return {value_.Get(), slope_.Get()}; }
+
+ private:
+  class Part {
+   public:
+    void Add(Approximate term) {
+      sum_.Add(term.value);
+      error_ += term.error;
+      magnitude_ += std::abs(term.value);
+      terms_ += Approximate::kUnit;
+    }
+    Approximate Get() const {
+      return Approximate(sum_.Get(), error_ + terms_ * terms_ * magnitude_)
+          .Rounded();
+    }
+
+   private:
+    CompensatedSum<double> sum_;
+    double error_ = 0, magnitude_ = 0, terms_ = 0;
+  };
+  Part value_, slope_;
+};
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_DUAL_H_
