@@ -161,12 +161,15 @@ TEST(Case, RefusesWhatItDoesNotKnow) {
   ExpectRefused("op=lapsum rows=0", "1 to");
   ExpectRefused("op=lapsum rows=3@-1", "begins at 0");
   ExpectRefused("op=lapsum rows=3@65535", "window ends");
+  ExpectRefused("op=lapsum rows=3@9223372036854775807", "window ends");
   ExpectRefused("op=lapsum num_experts=4 mean_active=4", "by num_experts");
   ExpectRefused("op=lapsum mean_active=nan num_experts=9", "mean_active");
   ExpectRefused("op=lapsum dtype=f31", "did you mean 'f32'");
   ExpectRefused("op=lapsum dtype=i32", "no bounds for i32");
   ExpectRefused("op=lapsum fill=tie", "did you mean 'ties'");
   ExpectRefused("op=lapsum fill=ties:3", "takes no number");
+  ExpectRefused("op=lapsum fill=near_ties:-1", "is 1 to 1048576");
+  ExpectRefused("op=lapsum fill=near_ties:4611686018427387904", "is 1 to");
   ExpectRefused("op=lapsum simplify=score:zero", "did you mean 'scores'");
   ExpectRefused("op=lapsum simplify=scores:bits0", "TENSOR:bitsN");
   ExpectRefused("op=lapsum rows=1 num_experts=2 simplify=scores:only2",

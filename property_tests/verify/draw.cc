@@ -134,7 +134,11 @@ void CheckFill(const Operation& op, FillName& fill) {
                       op.name() + "'; " + Suggestion(fill.name, fills));
   }
   const bool takes = FindFill(fill.name).takes_argument;
-  if (takes && fill.argument < 1) fill.argument = 1;
+  if (takes && fill.argument == 0) fill.argument = 1;
+  if (takes && (fill.argument < 1 || fill.argument > kMaxFillArgument)) {
+    throw ConfigError(fmt::format("fill: the number of '{}' is 1 to {}",
+                                  fill.name, kMaxFillArgument));
+  }
   if (!takes && fill.argument != 0) {
     throw ConfigError("fill: '" + fill.name +
                       "' takes no number; write fill=" + fill.name);

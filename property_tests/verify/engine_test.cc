@@ -293,6 +293,23 @@ TEST(Engine, BundleReplaysWithoutItsGenerator) {
     writer.Commit();
   }
   EXPECT_THROW(ReadBundle(other), DataError);
+  // Shapes that are none, though their product may be right.
+  for (const char* shape : {"-1 -1", "2", "4294967296 4294967296 0x",
+                            "3037000500 3037000500 3037000500"}) {
+    Hdf5Writer writer(other, {"verify-replay", 1});
+    writer.WriteAttribute("/", "case", CaseText(c));
+    writer.WriteAttribute("/", "result", "");
+    writer.WriteDataset("/got/x", std::vector<double>{1});
+    writer.WriteAttribute("/got/x", "dtype", "f64");
+    writer.WriteAttribute("/got/x", "shape", shape);
+    writer.Commit();
+    try {
+      ReadBundle(other);
+      ADD_FAILURE() << shape;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage) << error.what();
+    }
+  }
   EXPECT_THROW(StripRepro("REPRO v1 verify run op=lapsum"), ConfigError);
 }
 

@@ -33,6 +33,9 @@ const FillInfo& FindFill(const std::string& name);
 // tensors and parameters apart.
 uint32_t NameKey(const std::string& name);
 
+// The largest N of "near_ties:N".
+inline constexpr int64_t kMaxFillArgument = 1 << 20;
+
 // Indices per dimension; dimensions per tensor: at most four.
 inline constexpr int64_t kMaxIndex = 1 << 16;
 

@@ -139,7 +139,13 @@ Bundle ReadBundle(const std::filesystem::path& path) {
     ExpectedOutput& output = bundle.evidence.expected.outputs[name];
     output.values = values;
     const auto bound = bounds.find(name);
-    if (bound != bounds.end()) output.bounds = bound->second.values;
+    if (bound == bounds.end()) continue;
+    output.bounds = bound->second.values;
+    if (bound->second.shape != values.shape) {
+      throw DataError(path.string() + ": output '" + name +
+                      "' and its bounds have different shapes; write the "
+                      "bundle again");
+    }
   }
   CheckInputsOf(bundle, path);
   return bundle;

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <string>
 
-#include "property_tests/verify/check.h"
+#include "property_tests/verify/case_result.h"
 
 namespace softmoe::verify {
 

@@ -11,7 +11,7 @@
 
 #include <string>
 
-#include "property_tests/verify/check.h"
+#include "property_tests/verify/case_result.h"
 
 namespace softmoe::verify {
 

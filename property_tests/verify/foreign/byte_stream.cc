@@ -67,7 +67,9 @@ Tensor ByteReader::TakeTensor(std::string* name) {
   const std::string_view values = Bytes(elements * sizeof(double));
   if (!ok_) return {};
   tensor.values.resize(elements);
-  std::memcpy(tensor.values.data(), values.data(), values.size());
+  if (!values.empty()) {  // memcpy takes no null pointer
+    std::memcpy(tensor.values.data(), values.data(), values.size());
+  }
   return tensor;
 }
 
