@@ -221,7 +221,7 @@ class BalanceSums : public Operation {
     }
     TensorMap outputs = {{"z_sum", z_sum}};
     if (SoftBasis(c)) {
-      outputs["above_root"] = AboveRoot(basis);
+      outputs["above_root"] = AboveRoot(basis, mean_active);
       basis /= mean_active;
     }
     outputs["basis_sums"] = ToTensor(Vector(basis.colwise().sum()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference's derivatives are derivatives, and a wrong one is found, by
-// each way of looking: factor 1/T missing, sign, the implicit term of LapSum
-// dropped, dk missing, one part in 10^4.
+// A derivative that is wrong is found, by each way of looking: factor 1/T
+// missing, sign, the implicit term of LapSum dropped, dk missing, one part in
+// 10^4. (That the reference's are right: gradient_property_test.)
 #include "property_tests/verify/gradient_check.h"
 
 #include <gtest/gtest.h>
@@ -36,42 +36,7 @@ CampaignResult Judge(const std::string& op, const std::string& impl,
   return RunCampaign(options);
 }
 
-std::vector<std::string> Differentiable() {
-  std::vector<std::string> names;
-  for (const Operation* op : Operations()) {
-    if (!op->differentiable().empty()) names.push_back(op->name());
-  }
-  return names;
-}
-
 TEST(GradientCheck, ChecksItself) { CheckGradientSelf(); }
-
-class EveryGradient : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(EveryGradient, OfTheReferenceIsTheDerivative) {
-  const CampaignResult result = Judge(GetParam(), "reference_f64", 12);
-  EXPECT_EQ(result.suite.exit_code(), ExitCode::kDone)
-      << SuiteText(result.suite);
-  const UnitStatistics& unit = result.suite.units().begin()->second;
-  EXPECT_EQ(unit.ran(), 12);
-  std::fputs(SuiteText(result.suite).c_str(), stdout);
-}
-
-// Whatever is differentiated is looked at: a small fault in it is seen.
-TEST_P(EveryGradient, ThatIsWrongByOnePartInTenThousandIsFound) {
-  for (const std::string& input : FindOperation(GetParam()).differentiable()) {
-    const CampaignResult result = Judge(
-        GetParam(), "faulty:one_part_in_1e4:d_" + input + ":reference_f64", 8,
-        {{"fill", "generic"}});
-    EXPECT_EQ(result.suite.exit_code(), ExitCode::kFailed)
-        << input << "\n"
-        << SuiteText(result.suite);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(All, EveryGradient,
-                         ::testing::ValuesIn(Differentiable()),
-                         [](const auto& info) { return info.param; });
 
 struct Plant {
   const char* name;

@@ -96,7 +96,7 @@ TEST(BodiesAtDouble, AgreeWithTheReference) {
       ASSERT_FALSE(CheckCase(c, *bodies, &seen).failed()) << CaseText(c);
       for (const auto& [name, expected] : seen.expected.outputs) {
         const auto got = seen.got.find(name);
-        if (got == seen.got.end()) continue;  // optional
+        if (got == seen.got.end()) continue;                 // optional
         if (expected.values.dtype == Dtype::kI32) continue;  // counts
         double scale = 1, error = 0;
         for (int64_t i = 0; i < got->second.size(); ++i) {

@@ -159,8 +159,9 @@ class LapSum : public Operation {
                                  ScalarOf(inputs, "temperature"))
               .weights;
     }
-    return {{"weights", ToTensor(weights, {scores.rows(), scores.cols()})},
-            {"above_root", AboveRoot(weights)}};
+    return {
+        {"weights", ToTensor(weights, {scores.rows(), scores.cols()})},
+        {"above_root", AboveRoot(weights, ScalarOf(inputs, "mean_active"))}};
   }
 
  private:

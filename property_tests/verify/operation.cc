@@ -125,14 +125,4 @@ const Derivation& AtF64Derivation() {
   return derivation;
 }
 
-const Operation& FindOperation(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Operation* operation : Operations()) {
-    if (operation->name() == name) return *operation;
-    names.push_back(operation->name());
-  }
-  throw ConfigError("unknown operation '" + name + "'; " +
-                    Suggestion(name, names));
-}
-
 }  // namespace softmoe::verify

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The list of operations: what --op can name.
+#include "core/errors.h"
+#include "core/suggestion.h"
 #include "property_tests/verify/lapsum_operation.h"
 #include "property_tests/verify/model_operations.h"
 #include "property_tests/verify/operation.h"
@@ -17,6 +19,16 @@ const std::vector<const Operation*>& Operations() {
       &AdamWOperation(),     &GemmOperation(),    &SumOfSquaresOperation(),
   };
   return operations;
+}
+
+const Operation& FindOperation(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Operation* operation : Operations()) {
+    if (operation->name() == name) return *operation;
+    names.push_back(operation->name());
+  }
+  throw ConfigError("unknown operation '" + name + "'; " +
+                    Suggestion(name, names));
 }
 
 }  // namespace softmoe::verify

@@ -342,7 +342,10 @@ class Router : public Operation {
           active.values[i] == 1 ? saved.soft_weights.data()[i] : 0;
     }
     TensorMap outputs = {{"gates", gates}, {"active", active}};
-    if (!Sparse(c)) outputs["above_root"] = AboveRoot(saved.soft_weights);
+    if (!Sparse(c)) {
+      outputs["above_root"] =
+          AboveRoot(saved.soft_weights, ScalarOf(inputs, "mean_active"));
+    }
     return outputs;
   }
 

@@ -40,10 +40,13 @@ double LapSumAtScore(const reference::Vector& scores, int64_t j,
   return sum;
 }
 
-Tensor AboveRoot(const reference::Matrix& weights) {
+Tensor AboveRoot(const reference::Matrix& weights, double mean_active) {
   Tensor above(Dtype::kI32, {weights.rows(), weights.cols()});
   for (int64_t i = 0; i < above.size(); ++i) {
-    above.values[i] = weights.data()[i] > 0.5;
+    above.values[i] = mean_active <= 0 ? -1
+                      : mean_active >= static_cast<double>(weights.cols())
+                          ? 2
+                          : weights.data()[i] > 0.5;
   }
   return above;
 }

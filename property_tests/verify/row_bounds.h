@@ -29,8 +29,8 @@ double LapSumAtScore(const reference::Vector& scores, int64_t j,
                      double temperature);
 
 // 1 where a weight is above 1/2, its score above the root: the pieces that the
-// weights are smooth on.
-Tensor AboveRoot(const reference::Matrix& weights);
+// weights are smooth on. -1 and 2 where k <= 0 and k >= n hold them constant.
+Tensor AboveRoot(const reference::Matrix& weights, double mean_active);
 
 struct SoftmaxRow {
   std::vector<Bounded> weights;
