@@ -57,12 +57,26 @@ TEST(Golden, UsageErrorsEndWithTwo) {
   ExpectSays(table, "no table 'tau_ablations'; did you mean 'tau_ablation'?");
 }
 
-TEST(Golden, SaysWhereConformanceVectorsAre) {
-  ExpectSays(RunGolden("--help"), "//:verify -- export-vectors");
-  const Output output = RunGolden("export-vectors --op=lapsum --out v.h5");
-  EXPECT_EQ(output.exit_code, 2);
-  ExpectSays(output, "`./bazelw run //:verify -- export-vectors ...`");
-  EXPECT_EQ(RunGolden("check-vectors v.h5 theirs.h5").exit_code, 2);
+TEST(Golden, HandsConformanceVectorsToTheVerifier) {
+  ExpectSays(RunGolden("--help"), "golden export-vectors");
+  const Output alone = RunGolden("export-vectors --op=lapsum --out v.h5");
+  EXPECT_EQ(alone.exit_code, 5);
+  ExpectSays(alone, "./bazelw run //:golden -- export-vectors");
+  const fs::path workspace = fs::path(::testing::TempDir()) / "workspace";
+  fs::create_directories(workspace);
+  WriteFileAtomically(workspace / "bazelw", "#!/bin/sh\necho \"$PWD:$*\"\n");
+  fs::permissions(workspace / "bazelw", fs::perms::owner_all);
+  ASSERT_EQ(::setenv("BUILD_WORKSPACE_DIRECTORY", workspace.c_str(), 1), 0);
+  ASSERT_EQ(::setenv("BUILD_WORKING_DIRECTORY", "/", 1), 0);
+  for (const std::string arguments :
+       {"export-vectors --op=lapsum --out v.h5", "check-vectors v.h5 their.h5",
+        "check-vectors --help"}) {
+    const Output output = RunGolden(arguments);
+    EXPECT_EQ(output.exit_code, 0);
+    ExpectSays(output, "/:run //:verify -- " + arguments + "\n");
+  }
+  ::unsetenv("BUILD_WORKSPACE_DIRECTORY");
+  ::unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
 TEST(Golden, ShowsThePaper) {

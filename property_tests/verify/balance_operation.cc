@@ -64,10 +64,10 @@ class BalanceSums : public Operation {
     return parameters;
   }
   std::vector<std::string> fills() const override {
-    return {"generic",       "exact",     "ties",      "near_ties",
-            "plateau",       "wide_gap",  "all_equal", "dominant",
-            "monotone",      "subnormal", "huge",      "one_expert_all",
-            "expert_0_and_1"};
+    return {"generic",        "exact",       "ties",      "near_ties",
+            "plateau",        "wide_gap",    "all_equal", "dominant",
+            "monotone",       "subnormal",   "huge",      "one_expert_all",
+            "expert_0_and_1", "uneven_ranks"};
   }
   std::vector<Dtype> dtypes() const override {
     return {Dtype::kF32, Dtype::kF64};

@@ -175,8 +175,8 @@ class Experts : public Operation {
     return parameters;
   }
   std::vector<std::string> fills() const override {
-    return {"generic",        "exact",          "subnormal",
-            "one_expert_all", "expert_0_and_1", "empty"};
+    return {"generic",        "exact",        "subnormal", "one_expert_all",
+            "expert_0_and_1", "uneven_ranks", "empty"};
   }
   std::vector<Dtype> dtypes() const override {
     return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
@@ -333,14 +333,20 @@ class Experts : public Operation {
       double* out = &active.values[t * experts.count];
       if (fill == "one_expert_all") out[0] = 1;
       if (fill == "one_expert_all" || fill == "empty") continue;
-      const int64_t wanted = filler.Words("active", {row, kMaxIndex - 1})[0] %
-                             (c.Size("max_active") + 1);
+      int64_t wanted = filler.Words("active", {row, kMaxIndex - 1})[0] %
+                       (c.Size("max_active") + 1);
+      if (fill == "uneven_ranks") wanted = std::max<int64_t>(wanted, 1);
       std::vector<std::pair<uint32_t, int64_t>> order;
       for (int64_t e = 0; e < experts.count; ++e) {
-        order.emplace_back(filler.Words("active", {row, experts.first + e})[0],
-                           e);
+        const int64_t expert = experts.first + e;
+        if (fill == "uneven_ranks" && (expert < Filler::kRankExperts) !=
+                                          Filler::GoesToTheFirstRank(row)) {
+          continue;
+        }
+        order.emplace_back(filler.Words("active", {row, expert})[0], e);
       }
       std::ranges::sort(order);
+      wanted = std::min(wanted, static_cast<int64_t>(order.size()));
       for (int64_t i = 0; i < wanted; ++i) out[order[i].second] = 1;
       if (fill == "expert_0_and_1") {
         out[0] = 0;

@@ -54,6 +54,9 @@ const std::vector<FillInfo>& Fills() {
       {"one_expert_all", "every row goes to the first expert, and no other"},
       {"expert_0_and_1",
        "the first expert gets no row, the second exactly the first one"},
+      {"uneven_ranks",
+       "seven of eight rows go to the first four experts, the others to the "
+       "rest: unequal loads of ranks that hold four each"},
       {"empty", "no row has an active expert"},
       {"repeated", "all ids are the same"},
       {"first_update", "moments of zero, as before the first update"},
@@ -209,6 +212,10 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
   if (fill == "huge") return (words[2] % 2 == 0 ? 1e4 : -1e4) + plain;
   const double far = 64 * (spread + Temperature());
   if (fill == "one_expert_all") return expert == 0 ? far : plain;
+  if (fill == "uneven_ranks") {
+    return GoesToTheFirstRank(row) == (expert < kRankExperts) ? plain + far
+                                                              : plain;
+  }
   if (fill == "expert_0_and_1") {
     if (expert > 1) return plain;
     return expert == 1 && row == 0 ? far : -far;

@@ -74,6 +74,9 @@ class Filler {
   // Whole numbers in [0, limit), i32.
   Tensor Ids(const std::string& name, const std::vector<Window>& axes,
              int64_t limit) const;
+  // Fill uneven_ranks: seven of eight rows go to the first rank's experts.
+  static constexpr int64_t kRankExperts = 4;
+  static bool GoesToTheFirstRank(int64_t row) { return row % 8 != 7; }
   // A number as a tensor of shape [], in the case's dtype.
   Tensor Scalar(double value) const;
 

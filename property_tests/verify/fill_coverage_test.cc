@@ -9,7 +9,9 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/fill_sample.h"
@@ -99,6 +101,21 @@ bool ExpertsZeroAndOne(const Sample& s) {
     return counts[0] == 0 && counts[1] == 1;
   }
   return s.Load(0) == 0 && s.Load(1) == 1;
+}
+
+// Three times the load, at least: 11 of the 12 rows of FixedFor.
+bool UnevenRanks(const Sample& s) {
+  std::vector<double> loads;
+  if (s.op.name() == "balance_sums") {
+    loads = s.expected.outputs.at("counts").values.values;
+  } else {
+    for (int64_t e = 0; e < s.Active().shape[1]; ++e) {
+      loads.push_back(static_cast<double>(s.Load(e)));
+    }
+  }
+  const auto rest = loads.begin() + Filler::kRankExperts;
+  const double first = std::accumulate(loads.begin(), rest, 0.0);
+  return first > 0 && first >= 3 * std::accumulate(rest, loads.end(), 0.0);
 }
 
 const std::map<std::string, Promise>& Promises() {
@@ -207,6 +224,7 @@ const std::map<std::string, Promise>& Promises() {
        }},
       {"one_expert_all", OneExpertAll},
       {"expert_0_and_1", ExpertsZeroAndOne},
+      {"uneven_ranks", UnevenRanks},
       {"empty",
        [](const Sample& s) {
          const auto& active = s.Active().values;

@@ -163,11 +163,11 @@ class Router : public Operation {
   }
   std::vector<std::string> fills() const override {
     return {
-        "generic",     "exact",          "ties",          "near_ties",
-        "plateau",     "wide_gap",       "all_equal",     "dominant",
-        "monotone",    "whole_k",        "breakpoint",    "subnormal",
-        "huge",        "none_active",    "cutoff_exact",  "cutoff_at_weight",
-        "cap_reached", "one_expert_all", "expert_0_and_1"};
+        "generic",     "exact",          "ties",           "near_ties",
+        "plateau",     "wide_gap",       "all_equal",      "dominant",
+        "monotone",    "whole_k",        "breakpoint",     "subnormal",
+        "huge",        "none_active",    "cutoff_exact",   "cutoff_at_weight",
+        "cap_reached", "one_expert_all", "expert_0_and_1", "uneven_ranks"};
   }
   std::vector<Dtype> dtypes() const override {
     return {Dtype::kF32, Dtype::kF64};
@@ -216,7 +216,10 @@ class Router : public Operation {
 
     double mean_active = c.Real("mean_active");
     if (fill == "cutoff_exact") mean_active = experts / 2;
-    if (fill == "one_expert_all" || fill == "expert_0_and_1") mean_active = 1;
+    if (fill == "one_expert_all" || fill == "expert_0_and_1" ||
+        fill == "uneven_ranks") {
+      mean_active = 1;
+    }
     if (fill == "whole_k" || fill == "wide_gap") {
       mean_active = filler.WholeActive("num_experts");
     }
@@ -227,7 +230,9 @@ class Router : public Operation {
 
     double cutoff = c.Real("tau") * mean_active / experts;
     if (fill == "cutoff_exact" || fill == "one_expert_all") cutoff = 0.5;
-    if (fill == "expert_0_and_1") cutoff = 0.25 / experts;
+    if (fill == "expert_0_and_1" || fill == "uneven_ranks") {
+      cutoff = 0.25 / experts;
+    }
     if (fill == "none_active") cutoff = 1;  // no weight exceeds 1
     if (fill == "cap_reached") cutoff = 0;
     if (fill == "cutoff_at_weight") {

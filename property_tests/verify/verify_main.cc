@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/atomic_file.h"
+#include "core/become_target.h"
 #include "core/errors.h"
 #include "core/json_lines.h"
 #include "core/paths.h"
@@ -26,7 +27,6 @@
 #include "property_tests/verify/gradient_check.h"
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/manifest.h"
-#include "property_tests/verify/mutate_command.h"
 #include "property_tests/verify/replay.h"
 #include "property_tests/verify/report.h"
 #include "property_tests/verify/repro.h"
@@ -434,7 +434,11 @@ int main(int argc, char** argv) {
     if (*fuzz) return Fuzz(options);
     if (*grad) return Grad(options);
     if (*explain) return Explain(options);
-    if (*mutate) BecomeMutate(mutate->remaining());
+    if (*mutate) {
+      // Tests with mutants in them are not built with every build of this.
+      BecomeTarget("//:verify -- mutate", "//property_tests/mutation:mutate",
+                   mutate->remaining());
+    }
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);
     return Check(options, file, outputs);

@@ -128,6 +128,8 @@ TEST(Verify, MutateBuildsInTheWorkspaceOrSaysHow) {
   ASSERT_EQ(::setenv("BUILD_WORKING_DIRECTORY", "/", 1), 0);
   ExpectSays(RunVerify("mutate --mutant a.b --help"), 0,
              "/:run //property_tests/mutation:mutate -- --mutant a.b --help");
+  ::unsetenv("BUILD_WORKSPACE_DIRECTORY");
+  ::unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
 TEST(Verify, SaysWhatRanWhenItIsStopped) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/verify/mutate_command.h"
+#include "core/become_target.h"
 
 #include <unistd.h>
 
@@ -10,17 +10,20 @@
 
 #include "core/errors.h"
 
-namespace softmoe::verify {
+namespace softmoe {
 
-void BecomeMutate(const std::vector<std::string>& arguments) {
+void BecomeTarget(const std::string& typed, const std::string& target,
+                  const std::vector<std::string>& arguments) {
   const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
   if (workspace == nullptr) {
-    throw EnvironmentError(
-        "mutate builds the tests with faults in them first, and needs to know "
-        "where the sources are: start it as ./bazelw run //:verify -- mutate");
+    throw EnvironmentError("this is done by " + target +
+                           ", which is built when it is wanted, and needs to "
+                           "know where the sources are: start it as ./bazelw "
+                           "run " +
+                           typed);
   }
   std::vector<std::string> words = {std::string(workspace) + "/bazelw", "run",
-                                    "//property_tests/mutation:mutate", "--"};
+                                    target, "--"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -35,4 +38,4 @@ void BecomeMutate(const std::vector<std::string>& arguments) {
                          std::strerror(errno));
 }
 
-}  // namespace softmoe::verify
+}  // namespace softmoe
