@@ -6,6 +6,7 @@
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/router_operation.h"
 #include "property_tests/verify/row_bounds.h"
+#include "property_tests/verify/score_parameters.h"
 #include "reference/load_balance.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
@@ -38,28 +39,9 @@ class BalanceSums : public Operation {
          .kind = Kind::kChoice,
          .text = "p/k, or softmax(scores) beside the soft or the sparse router",
          .choices = {"softmax", "softmax_sparse", "soft_weights"}},
-        {.name = "mean_active",
-         .kind = Kind::kReal,
-         .text = "k_l",
-         .low = 1,
-         .high = 128,
-         .at_most = "num_experts",
-         .below = true,
-         .simple = 1},
-        {.name = "spread",
-         .kind = Kind::kReal,
-         .text = "standard deviation of generic scores",
-         .low = 1e-3,
-         .high = 64,
-         .typical = {0.125, 1, 1, 8},
-         .simple = 1},
-        {.name = "temperature",
-         .kind = Kind::kReal,
-         .text = "T of p, in score units",
-         .low = 0.0625,
-         .high = 64,
-         .typical = {0.25, 0.7, 1.7, 5},
-         .simple = 3},
+        MeanActiveParameter("k_l", 1, 128),
+        SpreadParameter(),
+        TemperatureParameter("T of p, in score units"),
     };
     return parameters;
   }

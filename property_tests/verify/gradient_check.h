@@ -30,9 +30,6 @@ namespace softmoe::verify {
 inline constexpr int64_t kGradientSize = 24;  // of a case: enough, and quick
 CaseResult CheckGradients(const Case& c, Implementation& derivative);
 
-// Throws InternalError if this check takes wrong for right or right for wrong.
-void CheckGradientSelf();
-
 }  // namespace softmoe::verify
 
 #endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENT_CHECK_H_

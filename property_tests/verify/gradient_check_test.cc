@@ -16,6 +16,7 @@
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/report.h"
 #include "property_tests/verify/repro.h"
+#include "property_tests/verify/self_check.h"
 #include "reference/lapsum.h"
 
 namespace softmoe::verify {

@@ -6,11 +6,10 @@
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/row_bounds.h"
+#include "property_tests/verify/score_parameters.h"
 
 namespace softmoe::verify {
 namespace {
-
-using Kind = Parameter::Kind;
 
 class LapSum : public Operation {
  public:
@@ -23,28 +22,10 @@ class LapSum : public Operation {
     static const std::vector<Parameter> parameters = {
         {.name = "rows", .text = "tokens", .high = 140},
         {.name = "num_experts", .text = "scores per row", .high = 256},
-        {.name = "mean_active",
-         .kind = Kind::kReal,
-         .text = "k: what the weights of a row sum to",
-         .low = 1.0 / 64,
-         .high = 256,
-         .at_most = "num_experts",
-         .below = true,
-         .simple = 1},
-        {.name = "spread",
-         .kind = Kind::kReal,
-         .text = "standard deviation of generic scores",
-         .low = 1e-3,
-         .high = 64,
-         .typical = {0.125, 1, 1, 8},
-         .simple = 1},
-        {.name = "temperature",
-         .kind = Kind::kReal,
-         .text = "T, in score units",
-         .low = 0.0625,
-         .high = 64,
-         .typical = {0.25, 0.7, 1.7, 5, 30},
-         .simple = 3},
+        MeanActiveParameter("k: what the weights of a row sum to", 1.0 / 64,
+                            256),
+        SpreadParameter(),
+        TemperatureParameter("T, in score units"),
     };
     return parameters;
   }

@@ -11,6 +11,7 @@
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/row_bounds.h"
+#include "property_tests/verify/score_parameters.h"
 #include "reference/router.h"
 
 namespace softmoe::verify {
@@ -129,14 +130,7 @@ class Router : public Operation {
          .kind = Kind::kChoice,
          .text = "soft: what a token without an active expert gets",
          .choices = {"none", "top1"}},
-        {.name = "mean_active",
-         .kind = Kind::kReal,
-         .text = "k_l, soft only",
-         .low = 1,
-         .high = 128,
-         .at_most = "num_experts",
-         .below = true,
-         .simple = 1},
+        MeanActiveParameter("k_l, soft only", 1, 128),
         {.name = "tau",
          .kind = Kind::kReal,
          .text = "cutoff = tau k_l / num_experts",
@@ -144,20 +138,8 @@ class Router : public Operation {
          .high = 16,
          .typical = {0, 0.75, 1.25, 1.8, 3},
          .simple = 0},
-        {.name = "spread",
-         .kind = Kind::kReal,
-         .text = "standard deviation of generic scores",
-         .low = 1e-3,
-         .high = 64,
-         .typical = {0.125, 1, 1, 8},
-         .simple = 1},
-        {.name = "temperature",
-         .kind = Kind::kReal,
-         .text = "T, soft only, in score units",
-         .low = 0.0625,
-         .high = 64,
-         .typical = {0.25, 0.7, 1.7, 5},
-         .simple = 3},
+        SpreadParameter(),
+        TemperatureParameter("T, soft only, in score units"),
     };
     return parameters;
   }

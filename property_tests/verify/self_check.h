@@ -7,9 +7,12 @@
 
 namespace softmoe::verify {
 
-// Throws InternalError (exit code 6) unless, on a few fixed cases, the rounded
+// Throws InternalError (exit code 6) unless, on a fixed case, the rounded
 // reference passes and its copies with planted gross faults fail.
 void CheckSelf();
+
+// The same of CheckGradients (`verify grad`) and the reference in double.
+void CheckGradientSelf();
 
 }  // namespace softmoe::verify
 
