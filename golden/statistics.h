@@ -2,9 +2,8 @@
 //
 // statistics.h - distributions and intervals behind the verdicts.
 //
-// Absolute error of the distribution functions at most 1e-13 for 1 <= degrees
-// of freedom <= 1e6; quantiles are refined until the distribution function
-// agrees to that, or to the last bit of the quantile.
+// Quantiles are refined until the distribution function agrees within its
+// error, or to the last bit of the quantile.
 #ifndef SOFTMOE_GOLDEN_STATISTICS_H_
 #define SOFTMOE_GOLDEN_STATISTICS_H_
 
@@ -14,6 +13,10 @@
 #include "golden/decimal.h"
 
 namespace softmoe::golden {
+
+// Absolute error of the distribution functions, for 1 to 2e4 degrees of freedom
+// and for Beta with a, b >= 1 and a + b <= 2e4.
+inline constexpr double kDistributionError = 1e-13;
 
 // I_x(a, b), the distribution function of Beta(a, b). a, b > 0, x in [0, 1].
 double RegularizedBeta(double a, double b, double x);
