@@ -20,7 +20,8 @@ namespace softmoe::kernels {
 namespace {
 
 using SOFTMOE_ISA::SerialLane;
-constexpr double kTolerance = 1e-11;  // design.md
+// Acceptance: design.md, "One kernel source".
+constexpr double kTolerance = 1e-11;
 
 TEST(DoubleBodies, LapSumAndItsGradientAgreeWithNaiveCode) {
   for (int n : {1, 2, 8, 32, 100}) {

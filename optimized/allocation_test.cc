@@ -166,10 +166,15 @@ RC_GTEST_PROP(Allocation, GradientIsThatOfTheAllocation, ()) {
               truncation + rounding + output);
     total += d_logits[m];
   }
-  // Exactly 0 but for the rounding of the outputs.
-  double bound = 0x1p-149;
-  for (size_t m = 0; m < layers; ++m) bound += std::abs(d_logits[m]) * 0x1p-23;
-  RC_ASSERT(std::abs(total) <= bound + 1e-15 * static_cast<double>(num_layers));
+  // Exactly 0 but for rounding: that of the mean of L cotangents and of the sum
+  // of L shares, times K - L = L; three of each element, and its output.
+  const double l = static_cast<double>(num_layers);
+  double largest = 0, bound = 0;
+  for (size_t m = 0; m < layers; ++m) {
+    largest = std::max(largest, std::abs(cotangent[m]));
+    bound += (0x1p-24 + 3 * 0x1p-53) * std::abs(d_logits[m]) + 0x1p-150;
+  }
+  RC_ASSERT(std::abs(total) <= bound + l * 2 * l * 0x1p-53 * largest);
 }
 
 }  // namespace

@@ -160,8 +160,11 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
   config.model.vocab_size = 3;
   const double expected = -(2 * std::log(4.0 / 7) + std::log(2.0 / 7)) / 3;
   const Dataset data(config, prefix);
-  // Three roundings of logarithms, products and sums near 1.
-  EXPECT_NEAR(data.UnigramLoss(), expected, 1e-15);
+  // On either side each quotient rounds once, which the logarithm takes as an
+  // absolute error; a logarithm errs by an ulp, the sum and the division round
+  // once.
+  EXPECT_NEAR(data.UnigramLoss(), expected,
+              2 * (1 + (2 + 1 + 1) * expected) * 0x1p-53);
   EXPECT_EQ(data.UnigramLoss(1), data.UnigramLoss());
 }
 
@@ -177,9 +180,10 @@ TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
   writer.Commit();
   Config config = MakeConfig(7, 1, 0.1);
   config.model.vocab_size = 16;
-  // 50 * 16 * 0.9 training tokens; 16 products and a sum of relative size
-  // 2^-53 each.
-  EXPECT_NEAR(Dataset(config, prefix).UnigramLoss(), std::log(16.0), 1e-14);
+  // 46 / (45 * 16 + 16) is exact. Both logarithms err by an ulp; a product, 15
+  // additions and a division.
+  EXPECT_NEAR(Dataset(config, prefix).UnigramLoss(), std::log(16.0),
+              (2 * 2 + 1 + 15 + 1) * 0x1p-53 * std::log(16.0));
 }
 
 TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {

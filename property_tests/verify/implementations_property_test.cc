@@ -80,8 +80,10 @@ INSTANTIATE_TEST_SUITE_P(All, EveryOperation,
                          ::testing::ValuesIn(OperationNames()),
                          [](const auto& info) { return info.param; });
 
-// design.md, "One kernel source": 1e-11, relative to the largest element of a
-// tensor or to 1. No epsilon of float size survives this.
+// Acceptance (design.md, "One kernel source"), relative to the largest element
+// of a tensor or to 1. No epsilon of float size survives this.
+constexpr double kOneSource = 1e-11;
+
 TEST(BodiesAtDouble, AgreeWithTheReference) {
   const auto bodies = MakeImplementation("cpu:double");
   int operations = 0;
@@ -104,7 +106,7 @@ TEST(BodiesAtDouble, AgreeWithTheReference) {
           scale = std::max(scale, std::abs(value));
           error = std::max(error, std::abs(got->second.values[i] - value));
         }
-        EXPECT_LE(error, 1e-11 * scale) << name << " of " << CaseText(c);
+        EXPECT_LE(error, kOneSource * scale) << name << " of " << CaseText(c);
         largest = std::max(largest, error / scale);
       }
     }

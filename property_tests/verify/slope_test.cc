@@ -19,60 +19,72 @@ double Draw(uint32_t function, uint64_t index) {
          1;
 }
 
+// Every kSharp below is what MeasureSlope is asked for, so that it must be
+// found where rounding allows it. It does: six ulp of numbers below 5 over a
+// step of 1/64 of the function's scale, twice for the table, are 1e-12 over
+// that scale, and 8 times as much from one side.
 TEST(Slope, SmoothFunctionsAreWithinTheirError) {
+  constexpr double kSharp = 1e-11;
   for (uint32_t f = 0; f < 200; ++f) {
     const double a = Draw(f, 0), b = Draw(f, 1), c = Draw(f, 2);
     const Slope slope = MeasureSlope(
         [=](double h) -> Sample {
           return {std::exp(a + b * h) + std::sin(5 * c + h)};
         },
-        1e-11);
+        kSharp);
     const double exact = b * std::exp(a) + std::cos(5 * c);
     EXPECT_EQ(slope.kind, Slope::Kind::kSmooth) << f;
     EXPECT_LE(std::abs(slope.value - exact), slope.error) << f;
-    EXPECT_LT(slope.error, 1e-9) << f;
+    EXPECT_LE(slope.error, kSharp) << f;
   }
 }
 
 TEST(Slope, FindsTheStepByItself) {
   // It varies on a scale of 1e-6.
+  constexpr double kSharp = 1e-4;
   const Slope slope = MeasureSlope(
-      [](double h) -> Sample { return {std::sin(1e6 * h + 1)}; }, 1e-4);
+      [](double h) -> Sample { return {std::sin(1e6 * h + 1)}; }, kSharp);
   EXPECT_EQ(slope.kind, Slope::Kind::kSmooth);
   EXPECT_LE(std::abs(slope.value - 1e6 * std::cos(1.0)), slope.error);
-  EXPECT_LT(slope.error, 1);
+  EXPECT_LE(slope.error, kSharp);
 }
 
 TEST(Slope, IsBetweenTheTwoSidesOfAKink) {
+  constexpr double kSharp = 1e-9;
   const Slope slope = MeasureSlope(
-      [](double h) -> Sample { return {std::exp(h) + 3 * std::abs(h)}; }, 1e-9);
+      [](double h) -> Sample { return {std::exp(h) + 3 * std::abs(h)}; },
+      kSharp);
   EXPECT_EQ(slope.kind, Slope::Kind::kKink);
-  EXPECT_NEAR(slope.value, 1, 1e-9);
-  EXPECT_NEAR(slope.error, 3, 1e-9);
+  // From -2 to 4, and each side as sharp.
+  EXPECT_LE(slope.value - slope.error, -2);
+  EXPECT_GE(slope.value + slope.error, 4);
+  EXPECT_LE(slope.error, 3 + kSharp);
 }
 
 // LapSum's weights at a breakpoint: the derivative exists, the curvature jumps.
 TEST(Slope, IsSharpWhereOnlyTheCurvatureJumps) {
+  constexpr double kSharp = 1e-9;
   for (uint32_t f = 0; f < 100; ++f) {
     const double a = Draw(f, 0), b = 2 + Draw(f, 1);
     const Slope slope = MeasureSlope(
         [=](double h) -> Sample {
           return {std::sin(a + h) + b * h * std::abs(h)};
         },
-        1e-9);
+        kSharp);
     EXPECT_EQ(slope.kind, Slope::Kind::kKink) << f;
     EXPECT_LE(std::abs(slope.value - std::cos(a)), slope.error) << f;
-    EXPECT_LT(slope.error, 1e-7) << f;
+    EXPECT_LE(slope.error, kSharp) << f;
   }
 }
 
 TEST(Slope, StepsInFrontOfAKinkThatIsClose) {
+  constexpr double kSharp = 1e-8;
   const Slope slope = MeasureSlope(
       [](double h) -> Sample { return {std::exp(h) + std::abs(h - 0.01)}; },
-      1e-8);
+      kSharp);
   EXPECT_NE(slope.kind, Slope::Kind::kUndecided);
   EXPECT_LE(std::abs(slope.value - 0), slope.error);
-  EXPECT_LT(slope.error, 1e-6);
+  EXPECT_LE(slope.error, kSharp);
 }
 
 // A bend so small and so close that differences converge across it: with its
