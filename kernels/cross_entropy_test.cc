@@ -120,25 +120,34 @@ TEST(HeadCrossEntropy, ExpectedGradientIsTheAdjointOfTheForwardPass) {
   const Case c(7, 6, 11);
   const auto gradient =
       Naive(c, As<double>(c.hidden), As<double>(c.head_weight));
-  double from_backward = 0, magnitude = 0;
+  const auto bounds =
+      Naive(c, As<Bounded>(c.hidden), As<Bounded>(c.head_weight));
+  double from_backward = 0, magnitude = 0, error = 0;
   const auto direct = [&](const std::vector<float>& x,
-                          const std::vector<double>& slope, uint32_t stream) {
+                          const std::vector<double>& slope,
+                          const std::vector<Bounded>& bound, uint32_t stream) {
     const auto v = RandomFloats(x.size(), stream);
     std::vector<Dual> moved;
     for (size_t i = 0; i < x.size(); ++i) {
       moved.push_back({x[i], v[i]});
       from_backward += slope[i] * v[i];
       magnitude += std::abs(slope[i] * v[i]);
+      error += std::abs(v[i]) * bound[i].error;
     }
     return moved;
   };
-  const auto hidden = direct(c.hidden, gradient.d_hidden, 11);
-  const auto weight = direct(c.head_weight, gradient.d_head_weight, 12);
-  double from_forward = 0;
+  const auto hidden = direct(c.hidden, gradient.d_hidden, bounds.d_hidden, 11);
+  const auto weight =
+      direct(c.head_weight, gradient.d_head_weight, bounds.d_head_weight, 12);
+  double from_forward = 0, forward_magnitude = 0;
   for (const Dual& loss : Naive(c, hidden, weight).loss) {
     from_forward += c.grad_scale * loss.slope;
+    forward_magnitude += std::abs(c.grad_scale * loss.slope);
   }
-  EXPECT_NEAR(from_forward, from_backward, 1e5 * 0x1p-53 * magnitude);
+  const double terms = hidden.size() + weight.size();
+  EXPECT_NEAR(
+      from_forward, from_backward,
+      AdjointBound(error, terms * magnitude + c.tokens * forward_magnitude));
   EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude) << "sees nothing";
 }
 

@@ -279,31 +279,38 @@ TEST(ExpertBackward, IsWithinTheDerivedBounds) {
 TEST(ExpertBackward, ExpectedGradientsAreTheAdjointOfTheForwardPass) {
   const Case c(MixedRouting(12), 10, 9);
   const auto gradients = c.Backward(c.As<double>());
-  double from_backward = 0, magnitude = 0;
+  const auto bounds = c.Backward(c.As<Bounded>());
+  double from_backward = 0, magnitude = 0, error = 0, terms = 0;
   const auto direct = [&](const std::vector<float>& x,
                           const std::vector<double>& gradient,
-                          uint32_t stream) {
+                          const std::vector<Bounded>& bound, uint32_t stream) {
     const auto v = RandomFloats(x.size(), stream);
     std::vector<Dual> moved;
     for (size_t i = 0; i < x.size(); ++i) {
       moved.push_back({x[i], v[i]});
       from_backward += gradient[i] * v[i];
       magnitude += std::abs(gradient[i] * v[i]);
+      error += std::abs(v[i]) * bound[i].error;
     }
+    terms += x.size();
     return moved;
   };
   const Inputs<Dual> moved{
-      direct(c.inputs.hidden, gradients.hidden, 11),
-      direct(c.inputs.gate_up_weight, gradients.gate_up_weight, 12),
-      direct(c.inputs.down_weight, gradients.down_weight, 13),
-      direct(c.inputs.row_gate, gradients.row_gate, 14)};
+      direct(c.inputs.hidden, gradients.hidden, bounds.hidden, 11),
+      direct(c.inputs.gate_up_weight, gradients.gate_up_weight,
+             bounds.gate_up_weight, 12),
+      direct(c.inputs.down_weight, gradients.down_weight, bounds.down_weight,
+             13),
+      direct(c.inputs.row_gate, gradients.row_gate, bounds.row_gate, 14)};
   const auto out = c.Forward(moved);
-  double from_forward = 0;
+  double from_forward = 0, forward_magnitude = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     from_forward += c.d_out[i] * out[i].slope;
+    forward_magnitude += std::abs(c.d_out[i] * out[i].slope);
   }
-  // About 1e5 operations in double, u = 2^-53, on terms of this magnitude.
-  EXPECT_NEAR(from_forward, from_backward, 1e5 * 0x1p-53 * magnitude);
+  EXPECT_NEAR(
+      from_forward, from_backward,
+      AdjointBound(error, terms * magnitude + out.size() * forward_magnitude));
   EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude) << "sees nothing";
 }
 

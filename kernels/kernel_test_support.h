@@ -91,6 +91,15 @@ inline void ExpectWithin(const std::vector<float>& got,
                     << got.size();
 }
 
+// How far <w, J v> and <J^T w, v> may be apart where naive loops compute both
+// in double. `error` is the sum of |v| times what Bounded says of J^T w: either
+// side adds up the same products along the same paths from inputs to outputs,
+// and so errs by that, but with the unit of double. `rounding` is what their
+// own sums round: the number of terms times the sum of their sizes.
+inline double AdjointBound(double error, double rounding) {
+  return 0x1p-53 * (2 * error / kUnit + rounding);
+}
+
 // Calls body(pool) for every ISA level of this machine with 1, 3 and 4 threads,
 // and checks that all return the same bits; returns them.
 template <typename Body>

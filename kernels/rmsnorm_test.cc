@@ -91,6 +91,36 @@ TEST(RmsNorm, ForwardIsWithinTheDerivedBound) {
   }
 }
 
+struct BoundedGradients {
+  std::vector<Bounded> d_x, d_weight;
+};
+
+BoundedGradients ExpectedBackward(const Data& d,
+                                  const std::vector<Bounded>& rstd) {
+  BoundedGradients result;
+  std::vector<Sum<Bounded>> d_weight(d.d_model);
+  for (int64_t t = 0; t < d.tokens; ++t) {
+    const Bounded r = rstd[t];
+    Sum<Bounded> dot;
+    for (int64_t i = 0; i < d.d_model; ++i) {
+      const int64_t at = t * d.d_model + i;
+      dot.Add(Bounded(d.d_y[at]) * d.weight[i] * d.x[at]);
+      d_weight[i].Add(Bounded(d.d_y[at]) * d.x[at] * r);
+    }
+    const Bounded projection =
+        dot.Get() * r * r / static_cast<double>(d.d_model);
+    for (int64_t i = 0; i < d.d_model; ++i) {
+      const int64_t at = t * d.d_model + i;
+      result.d_x.push_back(
+          Bounded(d.d_x[at]) +
+          (Bounded(d.d_y[at]) * d.weight[i] - Bounded(d.x[at]) * projection) *
+              r);
+    }
+  }
+  for (const auto& sum : d_weight) result.d_weight.push_back(sum.Get());
+  return result;
+}
+
 TEST(RmsNorm, BackwardIsWithinTheDerivedBound) {
   for (const auto& shape : kShapes) {
     const Data d(shape[0], shape[1], RandomFloats);
@@ -98,29 +128,9 @@ TEST(RmsNorm, BackwardIsWithinTheDerivedBound) {
     const auto rstd = d.Forward(one)[1];
     const auto got = SameForAllIsasAndThreads(
         [&](ThreadPool& pool) { return d.Backward(pool, rstd); });
-    std::vector<Bounded> d_x;
-    std::vector<Sum<Bounded>> d_weight(d.d_model);
-    for (int64_t t = 0; t < d.tokens; ++t) {
-      const Bounded r = rstd[t];
-      Sum<Bounded> dot;
-      for (int64_t i = 0; i < d.d_model; ++i) {
-        const int64_t at = t * d.d_model + i;
-        dot.Add(Bounded(d.d_y[at]) * d.weight[i] * d.x[at]);
-        d_weight[i].Add(Bounded(d.d_y[at]) * d.x[at] * r);
-      }
-      const Bounded projection =
-          dot.Get() * r * r / static_cast<double>(d.d_model);
-      for (int64_t i = 0; i < d.d_model; ++i) {
-        const int64_t at = t * d.d_model + i;
-        d_x.push_back(Bounded(d.d_x[at]) + (Bounded(d.d_y[at]) * d.weight[i] -
-                                            Bounded(d.x[at]) * projection) *
-                                               r);
-      }
-    }
-    std::vector<Bounded> d_weight_total;
-    for (const auto& sum : d_weight) d_weight_total.push_back(sum.Get());
-    ExpectWithin(got[0], d_x, "d_x");
-    ExpectWithin(got[1], d_weight_total, "d_weight");
+    const auto want = ExpectedBackward(d, {rstd.begin(), rstd.end()});
+    ExpectWithin(got[0], want.d_x, "d_x");
+    ExpectWithin(got[1], want.d_weight, "d_weight");
   }
 }
 
@@ -144,8 +154,9 @@ TEST(RmsNorm, ExactDataIsExact) {
 }
 
 // <d_y, J (dx, dw)> from dual numbers = <(d_x, d_w), (dx, dw)> from the
-// kernel, whose elements are within the bounds of the test above: their sum is
-// at most a few hundred u of the sum of magnitudes.
+// kernel, whose elements are within the bounds of the tests above, that of rstd
+// included. What double rounds is 2^-29 of that for either side, and of the
+// sums.
 TEST(RmsNorm, BackwardIsTheAdjointOfTheTangent) {
   Data d(23, 200, RandomFloats);
   for (float& value : d.d_x) value = 0;
@@ -158,27 +169,42 @@ TEST(RmsNorm, BackwardIsTheAdjointOfTheTangent) {
   for (int64_t i = 0; i < d.d_model; ++i) {
     weight.push_back({d.weight[i], dw[i]});
   }
-  double left = 0, right = 0, magnitude = 0;
+  double left = 0, right = 0, error = 0, rounding = 0;
+  std::vector<Bounded> bounded_rstd(d.tokens);
   for (int64_t t = 0; t < d.tokens; ++t) {
     std::vector<Dual> x;
+    std::vector<Bounded> bounded_x;
     for (int64_t i = 0; i < d.d_model; ++i) {
       const int64_t at = t * d.d_model + i;
       x.push_back({d.x[at], dx[at]});
+      bounded_x.push_back(d.x[at]);
       right += double{got[0][at]} * dx[at];
-      magnitude += std::abs(double{got[0][at]} * dx[at]);
+      rounding += std::abs(double{got[0][at]} * dx[at]);
     }
+    NormOfRow(bounded_x, {d.weight.begin(), d.weight.end()}, kEpsilon,
+              &bounded_rstd[t]);
     Dual ignored;
     const auto y = NormOfRow(x, weight, kEpsilon, &ignored);
     for (int64_t i = 0; i < d.d_model; ++i) {
       left += y[i].slope * d.d_y[t * d.d_model + i];
+      rounding += std::abs(y[i].slope * d.d_y[t * d.d_model + i]);
     }
   }
   for (int64_t i = 0; i < d.d_model; ++i) {
     right += double{got[1][i]} * dw[i];
-    magnitude += std::abs(double{got[1][i]} * dw[i]);
+    rounding += std::abs(double{got[1][i]} * dw[i]);
   }
-  EXPECT_NEAR(left, right, 300 * kUnit * magnitude);
-  EXPECT_GT(std::abs(left), 300 * kUnit * magnitude) << "sees nothing";
+  const auto bounds = ExpectedBackward(d, bounded_rstd);
+  for (size_t i = 0; i < dx.size(); ++i) {
+    error += std::abs(dx[i]) * bounds.d_x[i].error;
+  }
+  for (size_t i = 0; i < dw.size(); ++i) {
+    error += std::abs(dw[i]) * bounds.d_weight[i].error;
+  }
+  const double terms = dx.size() + dw.size();
+  const double bound = error + AdjointBound(error, terms * rounding);
+  EXPECT_NEAR(left, right, bound);
+  EXPECT_GT(std::abs(left), bound) << "sees nothing";
 }
 
 }  // namespace

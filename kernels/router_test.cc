@@ -213,7 +213,8 @@ TEST(RouterForward, ExactDataGivesExactResults) {
     for (int e = 0; e < 8; ++e) {
       EXPECT_EQ(whole.soft_weights[e], e % 2 == 0 ? 1.0f : 0.0f);
     }
-    // k = 3 of four equal largest scores: 3/4 each.
+    // k = 3 of four equal largest scores: 3/4 each, a logarithm and an
+    // exponential of an ulp.
     for (int e = 0; e < 8; e += 2) {
       EXPECT_NEAR(out.soft_weights[8 + e], 0.75f, 4 * 0x1p-24);
       EXPECT_EQ(out.soft_weights[8 + e + 1], 0.0f);
