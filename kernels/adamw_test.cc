@@ -100,6 +100,7 @@ TEST(AdamW, NoGradientMeansDecayOnly) {
                     100, 1,    &gradient, &parameter, &first, &second};
   ThreadPool pool(1);
   AdamW(args, pool);
+  // The rate, two products and a difference, of numbers up to 3.
   EXPECT_NEAR(parameter, 3 * (1 - 0.1 * 0.5), 4 * kUnit * 3);
 }
 
