@@ -75,7 +75,7 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
                    2680e-6);
   EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "budget", "allocation").value,
             6);
-  EXPECT_DOUBLE_EQ(
+  EXPECT_EQ(
       CellOf(document, "owt/softmoe/k2/a2", "least_allocation", "allocation")
           .value,
       1.75);
@@ -151,7 +151,7 @@ TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
   const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
   EXPECT_EQ(cell.value, 3.25);
   EXPECT_EQ(cell.runs, 3);
-  EXPECT_DOUBLE_EQ(*cell.deviation, 0.25);
+  EXPECT_EQ(*cell.deviation, 0.25);
 }
 
 TEST(ResultsDocument, FailuresAndGapsAreNoNumbers) {
