@@ -85,7 +85,8 @@ class Hostile : public ::testing::Test {
 TEST_F(Hostile, CaseTexts) {
   for (const auto& [words, part] : {
            std::pair<const char*, const char*>{"op=lapsun", "lapsum"},
-           {"op=lapsum impl=cuda:9", "unknown implementation"},
+           {"op=lapsum impl=cuda:9", "takes nothing behind a colon"},
+           {"op=lapsum impl=tpu", "unknown implementation"},
            {"op=lapsum impl=cpu:v5", "did you mean"},
            {"op=lapsum impl=faulty:sing:weights:cpu:v3", "unknown fault"},
            {"op=lapsum dtype=f16", "unknown dtype"},

@@ -5,8 +5,8 @@
 // tensors and returns named tensors.
 //
 // A name is a family and, behind a colon, what the family is told:
-//   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double   shim
-//   exec:PATH   serve:PATH   lib:PATH   (to come: cuda)
+//   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double   shim   cuda
+//   exec:PATH   serve:PATH   lib:PATH
 // Those with a path are other people's (foreign/README.md). To add a family,
 // write a class and name it in implementations.cc.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_

@@ -7,6 +7,7 @@
 #include "core/errors.h"
 #include "core/suggestion.h"
 #include "property_tests/verify/cpu_implementation.h"
+#include "property_tests/verify/cuda_implementation.h"
 #include "property_tests/verify/faults.h"
 #include "property_tests/verify/foreign/exec_implementation.h"
 #include "property_tests/verify/foreign/lib_implementation.h"
@@ -53,6 +54,13 @@ const std::map<std::string, Maker>& Families() {
          }
          return MakeShimImplementation();
        }},
+      {"cuda",
+       [](const std::string& told) {
+         if (!told.empty()) {
+           throw ConfigError("impl cuda takes nothing behind a colon");
+         }
+         return MakeCudaImplementation();
+       }},
       {"faulty", MakeFaultyImplementation},
       {"exec", MakeExecImplementation},
       {"serve", MakeServeImplementation},
@@ -85,7 +93,7 @@ Dtype DtypeFor(const Operation& op, const Implementation& implementation) {
 }
 
 std::vector<std::string> ImplementationNames() {
-  return {"cpu:v3",     "cpu:v4",        "shim",
+  return {"cpu:v3",     "cpu:v4",        "shim",          "cuda",
           "cpu:double", "reference_f32", "reference_bf16"};
 }
 

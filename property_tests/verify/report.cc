@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "core/markup.h"
 #include "golden/text_table.h"
@@ -130,11 +133,19 @@ std::string FailureText(const Failure& failure) {
 
 std::string SuiteText(const Suite& suite) {
   std::string text = UnitTable(suite) + GradientTable(suite);
+  // One line for what has one reason.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>>
+      not_run;
   for (const auto& [unit, s] : suite.units()) {
     if (!s.unsupported.empty()) {
-      text += fmt::format("not run: {} on {}: {}\n", unit.op, unit.impl,
-                          s.unsupported);
+      not_run[{unit.impl, s.unsupported}].push_back(unit.op);
     }
+  }
+  for (const auto& [where, operations] : not_run) {
+    text += fmt::format("not run: {} on {}: {}\n", fmt::join(operations, ", "),
+                        where.first, where.second);
+  }
+  for (const auto& [unit, s] : suite.units()) {
     if (s.Count(Status::kInconclusive) > 0) {
       text +=
           fmt::format("INCONCLUSIVE: {} cases of {} on {}: ill-conditioned\n",

@@ -4,7 +4,6 @@
 #include "core/errors.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/simt/shim/simulator.h"
-#include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
 namespace {
@@ -12,17 +11,6 @@ namespace {
 constexpr simt::Schedule kSchedules[] = {simt::Schedule::kAscending,
                                          simt::Schedule::kDescending,
                                          simt::Schedule::kRandom};
-
-RowKernels SimulatedKernels() {
-  namespace shim = kernels::isa_shim;
-  return {
-      [](const auto& args) { shim::RouterForward(args, nullptr); },
-      [](const auto& args) { shim::RouterBackward(args, nullptr); },
-      [](const auto& args) { shim::RmsNormForward(args, nullptr); },
-      [](const auto& args) { shim::RmsNormBackward(args, nullptr); },
-      [](const auto& args) { shim::AdamW(args, nullptr); },
-  };
-}
 
 class ShimImplementation : public Implementation {
  public:
@@ -47,6 +35,17 @@ class ShimImplementation : public Implementation {
 };
 
 }  // namespace
+
+RowKernels SimulatedKernels() {
+  namespace shim = kernels::isa_shim;
+  return {
+      [](const auto& args) { shim::RouterForward(args, nullptr); },
+      [](const auto& args) { shim::RouterBackward(args, nullptr); },
+      [](const auto& args) { shim::RmsNormForward(args, nullptr); },
+      [](const auto& args) { shim::RmsNormBackward(args, nullptr); },
+      [](const auto& args) { shim::AdamW(args, nullptr); },
+  };
+}
 
 std::unique_ptr<Implementation> MakeShimImplementation() {
   return std::make_unique<ShimImplementation>();

@@ -9,10 +9,14 @@
 #include <memory>
 
 #include "property_tests/verify/implementation.h"
+#include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
 
 std::unique_ptr<Implementation> MakeShimImplementation();
+
+// The kernels themselves, under the schedule that was set last.
+RowKernels SimulatedKernels();
 
 }  // namespace softmoe::verify
 

@@ -49,9 +49,10 @@ extern "C" {
 
 /* status of softmoe_verify_run */
 #define SOFTMOE_VERIFY_OK 0
-#define SOFTMOE_VERIFY_FAILED 1      /* the case fails, with the message */
-#define SOFTMOE_VERIFY_UNSUPPORTED 2 /* the operation is reported as not run \
-                                      */
+/* the case fails, with the message */
+#define SOFTMOE_VERIFY_FAILED 1
+/* the operation is reported as not run */
+#define SOFTMOE_VERIFY_UNSUPPORTED 2
 
 typedef struct softmoe_verify_tensor {
   const char* name;

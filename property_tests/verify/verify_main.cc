@@ -116,7 +116,8 @@ CampaignOptions MakeCampaign(const Options& options,
   if (const std::string impl = take("impl"); !impl.empty()) {
     campaign.impls = {impl};
   }
-  if (campaign.impls.empty()) campaign.impls = {"cpu:v3", "cpu:v4", "shim"};
+  if (campaign.impls.empty())
+    campaign.impls = {"cpu:v3", "cpu:v4", "shim", "cuda"};
   const std::string seed = take("seed");
   campaign.seed = ParseSeed("seed", seed.empty() ? options.seed : seed);
   campaign.cases = options.cases;
@@ -188,8 +189,13 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
   if (!result.suite.failures().empty()) std::fputs("\n", stdout);
   std::fputs(SuiteText(result.suite).c_str(), stdout);
   if (campaign.ops.empty() && manifest) {
-    std::fputs(ManifestText(CheckManifest(Manifest(), result.suite)).c_str(),
-               stdout);
+    const ManifestCheck check = CheckManifest(Manifest(), result.suite);
+    fmt::print(
+        "manifest: {} of {} cases that `test //...` declares; fewer on {} "
+        "pairs of operation and implementation, {} more need what this machine "
+        "lacks\n",
+        check.ran, check.declared, check.shortfalls.size(),
+        check.not_run.size());
   }
   std::fflush(stdout);
   WriteReports(options, result.suite);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/launch.h"
+
+namespace softmoe::kernels::isa_cuda {
+namespace {
+
+__global__ void NothingKernel() {}
+
+}  // namespace
+
+std::string WhyNoDevice() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    (void)cudaGetLastError();  // or the next call would return it again
+    return std::string("no CUDA device: ") +
+           (error == cudaSuccess ? "there is none" : cudaGetErrorString(error));
+  }
+  // Fails for an architecture that this program holds no code for.
+  cudaFuncAttributes attributes;
+  const cudaError_t code = cudaFuncGetAttributes(&attributes, NothingKernel);
+  if (code == cudaSuccess) return "";
+  (void)cudaGetLastError();
+  return DeviceName() + ": " + cudaGetErrorString(code);
+}
+
+std::string DeviceName() {
+  cudaDeviceProp properties;
+  CheckCuda(cudaGetDeviceProperties(&properties, 0), "device 0");
+  int driver = 0;
+  CheckCuda(cudaDriverGetVersion(&driver), "device 0");
+  return std::string(properties.name) + ", sm_" +
+         std::to_string(properties.major) + std::to_string(properties.minor) +
+         ", driver " + std::to_string(driver / 1000) + "." +
+         std::to_string(driver % 1000 / 10);
+}
+
+void* AllocateOnDevice(size_t bytes) {
+  void* memory = nullptr;
+  CheckCuda(cudaMalloc(&memory, bytes), "device memory");
+  return memory;
+}
+
+void FreeOnDevice(void* memory) noexcept { (void)cudaFree(memory); }
+
+void CopyAcrossDevice(void* to, const void* from, size_t bytes) {
+  const cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+  if (error == cudaSuccess) return;
+  throw NumericsError(std::string("on the device: ") +
+                      cudaGetErrorString(error));
+}
+
+}  // namespace softmoe::kernels::isa_cuda

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/cuda_implementation.h"
+
+#include "property_tests/verify/mirrored_kernels.h"
+#include "property_tests/verify/row_kernels.h"
+
+#ifdef SOFTMOE_HAS_CUDA
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/row_kernels.h"
+#endif
+
+namespace softmoe::verify {
+namespace {
+
+#ifdef SOFTMOE_HAS_CUDA
+
+namespace cuda = kernels::isa_cuda;
+
+std::string WhyNoDevice() { return cuda::WhyNoDevice(); }
+
+RowKernels KernelsOnDevice() {
+  const RowKernels on_device = {
+      [](const auto& args) { cuda::RouterForward(args, nullptr); },
+      [](const auto& args) { cuda::RouterBackward(args, nullptr); },
+      [](const auto& args) { cuda::RmsNormForward(args, nullptr); },
+      [](const auto& args) { cuda::RmsNormBackward(args, nullptr); },
+      [](const auto& args) { cuda::AdamW(args, nullptr); },
+  };
+  return MirroredKernels(on_device, {cuda::AllocateOnDevice, cuda::FreeOnDevice,
+                                     cuda::CopyAcrossDevice});
+}
+
+#else
+
+std::string WhyNoDevice() {
+  return "built without the CUDA toolkit ($CUDA_HOME or /usr/local/cuda)";
+}
+RowKernels KernelsOnDevice() { return {}; }
+
+#endif
+
+class CudaImplementation : public Implementation {
+ public:
+  std::string name() const override { return "cuda"; }
+  std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
+    if (dtype != Dtype::kF32) return "the CUDA kernels compute in f32";
+    if (FindRowRunner(op.name()) == nullptr) {
+      return "no CUDA kernel that does all of it";
+    }
+    return why_no_device_;
+  }
+  int schedules() const override { return 2; }  // the device's own, twice
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int schedule) override {
+    (void)schedule;
+    return FindRowRunner(op.name())(c, inputs, kernels_);
+  }
+
+ private:
+  const std::string why_no_device_ = WhyNoDevice();
+  const RowKernels kernels_ = KernelsOnDevice();
+};
+
+}  // namespace
+
+std::unique_ptr<Implementation> MakeCudaImplementation() {
+  return std::make_unique<CudaImplementation>();
+}
+
+}  // namespace softmoe::verify
