@@ -119,10 +119,13 @@ TEST_P(TransformerOracle, ReferenceAgrees) {
                                          c.targets};
   const double loss_scale = c.Scalar("loss_scale");
   const double group_scale = c.Scalar("group_scale");
-  const auto [result, gradients] = reference::TransformerLossAndGradients(
-      c.config, c.parameters, group,
-      {.temperature = c.Scalar("temperature"), .tau = c.Scalar("tau")},
-      loss_scale, group_scale);
+  const reference::GroupResultAndGradients all =
+      reference::TransformerLossAndGradients(
+          c.config, c.parameters, group,
+          {.temperature = c.Scalar("temperature"), .tau = c.Scalar("tau")},
+          loss_scale, group_scale);
+  const reference::GroupResult& result = all.result;
+  const Vector& gradients = all.gradients;
 
   c.ExpectScalar("loss_sum", result.loss_sum, kDoubleUnit);
   c.ExpectScalar("objective", result.Objective(loss_scale, group_scale),

@@ -45,6 +45,7 @@ DecoderBlockGradients DecoderBlockBackward(const DecoderBlockSettings& settings,
   const RmsNormGradients moe_norm = RmsNormBackward(
       saved.middle, weights.moe_norm, settings.norm_epsilon, moe.d_hidden);
   const Matrix d_middle = d_out + moe_norm.d_hidden;
+  gradients.d_middle = d_middle;
 
   // The attention half: middle = hidden + Attn(RMSNorm(hidden)) W_o.
   const Matrix d_attention_out =

@@ -53,6 +53,7 @@ DecoderBlockResult DecoderBlockForward(const DecoderBlockSettings& settings,
 
 struct DecoderBlockGradients {
   Matrix d_hidden;  // [num_tokens, d_model]
+  Matrix d_middle;  // [num_tokens, d_model], after attention
   DecoderBlockWeights d_weights;
   double d_mean_active = 0;  // d/d k_l
 };

@@ -218,23 +218,30 @@ GroupResultAndGradients TransformerLossAndGradients(
                       model.norm_epsilon, head.d_hidden);
   WriteMatrix(final_norm.d_weight, layout.final_norm, &all.gradients);
 
-  Matrix d_hidden = final_norm.d_hidden;
-  Vector d_allocation = Vector::Zero(model.num_layers);
+  all.stream.resize(2 * model.num_layers + 1);
+  all.d_stream.resize(2 * model.num_layers + 1);
+  all.stream.back() = activations.last_hidden;
+  all.d_stream.back() = final_norm.d_hidden;
+  all.d_mean_active = Vector::Zero(model.num_layers);
   for (int64_t l = model.num_layers - 1; l >= 0; --l) {
     const Layer& layer = activations.layers[l];
     const DecoderBlockGradients block =
         DecoderBlockBackward(layer.settings, layer.weights, layer.hidden,
-                             layer.saved, d_hidden, group_scale);
+                             layer.saved, all.d_stream[2 * l + 2], group_scale);
     WriteBlock(block.d_weights, layout, l, &all.gradients);
-    d_allocation[l] = block.d_mean_active;
-    d_hidden = block.d_hidden;
+    all.d_mean_active[l] = block.d_mean_active;
+    all.stream[2 * l] = layer.hidden;
+    all.stream[2 * l + 1] = layer.saved.middle;
+    all.d_stream[2 * l] = block.d_hidden;
+    all.d_stream[2 * l + 1] = block.d_middle;
   }
-  WriteMatrix(EmbeddingBackward(group.inputs, d_hidden, model.vocab_size),
-              layout.embedding, &all.gradients);
+  WriteMatrix(
+      EmbeddingBackward(group.inputs, all.d_stream.front(), model.vocab_size),
+      layout.embedding, &all.gradients);
   if (config.router.kind == RouterKind::kSoftLearned) {
     WriteMatrix(
         BudgetVjp(TotalBudget(config),
-                  LearnedBudget(config, layout, parameters), d_allocation),
+                  LearnedBudget(config, layout, parameters), all.d_mean_active),
         layout.budget_logits, &all.gradients);
   }
   return all;

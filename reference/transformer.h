@@ -85,6 +85,11 @@ GroupResult TransformerForward(const Config& config, const Vector& parameters,
 struct GroupResultAndGradients {
   GroupResult result;
   Vector gradients;  // [ParameterLayout(config).total]
+  // The residual stream and the gradient with respect to it, [2*num_layers + 1]
+  // matrices [num_tokens, d_model]: before and after the attention of each
+  // block; last, before the final norm.
+  std::vector<Matrix> stream, d_stream;
+  Vector d_mean_active;  // [num_layers] with respect to k_l, gates only
 };
 
 // Also the gradient of Objective(loss_scale, group_scale), with the active

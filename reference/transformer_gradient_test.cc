@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ostream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/parameter_layout.h"
@@ -17,6 +15,7 @@
 #include "reference/metrics.h"
 #include "reference/testing/finite_difference.h"
 #include "reference/testing/random_matrix.h"
+#include "reference/testing/routing_cases.h"
 #include "reference/testing/tiny_model.h"
 #include "reference/testing/vjp_check.h"
 #include "reference/transformer.h"
@@ -27,33 +26,9 @@ namespace {
 constexpr double kLossScale = 0.7 / 12;  // no special value on purpose
 constexpr double kGroupScale = 0.3;
 
-struct Case {
-  RouterKind kind;
-  Fallback fallback;
-  LoadBalanceKind load_balance;
-  NoiseKind noise;
-
-  uint64_t Seed() const {
-    return 1 + static_cast<uint64_t>(kind) + 3 * static_cast<int>(fallback) +
-           6 * static_cast<int>(load_balance) + 12 * static_cast<int>(noise);
-  }
-};
-
-Config CaseConfig(const Case& c) {
-  Config config = testing::TinyConfig(c.kind);
-  config.router.fallback = c.fallback;
-  config.router.load_balance = c.load_balance;
-  config.router.noise = c.noise;
-  return config;
-}
-
-// With a low cutoff some tokens are at the cap, with a high one some have no
-// active expert; both cutoffs meet every router, fallback and noise.
-RoutingState CaseRouting(const Case& c) {
-  RoutingState routing = testing::TinyRouting();
-  routing.tau = c.load_balance == LoadBalanceKind::kSoft ? 1.7 : 0.9;
-  return routing;
-}
+using testing::CaseConfig;
+using testing::CaseRouting;
+using testing::RoutingCase;
 
 // The function whose gradient TransformerLossAndGradients defines: as
 // Objective, but with what it holds constant (k_l and the fractions of the
@@ -100,7 +75,7 @@ bool SelectionDiffers(const GroupResult& a, const GroupResult& b) {
   return false;
 }
 
-class GradientTest : public ::testing::TestWithParam<Case> {
+class GradientTest : public ::testing::TestWithParam<RoutingCase> {
  protected:
   GradientTest()
       : config_(CaseConfig(GetParam())),
@@ -191,40 +166,14 @@ TEST_P(GradientTest, EveryTensorReceivesAGradient) {
   }
 }
 
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
-  for (RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed,
-                          RouterKind::kSoftLearned}) {
-    for (Fallback fallback : {Fallback::kNone, Fallback::kTop1}) {
-      for (LoadBalanceKind balance :
-           {LoadBalanceKind::kMegatron, LoadBalanceKind::kSoft}) {
-        for (NoiseKind noise : {NoiseKind::kNone, NoiseKind::kInputJitter,
-                                NoiseKind::kLogitGauss}) {
-          cases.push_back({kind, fallback, balance, noise});
-        }
-      }
-    }
-  }
-  return cases;
-}
-
-std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  const Case& c = info.param;
-  const char* kinds[] = {"Sparse", "SoftFixed", "SoftLearned"};
-  const char* noises[] = {"NoNoise", "InputJitter", "LogitGauss"};
-  return std::string(kinds[static_cast<int>(c.kind)]) +
-         (c.fallback == Fallback::kTop1 ? "Top1" : "None") +
-         (c.load_balance == LoadBalanceKind::kSoft ? "Soft" : "Megatron") +
-         noises[static_cast<int>(c.noise)];
-}
-
 INSTANTIATE_TEST_SUITE_P(EveryRouter, GradientTest,
-                         ::testing::ValuesIn(AllCases()), CaseName);
+                         ::testing::ValuesIn(testing::AllRoutingCases()),
+                         [](const auto& info) { return info.param.Name(); });
 
 // The cases that routing distinguishes occur in the models tested above.
 TEST(GradientCases, ExerciseEveryRoutingCase) {
   int none = 0, several = 0, capped = 0, fallen_back = 0, inactive = 0;
-  for (const Case& c : AllCases()) {
+  for (const RoutingCase& c : testing::AllRoutingCases()) {
     if (c.kind == RouterKind::kSparse) continue;
     const Config config = CaseConfig(c);
     const testing::TinyTokens tokens(config, 2, c.Seed());

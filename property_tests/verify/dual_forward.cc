@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/dual_forward.h"
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "core/errors.h"
+#include "property_tests/verify/dual_functions.h"
 #include "reference/laplace.h"
-#include "reference/lapsum_root.h"
 
 namespace softmoe::verify {
 namespace {
@@ -30,44 +28,16 @@ Duals Row(const Duals& matrix, int64_t row, int64_t columns) {
   return {matrix.begin() + row * columns, matrix.begin() + (row + 1) * columns};
 }
 
-// a . b over `count` elements that lie `stride` apart.
-Dual Dot(const Dual* a, int64_t a_stride, const Dual* b, int64_t b_stride,
-         int64_t count) {
-  DualSum sum;
-  for (int64_t i = 0; i < count; ++i)
-    sum.Add(a[i * a_stride] * b[i * b_stride]);
-  return sum.Get();
-}
-
-struct SoftmaxOf {
-  Duals weights;
-  Dual log_sum_exp;
-
-  explicit SoftmaxOf(const Duals& scores) {
-    const Dual largest = *std::max_element(scores.begin(), scores.end());
-    DualSum sum;
-    for (const Dual& score : scores) {
-      weights.push_back(exp(score - largest));
-      sum.Add(weights.back());
-    }
-    for (Dual& weight : weights) weight /= sum.Get();
-    log_sum_exp = largest + log(sum.Get());
-  }
-};
-
 // F((r_i - x~)/T), by the reference's closed form.
 Duals LapSumWeights(const Duals& scores, Dual k, Dual temperature) {
-  Duals sorted = scores;
-  std::ranges::sort(sorted, std::greater<Dual>());
-  const reference::LapSumRoot<Dual> root =
-      reference::SolveLapSumRoot(sorted, k, temperature);
+  const LapSumOf<Dual> lapsum(scores, k, temperature);
+  const reference::LapSumRoot<Dual>& root = lapsum.root;
   // In a gap of e^-700 and less the root moves by 1/0 with k.
   const Dual gap = (root.upper - root.lower) / temperature;
   const bool flat = root.balanced && gap > 1400;
   Duals weights;
-  for (const Dual& score : scores) {
-    weights.push_back(reference::LaplaceCdfOf(
-        (score - root.anchor) / temperature - root.offset));
+  for (const Dual& u : lapsum.arguments) {
+    weights.push_back(reference::LaplaceCdfOf(u));
     if (flat) weights.back().slope.error = HUGE_VAL;
   }
   return weights;
@@ -130,10 +100,9 @@ DualMap RmsNorm(const Case& c, const DualMap& inputs, const TensorMap&) {
   const Duals& weight = At(inputs, "weight");
   Duals y;
   for (int64_t t = 0; t < c.Size("rows"); ++t) {
-    const Dual* row = &x[t * d];
-    const Dual mean_square = Dot(row, 1, row, 1, d) / static_cast<double>(d);
-    const Dual scale = 1 / sqrt(mean_square + Scalar(inputs, "epsilon"));
-    for (int64_t j = 0; j < d; ++j) y.push_back(scale * row[j] * weight[j]);
+    const Duals row =
+        RmsNormOf(&x[t * d], weight.data(), Scalar(inputs, "epsilon"), d);
+    y.insert(y.end(), row.begin(), row.end());
   }
   return {{"y", y}, {"carried_on", x}};
 }
