@@ -45,9 +45,12 @@ int SyncFolder(const fs::path& folder) {
 }  // namespace
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  RequireRegularOrAbsent(path_);
+  // A link stays; what it names is replaced.
   std::error_code unreadable;  // then opening reports it
-  if (fs::is_directory(path_, unreadable)) {
-    throw FileError("write", path_, EISDIR);
+  if (fs::is_symlink(path_, unreadable)) {
+    fs::path target = fs::canonical(path_, unreadable);
+    if (!unreadable) path_ = std::move(target);
   }
   do {
     temporary_ = TemporaryName(path_);

@@ -2,6 +2,7 @@
 #include "core/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
@@ -89,6 +90,25 @@ TEST(AtomicFile, WritingIntoNoFolderOrOverAFolderIsAnEnvironmentError) {
   EXPECT_THROW(AtomicFile(folder / "absent" / "data"), EnvironmentError);
   EXPECT_THROW(AtomicFile{folder}, EnvironmentError);
   EXPECT_EQ(FilesIn(folder), Names());
+}
+
+TEST(AtomicFile, DevicesAndPipesAreNotReplaced) {
+  const fs::path pipe = FreshFolder("pipe") / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(AtomicFile{pipe}, EnvironmentError);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_THROW(AtomicFile("/dev/null"), EnvironmentError);  // not committed
+}
+
+TEST(AtomicFile, ALinkStaysAndItsFileIsReplaced) {
+  const fs::path folder = FreshFolder("link");
+  fs::create_directory(folder / "elsewhere");
+  WriteFileAtomically(folder / "elsewhere" / "data", "old");
+  fs::create_symlink("elsewhere/data", folder / "link");
+  WriteFileAtomically(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(ReadWholeFile(folder / "elsewhere" / "data"), "new");
+  EXPECT_EQ(FilesIn(folder / "elsewhere"), Names({"data"}));
 }
 
 TEST(AtomicFile, AReadOnlyFolderIsAnEnvironmentErrorWithRemedy) {

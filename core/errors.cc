@@ -1,16 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/errors.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 namespace softmoe {
+namespace {
+
+// Where a standard descriptor is closed (`>&-`), the next file that is opened
+// gets its number, and what is printed would land in that file.
+void OccupyStandardDescriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest number that is free: this one.
+    [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);
+  }
+}
+
+// Throws if something that was printed has not arrived.
+void FlushOutput() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw EnvironmentError(
+      "not all of the output could be written to stdout; free disk space, or "
+      "direct it elsewhere");
+}
+
+}  // namespace
 
 int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
+  OccupyStandardDescriptors();
+  // A limit on file sizes (ulimit -f) is an error of write, not our end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return static_cast<int>(body());
+    const ExitCode code = body();
+    // A verdict that is worse is not hidden by a full disk.
+    if (code == ExitCode::kDone) FlushOutput();
+    return static_cast<int>(code);
   } catch (const Error& error) {
     // A stop that was asked for is not an error.
     const char* kind = error.code() == ExitCode::kStopped ? "stopped" : "error";
@@ -24,6 +56,13 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
     return static_cast<int>(ExitCode::kEnvironment);
   } catch (const std::filesystem::filesystem_error& error) {
     std::fprintf(stderr, "%s: error: %s; check the path and its permissions\n",
+                 program.c_str(), error.what());
+    return static_cast<int>(ExitCode::kEnvironment);
+  } catch (const std::system_error& error) {
+    // Of fmt::print, or of a thread that could not be started.
+    std::fprintf(stderr,
+                 "%s: error: %s; look at the disk that the output goes to, and "
+                 "at the limits of this shell (ulimit -a)\n",
                  program.c_str(), error.what());
     return static_cast<int>(ExitCode::kEnvironment);
   } catch (const std::exception& error) {

@@ -77,7 +77,8 @@ struct InternalError : Error {
 };
 
 // Runs `body`, prints an escaping exception as "PROGRAM: error: ..." on stderr
-// and returns the exit code that fits it.
+// and returns the exit code that fits it; also where what it printed did not
+// arrive (a full disk behind stdout) and all else is done.
 int RunMain(const std::string& program, const std::function<ExitCode()>& body);
 
 namespace internal {

@@ -2,12 +2,18 @@
 #include "core/errors.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace softmoe {
 namespace {
@@ -71,6 +77,55 @@ TEST(RunMain, KnowsExceptionsThatAreNotOurs) {
       RunAndCapture([]() -> ExitCode { throw std::logic_error("surprise"); });
   EXPECT_EQ(other.code, 6);
   EXPECT_EQ(other.text, "prog: internal error: surprise\n");
+}
+
+TEST(RunMain, AFullDiskBehindWhatWasPrintedIsNoInternalError) {
+  const Ending ending = RunAndCapture([]() -> ExitCode {
+    throw std::system_error(ENOSPC, std::generic_category(), "cannot write");
+  });
+  EXPECT_EQ(ending.code, 5);
+  EXPECT_NE(ending.text.find("No space left"), std::string::npos);
+}
+
+// In a process of its own: ends with what RunMain returns after `prepare`, and
+// `body`'s code.
+void RunAlone(void (*prepare)(), ExitCode code) {
+  prepare();
+  std::exit(RunMain("prog", [&] {
+    std::FILE* file = std::tmpfile();  // takes the lowest descriptor
+    std::fputs("printed\n", stdout);
+    std::fflush(stdout);
+    std::fseek(file, 0, SEEK_END);
+    if (std::ftell(file) != 0) std::fputs("in the file!\n", stderr);
+    return code;
+  }));
+}
+
+TEST(RunMainDeathTest, OutputThatDoesNotArriveIsNotDone) {
+  const auto full = [] { ASSERT_TRUE(std::freopen("/dev/full", "w", stdout)); };
+  EXPECT_EXIT(RunAlone(full, ExitCode::kDone), ::testing::ExitedWithCode(5),
+              "prog: error: not all of the output");
+  EXPECT_EXIT(RunAlone(full, ExitCode::kFailed), ::testing::ExitedWithCode(1),
+              "^$");
+}
+
+TEST(RunMainDeathTest, OutputThatNobodyWantsLandsInNoFile) {
+  EXPECT_EXIT(RunAlone([] { close(STDOUT_FILENO); }, ExitCode::kDone),
+              ::testing::ExitedWithCode(0), "^$");
+}
+
+TEST(RunMainDeathTest, AFileBeyondALimitIsAnErrorOfWrite) {
+  EXPECT_EXIT(std::exit(RunMain("prog",
+                                []() -> ExitCode {
+                                  const rlimit limit = {0, 0};
+                                  setrlimit(RLIMIT_FSIZE, &limit);
+                                  std::FILE* file = std::tmpfile();
+                                  std::fputs("x", file);
+                                  return std::fflush(file) == 0
+                                             ? ExitCode::kDone
+                                             : ExitCode::kEnvironment;
+                                })),
+              ::testing::ExitedWithCode(5), "^$");
 }
 
 TEST(SoftmoeCheck, ThrowsWithPlaceConditionAndValues) {

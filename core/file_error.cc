@@ -46,4 +46,20 @@ EnvironmentError FileError(const std::string& action,
                   std::generic_category().message(error), Remedy(error)));
 }
 
+void RequireRegularOrAbsent(const std::filesystem::path& path) {
+  std::error_code unreadable;  // then opening reports it
+  const auto status = std::filesystem::status(path, unreadable);
+  if (std::filesystem::is_directory(status)) {
+    throw FileError("write", path, EISDIR);
+  }
+  if (!std::filesystem::exists(status) ||
+      std::filesystem::is_regular_file(status)) {
+    return;
+  }
+  throw EnvironmentError(
+      fmt::format("cannot write '{}': it is a device or a pipe, and a file is "
+                  "needed; choose another path",
+                  path.string()));
+}
+
 }  // namespace softmoe

@@ -16,6 +16,10 @@ namespace softmoe {
 EnvironmentError FileError(const std::string& action,
                            const std::filesystem::path& path, int error);
 
+// Throws EnvironmentError if `path` is there and no regular file: one that is
+// written whole would replace a folder or device, and a pipe cannot hold one.
+void RequireRegularOrAbsent(const std::filesystem::path& path);
+
 }  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_FILE_ERROR_H_

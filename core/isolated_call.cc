@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +72,8 @@ void WriteAll(int file, const std::string& text) {
        {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     ::signal(signal, SIG_DFL);
   }
+  ::setpgid(0, 0);  // Ctrl-C is for our parent
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int file = 0; nowhere >= 0 && file < 3; ++file) ::dup2(nowhere, file);
   Limit(RLIMIT_CORE, 0);
@@ -157,8 +160,7 @@ IsolatedResult CallIsolated(const std::function<std::string()>& body,
     result.failure = fmt::format("needed more than {} MiB of memory",
                                  limits.memory_bytes >> 20);
   } else if (WEXITSTATUS(status) == kTooLong) {
-    result.failure =
-        fmt::format("gave more than {} bytes", limits.value_bytes);
+    result.failure = fmt::format("gave more than {} bytes", limits.value_bytes);
   } else if (WEXITSTATUS(status) == kThrew) {
     result.failure = "failed: " + value;
   } else if (WEXITSTATUS(status) != 0) {

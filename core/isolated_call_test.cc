@@ -39,6 +39,14 @@ TEST(CallIsolated, LeavesThisProcessUntouched) {
   EXPECT_EQ(value, 1);
 }
 
+TEST(CallIsolated, CtrlCIsNotForTheChild) {
+  // A terminal sends it to a process group.
+  const IsolatedResult result =
+      CallIsolated([] { return std::to_string(::getpgrp()); }, {});
+  EXPECT_TRUE(result.completed) << result.failure;
+  EXPECT_NE(result.value, std::to_string(::getpgrp()));
+}
+
 TEST(CallIsolated, SurvivesACrash) {
   const IsolatedResult result = CallIsolated(
       []() -> std::string {

@@ -81,6 +81,7 @@ std::string JsonLine(const Json& record) {
 
 JsonLinesWriter::JsonLinesWriter(fs::path path, int64_t last_step)
     : path_(std::move(path)) {
+  RequireRegularOrAbsent(path_);
   std::error_code unreadable;  // then opening reports it
   if (fs::exists(path_, unreadable)) {
     VisitLines(ReadWholeFile(path_), path_, [&](Json&& record, size_t end) {

@@ -143,6 +143,7 @@ TEST(JsonLines, MissingFilesAndFoldersAreEnvironmentErrors) {
   EXPECT_THROW(ReadJsonLines(folder / "absent.jsonl"), EnvironmentError);
   EXPECT_THROW(JsonLinesWriter(folder / "absent" / "m.jsonl"),
                EnvironmentError);
+  EXPECT_THROW(JsonLinesWriter("/dev/zero"), EnvironmentError);
 }
 
 }  // namespace
