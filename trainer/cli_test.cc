@@ -103,6 +103,17 @@ TEST_F(Cli, TrainsAndEvaluates) {
             result.final_validation.loss);
 }
 
+TEST_F(Cli, MoreHeldOutSequencesThanThereAreMeansAll) {
+  const Strings many = {"--set", "training.eval_sequences=1000000"};
+  const ProgramResult train = Train(many);
+  ASSERT_EQ(train.exit_status, 0) << train.output;
+  const ProgramResult all = Evaluate({"--json", "--sequences", "0"});
+  ASSERT_EQ(all.exit_status, 0) << all.output;
+  const ProgramResult more = Evaluate({"--json", "--sequences", "1000000"});
+  EXPECT_EQ(more.exit_status, 0) << more.output;
+  EXPECT_EQ(more.output, all.output);
+}
+
 TEST_F(Cli, HelpTeaches) {
   for (const char* name : {"train", "evaluate"}) {
     const ProgramResult help = RunProgram({Binary(name), "--help"}, folder_);
@@ -150,6 +161,8 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
   EXPECT_FALSE(std::filesystem::exists(run_));
 
   EXPECT_EQ(Evaluate({"--bogus"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--sequences", "-1"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--threads", "999999999999"}).exit_status, 2);
   EXPECT_EQ(RunProgram({Binary("evaluate")}, folder_).exit_status, 2);
 }
 

@@ -114,9 +114,9 @@ void Dataset::FillValidation(int64_t first, int64_t count,
 }
 
 double Dataset::UnigramLoss(int64_t num_sequences) const {
-  SOFTMOE_CHECK(num_sequences >= 0 && num_sequences <= num_validation_)
-      << "num_sequences=" << num_sequences;
-  if (num_sequences == 0) num_sequences = num_validation_;
+  SOFTMOE_CHECK(num_sequences >= 0) << "num_sequences=" << num_sequences;
+  num_sequences = num_sequences == 0 ? num_validation_
+                                     : std::min(num_sequences, num_validation_);
   const int64_t num_targets = num_sequences * sequence_length_;
   const auto training = CountIds(tokens_, 0, validation_begin_);
   const auto held_out = CountIds(tokens_, validation_begin_ + 1,

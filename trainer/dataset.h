@@ -52,9 +52,9 @@ class Dataset {
                       std::span<int32_t> targets) const;
 
   // Cross-entropy of the targets of the first `num_sequences` held-out
-  // sequences (0: all) under the training split's token frequencies with
-  // add-one smoothing, in nats per token: what a model that looks at no
-  // context can reach.
+  // sequences (0: all; at most as many as there are, as in Validate) under the
+  // training split's token frequencies with add-one smoothing, in nats per
+  // token: what a model that looks at no context can reach.
   double UnigramLoss(int64_t num_sequences = 0) const;
 
  private:

@@ -166,6 +166,7 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
   EXPECT_NEAR(data.UnigramLoss(), expected,
               2 * (1 + (2 + 1 + 1) * expected) * 0x1p-53);
   EXPECT_EQ(data.UnigramLoss(1), data.UnigramLoss());
+  EXPECT_EQ(data.UnigramLoss(2), data.UnigramLoss());  // there is one
 }
 
 TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {

@@ -2,6 +2,7 @@
 //
 // //:evaluate - validation loss and active experts of a trained model.
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -49,11 +50,11 @@ int main(int argc, char** argv) {
                  "prefix of .bin/.idx token files [those of the run]");
   app.add_option("--sequences", options.sequences,
                  "held-out sequences; 0: all [as configured]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40, "COUNT"));
   app.add_flag("--json", json, "print one JSON object");
   app.add_option("--threads", options.runtime.threads,
                  "threads; 0: one per core [0]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 12, "COUNT"));
   app.add_option("--isa", options.runtime.isa,
                  "instruction set, v3 or v4 [the best here]");
   try {
