@@ -47,6 +47,7 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
       {{"run", "micro.toml", "--seeds", "1,1"}, {"1 is listed twice"}},
       {{"run", "micro.toml", "--seeds", "-1"}, {"--seeds"}},
       {{"run", "micro.toml", "--seeds", "many"}, {"--seeds"}},
+      {{"run", "micro.toml", "--seeds", "99999999999999999999"}, {"--seeds"}},
       {{"run", "micro.toml", "--threads", "-1"}, {"threads"}},
       {{"run", "micro.toml", "--isa", "v9"}, {"v9"}},
       {{"run", "micro.toml", "--set", "router.expansion=3"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "core/errors.h"
@@ -71,9 +72,12 @@ std::vector<size_t> SelectRuns(const Grid& grid,
 void CheckSeeds(const std::vector<int64_t>& seeds) {
   std::set<int64_t> seen;
   for (int64_t seed : seeds) {
-    if (seed < 0) {
+    // CLI11 reads what is beyond the range as the largest number.
+    constexpr int64_t kBeyond = std::numeric_limits<int64_t>::max();
+    if (seed < 0 || seed == kBeyond) {
       throw ConfigError(
-          fmt::format("--seeds {}: a seed is an integer >= 0", seed));
+          fmt::format("--seeds {}: a seed is an integer >= 0 and below {}",
+                      seed, kBeyond));
     }
     if (!seen.insert(seed).second) {
       throw ConfigError(fmt::format("--seeds: {} is listed twice", seed));
