@@ -41,8 +41,12 @@ class Campaign {
           if (Over() || unsupported_.contains({op->name(), impl->name()})) {
             continue;
           }
-          if (i % impl->batch() == 0) Announce(*op, *impl, i);
-          RunOne(*op, *impl, options_.first + static_cast<uint32_t>(i));
+          try {
+            if (i % impl->batch() == 0) Announce(*op, *impl, i);
+            RunOne(*op, *impl, options_.first + static_cast<uint32_t>(i));
+          } catch (const StoppedError&) {
+            result_.stopped = true;  // within a call: this case is not judged
+          }
         }
       }
       if (Over() || unsupported_.size() == ops_.size() * impls_.size()) {

@@ -154,6 +154,8 @@ void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
     }
   } catch (const EnvironmentError&) {
     throw;
+  } catch (const StoppedError&) {
+    throw;
   } catch (const std::exception& error) {
     Fail(result, "", std::string("run again, it threw: ") + error.what());
   }
@@ -192,6 +194,8 @@ CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
   } catch (const RunFailure& error) {
     Fail(result, error.output(), error.what());
   } catch (const EnvironmentError&) {
+    throw;
+  } catch (const StoppedError&) {
     throw;
   } catch (const std::exception& error) {
     Fail(result, "", std::string("it threw: ") + error.what());

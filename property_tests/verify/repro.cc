@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "core/errors.h"
@@ -27,11 +28,22 @@ std::string ReproLine(const CaseResult& result) {
 }
 
 std::string StripRepro(const std::string& text, const std::string& command) {
-  std::istringstream words(text.substr(0, text.find('#')));
+  // A word that begins with "#" and what is behind it are for people.
+  size_t end = text.find('#');
+  while (end != std::string::npos && end > 0 &&
+         !std::isspace(static_cast<unsigned char>(text[end - 1]))) {
+    end = text.find('#', end + 1);
+  }
+  if (end != std::string::npos &&
+      text.find("\nREPRO ", end) != std::string::npos) {
+    throw ConfigError("these are two REPRO lines; give one at a time");
+  }
+  const std::string version = fmt::format("v{}", kReproVersion);
+  std::istringstream words(text.substr(0, end));
   std::string word, rest;
   words >> word;
-  if (word == "REPRO") {
-    const std::string version = fmt::format("v{}", kReproVersion);
+  const bool is_repro = word == "REPRO";
+  if (is_repro) {
     words >> word;
     if (word != version) {
       throw ConfigError("this REPRO line is of version '" + word +
@@ -44,12 +56,18 @@ std::string StripRepro(const std::string& text, const std::string& command) {
     words >> word;
     if (word != command && (word == "run" || word == "grad")) {
       throw ConfigError("this line is for `verify " + word +
-                        "`, not for `verify " + command + "`");
+                        "`, which checks something else; give it to that "
+                        "command");
     }
     if (word == command) word.clear();
   }
   if (!word.empty()) rest = word;
   while (words >> word) rest += (rest.empty() ? "" : " ") + word;
+  // Else it would name many cases, and others.
+  if (is_repro && rest.find(" case=") == std::string::npos) {
+    throw ConfigError(
+        "this REPRO line is cut short: it ends before case=; paste all of it");
+  }
   return rest;
 }
 

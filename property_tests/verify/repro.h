@@ -20,8 +20,9 @@ inline constexpr int kReproVersion = 2;
 std::string ReproLine(const CaseResult& result);
 
 // The case text in `text`: a REPRO line, "verify run ...", or the words of a
-// case alone. Throws ConfigError for another version, and for a line of
-// another command: its case means another check.
+// case alone. Throws ConfigError for another version, for a line of another
+// command (its case means another check), and for a REPRO line that is cut
+// short or followed by another.
 std::string StripRepro(const std::string& text,
                        const std::string& command = "run");
 

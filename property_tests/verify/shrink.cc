@@ -52,6 +52,9 @@ class Shrinker {
       return true;
     } catch (const ConfigError&) {
       return false;  // the simplified data is no case of this operation
+    } catch (const StoppedError&) {
+      max_runs_ = 0;  // what is known by now is still reported
+      return false;
     }
   }
 

@@ -17,8 +17,8 @@
 namespace softmoe::verify {
 
 void ExportVectors(const std::vector<std::string>& ops,
-                   const CasePattern& fixed, uint64_t seed, int64_t cases,
-                   const std::string& out) {
+                   const CasePattern& fixed, uint64_t seed, uint32_t first,
+                   int64_t cases, const std::string& out) {
   if (ops.empty()) {
     throw ConfigError(
         "export-vectors needs --op=NAME, or several; `verify list` shows the "
@@ -30,7 +30,7 @@ void ExportVectors(const std::vector<std::string>& ops,
   for (const std::string& name : ops) {
     for (int64_t i = 0; i < cases; ++i) {
       drawn.push_back(DrawCase(FindOperation(name), pattern, seed,
-                               static_cast<uint32_t>(i)));
+                               first + static_cast<uint32_t>(i)));
     }
   }
   const std::filesystem::path path = UserPath(out);

@@ -14,12 +14,12 @@
 
 namespace softmoe::verify {
 
-// Writes `cases` drawn cases of each of `ops`, keys of `fixed` as given, to
-// the user's path `out`, and says what they are. Throws ConfigError before
-// anything is written.
+// Writes `cases` drawn cases of each of `ops`, from the number `first` on, keys
+// of `fixed` as given, to the user's path `out`, and says what they are. Throws
+// ConfigError before anything is written.
 void ExportVectors(const std::vector<std::string>& ops,
-                   const CasePattern& fixed, uint64_t seed, int64_t cases,
-                   const std::string& out);
+                   const CasePattern& fixed, uint64_t seed, uint32_t first,
+                   int64_t cases, const std::string& out);
 
 // Judges the user's file `outputs` by `vectors`, prints every new failure and
 // returns what there is to sum up. Throws as MakeRecordedImplementation.

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -89,39 +90,54 @@ implementation: property_tests/verify/README.md.)";
 struct Options {
   std::vector<std::string> words;  // of the case
   std::vector<std::string> ops, impls;
-  std::string seed = "0", json, junit, log, bundles, out;
+  std::string seed, json, junit, log, bundles, out;
   int64_t cases = 100, gradient_cases = 20;
   double seconds = 60, gradient_seconds = 0;
   bool no_shrink = false;
 };
 
+// Each in a line of its own: two REPRO lines remain two.
 std::string Join(const std::vector<std::string>& words) {
   std::string text;
-  for (const std::string& word : words) text += word + " ";
+  for (const std::string& word : words) text += word + "\n";
   return text;
 }
 
-// The campaign that flags and words describe together.
+// The campaign that flags and words describe together; `impls` where they name
+// none.
 CampaignOptions MakeCampaign(const Options& options,
-                             const std::string& command = "run") {
+                             const std::string& command = "run",
+                             const std::vector<std::string>& impls = {
+                                 "cpu:v3", "cpu:v4", "shim", "cuda"}) {
   CampaignOptions campaign;
   campaign.fixed = ParseWords(StripRepro(Join(options.words), command));
   campaign.ops = options.ops;
   campaign.impls = options.impls;
-  const auto take = [&](const std::string& key) {
+  // The word of the case, or "" where an option may say it; not both.
+  const auto take = [&](const std::string& key, bool is_option) {
     const auto node = campaign.fixed.extract(key);
-    return node.empty() ? std::string() : node.mapped();
+    if (node.empty()) return std::string();
+    if (is_option) {
+      throw ConfigError(fmt::format(
+          "{0} is given twice, as --{0} and as '{0}={1}'; leave one of them "
+          "out",
+          key, node.mapped()));
+    }
+    return node.mapped();
   };
-  if (const std::string op = take("op"); !op.empty()) campaign.ops = {op};
-  if (const std::string impl = take("impl"); !impl.empty()) {
+  if (const std::string op = take("op", !options.ops.empty()); !op.empty()) {
+    campaign.ops = {op};
+  }
+  if (const std::string impl = take("impl", !options.impls.empty());
+      !impl.empty()) {
     campaign.impls = {impl};
   }
-  if (campaign.impls.empty())
-    campaign.impls = {"cpu:v3", "cpu:v4", "shim", "cuda"};
-  const std::string seed = take("seed");
-  campaign.seed = ParseSeed("seed", seed.empty() ? options.seed : seed);
+  if (campaign.impls.empty()) campaign.impls = impls;
+  std::string seed = take("seed", !options.seed.empty());
+  if (seed.empty()) seed = options.seed.empty() ? "0" : options.seed;
+  campaign.seed = ParseSeed("seed", seed);
   campaign.cases = options.cases;
-  const std::string number = take("case");
+  const std::string number = take("case", /*is_option=*/false);
   if (!number.empty()) {
     const int64_t which = ParseWhole("case", number);
     if (which < 0 || which > 0xffffffff) {
@@ -145,15 +161,26 @@ void WriteReports(const Options& options, const Suite& suite) {
   }
 }
 
-// Records the smallest form of a failure: `folder`/OP-N.h5.
-void WriteFailureBundle(const std::string& folder, int number,
-                        const Failure& failure) {
+// A report that cannot be written is known now and not at the end.
+void CheckReports(const Options& options) {
+  for (const std::string& path : {options.json, options.junit}) {
+    if (!path.empty()) AtomicFile{UserPath(path)};
+  }
+  if (!options.bundles.empty()) MakeFolder(UserPath(options.bundles));
+}
+
+// Records the smallest form of a failure: `folder`/OP-N.h5, N as no earlier
+// bundle has it.
+void WriteFailureBundle(const std::string& folder, const Failure& failure) {
   const Case& c = failure.smallest.c;
   const auto implementation = MakeImplementation(c.impl);
   Evidence seen;
   const CaseResult result = CheckCase(c, *implementation, &seen);
-  MakeFolder(UserPath(folder));
-  const auto path = UserPath(folder) / fmt::format("{}-{}.h5", c.op, number);
+  std::filesystem::path path;
+  for (int number = 1; path.empty() || std::filesystem::exists(path);
+       ++number) {
+    path = UserPath(folder) / fmt::format("{}-{}.h5", c.op, number);
+  }
   if (WriteBundle(path, result, seen)) {
     fmt::print("  bundle: {}\n", path.string());
   }
@@ -164,12 +191,12 @@ void WriteFailureBundle(const std::string& folder, int number,
 ExitCode RunCases(const Options& options, CampaignOptions campaign,
                   bool manifest) {
   CheckCampaign(campaign);  // before any file is written
+  CheckReports(options);
   CheckSelf();
   std::unique_ptr<JsonLinesWriter> log;
   if (!options.log.empty()) {
     log = std::make_unique<JsonLinesWriter>(UserPath(options.log));
   }
-  int number = 0;
   const StopSignal signal;
   campaign.stop = [&] { return signal.requested(); };
   CampaignProgress progress(campaign.seconds);
@@ -181,7 +208,7 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
     progress.TellFailure(failure.smallest);
     std::fputs(FailureText(failure).c_str(), stdout);
     if (!options.bundles.empty()) {
-      WriteFailureBundle(options.bundles, ++number, failure);
+      WriteFailureBundle(options.bundles, failure);
     }
     std::fflush(stdout);
   };
@@ -212,16 +239,16 @@ ExitCode Fuzz(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
   campaign.cases = std::numeric_limits<int64_t>::max();
   campaign.seconds = options.seconds;
+  campaign.shrink = !options.no_shrink;  // case= is where it begins
   return RunCases(options, std::move(campaign), /*manifest=*/false);
 }
 
 // The reference's own derivatives, or a faulty one that stands in for them.
 ExitCode Grad(Options options) {
-  if (options.impls.empty()) options.impls = {"reference_f64"};
   const bool until_time_is_over = options.gradient_seconds > 0;
   options.cases = until_time_is_over ? std::numeric_limits<int64_t>::max()
                                      : options.gradient_cases;
-  CampaignOptions campaign = MakeCampaign(options, "grad");
+  CampaignOptions campaign = MakeCampaign(options, "grad", {"reference_f64"});
   if (until_time_is_over) campaign.seconds = options.gradient_seconds;
   for (const std::string& impl : campaign.impls) {
     if (impl.ends_with("reference_f64")) continue;
@@ -282,6 +309,7 @@ ExitCode Explain(const Options& options) {
 
 ExitCode Replay(const Options& options, const std::string& file) {
   Bundle bundle = ReadBundle(UserPath(file));
+  CheckReports(options);
   if (!options.impls.empty()) bundle.c.impl = options.impls.front();
   CheckSelf();
   const auto implementation = MakeImplementation(bundle.c.impl);
@@ -297,13 +325,14 @@ ExitCode Replay(const Options& options, const std::string& file) {
 
 ExitCode Export(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
-  ExportVectors(campaign.ops, campaign.fixed, campaign.seed, options.cases,
-                options.out);
+  ExportVectors(campaign.ops, campaign.fixed, campaign.seed, campaign.first,
+                campaign.cases, options.out);
   return ExitCode::kDone;
 }
 
 ExitCode Check(const Options& options, const std::string& vectors,
                const std::string& outputs) {
+  CheckReports(options);
   CheckSelf();
   const Suite suite = CheckVectors(vectors, outputs);
   std::fputs(SuiteText(suite).c_str(), stdout);
@@ -311,12 +340,29 @@ ExitCode Check(const Options& options, const std::string& vectors,
   return suite.exit_code();
 }
 
+// What CLI::PositiveNumber accepts includes nan, and what it says the largest
+// double, in digits.
+CLI::Validator Seconds() {
+  const auto check = [](const std::string& text) -> std::string {
+    constexpr double kMax = 1e9;
+    double seconds = 0;
+    const bool is_number = CLI::detail::lexical_cast(text, seconds);
+    if (is_number && seconds > 0 && seconds <= kMax) return "";
+    return fmt::format("'{}' is no number above 0 and at most {:g}", text,
+                       kMax);
+  };
+  return CLI::Validator(check, "SECONDS");
+}
+
+// The number of a case has 32 bits.
+CLI::Range Cases() { return CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"); }
+
 void AddTimeout(CLI::App* command) {
   command
       ->add_option("--timeout", CallSeconds(),
                    "seconds that one call of exec:, serve: or lib: may take "
                    "[60]")
-      ->check(CLI::PositiveNumber);
+      ->check(Seconds());
 }
 
 void AddCaseOptions(
@@ -362,16 +408,16 @@ int main(int argc, char** argv) {
   CLI::App* list = app.add_subcommand("list", "show what there is");
   CLI::App* plan = app.add_subcommand("plan", "count what `run` would run");
   AddCaseOptions(plan, options);
-  plan->add_option("--cases", options.cases, "of each [100]");
+  plan->add_option("--cases", options.cases, "of each [100]")->check(Cases());
   CLI::App* run = app.add_subcommand("run", "run a number of cases of each");
   AddRunOptions(run, options);
   run->add_option("--cases", options.cases,
                   "of each operation on each implementation [100]")
-      ->check(CLI::PositiveNumber);
+      ->check(Cases());
   CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
   AddRunOptions(fuzz, options);
   fuzz->add_option("--seconds", options.seconds, "how long [60]")
-      ->check(CLI::PositiveNumber);
+      ->check(Seconds());
   CLI::App* grad = app.add_subcommand(
       "grad", "hold the reference's derivatives against differences and duals");
   AddCaseOptions(grad, options,
@@ -382,10 +428,10 @@ int main(int argc, char** argv) {
   grad->add_flag("--no-shrink", options.no_shrink,
                  "report failures as they were found");
   grad->add_option("--cases", options.gradient_cases, "of each operation [20]")
-      ->check(CLI::PositiveNumber);
+      ->check(Cases());
   grad->add_option("--seconds", options.gradient_seconds,
                    "until they are over, however many cases that is")
-      ->check(CLI::PositiveNumber);
+      ->check(Seconds());
   CLI::App* explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");
   explain->add_option("case", options.words, "words KEY=VALUE; op= is needed")

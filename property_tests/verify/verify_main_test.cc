@@ -74,6 +74,26 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
   ExpectSays(RunVerify("replay bundles/lapsum-1.h5"), 1,
              "got/expected is 2 = 2");
   ExpectSays(RunVerify("replay bundles/lapsum-1.h5 --impl cpu:v3"), 0, "PASS");
+  // The next ones do not replace it.
+  const std::string bundle = ::testing::TempDir() + "bundles/lapsum-1.h5";
+  const std::string before = ReadWholeFile(bundle);
+  ExpectSays(RunVerify("run op=lapsum impl=faulty:sign:weights:cpu:v3 "
+                       "--cases 1 --bundles bundles"),
+             1, "bundle: ");
+  EXPECT_EQ(ReadWholeFile(bundle), before);
+}
+
+TEST(Verify, SaysWhenItsOutputDoesNotArriveAndPutsItInNoOtherFile) {
+  EXPECT_EQ(RunVerify("list > /dev/full").exit_code, 5);
+  EXPECT_EQ(RunVerify("plan > /dev/full").exit_code, 5);  // by fmt::print
+  const Output closed = RunTestProgram(
+      "property_tests/verify/verify",
+      "run op=lapsum impl=cpu:v3 --cases 2 --log closed.jsonl >&- 2>/dev/null",
+      ::testing::TempDir());
+  EXPECT_EQ(closed.exit_code, 0) << closed.text;
+  const std::string log = ReadWholeFile(::testing::TempDir() + "closed.jsonl");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
+  EXPECT_EQ(log.find("operation"), std::string::npos) << log;
 }
 
 TEST(Verify, GradAcceptsTheReferenceAndFindsAWrongDerivative) {
@@ -107,12 +127,35 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
        {"", "walk", "run op=lapsun", "run op=lapsum impl=cpu:v7",
         "run op=lapsum rows=many", "run --cases 0", "fuzz --seconds 0",
         "run 'REPRO v9 verify run op=lapsum'", "explain rows=3",
-        "run op=lapsum dtype=f16", "grad --seconds 0", "grad op=lapsun"}) {
+        "run op=lapsum dtype=f16", "grad --seconds 0", "grad op=lapsun",
+        "plan --cases 0", "run --cases 99999999999999999999",
+        "fuzz --seconds nan", "grad --seconds nan", "run --timeout 1e300"}) {
     EXPECT_EQ(RunVerify(arguments).exit_code, 2) << arguments;
   }
+  // What would silently win over the other.
+  for (const char* arguments :
+       {"run op=lapsum --op router", "run impl=cpu:v3 --impl cpu:v4",
+        "fuzz seed=3 --seed 0", "grad impl=cpu:v3 --impl reference_f64"}) {
+    ExpectSays(RunVerify(arguments), 2, "is given twice");
+  }
+  ExpectSays(RunVerify("run REPRO v2 verify run op=lapsum impl=cpu:v3"), 2,
+             "cut short");
+  const std::string line = "REPRO v2 verify run op=lapsum seed=0x0 case=1";
+  ExpectSays(RunVerify("run '" + line + " # FAIL\n" + line + "'"), 2,
+             "two REPRO lines");
+  ExpectSays(RunVerify("run '" + line + " # FAIL' '" + line + "'"), 2,
+             "two REPRO lines");
   ExpectSays(RunVerify("run op=lapsum rowz=3 --json never.json"), 2,
              "did you mean");
   EXPECT_FALSE(fs::exists(fs::path(::testing::TempDir()) / "never.json"));
+  // Found out before anything runs: a failing run would end with 1.
+  for (const char* report : {"--json", "--junit", "--log", "--bundles"}) {
+    const Output unwritable = RunVerify(
+        std::string("run op=lapsum impl=faulty:twice:weights:cpu:v3 ") +
+        report + " /dev/null/absent");
+    ExpectSays(unwritable, 5, "/dev/null");
+    EXPECT_EQ(unwritable.text.find("FAIL"), std::string::npos);
+  }
   ExpectSays(RunVerify("replay nowhere.h5"), 5, "nowhere.h5");
   WriteFileAtomically(fs::path(::testing::TempDir()) / "torn.h5", "not HDF5");
   ExpectSays(RunVerify("replay torn.h5"), 2, "torn.h5");

@@ -127,6 +127,17 @@ TEST_F(Foreign, VectorsAreExportedAnsweredAndJudged) {
              "not run: rmsnorm on recorded:w.h5,w_theirs.h5: it says: only");
 }
 
+TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
+  WriteFileAtomically(folder_ / "hang", "#!/bin/sh\n: > began\nsleep 1000\n");
+  fs::permissions(folder_ / "hang", fs::perms::owner_all);
+  const std::string began = (folder_ / "began").string();
+  const ProgramOutput stopped =
+      Run("run op=lapsum --impl=exec:./hang 2>&1 & until [ -e '" + began +
+          "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!");
+  ExpectSays(stopped, 75, "0 cases ran and are reported above");
+  EXPECT_EQ(stopped.text.find("REPRO"), std::string::npos) << stopped.text;
+}
+
 TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   std::ofstream(folder_ / "text") << "text";
   const std::tuple<const char*, int, const char*> kRefused[] = {

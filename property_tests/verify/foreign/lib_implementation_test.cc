@@ -5,15 +5,20 @@
 #include "property_tests/verify/foreign/lib_implementation.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "core/runfiles.h"
+#include "core/stop_signal.h"
 #include "property_tests/verify/campaign.h"
 #include "property_tests/verify/check.h"
 #include "property_tests/verify/draw.h"
@@ -120,6 +125,29 @@ TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
   EXPECT_EQ(CheckHostile("hang").reason,
             "the library was not done after 0.3 s (--timeout) and was ended");
   CallSeconds() = 60;
+}
+
+TEST(Lib, AStopEndsACallAndIsNoFailure) {
+  ::setenv("HOSTILE", "hang", 1);
+  CampaignOptions options;
+  options.ops = {"lapsum"};
+  options.impls = {Hostile()};
+  options.cases = 5;
+  const StopSignal signal;
+  std::thread later;  // begins when the library is loaded
+  options.stop = [&] {
+    if (later.joinable()) return signal.requested();
+    later = std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      ::kill(::getpid(), SIGTERM);
+    });
+    return false;
+  };
+  const CampaignResult result = RunCampaign(options);
+  later.join();
+  ::unsetenv("HOSTILE");
+  EXPECT_TRUE(result.stopped);
+  EXPECT_TRUE(result.suite.failures().empty());
 }
 
 TEST(Lib, IsToldOperationCaseAndParameters) {

@@ -19,6 +19,7 @@
 #include <cstring>
 
 #include "core/errors.h"
+#include "core/stop_signal.h"
 #include "property_tests/verify/foreign/lib_calls.h"
 #include "property_tests/verify/implementation.h"
 
@@ -27,7 +28,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum class Io { kDone, kClosed, kLate };
+enum class Io { kDone, kClosed, kLate, kStopped };
+
+constexpr int64_t kTickMilliseconds = 50;
+
+// How long the parent waits.
+struct Patience {
+  Clock::time_point deadline;
+  StopSignal signal = {};
+};
 
 Io SendAll(int socket, const char* bytes, size_t count) {
   while (count > 0) {
@@ -40,16 +49,15 @@ Io SendAll(int socket, const char* bytes, size_t count) {
   return Io::kDone;
 }
 
-Io ReceiveAll(int socket, char* bytes, size_t count,
-              const Clock::time_point* deadline) {
+Io ReceiveAll(int socket, char* bytes, size_t count, const Patience* patience) {
   while (count > 0) {
-    if (deadline != nullptr) {
+    if (patience != nullptr) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-          *deadline - Clock::now());
+          patience->deadline - Clock::now());
+      if (patience->signal.requested()) return Io::kStopped;
       if (left.count() <= 0) return Io::kLate;
       struct pollfd ready = {socket, POLLIN, 0};
-      // A day at once is enough for poll's int.
-      const int64_t wait = std::min<int64_t>(left.count(), 86'400'000);
+      const int64_t wait = std::min<int64_t>(left.count(), kTickMilliseconds);
       if (::poll(&ready, 1, static_cast<int>(wait)) <= 0) continue;
     }
     const ssize_t got = ::recv(socket, bytes, count, 0);
@@ -75,6 +83,7 @@ Io SendMessage(int socket, const std::string& message) {
        {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     ::signal(signal, SIG_DFL);
   }
+  ::setpgid(0, 0);                     // Ctrl-C is for our parent
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never alone
   const struct rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -161,14 +170,14 @@ void LibWorker::FailEnded() {
 std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
                            double seconds) {
   if (child_ < 0) Start();
-  const Clock::time_point deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(seconds));
+  const Patience patience = {Clock::now() +
+                             std::chrono::duration_cast<Clock::duration>(
+                                 std::chrono::duration<double>(seconds))};
   uint64_t size = 0;
   Io done = SendMessage(socket_, message);
   if (done == Io::kDone) {
     done = ReceiveAll(socket_, reinterpret_cast<char*>(&size), sizeof size,
-                      &deadline);
+                      &patience);
   }
   if (done == Io::kDone && size > static_cast<uint64_t>(max_bytes)) {
     Fail("the library overran our end of its process");
@@ -176,7 +185,11 @@ std::string LibWorker::Ask(const std::string& message, int64_t max_bytes,
   std::string answer;
   if (done == Io::kDone) {
     answer.resize(size);
-    done = ReceiveAll(socket_, answer.data(), size, &deadline);
+    done = ReceiveAll(socket_, answer.data(), size, &patience);
+  }
+  if (done == Io::kStopped) {
+    Stop();
+    patience.signal.ThrowIfRequested("a call of " + path_ + " was given up");
   }
   if (done == Io::kLate) {
     Fail(fmt::format(

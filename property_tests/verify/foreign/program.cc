@@ -19,6 +19,7 @@
 
 #include "core/errors.h"
 #include "core/paths.h"
+#include "core/stop_signal.h"
 #include "property_tests/verify/implementation.h"
 
 extern char** environ;
@@ -98,7 +99,7 @@ void Program::Start(const std::vector<std::string>& arguments) {
   posix_spawnattr_init(&attributes);
   sigset_t defaults;
   sigemptyset(&defaults);
-  for (const int signal : {SIGPIPE, SIGINT, SIGTERM}) {
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGXFSZ}) {
     sigaddset(&defaults, signal);
   }
   posix_spawnattr_setsigdefault(&attributes, &defaults);
@@ -215,7 +216,12 @@ void Program::Call(const std::filesystem::path& cases,
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(seconds));
+  const StopSignal signal;  // else Ctrl-C would wait for the deadline
   while (!Reap() && !(serves && IsDone())) {
+    if (signal.requested()) {
+      Kill();
+      signal.ThrowIfRequested("a call of " + path_.string() + " was given up");
+    }
     if (SecondsUntil(deadline) <= 0) {
       Kill();
       throw RunFailure(fmt::format(
