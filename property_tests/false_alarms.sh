@@ -16,8 +16,9 @@ rounds=50 seed="" suites=()
 while [ $# -gt 0 ]; do
   case $1 in
     --rounds | --seed)
-      if ! [[ ${2:-} =~ ^[0-9]+$ ]]; then
-        echo "false_alarms: $1 needs a whole number" >&2
+      # Not 08, which is no number here; not what overflows.
+      if ! [[ ${2:-} =~ ^(0|[1-9][0-9]{0,17})$ ]]; then
+        echo "false_alarms: $1 needs a whole number of at most 18 digits" >&2
         exit 2
       fi
       [ "$1" = --rounds ] && rounds=$2 || seed=$2
@@ -38,7 +39,10 @@ if [ ${#suites[@]} -eq 0 ] || [ "$rounds" -eq 0 ]; then
   exit 2
 fi
 
-log=$(mktemp)
+if ! log=$(mktemp); then
+  echo "false_alarms: set TMPDIR to a folder that can be written" >&2
+  exit 5
+fi
 trap 'rm -f "$log"' EXIT
 runs=0 cases=0 properties=0 failures=0 round=0
 summary() {
