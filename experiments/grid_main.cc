@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/code_version.h"
@@ -128,8 +130,19 @@ ExitCode Run(const Arguments& arguments) {
 ExitCode ReportAgain(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   const fs::path folder = ExistingFolder(grid, arguments);
-  return Report(ReadGrid(grid, folder, /*check_checkpoints=*/false),
-                SelectRuns(grid, {}, {}), folder);
+  GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
+  // Another folder, or other settings: a report of nothing would take the
+  // place of that of what was run.
+  const auto waits = [](const RunOutcome& run) {
+    return run.state == RunState::kWaiting;
+  };
+  if (std::ranges::all_of(outcome.runs, waits)) {
+    throw EnvironmentError(fmt::format(
+        "{}: no run of grid '{}' with these settings has saved anything there; "
+        "give the --out, --seeds and --set that it was run with",
+        folder.string(), grid.name));
+  }
+  return Report(std::move(outcome), SelectRuns(grid, {}, {}), folder);
 }
 
 ExitCode Status(const Arguments& arguments) {

@@ -127,6 +127,10 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   ExpectEnd(Grid({"report", "micro.toml"}), 0, {"report.html"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
+  // Of other settings there is nothing, which does not take its place.
+  ExpectEnd(Grid({"report", "micro.toml", "--set", "training.steps=61"}), 5,
+            {"runs/micro", "--set"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
 }
 
 TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
