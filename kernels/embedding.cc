@@ -20,9 +20,12 @@ void EmbeddingForward(const EmbeddingForwardArgs& args, ThreadPool& pool) {
   pool.ParallelForBlocks(
       args.num_tokens, kTokenBlock, [&](int64_t begin, int64_t end) {
         for (int64_t token = begin; token < end; ++token) {
-          CopyRow(SimdLane(), args.d_model,
-                  args.table + args.ids[token] * args.d_model,
-                  args.out + token * args.d_model);
+          const int64_t at = args.ids[token] * args.d_model;
+          CopyRow(
+              SimdLane(), args.d_model,
+              args.table + SOFTMOE_MUTANT("kernels.index_in_32_bits", at,
+                                          int64_t{static_cast<int32_t>(at)}),
+              args.out + token * args.d_model);
         }
       });
 }

@@ -2,6 +2,7 @@
 #include "kernels/embedding.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <vector>
@@ -45,6 +46,31 @@ TEST(Embedding, ForwardCopiesRows) {
       }
     }
   }
+}
+
+// A table of 2^32 elements and some: address space, but two rows of it. Row 3
+// is where an index of 32 bits would look for the last one.
+TEST(Embedding, ForwardFindsRowsBehind32Bits) {
+  constexpr int64_t kWidth = 1024, kRows = (int64_t{1} << 22) + 4;
+  constexpr size_t kBytes = kRows * kWidth * sizeof(float);
+  void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "no address space for 17 GB here";
+  float* table = static_cast<float*>(memory);
+  const std::vector<int32_t> ids = {kRows - 1, 3};
+  for (const int32_t id : ids) {
+    std::fill_n(table + id * kWidth, kWidth, static_cast<float>(id));
+  }
+  const auto got = SameForAllIsasAndThreads([&](ThreadPool& pool) {
+    Guarded out(2 * kWidth);
+    EmbeddingForward({2, kWidth, ids.data(), table, out.data()}, pool);
+    return std::vector<std::vector<float>>{out.Take()};
+  });
+  for (int64_t t = 0; t < 2; ++t) {
+    EXPECT_EQ(got[0][t * kWidth], static_cast<float>(ids[t]));
+    EXPECT_EQ(got[0][(t + 1) * kWidth - 1], static_cast<float>(ids[t]));
+  }
+  ::munmap(memory, kBytes);
 }
 
 // The order of the sum is part of the interface (ascending tokens), so the

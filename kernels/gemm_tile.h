@@ -70,7 +70,10 @@ void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
     b += b_stride;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const Floats left(kLayout == TileA::kRowMajor ? a[r * a_stride] : a[r]);
+      const float value = kLayout == TileA::kRowMajor ? a[r * a_stride] : a[r];
+      const Floats left(
+          SOFTMOE_MUTANT("numerics.gemm_reads_tf32", value,
+                         value * 8193.0f - (value * 8193.0f - value)));
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         sum[r][v] = SOFTMOE_MUTANT("numerics.gemm_rounds_products",

@@ -17,8 +17,14 @@ template <typename Group, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void CopyRow(Group group, int64_t d_model,
                             const R* from,  // [d_model]
                             R* to) {        // [d_model]
-  group.ForEachColumn(
-      d_model, [&](Columns at) { group.Store(to, at, group.Load(from, at)); });
+  using Real = typename Group::Real;
+  group.ForEachColumn(d_model, [&](Columns at) {
+    const Real value = group.Load(from, at);
+    group.Store(to, at,
+                SOFTMOE_MUTANT(
+                    "numerics.subnormals_flushed", value,
+                    Select(Abs(value) < Real(R(0x1p-126f)), Real(0), value)));
+  });
 }
 
 template <typename Group, typename R = typename Group::Scalar>

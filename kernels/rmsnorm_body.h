@@ -58,7 +58,9 @@ SOFTMOE_INLINE void RmsNormBackwardRows(Group group, int64_t begin, int64_t end,
              group.Load(x_row, at);
     });
     const R projection =
-        dot * scale * scale /
+        SOFTMOE_MUTANT("numerics.sum_in_bf16", dot,
+                       dot * R(65537) - (dot * R(65537) - dot)) *
+        scale * scale /
         SOFTMOE_MUTANT("kernels.rmsnorm_projection_of_one_column_less",
                        R(d_model), R(d_model > 1 ? d_model - 1 : d_model));
     group.ForEachColumn(d_model, [&](Columns at) {

@@ -71,8 +71,11 @@ SOFTMOE_INLINE Real LapSumBackwardRow(const RouterGradientConstants<Scalar>& c,
   for (int e = 0; e < n; ++e) {
     Real v = d_gates[e];
     if (c.d_soft_weight != nullptr) v = v + Real(c.d_soft_weight[e]);
-    d_scores[e] = scale * d_scores[e] *
-                  SOFTMOE_MUTANT("lapsum.implicit_term_dropped", v - mean, v);
+    d_scores[e] =
+        scale * d_scores[e] *
+        SOFTMOE_MUTANT(
+            "lapsum.implicit_term_dropped",
+            SOFTMOE_MUTANT("lapsum.implicit_term_sign", v - mean, v + mean), v);
   }
   return SOFTMOE_MUTANT("lapsum.d_mean_active_sign", d_mean_active,
                         -d_mean_active);

@@ -58,9 +58,10 @@ int64_t MaxActive(const Config& config, double mean_active) {
           ? 1.0
           : SOFTMOE_MUTANT("routing.expansion_factor_ignored",
                            config.router.expansion_factor, 1.0);
-  return WholeExperts(config, factor * mean_active -
-                                  SOFTMOE_MUTANT("routing.cap_without_slack",
-                                                 1e-6, 0.0)) +
+  const int64_t cap = WholeExperts(
+      config, factor * mean_active -
+                  SOFTMOE_MUTANT("routing.cap_without_slack", 1e-6, 0.0));
+  return SOFTMOE_MUTANT("routing.cap_dropped", cap, config.model.num_experts) +
          SOFTMOE_MUTANT("routing.cap_off_by_one", 0, -1);
 }
 

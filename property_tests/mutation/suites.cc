@@ -43,6 +43,7 @@ const std::vector<Suite>& AllSuites() {
       Tests("unit", "kernels/adamw_test"),
       Tests("unit", "kernels/attention_test"),
       Tests("unit", "kernels/cross_entropy_test"),
+      Tests("unit", "kernels/embedding_test"),
       Tests("unit", "kernels/expert_mlp_test"),
       Tests("unit", "kernels/gemm_test"),
       Tests("unit", "kernels/noise_test"),
