@@ -86,7 +86,10 @@ Slope MeasureSlope(const Phi& phi, double sharp, double rounding_error) {
       continue;  // the step leaves the domain
     }
     if (Agree(found, before)) {
-      const Slope& sharper = found.error < before.error ? found : before;
+      Slope sharper = found.error < before.error ? found : before;
+      // The smallest of many estimates is often one that is too small; how far
+      // two tables are apart knows nothing of either's.
+      sharper.error += std::abs(found.value - before.value);
       if (best.kind == Slope::Kind::kUndecided || sharper.error < best.error) {
         best = sharper;
       }
