@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/commands.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/atomic_file.h"
+#include "core/json_lines.h"
+#include "core/paths.h"
+#include "core/stop_signal.h"
+#include "property_tests/verify/campaign.h"
+#include "property_tests/verify/campaign_progress.h"
+#include "property_tests/verify/draw.h"
+#include "property_tests/verify/explain.h"
+#include "property_tests/verify/gradient_check.h"
+#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/manifest.h"
+#include "property_tests/verify/replay.h"
+#include "property_tests/verify/report.h"
+#include "property_tests/verify/repro.h"
+#include "property_tests/verify/self_check.h"
+#include "property_tests/verify/vectors_command.h"
+
+namespace softmoe::verify {
+namespace {
+
+// Each in a line of its own: two REPRO lines remain two.
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + "\n";
+  return text;
+}
+
+// The campaign that flags and words describe together; `impls` where they name
+// none.
+CampaignOptions MakeCampaign(const Options& options,
+                             const std::string& command = "run",
+                             const std::vector<std::string>& impls = {
+                                 "cpu:v3", "cpu:v4", "shim", "cuda"}) {
+  CampaignOptions campaign;
+  campaign.fixed = ParseWords(StripRepro(Join(options.words), command));
+  campaign.ops = options.ops;
+  campaign.impls = options.impls;
+  // The word of the case, or "" where an option may say it; not both.
+  const auto take = [&](const std::string& key, bool is_option) {
+    const auto node = campaign.fixed.extract(key);
+    if (node.empty()) return std::string();
+    if (is_option) {
+      throw ConfigError(fmt::format(
+          "{0} is given twice, as --{0} and as '{0}={1}'; leave one of them "
+          "out",
+          key, node.mapped()));
+    }
+    return node.mapped();
+  };
+  if (const std::string op = take("op", !options.ops.empty()); !op.empty()) {
+    campaign.ops = {op};
+  }
+  if (const std::string impl = take("impl", !options.impls.empty());
+      !impl.empty()) {
+    campaign.impls = {impl};
+  }
+  if (campaign.impls.empty()) campaign.impls = impls;
+  std::string seed = take("seed", !options.seed.empty());
+  if (seed.empty()) seed = options.seed.empty() ? "0" : options.seed;
+  campaign.seed = ParseSeed("seed", seed);
+  campaign.cases = options.cases;
+  const std::string number = take("case", /*is_option=*/false);
+  if (!number.empty()) {
+    const int64_t which = ParseWhole("case", number);
+    if (which < 0 || which > 0xffffffff) {
+      throw ConfigError("case=" + number + ": a number of 32 bits is needed");
+    }
+    campaign.first = static_cast<uint32_t>(which);
+    campaign.cases = 1;
+  }
+  // One case that is named is to be seen as it is.
+  campaign.shrink = !options.no_shrink && number.empty();
+  return campaign;
+}
+
+void WriteReports(const Options& options, const Suite& suite) {
+  if (!options.json.empty()) {
+    WriteFileAtomically(UserPath(options.json),
+                        SuiteJson(suite).dump(2) + "\n");
+  }
+  if (!options.junit.empty()) {
+    WriteFileAtomically(UserPath(options.junit), SuiteJUnit(suite));
+  }
+}
+
+// A report that cannot be written is known now and not at the end.
+void CheckReports(const Options& options) {
+  for (const std::string& path : {options.json, options.junit}) {
+    if (!path.empty()) AtomicFile{UserPath(path)};
+  }
+  if (!options.bundles.empty()) MakeFolder(UserPath(options.bundles));
+}
+
+// Records the smallest form of a failure: `folder`/OP-N.h5, N as no earlier
+// bundle has it.
+void WriteFailureBundle(const std::string& folder, const Failure& failure) {
+  const Case& c = failure.smallest.c;
+  const auto implementation = MakeImplementation(c.impl);
+  Evidence seen;
+  const CaseResult result = CheckCase(c, *implementation, &seen);
+  std::filesystem::path path;
+  for (int number = 1; path.empty() || std::filesystem::exists(path);
+       ++number) {
+    path = UserPath(folder) / fmt::format("{}-{}.h5", c.op, number);
+  }
+  if (WriteBundle(path, result, seen)) {
+    fmt::print("  bundle: {}\n", path.string());
+  }
+}
+
+// Runs what `campaign` says and reports it; `manifest`: and how that meets what
+// the tests must run.
+ExitCode RunCases(const Options& options, CampaignOptions campaign,
+                  bool manifest) {
+  CheckCampaign(campaign);  // before any file is written
+  CheckReports(options);
+  CheckSelf();
+  std::unique_ptr<JsonLinesWriter> log;
+  if (!options.log.empty()) {
+    log = std::make_unique<JsonLinesWriter>(UserPath(options.log));
+  }
+  const StopSignal signal;
+  campaign.stop = [&] { return signal.requested(); };
+  CampaignProgress progress(campaign.seconds);
+  campaign.on_result = [&](const CaseResult& result) {
+    progress.Tell(result);
+    if (log) log->Write(CaseJson(result));
+  };
+  campaign.on_failure = [&](const Failure& failure) {
+    progress.TellFailure(failure.smallest);
+    std::fputs(FailureText(failure).c_str(), stdout);
+    if (!options.bundles.empty()) {
+      WriteFailureBundle(options.bundles, failure);
+    }
+    std::fflush(stdout);
+  };
+  const CampaignResult result = RunCampaign(campaign);
+  if (!result.suite.failures().empty()) std::fputs("\n", stdout);
+  std::fputs(SuiteText(result.suite).c_str(), stdout);
+  if (campaign.ops.empty() && manifest) {
+    const ManifestCheck check = CheckManifest(Manifest(), result.suite);
+    fmt::print(
+        "manifest: {} of {} cases that `test //...` declares; fewer on {} "
+        "pairs of operation and implementation, {} more need what this machine "
+        "lacks\n",
+        check.ran, check.declared, check.shortfalls.size(),
+        check.not_run.size());
+  }
+  std::fflush(stdout);
+  WriteReports(options, result.suite);
+  if (result.stopped) {
+    signal.ThrowIfRequested(
+        fmt::format("{} cases ran and are reported above; go on with another "
+                    "--seed",
+                    result.suite.cases()));
+  }
+  return result.suite.exit_code();
+}
+
+}  // namespace
+
+ExitCode Run(const Options& options) {
+  return RunCases(options, MakeCampaign(options), /*manifest=*/true);
+}
+
+ExitCode Fuzz(const Options& options) {
+  CampaignOptions campaign = MakeCampaign(options);
+  campaign.cases = std::numeric_limits<int64_t>::max();
+  campaign.seconds = options.seconds;
+  campaign.shrink = !options.no_shrink;  // case= is where it begins
+  return RunCases(options, std::move(campaign), /*manifest=*/false);
+}
+
+ExitCode Grad(Options options) {
+  const bool until_time_is_over = options.gradient_seconds > 0;
+  options.cases = until_time_is_over ? std::numeric_limits<int64_t>::max()
+                                     : options.gradient_cases;
+  CampaignOptions campaign = MakeCampaign(options, "grad", {"reference_f64"});
+  if (until_time_is_over) campaign.seconds = options.gradient_seconds;
+  for (const std::string& impl : campaign.impls) {
+    if (impl.ends_with("reference_f64")) continue;
+    throw ConfigError("grad: impl=" + impl +
+                      " does not compute in double: `verify run impl=" + impl +
+                      "` holds it against the reference; leave impl= out");
+  }
+  CheckGradientSelf();
+  campaign.check = CheckGradients;
+  campaign.max_size = kGradientSize;
+  return RunCases(options, std::move(campaign), /*manifest=*/false);
+}
+
+ExitCode Plan(const Options& options) {
+  CampaignOptions campaign = MakeCampaign(options);
+  if (campaign.ops.empty()) {
+    for (const Operation* op : Operations()) {
+      campaign.ops.push_back(op->name());
+    }
+  }
+  int64_t total = 0;
+  for (const std::string& name : campaign.ops) {
+    const Operation& op = FindOperation(name);
+    for (const std::string& impl : campaign.impls) {
+      const auto implementation = MakeImplementation(impl);
+      CasePattern fixed = campaign.fixed;
+      fixed.emplace("dtype", DtypeName(DtypeFor(op, *implementation)));
+      const Case first = DrawCase(op, fixed, campaign.seed, campaign.first);
+      const std::string why = implementation->WhyUnsupported(op, first.dtype);
+      if (!why.empty()) {
+        fmt::print("{} on {}: not run: {}\n", name, impl, why);
+        continue;
+      }
+      std::map<std::string, int> fills;
+      for (int64_t i = 0; i < campaign.cases; ++i) {
+        const Case c = DrawCase(op, fixed, campaign.seed,
+                                campaign.first + static_cast<uint32_t>(i));
+        ++fills[c.fill.name];
+      }
+      fmt::print("{} on {}: {} cases:", name, impl, campaign.cases);
+      for (const auto& [fill, count] : fills) fmt::print(" {} {}", fill, count);
+      fmt::print("\n");
+      total += campaign.cases;
+    }
+  }
+  fmt::print("{} cases in all\n", total);
+  return ExitCode::kDone;
+}
+
+ExitCode Explain(const Options& options) {
+  std::string text = StripRepro(Join(options.words));
+  if (!options.impls.empty()) text += " impl=" + options.impls.front();
+  const Case c = ParseCase(text);
+  const auto implementation = MakeImplementation(c.impl);
+  std::fputs(ExplainText(c, *implementation).c_str(), stdout);
+  return ExitCode::kDone;
+}
+
+ExitCode Replay(const Options& options, const std::string& file) {
+  Bundle bundle = ReadBundle(UserPath(file));
+  CheckReports(options);
+  if (!options.impls.empty()) bundle.c.impl = options.impls.front();
+  CheckSelf();
+  const auto implementation = MakeImplementation(bundle.c.impl);
+  const CaseResult result =
+      CheckInputs(bundle.c, bundle.evidence.inputs, *implementation);
+  fmt::print("recorded: {}\n{}", bundle.result, CaseResultText(result));
+  Suite suite;
+  suite.Add(result);
+  if (result.failed()) suite.CountFailure(result);
+  WriteReports(options, suite);
+  return suite.exit_code();
+}
+
+ExitCode Export(const Options& options) {
+  CampaignOptions campaign = MakeCampaign(options);
+  ExportVectors(campaign.ops, campaign.fixed, campaign.seed, campaign.first,
+                campaign.cases, options.out);
+  return ExitCode::kDone;
+}
+
+ExitCode Check(const Options& options, const std::string& vectors,
+               const std::string& outputs) {
+  CheckReports(options);
+  CheckSelf();
+  const Suite suite = CheckVectors(vectors, outputs);
+  std::fputs(SuiteText(suite).c_str(), stdout);
+  WriteReports(options, suite);
+  return suite.exit_code();
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// commands.h - what `verify` does, once its command line is read.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_COMMANDS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_COMMANDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+
+namespace softmoe::verify {
+
+// Of all commands; each reads those that it offers.
+struct Options {
+  std::vector<std::string> words;  // of the case
+  std::vector<std::string> ops, impls;
+  std::string seed, json, junit, log, bundles, out;
+  int64_t cases = 100, gradient_cases = 20;
+  double seconds = 60, gradient_seconds = 0;
+  bool no_shrink = false;
+};
+
+// Each prints to stdout, writes the files that the options name, and returns
+// the exit code that --help documents. Throw ConfigError, before any file is
+// written, for what cannot be meant; StoppedError after a signal, behind the
+// report.
+ExitCode Run(const Options& options);   // a number of cases
+ExitCode Fuzz(const Options& options);  // until the time is over
+// The reference's own derivatives, or a faulty one that stands in for them.
+ExitCode Grad(Options options);
+ExitCode Plan(const Options& options);     // counts what Run would run
+ExitCode Explain(const Options& options);  // one case
+ExitCode Replay(const Options& options, const std::string& file);
+ExitCode Export(const Options& options);  // conformance vectors
+ExitCode Check(const Options& options, const std::string& vectors,
+               const std::string& outputs);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_COMMANDS_H_
