@@ -15,7 +15,6 @@ using reference::testing::DerivativeEstimate;
 using reference::testing::OneSidedEstimate;
 using reference::testing::Smoothness;
 
-constexpr double kLargestStep = 0x1p-2;
 constexpr double kSmallestStep = 0x1p-34;
 // A table halves its step ten times; tables overlap by six halvings.
 constexpr double kNextStep = 1.0 / 16;
@@ -73,9 +72,10 @@ bool Agree(const Slope& a, const Slope& b) {
 
 }  // namespace
 
-Slope MeasureSlope(const Phi& phi, double sharp, double rounding_error) {
+Slope MeasureSlope(const Phi& phi, double sharp, double rounding_error,
+                   double largest_step) {
   Slope best, before;
-  for (double step = kLargestStep; step >= kSmallestStep; step *= kNextStep) {
+  for (double step = largest_step; step >= kSmallestStep; step *= kNextStep) {
     Slope found;
     try {
       found = TwoSided(phi, step, rounding_error);

@@ -40,10 +40,11 @@ struct Sample {
 };
 
 // The derivative of `phi` at 0. `phi` varies on a scale of 1, or on a smaller
-// one: steps go from 1/4 down to 2^-34. An error below `sharp` is good enough
-// to stop at; `rounding_error` bounds that of phi's values, if it is known.
+// one: steps go from `largest_step` down to 2^-34. An error below `sharp` is
+// good enough to stop at; `rounding_error` bounds that of phi's values, if it
+// is known.
 Slope MeasureSlope(const std::function<Sample(double)>& phi, double sharp,
-                   double rounding_error = 0);
+                   double rounding_error = 0, double largest_step = 0x1p-2);
 
 }  // namespace softmoe::verify
 
