@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -59,6 +60,24 @@ double Utilisation(double got, double expected, double bound,
   return bound == 0 ? 0 : error / bound;
 }
 
+// Where an element stands in the histogram. Subnormal numbers and 0 have the
+// ulp of the smallest normal one.
+size_t UlpStep(double got, double expected, int digits) {
+  const int smallest = digits == std::numeric_limits<double>::digits
+                           ? std::numeric_limits<double>::min_exponent
+                           : std::numeric_limits<float>::min_exponent;
+  const double error = std::fabs(got - expected);
+  int exponent = smallest;  // |expected| in [2^(exponent - 1), 2^exponent)
+  if (expected != 0) std::frexp(expected, &exponent);
+  exponent = std::max(exponent, smallest);
+  size_t step = 0;
+  while (step < kUlpSteps.size() &&
+         !(error <= std::ldexp(kUlpSteps[step], exponent - digits))) {
+    ++step;
+  }
+  return step;
+}
+
 void Judge(const Sums& sums, const Expectations& expectations,
            Comparison& result) {
   if (SOFTMOE_MUTANT("harness.all_must_fail_instead_of_any",
@@ -99,6 +118,8 @@ Comparison CompareValues(std::span<const T> got,
 
   Comparison result;
   result.count = static_cast<int64_t>(got.size());
+  const int digits = expectations.digits > 0 ? expectations.digits
+                                             : std::numeric_limits<T>::digits;
   Sums sums;
   for (int64_t i = 0; i < SOFTMOE_MUTANT("harness.first_batch_only",
                                          result.count, (result.count + 1) / 2);
@@ -118,6 +139,7 @@ Comparison CompareValues(std::span<const T> got,
     if (!(utilisation <= 1)) {
       if (result.failures++ == 0) result.first_failure = i;
     }
+    ++result.ulps[UlpStep(value, expected[i], digits)];
     sums.constant = sums.constant && expected[i] == expected[0];
     if (!std::isfinite(expected[i])) continue;
     sums.tiny += !(bound[i] < std::fabs(expected[i])) && bound[i] > 0;

@@ -11,6 +11,7 @@
 #ifndef SOFTMOE_GOLDEN_COMPARATOR_H_
 #define SOFTMOE_GOLDEN_COMPARATOR_H_
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,7 +34,16 @@ struct Expectations {
   bool may_be_tiny = false;      // bound exceeds the value nearly everywhere
   // Infinities are equal if both are the same infinity; NaN never passes.
   bool may_be_infinite = false;
+  // Bits of the significand of the format that `got` is stored in, for the
+  // histogram of ulps; 0: of its type. Float, bf16: 24, 8.
+  int digits = 0;
 };
+
+// Errors in units in the last place of the expected value: at most 1/2 (rounded
+// to nearest, as well as can be), 1, 2, 4, 16, 256, and more; NaN and infinite
+// values count as more.
+inline constexpr std::array<double, 6> kUlpSteps = {0.5, 1, 2, 4, 16, 256};
+using UlpHistogram = std::array<int64_t, kUlpSteps.size() + 1>;
 
 struct Comparison {
   Status status = Status::kFail;
@@ -48,6 +58,7 @@ struct Comparison {
   // Mean of error/bound over its standard error: rounding errors of a correct
   // implementation scatter around 0.
   double bias_z = 0;
+  UlpHistogram ulps = {};  // elements by their error
 
   bool ok() const { return status == Status::kPass; }
   // "FAIL: 3 of 4096 elements over their bound, first at [17], worst ..."

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace softmoe::golden {
@@ -39,6 +40,28 @@ Expectations AnyShape() {
   Expectations expectations;
   expectations.may_be_constant = true;
   return expectations;
+}
+
+TEST(Comparator, CountsErrorsInUlps) {
+  // Around 1.5, where an ulp of float is 2^-23 and one of bf16 2^-7.
+  const Values errors = {0, 0.5, 0.75, 1, 2, 3, 16, 256, 257, kInf, kNan};
+  for (const auto& [digits, ulp] :
+       {std::pair(24, 0x1p-23), std::pair(8, 0x1p-7), std::pair(53, 0x1p-52)}) {
+    Values got, expected(errors.size(), 1.5), bound(errors.size(), 1e3);
+    for (const double error : errors) got.push_back(1.5 + error * ulp);
+    Expectations expectations = AnyShape();
+    expectations.digits = digits;
+    EXPECT_EQ(Compare(got, expected, bound, expectations).ulps,
+              (UlpHistogram{2, 2, 1, 1, 1, 1, 3}))
+        << digits;
+  }
+  // Without a number: of the type. A zero has the ulp of the smallest normal
+  // float; the double next to it is far away.
+  const std::vector<float> zero = {0x1p-149f};
+  EXPECT_EQ(Compare(std::span<const float>(zero), Values{0.0}, Values{1.0},
+                    AnyShape())
+                .ulps[1],
+            1);
 }
 
 RC_GTEST_PROP(Comparator, IsReflexive, ()) {

@@ -50,13 +50,19 @@ void MeasureLean(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
   }
 }
 
+int DigitsOf(Dtype dtype) {
+  return dtype == Dtype::kF32 ? 24 : dtype == Dtype::kBf16 ? 8 : 53;
+}
+
 // An element without a bound must be a number; if the others agree, that
 // decides nothing.
 golden::Comparison Compare(const Tensor& got, const ExpectedOutput& expected) {
   std::vector<double> bounds = expected.bounds;
   std::ranges::replace(bounds, HUGE_VAL, std::numeric_limits<double>::max());
-  golden::Comparison comparison = golden::Compare(
-      got.values, expected.values.values, bounds, expected.expectations);
+  golden::Expectations expectations = expected.expectations;
+  expectations.digits = DigitsOf(got.dtype);
+  golden::Comparison comparison =
+      golden::Compare(got.values, expected.values.values, bounds, expectations);
   const auto unbounded = std::ranges::count(expected.bounds, HUGE_VAL);
   if (unbounded > 0 && comparison.status != Status::kFail) {
     comparison.status = Status::kInconclusive;

@@ -178,14 +178,17 @@ std::string CaseResultText(const CaseResult& result) {
   std::string text = CaseText(result.c) + "\n";
   if (!result.outputs.empty()) {
     golden::TextTable table({"output", "status", "elements", "utilisation",
-                             "relative L2", "mean/bound", "derivation"});
+                             "relative L2", "mean/bound",
+                             "ulps <= 1/2 1 2 4 16 256 more", "derivation"});
     for (const OutputResult& each : result.outputs) {
       const golden::Comparison& found = each.comparison;
       table.Add({each.output, StatusName(found.status),
                  fmt::format("{}", found.count),
                  fmt::format("{:.3g}", found.utilisation),
                  fmt::format("{:.2e}", found.relative_l2),
-                 fmt::format("{:.2e}", each.mean_scaled), each.derivation});
+                 fmt::format("{:.2e}", each.mean_scaled),
+                 fmt::format("{}", fmt::join(found.ulps, " ")),
+                 each.derivation});
     }
     text += table.Text();
   }
@@ -241,6 +244,7 @@ ordered_json SuiteJson(const Suite& suite) {
                        {"elements", output.elements},
                        {"utilisation", output.utilisation},
                        {"decades", output.decades},
+                       {"ulps", output.ulps},
                        {"lean_upwards", LeanJson(output.upwards)},
                        {"lean_towards_zero", LeanJson(output.towards_zero)},
                        {"truncation", output.truncation.mean()}};

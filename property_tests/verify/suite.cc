@@ -88,6 +88,9 @@ void Suite::Add(const CaseResult& result) {
     output.truncation.Add(each.truncation);
     const double decade = -std::log10(each.comparison.utilisation);
     ++output.decades[static_cast<size_t>(std::clamp(decade, 0.0, 7.0))];
+    for (size_t i = 0; i < output.ulps.size(); ++i) {
+      output.ulps[i] += each.comparison.ulps[i];
+    }
     if (each.comparison.utilisation >= output.utilisation) {
       output.utilisation = each.comparison.utilisation;
       output.loosest_derivation = each.derivation;
