@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// training_oracle.h - golden/oracles/training.h5 in memory, and the tolerances
+// with which its numbers are met (for the tests that read it).
+//
+// Losses and gradients have the tolerance of transformer_oracle_test.cc: the
+// oracle recorded e, the largest error of its own float32 runs, times 2^-29.
+// Another implementation makes other errors of the same kind; where it adds n
+// terms one after another and torch by halves, up to sqrt(n) larger ones, n
+// being the longest sum. Both sides err: (1 + sqrt(n)) e; both round what
+// comes out: 2 units more.
+#ifndef SOFTMOE_PROPERTY_TESTS_TRAINING_ORACLE_H_
+#define SOFTMOE_PROPERTY_TESTS_TRAINING_ORACLE_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config_toml.h"
+#include "core/hdf5_file.h"
+#include "core/parameter_layout.h"
+#include "core/runfiles.h"
+#include "golden/comparator.h"
+#include "reference/matrix.h"
+
+namespace softmoe::property_tests {
+
+inline constexpr double kDoubleUnit = 0x1p-53;
+inline constexpr double kFloatUnit = 0x1p-24;
+
+inline Hdf5Reader OpenTrainingOracle() {
+  return {RunfilePath("golden/oracles/training.h5"), {"training-oracle", 1}};
+}
+
+// One model that was trained for a few steps.
+struct TrainedCase {
+  TrainedCase(const Hdf5Reader& oracle, const std::string& name)
+      : file(oracle),
+        group("/cases/" + name),
+        config(ParseConfig(file.ReadString(group, "config"), name)),
+        layout(config) {}
+
+  std::string At(int64_t step) const {
+    return group + "/" + std::to_string(step);
+  }
+  double Scalar(int64_t step, const std::string& name) const {
+    return file.ReadDouble(At(step), name);
+  }
+  std::vector<double> Values(int64_t step, const std::string& name) const {
+    return file.ReadDataset<double>(At(step) + "/" + name).values;
+  }
+  reference::Vector Flat(int64_t step, const std::string& name) const {
+    const std::vector<double> values = Values(step, name);
+    EXPECT_EQ(static_cast<int64_t>(values.size()), layout.total) << name;
+    return Eigen::Map<const reference::Vector>(values.data(), layout.total);
+  }
+  int64_t num_groups() const {
+    return config.training.global_batch_sequences /
+           config.training.balance_group_sequences;
+  }
+  int64_t group_tokens() const {
+    return config.training.balance_group_sequences *
+           config.model.sequence_length;
+  }
+  double num_tokens() const {
+    return static_cast<double>(num_groups() * group_tokens());
+  }
+
+  double ErrorFactor() const {
+    const ModelConfig& m = config.model;
+    const int64_t longest = std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
+                                      num_groups() * group_tokens()});
+    return 1 + std::sqrt(static_cast<double>(longest));
+  }
+  void ExpectScalar(int64_t step, const std::string& what, double got,
+                    double unit) const {
+    const double expected = Scalar(step, what);
+    const double bound =
+        ErrorFactor() * Scalar(step, what + "_error") * unit / kDoubleUnit +
+        2 * unit * std::abs(expected);
+    EXPECT_LE(std::abs(got - expected), bound) << At(step) << " " << what;
+  }
+  template <typename T>
+  void ExpectGradient(int64_t step, std::span<const T> got, double unit) const {
+    const std::vector<double> expected = Values(step, "gradient");
+    const std::vector<double> errors = Values(step, "gradient_error");
+    ASSERT_EQ(errors.size(), layout.tensors.size());
+    ASSERT_EQ(static_cast<int64_t>(expected.size()), layout.total);
+    for (size_t i = 0; i < errors.size(); ++i) {
+      const ParameterTensor& tensor = layout.tensors[i];
+      const auto part = [&](auto all) {
+        return all.subspan(static_cast<size_t>(tensor.offset),
+                           static_cast<size_t>(tensor.size));
+      };
+      const auto wanted = part(std::span<const double>(expected));
+      std::vector<double> bounds;
+      for (const double value : wanted) {
+        bounds.push_back(ErrorFactor() * errors[i] * unit / kDoubleUnit +
+                         2 * unit * std::abs(value));
+      }
+      const golden::Comparison comparison =
+          golden::Compare(part(got), wanted, bounds);
+      EXPECT_TRUE(comparison.ok())
+          << At(step) << " " << tensor.name << ": " << comparison.Text();
+    }
+  }
+
+  const Hdf5Reader& file;
+  const std::string group;
+  const Config config;
+  const ParameterLayout layout;
+};
+
+// The text of one balance group.
+struct GroupText {
+  GroupText(const TrainedCase& c, int64_t step, int64_t group)
+      : inputs(Part(c, step, group, "inputs")),
+        targets(Part(c, step, group, "targets")),
+        num_sequences(c.config.training.balance_group_sequences),
+        first_token(group * c.group_tokens()) {}
+
+  static std::vector<int32_t> Part(const TrainedCase& c, int64_t step,
+                                   int64_t group, const std::string& name) {
+    const auto all =
+        c.file.ReadDataset<int32_t>(c.At(step) + "/" + name).values;
+    const auto begin = all.begin() + group * c.group_tokens();
+    return {begin, begin + c.group_tokens()};
+  }
+
+  std::vector<int32_t> inputs, targets;
+  int64_t num_sequences, first_token;
+};
+
+}  // namespace softmoe::property_tests
+
+#endif  // SOFTMOE_PROPERTY_TESTS_TRAINING_ORACLE_H_

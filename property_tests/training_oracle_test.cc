@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps of training against golden/oracles/training.h5: what PyTorch's
+// automatic differentiation and numpy's metrics make of the definitions
+// (golden/oracles/README.md). Every step begins from the recorded state. So a
+// fault that reference and optimized model share is found: balance groups
+// scaled wrongly, a temperature that is a step late, noise of the wrong token.
+#include "property_tests/training_oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/hdf5_file.h"
+#include "core/parallel_for.h"
+#include "optimized/model.h"
+#include "reference/calibration.h"
+#include "reference/metrics.h"
+#include "reference/schedules.h"
+#include "reference/transformer.h"
+#include "trainer/rank_midpoint.h"
+#include "trainer/routing_totals.h"
+#include "trainer/schedules.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+using reference::BoolMatrix;
+using reference::Vector;
+
+class TrainingOracle : public ::testing::TestWithParam<const char*> {
+ protected:
+  const Hdf5Reader file_ = OpenTrainingOracle();
+  const TrainedCase case_{file_, GetParam()};
+  const int64_t steps_ = case_.config.training.steps;
+};
+
+TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
+  const TrainedCase& c = case_;
+  std::vector<double> activities;
+  for (int64_t step = 0; step < steps_; ++step) {
+    const Vector parameters = c.Flat(step, "parameters");
+    const reference::RoutingState routing = {
+        .temperature = reference::Temperature(c.config, step),
+        .tau = file_.ReadDouble(c.group, "tau"),
+        .noise = true,
+        .step = step};
+    Vector gradient = Vector::Zero(c.layout.total);
+    double loss = 0, balance = 0, z_loss = 0;
+    std::vector<BoolMatrix> active(
+        static_cast<size_t>(c.config.model.num_layers));
+    for (int64_t g = 0; g < c.num_groups(); ++g) {
+      const GroupText text(c, step, g);
+      const reference::GroupResultAndGradients all =
+          reference::TransformerLossAndGradients(
+              c.config, parameters,
+              {text.num_sequences, text.inputs, text.targets, text.first_token},
+              routing, 1 / c.num_tokens(),
+              1 / static_cast<double>(c.num_groups()));
+      gradient += all.gradients;
+      loss += all.result.loss_sum / c.num_tokens();
+      const std::vector<double> allocation = c.Values(step, "allocation");
+      for (size_t l = 0; l < active.size(); ++l) {
+        const reference::LayerRouting& layer = all.result.layers[l];
+        balance += layer.balance.loss / static_cast<double>(c.num_groups());
+        z_loss += layer.z_loss / static_cast<double>(c.num_groups());
+        // softmax, a product and a sum of numbers of size k_l.
+        EXPECT_NEAR(layer.allocation.mean_active, allocation[l],
+                    8 * kDoubleUnit * allocation[l]);
+        const BoolMatrix before = active[l];
+        active[l].resize(before.rows() + layer.routing.active.rows(),
+                         layer.routing.active.cols());
+        active[l] << before, layer.routing.active;
+      }
+    }
+    c.ExpectScalar(step, "loss", loss, kDoubleUnit);
+    c.ExpectScalar(step, "balance", balance, kDoubleUnit);
+    c.ExpectScalar(step, "z_loss", z_loss, kDoubleUnit);
+    c.ExpectGradient(step,
+                     std::span<const double>(
+                         gradient.data(), static_cast<size_t>(gradient.size())),
+                     kDoubleUnit);
+
+    // Integers over integers: one rounding on either side.
+    activities.push_back(reference::MeanActiveExperts(active));
+    EXPECT_DOUBLE_EQ(activities.back(), c.Scalar(step, "active_experts"));
+    EXPECT_DOUBLE_EQ(reference::ZeroActiveFraction(active),
+                     c.Scalar(step, "zero_active_fraction"));
+    const auto tokens =
+        file_.ReadDataset<int64_t>(c.At(step) + "/tokens_per_expert");
+    const std::vector<double> variance = c.Values(step, "load_variance");
+    for (size_t l = 0; l < active.size(); ++l) {
+      const std::vector<int64_t> counts = reference::TokensPerExpert(active[l]);
+      const auto expected =
+          tokens.values.begin() + static_cast<int64_t>(l) * tokens.shape[1];
+      EXPECT_TRUE(std::equal(counts.begin(), counts.end(), expected)) << l;
+      // With four experts mean and variance are exact; what is left is one
+      // square root and one or two divisions, within EXPECT_DOUBLE_EQ's 4 ulp.
+      const auto expect_readings = [&](const auto& got) {
+        EXPECT_DOUBLE_EQ(got.relative, variance[3 * l]);
+        EXPECT_DOUBLE_EQ(got.cv, variance[3 * l + 1]);
+        EXPECT_DOUBLE_EQ(got.var_over_mean, variance[3 * l + 2]);
+      };
+      expect_readings(reference::LoadVarianceOf(counts));
+      expect_readings(trainer::ComputeLoadVariance(counts));
+    }
+  }
+  const double train_active = reference::TrainActiveExperts(activities);
+  EXPECT_DOUBLE_EQ(train_active,
+                   file_.ReadDouble(c.group, "train_active_experts"));
+  EXPECT_DOUBLE_EQ(reference::ActiveParameters(c.config.model, train_active),
+                   file_.ReadDouble(c.group, "active_parameters"));
+}
+
+TEST_P(TrainingOracle, OptimizedModelAgrees) {
+  const TrainedCase& c = case_;
+  ThreadPool pool(2);
+  optimized::Model model(c.config, c.config.training.balance_group_sequences,
+                         pool);
+  for (int64_t step = 0; step < steps_; ++step) {
+    // Rounded to float, as in the oracle's own float32 runs.
+    const Vector parameters = c.Flat(step, "parameters");
+    std::ranges::copy(parameters.cast<float>(), model.parameters().begin());
+    std::vector<float> sum(static_cast<size_t>(c.layout.total));
+    std::vector<float> gradient(sum.size());
+    double loss = 0;
+    for (int64_t g = 0; g < c.num_groups(); ++g) {
+      const GroupText text(c, step, g);
+      loss += model
+                  .ForwardBackward(
+                      {text.num_sequences, text.inputs, text.targets,
+                       text.first_token},
+                      {.temperature = trainer::Temperature(c.config, step),
+                       .tau = file_.ReadDouble(c.group, "tau"),
+                       .noise = true,
+                       .step = step},
+                      1 / c.num_tokens(),
+                      1 / static_cast<double>(c.num_groups()), gradient)
+                  .loss_sum /
+              c.num_tokens();
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+    }
+    c.ExpectScalar(step, "loss", loss, kFloatUnit);
+    c.ExpectGradient(step, std::span<const float>(sum), kFloatUnit);
+  }
+}
+
+TEST(CalibrationOracle, TauIsTheSame) {
+  const Hdf5Reader file = OpenTrainingOracle();
+  const TrainedCase c(file, "soft_learned");
+  ASSERT_FALSE(c.config.router.tau.has_value());
+  const Vector parameters = c.Flat(0, "parameters");
+  std::vector<double> ratios;
+  int64_t pairs = 0;
+  for (int64_t batch = 0; batch < c.config.router.calibration_batches;
+       ++batch) {
+    for (int64_t g = 0; g < c.num_groups(); ++g) {
+      const GroupText text(c, batch, g);
+      const double temperature = reference::Temperature(c.config, 0);
+      const reference::GroupResult result = reference::TransformerForward(
+          c.config, parameters,
+          {text.num_sequences, text.inputs, text.targets, text.first_token},
+          {.temperature = temperature});
+      for (const reference::LayerRouting& layer : result.layers) {
+        const std::vector<double> more = reference::CalibrationRatios(
+            {.kind = c.config.router.kind,
+             .mean_active = layer.allocation.mean_active,
+             .temperature = temperature,
+             .max_active = layer.allocation.max_active},
+            layer.scores);
+        ratios.insert(ratios.end(), more.begin(), more.end());
+        pairs += c.group_tokens();
+      }
+    }
+  }
+  const double k = c.config.router.mean_active_experts;
+  const double tau = file.ReadDouble(c.group, "tau");
+  const double error = file.ReadDouble(c.group, "tau_error");
+  EXPECT_NEAR(reference::CalibrateTau(ratios, k, pairs), tau,
+              c.ErrorFactor() * error + 2 * kDoubleUnit * tau);
+  // The trainer's way to the same midpoint, over ratios in float.
+  const std::vector<float> rounded(ratios.begin(), ratios.end());
+  const trainer::RankMidpoint found = trainer::FindRankMidpoint(
+      [&](const trainer::ValueVisitor& visit) { visit(rounded); },
+      std::llround(k * static_cast<double>(pairs)));
+  EXPECT_NEAR(found.midpoint, tau, 2 * kFloatUnit * tau);
+}
+
+INSTANTIATE_TEST_SUITE_P(Routers, TrainingOracle,
+                         ::testing::Values("sparse", "soft_fixed",
+                                           "soft_learned"),
+                         [](const auto& info) {
+                           return std::string(info.param);
+                         });
+
+}  // namespace
+}  // namespace softmoe::property_tests
