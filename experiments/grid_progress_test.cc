@@ -77,7 +77,7 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
   Finish(0);
   progress.End(outcome_.runs[0]);
   // 100 s for the small one, so the large one takes as much more as it costs.
-  EXPECT_DOUBLE_EQ(progress.done(), small_ / (small_ + large_));
+  EXPECT_EQ(progress.done(), small_ / (small_ + large_));
   // Either run's FLOPs are divided by 100 and multiplied again; two roundings
   // of the estimate and two here.
   const double expected = 100 * large_ / small_;
@@ -87,7 +87,7 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
 TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   Finish(0);
   GridProgress progress(outcome_, {0, 1}, Options());
-  EXPECT_DOUBLE_EQ(progress.done(), small_ / (small_ + large_));
+  EXPECT_EQ(progress.done(), small_ / (small_ + large_));
   progress.Begin(0);
   progress.End(outcome_.runs[0]);
   progress.Begin(1);

@@ -71,7 +71,7 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "expansion_factor").empty());
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "piqa").empty());
   // As counted by hand in grid_table_test.cc.
-  EXPECT_DOUBLE_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
                    2680e-6);
   EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "budget", "allocation").value,
             6);
@@ -99,9 +99,9 @@ TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
 TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
   const Document document = Results(
       ExampleOutcome({.both_variants = true, .paper_sizes = true}), "paper");
-  EXPECT_DOUBLE_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
                    107.74464);
-  EXPECT_DOUBLE_EQ(
+  EXPECT_EQ(
       CellOf(document, "owt/sparse/k1", "active_params_exact").value,
       107.69728);
 }

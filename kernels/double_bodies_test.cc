@@ -13,6 +13,7 @@
 #include "kernels/permute_body.h"
 #include "kernels/rmsnorm_body.h"
 #include "kernels/router_backward_body.h"
+#include "kernels/router_body.h"
 #include "kernels/router_testing.h"
 #include "kernels/swiglu_body.h"
 

@@ -6,6 +6,7 @@
 
 #include "core/mutant.h"
 #include "kernels/router_block.h"
+#include "kernels/router_body.h"
 #include "kernels/simt/transpose.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {

@@ -5,14 +5,14 @@
 //
 // With u_e = (r_e - x)/T, q = softmax(-|u|), f_e = e^{-|u_e|}/2 (not min(p,
 // 1-p), which is useless near p = 1), and v_e = d loss / d p_e:
-//     d_scores_e = (f_e/T) (v_e - sum_i q_i v_i),  d_mean_active = sum_i q_i
-//     v_i
+//     d_scores_e = (f_e/T) (v_e - sum_i q_i v_i)
+//     d_mean_active = sum_i q_i v_i
 // and for softmax s of the scores: d_scores_e = s_e (v_e - sum_i s_i v_i).
 #ifndef SOFTMOE_KERNELS_ROUTER_BACKWARD_BODY_H_
 #define SOFTMOE_KERNELS_ROUTER_BACKWARD_BODY_H_
 
 #include "core/mutant.h"
-#include "kernels/router_body.h"
+#include "kernels/softmax_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 

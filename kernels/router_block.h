@@ -7,7 +7,7 @@
 
 #include "core/mutant.h"
 #include "kernels/router.h"
-#include "kernels/router_body.h"
+#include "kernels/router_row.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 

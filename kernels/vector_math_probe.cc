@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/vector_math_probe.h"
 
-#include "kernels/router_body.h"
+#include "kernels/lapsum_body.h"
 #include "kernels/swiglu.h"
 #include "kernels/vector_math.h"
 

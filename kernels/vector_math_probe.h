@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // vector_math_probe.h - lets a test reach simd.h, vector_math.h and the scalar
-// functions of swiglu.h and router_body.h, which only per-ISA sources may
+// functions of swiglu.h and lapsum_body.h, which only per-ISA sources may
 // include.
 #ifndef SOFTMOE_KERNELS_VECTOR_MATH_PROBE_H_
 #define SOFTMOE_KERNELS_VECTOR_MATH_PROBE_H_
@@ -20,7 +20,7 @@ enum class ProbeFunction {
   kSigmoid,      // swiglu.h
   kSilu,         // SwigluForward(x, 1, 1)
   kSiluSlope,    // SwigluBackward(x, 1, 1, 1).d_gate
-  kLaplaceCdf,   // router_body.h
+  kLaplaceCdf,   // lapsum_body.h
   kTranspose,    // x and y [W, W], W = width; size is ignored
   kReduceSum16,  // y[i/16] = sum of 16 lanes
   kReduceMax,    // y[i/W] = largest of W lanes

@@ -11,6 +11,7 @@
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/router_backward_body.h"
 #include "kernels/router_block.h"
+#include "kernels/router_body.h"
 #include "kernels/simt/shared_memory.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {

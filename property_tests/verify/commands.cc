@@ -39,11 +39,12 @@ std::string Join(const std::vector<std::string>& words) {
 }
 
 // The campaign that flags and words describe together; `impls` where they name
-// none.
-CampaignOptions MakeCampaign(const Options& options,
-                             const std::string& command = "run",
-                             const std::vector<std::string>& impls = {
-                                 "cpu:v3", "cpu:v4", "shim", "cuda"}) {
+// none, and `cases` from 0 where they say neither how many nor which.
+CampaignOptions MakeCampaign(
+    const Options& options, const std::string& command = "run",
+    const std::vector<std::string>& impls = {"cpu:v3", "cpu:v4", "shim",
+                                             "cuda"},
+    int64_t cases = 100) {
   CampaignOptions campaign;
   campaign.fixed = ParseWords(StripRepro(Join(options.words), command));
   campaign.ops = options.ops;
@@ -71,7 +72,7 @@ CampaignOptions MakeCampaign(const Options& options,
   std::string seed = take("seed", !options.seed.empty());
   if (seed.empty()) seed = options.seed.empty() ? "0" : options.seed;
   campaign.seed = ParseSeed("seed", seed);
-  campaign.cases = options.cases;
+  campaign.cases = options.cases.value_or(cases);
   const std::string number = take("case", /*is_option=*/false);
   if (!number.empty()) {
     const int64_t which = ParseWhole("case", number);
@@ -79,10 +80,11 @@ CampaignOptions MakeCampaign(const Options& options,
       throw ConfigError("case=" + number + ": a number of 32 bits is needed");
     }
     campaign.first = static_cast<uint32_t>(which);
-    campaign.cases = 1;
+    campaign.cases = options.cases.value_or(1);
   }
   // One case that is named is to be seen as it is.
-  campaign.shrink = !options.no_shrink && number.empty();
+  campaign.shrink =
+      !options.no_shrink && (number.empty() || options.cases.has_value());
   return campaign;
 }
 
@@ -184,12 +186,15 @@ ExitCode Fuzz(const Options& options) {
   return RunCases(options, std::move(campaign), /*manifest=*/false);
 }
 
-ExitCode Grad(Options options) {
-  const bool until_time_is_over = options.gradient_seconds > 0;
-  options.cases = until_time_is_over ? std::numeric_limits<int64_t>::max()
-                                     : options.gradient_cases;
-  CampaignOptions campaign = MakeCampaign(options, "grad", {"reference_f64"});
-  if (until_time_is_over) campaign.seconds = options.gradient_seconds;
+ExitCode Grad(const Options& options) {
+  CampaignOptions campaign =
+      MakeCampaign(options, "grad", {"reference_f64"}, 20);
+  if (options.gradient_seconds > 0) {
+    campaign.seconds = options.gradient_seconds;
+    campaign.cases =
+        options.cases.value_or(std::numeric_limits<int64_t>::max());
+    campaign.shrink = !options.no_shrink;  // case= is where it begins
+  }
   for (const std::string& impl : campaign.impls) {
     if (impl.ends_with("reference_f64")) continue;
     throw ConfigError("grad: impl=" + impl +

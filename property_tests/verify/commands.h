@@ -5,6 +5,7 @@
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_COMMANDS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ struct Options {
   std::vector<std::string> words;  // of the case
   std::vector<std::string> ops, impls;
   std::string seed, json, junit, log, bundles, out;
-  int64_t cases = 100, gradient_cases = 20;
+  // Of each operation, from number 0 or that of a word case=. Not given: 1 with
+  // case=, and otherwise 100, or 20 for Grad.
+  std::optional<int64_t> cases;
   double seconds = 60, gradient_seconds = 0;
   bool no_shrink = false;
 };
@@ -29,7 +32,7 @@ struct Options {
 ExitCode Run(const Options& options);   // a number of cases
 ExitCode Fuzz(const Options& options);  // until the time is over
 // The reference's own derivatives, or a faulty one that stands in for them.
-ExitCode Grad(Options options);
+ExitCode Grad(const Options& options);
 ExitCode Plan(const Options& options);     // counts what Run would run
 ExitCode Explain(const Options& options);  // one case
 ExitCode Replay(const Options& options, const std::string& file);

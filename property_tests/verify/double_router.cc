@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/router_backward_body.h"
+#include "kernels/router_body.h"
 #include "property_tests/verify/double_implementation.h"
 #include "property_tests/verify/expected.h"
 

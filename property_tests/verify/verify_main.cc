@@ -83,7 +83,15 @@ CLI::Validator Seconds() {
 }
 
 // The number of a case has 32 bits.
-CLI::Range Cases() { return CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"); }
+void AddCases(CLI::App* command, Options& options,
+              const std::string& standard = "100") {
+  command
+      ->add_option("--cases", options.cases,
+                   "of each operation on each implementation, from case=N on "
+                   "where that is given [" +
+                       standard + "; with case=N, 1]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32, "CASES"));
+}
 
 void AddTimeout(CLI::App* command) {
   command
@@ -136,12 +144,10 @@ int main(int argc, char** argv) {
   CLI::App* list = app.add_subcommand("list", "show what there is");
   CLI::App* plan = app.add_subcommand("plan", "count what `run` would run");
   AddCaseOptions(plan, options);
-  plan->add_option("--cases", options.cases, "of each [100]")->check(Cases());
+  AddCases(plan, options);
   CLI::App* run = app.add_subcommand("run", "run a number of cases of each");
   AddRunOptions(run, options);
-  run->add_option("--cases", options.cases,
-                  "of each operation on each implementation [100]")
-      ->check(Cases());
+  AddCases(run, options);
   CLI::App* fuzz = app.add_subcommand("fuzz", "run until the time is over");
   AddRunOptions(fuzz, options);
   fuzz->add_option("--seconds", options.seconds, "how long [60]")
@@ -155,10 +161,9 @@ int main(int argc, char** argv) {
                    "every result as one line of JSON, as it comes");
   grad->add_flag("--no-shrink", options.no_shrink,
                  "report failures as they were found");
-  grad->add_option("--cases", options.gradient_cases, "of each operation [20]")
-      ->check(Cases());
+  AddCases(grad, options, "20");
   grad->add_option("--seconds", options.gradient_seconds,
-                   "until they are over, however many cases that is")
+                   "until they are over, or --cases where that is given")
       ->check(Seconds());
   CLI::App* explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");

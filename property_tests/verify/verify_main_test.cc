@@ -59,6 +59,16 @@ TEST(Verify, RunsWhatIsRightAndWritesReports) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 20);
 }
 
+TEST(Verify, CasesBesideACaseBeginThere) {
+  const std::string run = "run op=lapsum impl=cpu:v3 case=7 ";
+  ExpectSays(RunVerify(run), 0, "PASS: 1 case");
+  ExpectSays(RunVerify(run + "--cases 3 --log from.jsonl"), 0, "PASS: 3 cases");
+  const std::string log = ReadWholeFile(::testing::TempDir() + "from.jsonl");
+  for (const char* word : {"case=7\"", "case=8\"", "case=9\""}) {
+    EXPECT_NE(log.find(word), std::string::npos) << word << log;
+  }
+}
+
 TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
   const Output fuzz = RunVerify(
       "fuzz op=lapsum impl=faulty:twice:weights:cpu:v3 --seconds 1 "
