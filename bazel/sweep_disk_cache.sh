@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# sweep_disk_cache.sh CACHE GIGABYTES - deletes from Bazel's disk cache what was
+# read longest ago, until it takes no more than so many gigabytes (10^9 bytes).
+#
+# Bazel 4 never does, and a sanitizer's build of everything alone writes
+# gigabytes. It may run beside a build: an entry that is gone is built again.
+# Looks once a day (CACHE.swept says when last).
+set -euo pipefail
+
+cache=$1
+limit=$2
+stamp=$cache.swept
+
+[ -d "$cache" ] || exit 0
+[ -z "$(find "$stamp" -mtime -1 2>/dev/null)" ] || exit 0
+touch "$stamp"
+
+# Latest first: time of the last access, bytes, name (digests: no white space).
+find "$cache" -type f -printf '%A@ %s %p\n' 2>/dev/null | sort -rn |
+  awk -v limit="$limit" '{ sum += $2 } sum > limit * 1e9 { print $3 }' |
+  xargs -r rm -f --
