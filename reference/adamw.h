@@ -8,7 +8,8 @@
 //                + weight_decay p)                            spec.md 4
 //
 // t = completed updates + 1. Decay is decoupled, and only for tensors of two
-// or more dimensions. The norm is that of the whole gradient.
+// or more dimensions. The norm is that of the whole gradient, auxiliary losses
+// included (Megatron-LM and PyTorch clip by norm + 1e-6, which is not done).
 #ifndef SOFTMOE_REFERENCE_ADAMW_H_
 #define SOFTMOE_REFERENCE_ADAMW_H_
 
@@ -33,7 +34,8 @@ AdamWState InitialAdamWState(const ParameterLayout& layout);
 // one is not finite, and if their norm overflows.
 double GlobalNorm(const Vector& gradients);
 
-// c above: 1 for clip_norm = 0 (clipping off) and for a gradient of 0.
+// Returns c above, in (0, 1]: 1 for clip_norm = 0 (clipping off) and for a
+// gradient of 0.
 double ClipFactor(double norm, double clip_norm);
 
 // One update of `parameters` and `state`; returns the norm before clipping.

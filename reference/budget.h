@@ -4,8 +4,9 @@
 //
 //   pi = softmax(eta),  k_l = 1 + (K - L) pi_l      paper, Sec. 4; spec.md 2.2
 //
-// so k_l >= 1 and sum_l k_l = K whatever eta. With K = L nothing can be
-// learned: every k_l is 1.
+// so k_l >= 1 and sum_l k_l = K whatever eta. eta = 0 at the start: k_l = K/L.
+// With K = L nothing can be learned: every k_l is 1. Nothing keeps k_l below
+// the number of experts; above it every weight is 1 (lapsum.h).
 #ifndef SOFTMOE_REFERENCE_BUDGET_H_
 #define SOFTMOE_REFERENCE_BUDGET_H_
 

@@ -54,7 +54,9 @@ struct LapSumGradient {
 
 // Returns J^T d_weights: the gradient of any loss whose gradient with respect
 // to the weights is d_weights [n]. Where some r_i = x~ the weights are C^1, not
-// C^2. For k <= 0 and k >= n, by continuity: d_scores = d_temperature = 0.
+// C^2. For k <= 0 and k >= n, as in the limit at 0 and at n: d_scores =
+// d_temperature = 0, and d_mean_active = <softmax(r/T), d_weights>, with -r/T
+// for k >= n. Errors: InternalError for another size.
 LapSumGradient LapSumVjp(const LapSum& solution, const Vector& d_weights);
 
 // Returns J (scores_dot, mean_active_dot, temperature_dot): how the weights [n]

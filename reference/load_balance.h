@@ -5,14 +5,13 @@
 //   loss = coeff * E * sum_i f_i P_i          Switch, Megatron; spec.md 2.5
 //     soft      f_i = n_i / sum_j n_j, n_i = tokens with expert i active
 //               (1/E if there is none);  P_i = mean_t p_ti / k_l
-//     megatron  f_i = n_i / (top*N), n_i = tokens with i among the `top`
-//     largest
-//               scores;                  P_i = mean_t softmax(r_t)_i
+//     megatron  f_i = n_i / (top*N), n_i = tokens with expert i among the
+//               `top` largest scores;    P_i = mean_t softmax(r_t)_i
 //   z_loss = coeff * mean_t ln(sum_e e^{r_te})^2
 //
 // f and k_l are constants to the gradient. Both readings are coeff at perfect
-// balance, whatever k. Not linear in the batch: N is one balance group
-// (design.md, ruling 6).
+// balance, whatever k <= E. Not linear in the batch: N is one balance group
+// (design.md, ruling 6). Scores are those that were routed, noise included.
 #ifndef SOFTMOE_REFERENCE_LOAD_BALANCE_H_
 #define SOFTMOE_REFERENCE_LOAD_BALANCE_H_
 
@@ -23,16 +22,19 @@
 namespace softmoe::reference {
 
 struct LoadBalance {
-  double loss = 0;       // nats-like, coefficient included
+  double loss = 0;       // added to nats; coefficient included
   Vector fractions;      // [experts] f_i, sum 1
-  Vector probabilities;  // [experts] P_i, sum 1
+  Vector probabilities;  // [experts] P_i, sum 1 (soft, k_l > E: E/k_l)
 };
 
 // Returns the loss of the `soft` reading.
 //
-//   soft_weights  [tokens, experts]  p, before cutoff and cap; rows sum to k
-//   active        [tokens, experts]  the final active set
+//   coeff         >= 0
+//   soft_weights  [tokens, experts]  p, before cutoff and cap; rows sum to
+//                                    min(k_l, experts)
+//   active        [tokens, experts]  the final active set, fallback included
 //   mean_active   k_l > 0
+// Errors  ConfigError for an empty group.
 LoadBalance SoftLoadBalance(double coeff, double mean_active,
                             const Matrix& soft_weights,
                             const BoolMatrix& active);
@@ -44,8 +46,10 @@ Matrix SoftLoadBalanceGradient(double coeff, double mean_active,
 
 // Returns the loss of the `megatron` reading; also that of the sparse router.
 //
-//   scores  [tokens, experts]
+//   scores  [tokens, experts], finite
 //   top     ceil(k_l), or the sparse router's k; in [1, experts]
+// Errors  ConfigError for an empty group or `top` out of range; NumericsError
+//         for a score that is not finite, as RouterForward.
 LoadBalance MegatronLoadBalance(double coeff, int64_t top,
                                 const Matrix& scores);
 
@@ -60,8 +64,8 @@ double ZLoss(double coeff, const Matrix& scores);
 // Returns d z_loss / d scores = coeff * 2/N LogSumExp(r_t) softmax(r_t).
 Matrix ZLossGradient(double coeff, const Matrix& scores);
 
-// ceil(mean_active): how many experts the megatron reading counts per token for
-// a soft router. At most num_experts.
+// Returns ceil(mean_active), in [1, num_experts]: how many experts the megatron
+// reading counts per token for a soft router. Exact, without the cap's 1e-6.
 int64_t BalanceTop(double mean_active, int64_t num_experts);
 
 }  // namespace softmoe::reference

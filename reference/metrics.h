@@ -2,11 +2,13 @@
 //
 // metrics.h - what the paper's tables report about routing (spec.md 5.2).
 //
-//   active experts   AE = (1/(L N)) sum_l sum_t |A_lt|      after cutoff and
-//   cap train-AE         mean of AE over all training steps infer-AE         AE
-//   of validation tokens, T = 1, noise off load variance Var_i(n)/Mean_i(n)^2,
-//   n_i = tokens routed to expert i Active-Param     everything but the
-//   experts, plus AE experts per layer
+//   active experts  AE = (1/(L N)) sum_l sum_t |A_lt|, after cutoff and cap
+//   Train-AE        mean of AE over all training steps
+//   Infer-AE        AE of held-out text at T = 1, noise off
+//   load variance   Var_i(n)/Mean_i(n)^2, n_i = tokens routed to expert i
+//   Active-Param    everything but the experts, and AE experts per layer
+//
+// What the paper does not define, and the readings: ASSUMPTIONS.md.
 #ifndef SOFTMOE_REFERENCE_METRICS_H_
 #define SOFTMOE_REFERENCE_METRICS_H_
 
@@ -20,13 +22,16 @@ namespace softmoe::reference {
 
 // Returns AE of one batch: the mean count of active experts over the tokens of
 // all layers. `layers` holds one [tokens, experts] set per layer, all with the
-// same number of tokens. With T = 1 and noise off this is infer-AE.
+// same number of tokens; in [0, experts]. Infer-AE if T = 1 and noise is off.
+// Errors: InternalError if there are no tokens.
 double MeanActiveExperts(const std::vector<BoolMatrix>& layers);
 
-// Returns train-AE: the mean of every step's AE. At least one step.
+// Returns Train-AE, the mean of every step's AE. Errors: InternalError if there
+// is no step.
 double TrainActiveExperts(const std::vector<double>& active_experts_per_step);
 
-// Returns the fraction of (token, layer) pairs without an active expert.
+// Returns the fraction of (token, layer) pairs without an active expert, in
+// [0, 1]; with Fallback::kTop1 there is none. Errors as MeanActiveExperts.
 double ZeroActiveFraction(const std::vector<BoolMatrix>& layers);
 
 // Returns how many tokens were routed to each expert [experts].
@@ -39,9 +44,12 @@ struct LoadVariance {
   double cv = 0;             // sd/Mean = sqrt(relative)
   double var_over_mean = 0;  // Var/Mean, in tokens
 };
+
+// Returns the readings for one layer. Errors: InternalError without experts.
 LoadVariance LoadVarianceOf(const std::vector<int64_t>& tokens_per_expert);
 
-// Returns the mean over the layers of each reading.
+// Returns the mean over the layers of each reading: what the paper's table has
+// one number for. Errors: InternalError without layers.
 LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers);
 
 // Returns the number of parameters a token passes through when it activates

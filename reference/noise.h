@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// noise.h - the two kinds of router noise of training (spec.md 2.4).
+// noise.h - the two kinds of router noise of training (spec.md 2.4); evaluation
+// and calibration have none.
 //
 //   input_jitter  x_tj <- x_tj (1 - eps + 2 eps u_tj)   router input only
 //   logit_gauss   r_te <- r_te + sigma z_te
@@ -26,7 +27,8 @@ struct RouterNoise {
   uint32_t layer = 0;  // < 2^24
 };
 
-// Returns 1 - eps + 2 eps u [num_tokens, d_model], each in [1-eps, 1+eps].
+// Returns 1 - eps + 2 eps u [num_tokens, d_model], each in [1-eps, 1+eps), u a
+// multiple of 2^-24.
 // `first_token` is the index of row 0 in the whole global batch.
 Matrix JitterFactors(const RouterNoise& noise, int64_t first_token,
                      int64_t num_tokens, int64_t d_model);

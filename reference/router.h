@@ -61,7 +61,8 @@ RouterGradients RouterBackward(const RouterSettings& settings,
 Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights);
 
-// ceil(expansion_factor * k_l - 1e-6), at least 1, at most num_experts.
+// Returns the cap ceil(expansion_factor * k_l - 1e-6), in [1, num_experts]. The
+// 1e-6 keeps rounding in k_l from adding an expert (design.md, ruling 5).
 int64_t MaxActive(double expansion_factor, double mean_active,
                   int64_t num_experts);
 
