@@ -173,6 +173,9 @@ std::vector<ArithmeticCheck> CheckArithmetic(const Document& paper) {
   internal::CheckCounts(paper, &checks);
   internal::CheckRepeats(paper, &checks);
   internal::CheckBold(paper, &checks);
+  internal::CheckSoftCosts(paper, &checks);
+  internal::CheckMeanActive(paper, &checks);
+  internal::CheckTauOrder(paper, &checks);
   return checks;
 }
 

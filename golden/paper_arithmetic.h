@@ -12,7 +12,8 @@
 
 namespace softmoe::golden {
 
-// One number of the paper, computed from others of its numbers.
+// One number of the paper, computed from others of its numbers, or held against
+// what the text says of it.
 struct ArithmeticCheck {
   std::string rule;      // "active_params_law", ...
   std::string place;     // "main_results/owt/sparse/k1/active_params"
@@ -38,6 +39,12 @@ struct ArithmeticCheck {
 //   count               a percentage is a count of items, by the table's rule
 //   repeat              numbers that two tables have are equal
 //   bold                bold if and only if not worse than the group's baseline
+//   soft_time           soft routing takes at most the GPU hours of the sparse
+//                       baseline of its group, having fewer active experts
+//   load_balance        nor is its load less even than the baseline's
+//   mean_active         Infer-AE is at most k, "the mean number of active
+//                       experts"
+//   tau_order           a smaller tau leaves no fewer experts active
 // Throws DataError if `paper` lacks a table, row or column of the paper.
 std::vector<ArithmeticCheck> CheckArithmetic(const Document& paper);
 

@@ -63,14 +63,18 @@ TEST(CheckArithmetic, LooksAtEveryNumberThatCanBeChecked) {
       {"cap", 10 * 2 + 10 + 8},
       {"count", 3 * (18 + 10 + 8 + 6)},
       {"repeat", 4 * (3 + 2) + 3 * 3},
-      {"bold", 40}};
+      {"bold", 40},
+      {"soft_time", 10},
+      {"load_balance", 10},
+      {"mean_active", 10},
+      {"tau_order", 2 + 2 + 3 + 3 + 3}};
   EXPECT_EQ(counts, kExpected);
 }
 
 TEST(CheckArithmetic, TheseAreConsistentEverywhere) {
   for (const char* rule :
        {"active_params_law", "total_params", "hours", "iteration_hours",
-        "throughput_factor", "expert_budget", "cap"}) {
+        "throughput_factor", "expert_budget", "cap", "tau_order"}) {
     EXPECT_EQ(Inconsistent(rule), Strings{}) << rule;
   }
 }
@@ -151,6 +155,26 @@ TEST(CheckArithmetic, OneBoldNumberShouldNotBe) {
             Strings{"main_results/owt/softmoe_star/k2/a2/piqa N8"});
 }
 
+// What the text says of soft routing and the tables do not bear out.
+TEST(CheckArithmetic, SoftRowsAgainstTheText) {
+  EXPECT_EQ(Inconsistent("soft_time"),
+            (Strings{"compute/owt/softmoe_star/k1.5/a2/gpu_hours N23",
+                     "compute/owt/softmoe_star/k1/a4/gpu_hours N23",
+                     "compute/c4/softmoe_star/k1.5/a2/gpu_hours N23",
+                     "compute/c4/softmoe/k1.5/a2/gpu_hours N23",
+                     "compute/c4/softmoe_star/k1/a4/gpu_hours N23",
+                     "compute/c4/softmoe_star/k2/a2/gpu_hours N23",
+                     "compute/c4/softmoe/k2/a2/gpu_hours N23"}));
+  EXPECT_EQ(Find("soft_time", "compute/c4/softmoe/k1.5/a2/gpu_hours").computed,
+            "<= 413.7");  // Sparse-3
+  EXPECT_EQ(Inconsistent("load_balance"),
+            (Strings{"load_variance/owt/softmoe_star/k2/a2/load_variance N24",
+                     "load_variance/owt/softmoe/k2/a2/load_variance N24",
+                     "load_variance/c4/softmoe/k1.5/a2/load_variance N24",
+                     "load_variance/c4/softmoe/k2/a2/load_variance N24"}));
+  EXPECT_EQ(Inconsistent("mean_active").size(), 10u);
+}
+
 // spec.md 6c, "soft minus sparse baseline of the same budget group".
 TEST(CheckArithmetic, DifferencesToTheBaselinesAreThoseOfTheSpec) {
   const std::map<std::string, Strings> kDifferences = {
@@ -196,7 +220,7 @@ TEST(CheckArithmetic, EveryInconsistencyHasItsNoteOnTheCell) {
     }
     EXPECT_TRUE(found) << check.place << " lacks " << check.note;
   }
-  EXPECT_EQ(inconsistent, 18 + 3 + 3 + 1 + 3 + 2 + 1);
+  EXPECT_EQ(inconsistent, 18 + 3 + 3 + 1 + 3 + 2 + 1 + 7 + 4 + 10);
 }
 
 // A checker that always agreed would be no checker.
@@ -230,6 +254,11 @@ TEST(CheckArithmetic, SeesAChangedDigit) {
   EXPECT_EQ(changed("main_results", 2, "train_ae", "3.01"),
             (Rules{"cap", "repeat"}));
   EXPECT_EQ(changed("main_results", 2, "val_loss", "2.80"), Rules{"bold"});
+  EXPECT_EQ(changed("compute", 7, "gpu_hours", "20.7"),
+            (Rules{"hours", "soft_time"}));
+  EXPECT_EQ(changed("load_variance", 2, "load_variance", "0.06"),
+            Rules{"load_balance"});
+  EXPECT_EQ(changed("tau_ablation", 0, "ae", "3.11"), Rules{"tau_order"});
   EXPECT_EQ(changed("model_size", 0, "d_ffn", "2048"), Rules{"total_params"});
 }
 

@@ -7,7 +7,6 @@
 #include "golden/paper_lookup.h"
 
 namespace softmoe::golden::internal {
-namespace {
 
 std::string Place(const Table& table, const Row& row,
                   const std::string& column) {
@@ -18,11 +17,6 @@ bool IsSparse(const Row& row) {
   return row.id.find("/sparse/") != std::string::npos;
 }
 
-std::string CorpusPart(const Row& row) {
-  return row.id.substr(0, row.id.find('/'));
-}
-
-// "<=2" -> 2.
 Decimal Bound(const Document& paper, const Row& row) {
   const std::string text = FieldOf(paper, row, "paper.expert_budget");
   const auto number =
@@ -31,9 +25,15 @@ Decimal Bound(const Document& paper, const Row& row) {
   return *number;
 }
 
+std::string BaselineOf(const Document& paper, const Row& row) {
+  return fmt::format("{}/sparse/k{}", row.id.substr(0, row.id.find('/')),
+                     Bound(paper, row).Text());
+}
+
 void AddAtMost(const std::string& rule, const Table& table, const Row& row,
                const std::string& column, const Decimal& bound, bool strict,
-               const std::string& explanation, Checks* checks) {
+               const std::string& note, const std::string& explanation,
+               Checks* checks) {
   ArithmeticCheck check;
   check.rule = rule;
   check.place = Place(table, row, column);
@@ -41,10 +41,12 @@ void AddAtMost(const std::string& rule, const Table& table, const Row& row,
   check.printed = value.Text();
   check.computed = (strict ? "< " : "<= ") + bound.Text();
   check.consistent = strict ? value < bound : value <= bound;
-  check.note = check.consistent ? "" : "N16";
+  check.note = check.consistent ? "" : note;
   check.explanation = explanation;
   checks->push_back(std::move(check));
 }
+
+namespace {
 
 // ceil(alpha k) experts, or, with a learned allocation, what the caps of all
 // layers leave on average: (1/L) sum ceil(alpha k_l) < alpha k + 1.
@@ -61,7 +63,7 @@ void AddCap(const Document& paper, const Table& table, const Row& row,
   const Decimal bound =
       learned ? product + one : (floor == product ? floor : floor + one);
   AddAtMost(
-      "cap", table, row, column, bound, learned,
+      "cap", table, row, column, bound, learned, "N16",
       fmt::format("{} with alpha k = {}",
                   learned ? "alpha k + 1" : "ceil(alpha k)", product.Text()),
       checks);
@@ -79,7 +81,7 @@ void CheckActiveExperts(const Document& paper, Checks* checks) {
   const Table& main = TableOf(paper, "main_results");
   for (const Row& row : main.rows) {
     AddAtMost("expert_budget", main, row, "infer_ae", Bound(paper, row), false,
-              "the group of the table", checks);
+              "N16", "the group of the table", checks);
   }
   for (const Row& row : main.rows) {
     if (IsSparse(row)) continue;
@@ -171,9 +173,7 @@ void CheckBold(const Document& paper, Checks* checks) {
   const Table& table = TableOf(paper, "main_results");
   for (const Row& row : table.rows) {
     if (IsSparse(row)) continue;
-    const Row& baseline =
-        RowOf(table, fmt::format("{}/sparse/k{}", CorpusPart(row),
-                                 Bound(paper, row).Text()));
+    const Row& baseline = RowOf(table, BaselineOf(paper, row));
     for (const char* column : {"piqa", "hellaswag", "arc_e", "val_loss"}) {
       const Decimal difference =
           NumberOf(table, row, column) - NumberOf(table, baseline, column);

@@ -32,6 +32,16 @@ void AddNoteToCells(const Note& note, const std::string& place, Table* table) {
   }
 }
 
+// "claim/ID" -> all of "claim/ID.1", "claim/ID.2", ...; else the place itself.
+Strings Places(const std::string& place, const Document& document) {
+  Strings places;
+  for (const Claim& claim : document.claims) {
+    const std::string name = "claim/" + claim.id;
+    if (name.substr(0, name.rfind('.')) == place) places.push_back(name);
+  }
+  return places.empty() ? Strings{place} : places;
+}
+
 }  // namespace
 
 void AddClaims(const std::filesystem::path& path, Document* document) {
@@ -82,7 +92,10 @@ void AddNotes(const std::filesystem::path& path, Document* document) {
     Note note;
     note.id = note_reader.Text("id");
     note.text = note_reader.Text("text");
-    note.concerns = note_reader.Texts("concerns");
+    for (const std::string& place : note_reader.Texts("concerns")) {
+      const Strings places = Places(place, *document);
+      note.concerns.insert(note.concerns.end(), places.begin(), places.end());
+    }
     if (note.concerns.empty()) {
       note_reader.FailAt("concerns", "must name at least one place");
     }

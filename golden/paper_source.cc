@@ -39,6 +39,7 @@ struct SourceColumn {
   std::optional<int64_t> items;  // a percentage of so many
   bool exact = false;            // settings: printed in full
   bool exact_integers = false;   // integers are exact, decimals rounded
+  std::string derived;           // from the cell of this column, exact if it is
 };
 
 SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
@@ -56,6 +57,7 @@ SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
   source.csv = reader.TextOr("csv", "");
   source.bold_name = reader.TextOr("bold_name", "");
   source.items = reader.OptionalInteger("items");
+  source.derived = reader.TextOr("derived", "");
   const std::string exact = reader.TextOr("exact", "");
   source.exact = exact == "all";
   source.exact_integers = exact == "integers";
@@ -196,7 +198,8 @@ class PaperBuilder {
       for (const SourceColumn& column : columns) {
         Rounding rounding = table.rounding;
         for (Exception& exception : exceptions) {
-          if (exception.row == row.id && exception.column == column.column.id) {
+          if (exception.column == column.column.id &&
+              Matches(exception.row, row.id)) {
             rounding = exception.rounding;
             exception.used = true;
           }
@@ -206,6 +209,7 @@ class PaperBuilder {
                     IsListed(file.Get(r, bold), column.bold_name);
         row.cells.push_back(std::move(cell));
       }
+      FlagDerived(columns, &row);
       table.rows.push_back(std::move(row));
     }
     for (const Exception& exception : exceptions) {
@@ -260,6 +264,19 @@ class PaperBuilder {
   static bool IsListed(const std::string& list, const std::string& name) {
     const std::string padded = "|" + list + "|";
     return padded.find("|" + name + "|") != std::string::npos;
+  }
+
+  // What is worked out from an exact number is no measurement either.
+  static void FlagDerived(const std::vector<SourceColumn>& columns, Row* row) {
+    for (size_t c = 0; c < columns.size(); ++c) {
+      for (size_t from = 0; from < columns.size(); ++from) {
+        const Cell& base = row->cells[from];
+        if (columns[from].column.id == columns[c].derived && !base.empty() &&
+            base.low == base.high) {
+          row->cells[c].flags.push_back("DERIVED");
+        }
+      }
+    }
   }
 
   static Cell ReadCell(const SourceColumn& source, Rounding rounding,

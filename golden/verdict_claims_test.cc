@@ -79,7 +79,7 @@ Document Allocation(double share, double budget, double least) {
 
 TEST(Judge, ClaimsAboutFiguresTakeOurDataThoughThePaperHasNone) {
   const Verdicts good = Judge(Allocation(0.5, 0, 1), Paper());
-  for (const char* id : {"top3_share.1", "top3_share_at_most.4",
+  for (const char* id : {"top3_share.1", "top3_share_at_most.2",
                          "budget_is_kept.2", "at_least_one.3"}) {
     EXPECT_EQ(Claimed(good, id).status, Status::kPass)
         << id << ": " << Claimed(good, id).reason;
