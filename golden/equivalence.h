@@ -49,10 +49,15 @@ struct Difference {
 Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 
+// Are there two or more runs behind `ours`, all with the same bits? Then they
+// were probably one run, and their number is no evidence.
+bool RunsAreEqual(const Cell& ours);
+
 // PASS if the interval lies within +-margin, FAIL if outside of it, else
-// INCONCLUSIVE; MISTRUSTED if PASS rests on runs that are all equal.
+// INCONCLUSIVE; MISTRUSTED instead of PASS and FAIL if all runs behind the
+// noise are equal, unless the numbers are so `by_construction`.
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
-                   double margin);
+                   double margin, bool by_construction = false);
 
 // Runs of ours from which on PASS or FAIL would be decided, if difference and
 // deviation stayed as they are; nothing if no number of runs can do that.

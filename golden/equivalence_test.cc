@@ -69,6 +69,26 @@ TEST(Equivalence, RunsThatAreAllEqualAreMistrusted) {
             Status::kMistrusted);
   // A number that is exact on both sides is no measurement.
   EXPECT_EQ(Judge(Measured(2, 3, 0), Printed(2, 0), 0.3), Status::kPass);
+  // Nor do equal runs prove that a number is another.
+  EXPECT_EQ(Judge(Measured(2.85, 3, 0), Printed(2.75, 0.005), 0.03),
+            Status::kMistrusted);
+}
+
+TEST(Equivalence, WhatIsSoByConstructionNeedsNoNoise) {
+  auto judge = [](double ours) {
+    const Cell cell = Measured(ours, 3, 0), golden = Printed(107.74, 0.005);
+    const PooledDeviation noise = Pool({&cell});
+    return Equivalence(Compare(cell, golden, noise, 0.03), noise, 0.03, true);
+  };
+  EXPECT_EQ(judge(107.74464), Status::kPass);
+  EXPECT_EQ(judge(107.76), Status::kPass);
+  EXPECT_EQ(judge(107.78), Status::kFail);
+}
+
+TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
+  EXPECT_TRUE(RunsAreEqual(Measured(1, 2, 0)));
+  EXPECT_FALSE(RunsAreEqual(Measured(1, 1, 0)));
+  EXPECT_FALSE(RunsAreEqual(Measured(1, 2, 1e-9)));
 }
 
 TEST(Pool, WeighsByDegreesOfFreedom) {

@@ -5,7 +5,6 @@
 // Sources that are wrong: paper_source_refuse_test.cc.
 #include "golden/paper_source.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -84,6 +84,42 @@ void CompareSetUps(const Document& results, const Document& golden,
   verdicts->remarks = reported.Text("");
 }
 
+// What a reader of the verdicts must know of what they do not cover.
+void AddRemarks(const Document& results, const Document& golden,
+                Verdicts* verdicts) {
+  std::vector<std::string>& remarks = verdicts->remarks;
+  for (const Table& golden_table : golden.tables) {
+    const Table* table = results.FindTable(golden_table.id);
+    if (table == nullptr) continue;
+    size_t rows = 0;
+    for (const Row& row : golden_table.rows) {
+      rows += table->FindRow(row.id) != nullptr ? 1 : 0;
+    }
+    if (rows < golden_table.rows.size()) {
+      remarks.push_back(fmt::format(
+          "{}: {} of the golden's {} rows are in the results; the others are "
+          "not judged",
+          golden_table.id, rows, golden_table.rows.size()));
+    }
+    for (const Column& column : golden_table.columns) {
+      const int64_t index = table->FindColumn(column.id);
+      if (index < 0) continue;
+      const std::string& metric =
+          table->columns[static_cast<size_t>(index)].metric;
+      if (metric != column.metric) {
+        remarks.push_back(
+            fmt::format("{}/{} is defined as '{}' in the golden, '{}' here",
+                        golden_table.id, column.id, column.metric, metric));
+      }
+    }
+  }
+  if (golden.provenance.origin == Origin::kOurRun) {
+    remarks.push_back(
+        "the golden is a run of ours (REGRESSION): agreement says that nothing "
+        "changed, not that it is right");
+  }
+}
+
 }  // namespace
 
 Status Worse(Status a, Status b) {
@@ -127,6 +163,7 @@ ExitCode Verdicts::exit_code(const std::set<Status>& allowed) const {
 Verdicts Judge(const Document& results, const Document& golden) {
   Verdicts verdicts;
   CompareSetUps(results, golden, &verdicts);
+  AddRemarks(results, golden, &verdicts);
   internal::JudgeCells(results, golden, &verdicts);
   internal::JudgeClaims(results, golden, &verdicts);
   verdicts.overall = Status::kPass;

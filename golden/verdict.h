@@ -46,7 +46,8 @@ struct Verdicts {
   // "A1 router.tau: ...": fields that must match and that the golden leaves
   // open; verdicts hold under them.
   std::vector<std::string> assumptions;
-  // Differences in fields that are only reported.
+  // Differences in fields that are only reported, and in the definitions of
+  // columns; rows of the golden that the results lack; a golden of our own.
   std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
   // Columns of the lane "report": shown, never judged; status has no meaning.
@@ -64,7 +65,11 @@ struct Verdicts {
 // matched by id; `results` with other fingerprints are NOT_COMPARABLE, and the
 // reason lists the fields. A cell that the golden has and the results do not
 // is UNSUPPORTED, which counts as INCONCLUSIVE. FAIL and claims are corrected
-// for their number by Holm's procedure.
+// for their number by Holm's procedure. Measurements whose runs all gave the
+// same bits are MISTRUSTED, for they are no evidence for either side. What is
+// decided while the golden leaves fields open says under which assumptions; a
+// strict claim (< or >) is then INCONCLUSIVE. Both documents as FirstProblem
+// accepts them.
 Verdicts Judge(const Document& results, const Document& golden);
 
 }  // namespace softmoe::golden

@@ -154,21 +154,30 @@ class CellJudge {
     const Difference difference = Compare(cell, golden_cell, noise, margin);
     verdict->half_width =
         std::isfinite(difference.half_width) ? difference.half_width : 0;
-    // By construction, not by measurement: k active experts of top-k.
-    const bool exact = golden_cell.low == golden_cell.high &&
-                       cell.deviation.value_or(0) == 0 &&
-                       cell.low == golden_cell.low &&
-                       cell.high == golden_cell.high;
-    verdict->status =
-        exact ? Status::kPass : Equivalence(difference, noise, margin);
-    if (exact) {
+    const bool constructed = IsByConstruction(golden_, golden_cell);
+    const bool same = golden_cell.low == golden_cell.high &&
+                      cell.deviation.value_or(0) == 0 &&
+                      cell.low == golden_cell.low &&
+                      cell.high == golden_cell.high;
+    if (same) {
+      verdict->status = Status::kPass;
       verdict->half_width = 0;
-      verdict->reason = "equal by construction";
+      verdict->reason = constructed ? "equal by construction" : "equal bits";
       return;
     }
-    candidates_.push_back({verdicts_.cells.size(), difference.p_outside});
-    if (verdict->status == Status::kMistrusted) {
-      verdict->reason = "all runs gave the same bits: are the seeds different?";
+    verdict->status = Equivalence(difference, noise, margin, constructed);
+    const bool decided =
+        verdict->status == Status::kPass || verdict->status == Status::kFail;
+    // Also where other rows tell of noise: of this one there is a single run.
+    if (decided && AreSuspicious(cell, golden_, golden_cell)) {
+      verdict->status = Status::kMistrusted;
+    }
+    // A p-value without noise must not ease Holm's correction for the others.
+    const bool mistrusted = verdict->status == Status::kMistrusted;
+    candidates_.push_back(
+        {verdicts_.cells.size(), mistrusted ? 1.0 : difference.p_outside});
+    if (mistrusted) {
+      verdict->reason = kEqualRuns;
     } else if (verdict->status == Status::kInconclusive) {
       DescribeOpen(cell, golden_cell, noise, margin, verdict);
     } else if (verdict->status == Status::kFail) {
@@ -192,7 +201,7 @@ class CellJudge {
     verdict->reason =
         runs ? fmt::format("{} runs do not decide; {} would", cell.runs, *runs)
              : "unattainable: no number of our runs decides against so few "
-               "golden ones";
+               "golden runs, or items";
   }
 
   // A FAIL stands only if Holm's procedure over all statistical cells says so.
@@ -273,6 +282,21 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
   CollectCells(results, table, column, corpus, &cells);
   CollectCells(golden, table, column, corpus, &cells);
   return Pool(cells);
+}
+
+bool IsByConstruction(const Document& golden, const Cell& golden_cell) {
+  if (golden_cell.empty()) return false;
+  const auto& flags = golden_cell.flags;
+  if (std::count(flags.begin(), flags.end(), "DERIVED") > 0) return true;
+  return golden.provenance.origin == Origin::kPaper
+             ? golden_cell.low == golden_cell.high
+             : RunsAreEqual(golden_cell);
+}
+
+bool AreSuspicious(const Cell& ours, const Document& golden,
+                   const Cell& golden_cell) {
+  return RunsAreEqual(ours) && !ours.proportion && !golden_cell.proportion &&
+         !IsByConstruction(golden, golden_cell);
 }
 
 Strings FieldNames(const std::vector<FieldDifference>& differences) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "golden/claims.h"
@@ -39,6 +40,13 @@ class ClaimJudge {
   void Run() {
     for (const Claim& claim : golden_.claims) JudgeClaim(claim);
     ApplyHolm();
+    for (const auto& [claim, labels] : labels_) {
+      ClaimVerdict& verdict = verdicts_.claims[claim];
+      const bool decided = verdict.status == Status::kPass ||
+                           verdict.status == Status::kFail ||
+                           verdict.status == Status::kMistrusted;
+      if (decided) verdict.reason += "; under assumptions " + labels;
+    }
   }
 
  private:
@@ -47,7 +55,6 @@ class ClaimJudge {
     double p_value;
     bool holds;  // which of the two directions p_value is about
     bool capped;
-    std::string published;
   };
 
   void JudgeClaim(const Claim& claim) {
@@ -59,35 +66,40 @@ class ClaimJudge {
     }
     ClaimVerdict verdict;
     verdict.claim = claim.id;
-    std::vector<FieldDifference> differences, open;
+    std::vector<std::string> differences;  // names of fields
+    std::vector<FieldDifference> open;
     for (const ClaimSide* side : {&left, &right}) {
       if (side->row == nullptr) continue;
       const Row* golden_row =
           golden_.FindTable(claim.scope)->FindRow(side->row->id);
       const FingerprintComparison comparison = CompareFingerprints(
           FieldsOf(results_, *side->row), FieldsOf(golden_, *golden_row));
-      Merge(comparison.differences, &differences);
+      Merge(FieldNames(comparison.differences), &differences);
       Merge(comparison.open, &open);
     }
     if (!differences.empty()) {
       verdict.status = Status::kNotComparable;
-      verdict.reason = "differs in " + JoinNames(FieldNames(differences));
+      verdict.reason = "differs in " + JoinNames(differences);
     } else if (!left.has_value() || !right.has_value()) {
       verdict.status = Status::kUnsupported;
       verdict.reason = "the results have no value for it";
     } else {
       Test(claim, left, right, !open.empty(), &verdict);
     }
+    if (!open.empty()) {
+      labels_[verdicts_.claims.size()] =
+          AssumptionLabels(verdicts_.assumptions, open);
+    }
     verdicts_.claims.push_back(std::move(verdict));
   }
 
-  static void Merge(const std::vector<FieldDifference>& from,
-                    std::vector<FieldDifference>* to) {
-    for (const FieldDifference& difference : from) {
-      const bool there = std::any_of(
-          to->begin(), to->end(),
-          [&](const FieldDifference& d) { return d.name == difference.name; });
-      if (!there) to->push_back(difference);
+  // Appends what is not there yet.
+  template <typename T>
+  static void Merge(const std::vector<T>& from, std::vector<T>* to) {
+    for (const T& item : from) {
+      if (std::find(to->begin(), to->end(), item) == to->end()) {
+        to->push_back(item);
+      }
     }
   }
 
@@ -95,26 +107,61 @@ class ClaimJudge {
   void Test(const Claim& claim, const ClaimSide& left, const ClaimSide& right,
             bool open, ClaimVerdict* verdict) {
     const Column& column = GoldenColumn(claim, *left.column);
+    const bool capped = open && claim.op != "==" && claim.op.size() == 1;
     if (column.lane == Lane::kExact || claim.op == "==") {
       TestExactly(claim, left, right, column, verdict);
+      const bool decided = verdict->status != Status::kInconclusive;
+      if (capped && decided) {
+        verdict->status = Status::kInconclusive;
+        verdict->reason += "; a strict claim is not decided under open fields";
+      }
+      verdict->reason += Published(claim);
       return;
     }
-    const PooledDeviation noise =
-        PoolColumn(results_, golden_, claim.scope, left.column->id,
-                   CorpusOf(results_, *left.row));
+    PooledDeviation noise = NoiseOf(claim, left);
+    if (!right.is_number) {
+      // The same, unless the claim is about two columns or corpora.
+      const PooledDeviation other = NoiseOf(claim, right);
+      noise.deviation = std::max(noise.deviation, other.deviation);
+      noise.freedom = std::min(noise.freedom, other.freedom);
+    }
     if (!noise.known()) {
       verdict->status = Status::kInconclusive;
       verdict->reason =
           "no row of this corpus has two runs, so the seed noise is unknown";
       return;
     }
+    if (noise.deviation == 0 || IsSuspicious(claim, left) ||
+        IsSuspicious(claim, right)) {
+      verdict->status = Status::kMistrusted;
+      verdict->reason = kEqualRuns + Published(claim);
+      return;
+    }
     const ClaimTest test = TestWithNoise(claim, left, right, noise);
     // Two directions, each at half the level.
     const bool holds = test.p_holds <= test.p_refuted;
     const double p = std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
-    const bool capped = open && claim.op.size() == 1;
-    tested_.push_back(
-        {verdicts_.claims.size(), p, holds, capped, claim.published_verdict});
+    tested_.push_back({verdicts_.claims.size(), p, holds, capped});
+    verdict->reason = Published(claim);  // the test goes before it
+  }
+
+  PooledDeviation NoiseOf(const Claim& claim, const ClaimSide& side) const {
+    return PoolColumn(results_, golden_, claim.scope, side.column->id,
+                      CorpusOf(results_, *side.row));
+  }
+
+  static std::string Published(const Claim& claim) {
+    return "; the published numbers: " + claim.published_verdict;
+  }
+
+  // A cell of ours that should have noise and has none.
+  bool IsSuspicious(const Claim& claim, const ClaimSide& side) const {
+    if (side.is_number) return false;
+    const Table* table = golden_.FindTable(claim.scope);
+    const Row* row = table->FindRow(side.row->id);
+    const int64_t column = table->FindColumn(side.column->id);
+    return AreSuspicious(*side.cell, golden_,
+                         row->cells[static_cast<size_t>(column)]);
   }
 
   const Column& GoldenColumn(const Claim& claim, const Column& ours) const {
@@ -189,6 +236,7 @@ class ClaimJudge {
     for (size_t i = 0; i < tested_.size(); ++i) {
       const Tested& tested = tested_[i];
       ClaimVerdict& verdict = verdicts_.claims[tested.claim];
+      const std::string published = verdict.reason;
       if (!rejected[i]) {
         verdict.status = Status::kInconclusive;
         verdict.reason = fmt::format(
@@ -207,7 +255,7 @@ class ClaimJudge {
                                      tested.holds ? "holds" : "does not hold",
                                      tested.p_value);
       }
-      verdict.reason += "; the published numbers: " + tested.published;
+      verdict.reason += published;
     }
   }
 
@@ -215,6 +263,7 @@ class ClaimJudge {
   const Document& golden_;
   Verdicts& verdicts_;
   std::vector<Tested> tested_;
+  std::map<size_t, std::string> labels_;  // claim -> "A1-A3" it stands under
 };
 
 }  // namespace

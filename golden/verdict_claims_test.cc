@@ -3,6 +3,7 @@
 // Judge on imitations of a grid's results: the paper's claims.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,25 @@ Document ClosedPaper() {
   return paper;
 }
 
+Document Allocation(double share, double budget, double least) {
+  Document results = Reproduction(3, 0.05);
+  Table table = *Paper().FindTable("allocation");
+  for (Row& row : table.rows) {
+    for (const Row& other : results.tables[0].rows) {
+      if (other.id == row.id) row.fields = other.fields;
+    }
+    const double k = row.id.find("k1.5") != std::string::npos ? 15 : 20;
+    const std::vector<double> values = {share, k + budget, least, 0.8};
+    for (size_t c = 0; c < values.size(); ++c) {
+      SetValue(&row.cells[c], values[c]);
+      row.cells[c].runs = 3;
+      row.cells[c].deviation = c == 0 || c == 3 ? 0.01 : 0.0;
+    }
+  }
+  results.tables = {table};
+  return results;
+}
+
 TEST(Judge, ClaimsAreTestedOnOurRuns) {
   const Verdicts verdicts = Judge(Reproduction(8, 0.03), ClosedPaper());
   EXPECT_EQ(Claimed(verdicts, "star_lower_loss.1").status, Status::kPass);
@@ -48,33 +68,64 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
   EXPECT_EQ(strict.status, Status::kInconclusive);
   EXPECT_TRUE(Contains(strict.reason, "our runs say that it holds"))
       << strict.reason;
-  EXPECT_EQ(Claimed(verdicts, "learned_loss_not_higher.1").status,
-            Status::kPass);
+  // What is decided says under which assumptions, those of both sides.
+  const ClaimVerdict& decided = Claimed(verdicts, "learned_loss_not_higher.1");
+  EXPECT_EQ(decided.status, Status::kPass);
+  EXPECT_TRUE(Contains(decided.reason, "; under assumptions A1-A"))
+      << decided.reason;
+  // tau is assumed for SoftMoE-1.5, stated for SoftMoE*-1.5.
+  const auto tau =
+      std::find_if(verdicts.assumptions.begin(), verdicts.assumptions.end(),
+                   [](const std::string& line) {
+                     return Contains(line, "router.tau: 1.8 in the golden") &&
+                            Contains(line, "(main_results/owt/softmoe/k1.5/a2");
+                   });
+  ASSERT_NE(tau, verdicts.assumptions.end());
+  EXPECT_TRUE(
+      Contains(decided.reason + ",", tau->substr(0, tau->find(' ')) + ","))
+      << *tau << "\n"
+      << decided.reason;
+  EXPECT_FALSE(Contains(
+      Claimed(Judge(Reproduction(8, 0.03), ClosedPaper()), "below_budget.1")
+          .reason,
+      "assumption"));
+}
+
+// The same cap where no noise is in the way.
+TEST(Judge, StrictClaimsOnExactColumnsAreCappedToo) {
+  auto judge = [](Document paper) {
+    for (Claim& claim : paper.claims) {
+      if (claim.id == "at_least_one.1") claim.op = ">";
+    }
+    Document results = Allocation(0.5, 0, 1.5);
+    return Claimed(Judge(results, paper), "at_least_one.1");
+  };
+  EXPECT_EQ(judge(ClosedPaper()).status, Status::kPass);
+  const ClaimVerdict open = judge(Paper());
+  EXPECT_EQ(open.status, Status::kInconclusive);
+  EXPECT_TRUE(Contains(open.reason, "strict claim is not decided"))
+      << open.reason;
+}
+
+TEST(Judge, ClaimsOnEqualRunsAreMistrusted) {
+  // All runs of the grid, then those of one side.
+  EXPECT_EQ(
+      Claimed(Judge(Reproduction(8, 0), ClosedPaper()), "star_lower_loss.1")
+          .status,
+      Status::kMistrusted);
+  Document results = Reproduction(8, 0.03);
+  At(&results, "owt/sparse/k4", "val_loss").deviation = 0;
+  const Verdicts verdicts = Judge(results, ClosedPaper());
+  EXPECT_EQ(Claimed(verdicts, "star_lower_loss.1").status, Status::kMistrusted);
+  EXPECT_EQ(Claimed(verdicts, "star_lower_loss.4").status, Status::kPass);
+  // Top-k has exactly k active experts in every run.
+  EXPECT_EQ(Claimed(verdicts, "star_fewer_experts.1").status, Status::kPass);
 }
 
 TEST(Judge, ClaimsOfOneRunAreInconclusive) {
   const Verdicts verdicts = Judge(Reproduction(1, 0), ClosedPaper());
   EXPECT_EQ(Claimed(verdicts, "star_lower_loss.1").status,
             Status::kInconclusive);
-}
-
-Document Allocation(double share, double budget, double least) {
-  Document results = Reproduction(3, 0.05);
-  Table table = *Paper().FindTable("allocation");
-  for (Row& row : table.rows) {
-    for (const Row& other : results.tables[0].rows) {
-      if (other.id == row.id) row.fields = other.fields;
-    }
-    const double k = row.id.find("k1.5") != std::string::npos ? 15 : 20;
-    const std::vector<double> values = {share, k + budget, least, 0.8};
-    for (size_t c = 0; c < values.size(); ++c) {
-      SetValue(&row.cells[c], values[c]);
-      row.cells[c].runs = 3;
-      row.cells[c].deviation = c == 0 || c == 3 ? 0.01 : 0.0;
-    }
-  }
-  results.tables = {table};
-  return results;
 }
 
 TEST(Judge, ClaimsAboutFiguresTakeOurDataThoughThePaperHasNone) {

@@ -23,6 +23,19 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const std::string& corpus);
 
+// Is the golden's number what it is by construction, as the k active experts of
+// top-k and what is worked out from them? Then equal runs are no surprise. The
+// paper's exact cells, and those of runs whose own values never differed.
+bool IsByConstruction(const Document& golden, const Cell& golden_cell);
+
+// Runs of a measurement that agree to the last bit. Counts of few items often
+// agree by chance: percentages are left out.
+bool AreSuspicious(const Cell& ours, const Document& golden,
+                   const Cell& golden_cell);
+
+inline constexpr const char* kEqualRuns =
+    "all runs gave the same bits: are the seeds different?";
+
 // "router.tau, data.tokenizer_sha256".
 std::vector<std::string> FieldNames(
     const std::vector<FieldDifference>& differences);

@@ -194,6 +194,66 @@ TEST(Judge, EqualRunsAreMistrusted) {
   EXPECT_EQ(verdicts.exit_code({Status::kInconclusive}), ExitCode::kMistrusted);
 }
 
+// Seeds of other rows tell of noise, but a row whose own runs are all equal
+// has probably run once: five copies are no evidence for either side.
+TEST(Judge, EqualRunsOfOneRowAreMistrustedAmongOthersThatDiffer) {
+  Document results = Reproduction(5, 0.05);
+  At(&results, "owt/sparse/k1", "val_loss").deviation = 0;
+  SetValue(&At(&results, "owt/sparse/k2", "val_loss"), 2.99);
+  At(&results, "owt/sparse/k2", "val_loss").deviation = 0;
+  // Counts of items often agree by chance; sparse rows have k experts each.
+  At(&results, "owt/sparse/k1", "arc_e").deviation = 0;
+  At(&results, "owt/sparse/k1", "active_params").deviation = 0;
+  At(&results, "owt/softmoe/k2/a2", "active_params").deviation = 0;
+  const Verdicts verdicts = Judge(results, Paper());
+  auto status = [&](const char* row, const char* column) {
+    return Verdict(verdicts, row, column).status;
+  };
+  EXPECT_EQ(status("owt/sparse/k1", "val_loss"), Status::kMistrusted);
+  EXPECT_EQ(status("owt/sparse/k2", "val_loss"), Status::kMistrusted);
+  EXPECT_EQ(status("owt/sparse/k3", "val_loss"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "arc_e"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "active_params"), Status::kPass);
+  EXPECT_EQ(status("owt/softmoe/k2/a2", "active_params"), Status::kMistrusted);
+}
+
+// Nothing of them varies, and nothing has to.
+TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
+  Document results = Reproduction(3, 0.05);
+  std::erase_if(results.tables[0].rows,
+                [](const Row& row) { return !Contains(row.id, "/sparse/"); });
+  for (Row& row : results.tables[0].rows) {
+    At(&results, row.id, "active_params").deviation = 0;
+  }
+  SetValue(&At(&results, "c4/sparse/k2", "active_params"), 200);
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k2", "active_params").status,
+            Status::kPass);
+  EXPECT_EQ(Verdict(verdicts, "c4/sparse/k2", "active_params").status,
+            Status::kFail);
+}
+
+TEST(Judge, SaysWhatTheVerdictsDoNotCover) {
+  Document results = Reproduction(3, 0.05);
+  results.tables[0].rows.resize(2);
+  results.tables[0].columns[0].metric = "something else";
+  auto remarks = [](const Verdicts& verdicts) {
+    std::string text;
+    for (const std::string& remark : verdicts.remarks) text += remark + "\n";
+    return text;
+  };
+  const std::string paper = remarks(Judge(results, Paper()));
+  EXPECT_TRUE(Contains(paper, "main_results: 2 of the golden's 18 rows"))
+      << paper;
+  EXPECT_TRUE(Contains(paper, "main_results/mean_active_experts is defined as"))
+      << paper;
+  EXPECT_FALSE(Contains(paper, "REGRESSION")) << paper;
+  const std::string own = remarks(Judge(results, results));
+  EXPECT_TRUE(Contains(own, "REGRESSION")) << own;
+  EXPECT_FALSE(Contains(own, "defined")) << own;
+  EXPECT_FALSE(Contains(own, "rows")) << own;
+}
+
 TEST(Judge, MissingValuesAreSaidAndDivergedRunsFail) {
   Document results = Reproduction(5, 0.05);
   Cell empty;
