@@ -142,7 +142,7 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
        false, nullptr,
        Recorded("zero_active", "1",
                 "share of (token, layer) pairs of validation without an active "
-                "expert")},
+                "expert, before any fallback")},
   };
 }
 

@@ -125,6 +125,22 @@ void ComputeScores(const Pass& pass, int64_t layer) {
   }
 }
 
+// Tokens of which no weight passes the cutoff. A token with the fallback's
+// expert has that one alone, with its weight, which is not above the cutoff.
+int64_t TokensBelowCutoff(const Pass& pass, int64_t layer,
+                          const kernels::RouterShape& shape) {
+  if (IsSparse(pass)) return 0;
+  const int32_t* num_active = pass.work.layers[layer].num_active.data();
+  const RoutedShare& share = pass.work.shares[layer];
+  int64_t tokens = 0;
+  for (int64_t t = 0; t < pass.num_tokens; ++t) {
+    tokens += num_active[t] == 0 ||
+              (num_active[t] == 1 &&
+               !(share.gates[t * share.max_active] > shape.cutoff));
+  }
+  return tokens;
+}
+
 // Scores to gates to the plan by which rows go to experts.
 LayerStats Route(const Pass& pass, int64_t layer,
                  const LayerAllocation& allocation) {
@@ -170,6 +186,7 @@ LayerStats Route(const Pass& pass, int64_t layer,
                                  work.active_counts.data() + num_experts);
   stats.active_histogram.assign(static_cast<size_t>(num_experts) + 1, 0);
   for (int64_t t = 0; t < n; ++t) ++stats.active_histogram[acts.num_active[t]];
+  stats.tokens_below_cutoff = TokensBelowCutoff(pass, layer, shape);
   double balance = 0;
   for (int64_t e = 0; e < num_experts; ++e) {
     balance += LoadPerToken(pass, balance_counts, e) * work.probability_sums[e];

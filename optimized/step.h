@@ -29,8 +29,11 @@ struct RoutingState {
 struct LayerStats {
   std::vector<int64_t> tokens_per_expert;  // [num_experts]
   std::vector<int64_t> active_histogram;   // [num_experts+1]: tokens by count
-  double load_balance_loss = 0;            // times its coefficient
-  double z_loss = 0;                       // times its coefficient
+  // Tokens of which no weight passes the cutoff: they have no expert, or with
+  // fallback = "top1" the one that it gives them.
+  int64_t tokens_below_cutoff = 0;
+  double load_balance_loss = 0;  // times its coefficient
+  double z_loss = 0;             // times its coefficient
 };
 
 // What one layer's router did in the last pass, for another implementation to

@@ -52,6 +52,9 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
         .step = step};
     Vector gradient = Vector::Zero(c.layout.total);
     double loss = 0, balance = 0, z_loss = 0;
+    // Of every layer and group, as if each were a layer.
+    std::vector<reference::Matrix> soft_weights;
+    std::vector<double> cutoffs;
     std::vector<BoolMatrix> active(
         static_cast<size_t>(c.config.model.num_layers));
     for (int64_t g = 0; g < c.num_groups(); ++g) {
@@ -72,6 +75,8 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
         // softmax, a product and a sum of numbers of size k_l.
         EXPECT_NEAR(layer.allocation.mean_active, allocation[l],
                     8 * kDoubleUnit * allocation[l]);
+        soft_weights.push_back(layer.routing.soft_weights);
+        cutoffs.push_back(layer.allocation.cutoff);
         const BoolMatrix before = active[l];
         active[l].resize(before.rows() + layer.routing.active.rows(),
                          layer.routing.active.cols());
@@ -89,7 +94,7 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
     // Integers over integers: one rounding on either side.
     activities.push_back(reference::MeanActiveExperts(active));
     EXPECT_DOUBLE_EQ(activities.back(), c.Scalar(step, "active_experts"));
-    EXPECT_DOUBLE_EQ(reference::ZeroActiveFraction(active),
+    EXPECT_DOUBLE_EQ(reference::ZeroActiveFraction(soft_weights, cutoffs),
                      c.Scalar(step, "zero_active_fraction"));
     const auto tokens =
         file_.ReadDataset<int64_t>(c.At(step) + "/tokens_per_expert");
@@ -117,7 +122,7 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
                    file_.ReadDouble(c.group, "active_parameters"));
 }
 
-TEST_P(TrainingOracle, OptimizedModelAgrees) {
+TEST_P(TrainingOracle, OptimizedModelAndTrainersTotalsAgree) {
   const TrainedCase& c = case_;
   ThreadPool pool(2);
   optimized::Model model(c.config, c.config.training.balance_group_sequences,
@@ -128,25 +133,27 @@ TEST_P(TrainingOracle, OptimizedModelAgrees) {
     std::ranges::copy(parameters.cast<float>(), model.parameters().begin());
     std::vector<float> sum(static_cast<size_t>(c.layout.total));
     std::vector<float> gradient(sum.size());
-    double loss = 0;
+    trainer::RoutingTotals totals(c.config.model.num_layers,
+                                  c.config.model.num_experts);
     for (int64_t g = 0; g < c.num_groups(); ++g) {
       const GroupText text(c, step, g);
-      loss += model
-                  .ForwardBackward(
-                      {text.num_sequences, text.inputs, text.targets,
-                       text.first_token},
-                      {.temperature = trainer::Temperature(c.config, step),
-                       .tau = file_.ReadDouble(c.group, "tau"),
-                       .noise = true,
-                       .step = step},
-                      1 / c.num_tokens(),
-                      1 / static_cast<double>(c.num_groups()), gradient)
-                  .loss_sum /
-              c.num_tokens();
+      totals.Add(model.ForwardBackward(
+          {text.num_sequences, text.inputs, text.targets, text.first_token},
+          {.temperature = trainer::Temperature(c.config, step),
+           .tau = file_.ReadDouble(c.group, "tau"),
+           .noise = true,
+           .step = step},
+          1 / c.num_tokens(), 1 / static_cast<double>(c.num_groups()),
+          gradient));
       for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
     }
-    c.ExpectScalar(step, "loss", loss, kFloatUnit);
+    c.ExpectScalar(step, "loss", totals.MeanLoss(), kFloatUnit);
+    c.ExpectScalar(step, "balance", totals.LoadBalanceLoss(), kFloatUnit);
+    c.ExpectScalar(step, "z_loss", totals.ZLoss(), kFloatUnit);
     c.ExpectGradient(step, std::span<const float>(sum), kFloatUnit);
+    EXPECT_DOUBLE_EQ(totals.MeanActive(), c.Scalar(step, "active_experts"));
+    EXPECT_DOUBLE_EQ(totals.ZeroActiveFraction(),
+                     c.Scalar(step, "zero_active_fraction"));
   }
 }
 

@@ -25,14 +25,17 @@ double TrainActiveExperts(const std::vector<double>& active_experts_per_step) {
   return sum / static_cast<double>(active_experts_per_step.size());
 }
 
-double ZeroActiveFraction(const std::vector<BoolMatrix>& layers) {
+double ZeroActiveFraction(const std::vector<Matrix>& soft_weights,
+                          const std::vector<double>& cutoffs) {
+  SOFTMOE_CHECK(soft_weights.size() == cutoffs.size())
+      << soft_weights.size() << " layers, " << cutoffs.size() << " cutoffs";
   int64_t without = 0;
   int64_t tokens = 0;
-  for (const BoolMatrix& layer : layers) {
-    for (Eigen::Index t = 0; t < layer.rows(); ++t) {
-      if (!layer.row(t).any()) ++without;
+  for (size_t layer = 0; layer < soft_weights.size(); ++layer) {
+    for (Eigen::Index t = 0; t < soft_weights[layer].rows(); ++t) {
+      if (!(soft_weights[layer].row(t).maxCoeff() > cutoffs[layer])) ++without;
     }
-    tokens += layer.rows();
+    tokens += soft_weights[layer].rows();
   }
   SOFTMOE_CHECK(tokens > 0) << "no tokens to average over";
   return static_cast<double>(without) / static_cast<double>(tokens);

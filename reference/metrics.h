@@ -31,8 +31,14 @@ double MeanActiveExperts(const std::vector<BoolMatrix>& layers);
 double TrainActiveExperts(const std::vector<double>& active_experts_per_step);
 
 // Returns the fraction of (token, layer) pairs without an active expert, in
-// [0, 1]; with Fallback::kTop1 there is none. Errors as MeanActiveExperts.
-double ZeroActiveFraction(const std::vector<BoolMatrix>& layers);
+// [0, 1], before Fallback::kTop1 gives them one: of which the largest soft
+// weight is not above the layer's cutoff. Sparse routers: cutoff 0, fraction 0.
+//
+//   soft_weights  per layer [tokens, experts]
+//   cutoffs       per layer
+// Errors as MeanActiveExperts.
+double ZeroActiveFraction(const std::vector<Matrix>& soft_weights,
+                          const std::vector<double>& cutoffs);
 
 // Returns how many tokens were routed to each expert [experts].
 std::vector<int64_t> TokensPerExpert(const BoolMatrix& active);

@@ -31,9 +31,17 @@ TEST(ActiveExperts, AreCountedPerTokenAndLayer) {
       Active({{1, 1, 1}, {0, 1, 0}}),
   };
   EXPECT_EQ(MeanActiveExperts(layers), 1.5);
-  EXPECT_EQ(ZeroActiveFraction(layers), 0.25);
   EXPECT_EQ(TokensPerExpert(layers[0]), (std::vector<int64_t>{1, 0, 1}));
   EXPECT_EQ(TokensPerExpert(layers[1]), (std::vector<int64_t>{1, 2, 1}));
+}
+
+// Strictly above, as the cutoff is; each layer has its own.
+TEST(ActiveExperts, TokensWithoutOneAreCountedBeforeTheFallback) {
+  Matrix weights(2, 3);
+  weights << 0.5, 0.75, 0.25,  //
+      0.5, 0.25, 0.5;
+  EXPECT_EQ(ZeroActiveFraction({weights, weights}, {0.5, 0.75}), 0.75);
+  EXPECT_EQ(ZeroActiveFraction({weights}, {0}), 0);
 }
 
 TEST(ActiveExperts, TrainAeIsTheMeanOverTheSteps) {
@@ -43,7 +51,8 @@ TEST(ActiveExperts, TrainAeIsTheMeanOverTheSteps) {
 TEST(ActiveExperts, OfNothingIsAnError) {
   EXPECT_THROW(MeanActiveExperts({}), InternalError);
   EXPECT_THROW(MeanActiveExperts({BoolMatrix(0, 4)}), InternalError);
-  EXPECT_THROW(ZeroActiveFraction({}), InternalError);
+  EXPECT_THROW(ZeroActiveFraction({}, {}), InternalError);
+  EXPECT_THROW(ZeroActiveFraction({Matrix::Ones(1, 1)}, {}), InternalError);
   EXPECT_THROW(TrainActiveExperts({}), InternalError);
 }
 

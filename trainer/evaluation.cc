@@ -96,8 +96,10 @@ std::string EvaluationText(const EvaluationReport& report) {
     text += fmt::format("tau              {:.4f}\n", report.tau);
   }
   text += fmt::format(
-      "active experts   {:.4f} per token and layer; {:.2f}% without any\n",
-      v.active_experts, 100 * v.zero_active_fraction);
+      "active experts   {:.4f} per token and layer; {:.2f}% {}\n",
+      v.active_experts, 100 * v.zero_active_fraction,
+      report.config.router.fallback == Fallback::kTop1 ? "by the fallback"
+                                                       : "without any");
   text += fmt::format(
       "load variance    {:.4f} var/mean^2, {:.4f} sd/mean, {:.2f} var/mean\n",
       v.load_variance, v.load_cv, v.load_var_over_mean);

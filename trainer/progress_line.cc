@@ -29,8 +29,10 @@ std::string ProgressLine(const Config& config, const StepRecord& record,
                   config.training.steps, record.loss,
                   record.load_balance_loss + record.z_loss, ActivePart(record));
   if (record.zero_active_fraction > 0) {
-    line +=
-        fmt::format(" | no expert {:.1f}%", 100 * record.zero_active_fraction);
+    line += fmt::format(
+        " | {} {:.1f}%",
+        config.router.fallback == Fallback::kTop1 ? "fallback" : "no expert",
+        100 * record.zero_active_fraction);
   }
   if (config.router.kind != RouterKind::kSparse) {
     const auto [low, high] =

@@ -39,6 +39,9 @@ TEST(ProgressLine, LeavesOutWhatSparseRunsLackAndShowsLostTokens) {
   EXPECT_EQ(line.find("k_l"), std::string::npos) << line;
   EXPECT_EQ(line.find("| T "), std::string::npos) << line;
   EXPECT_NE(line.find("| no expert 33.4% |"), std::string::npos) << line;
+  config.router.fallback = Fallback::kTop1;
+  EXPECT_NE(ProgressLine(config, record, 0.4).find("| fallback 33.4% |"),
+            std::string::npos);
 }
 
 TEST(ShortCount, KeepsThreeDigits) {

@@ -44,6 +44,7 @@ void RoutingTotals::Add(const optimized::StepStats& stats) {
     const optimized::LayerStats& from = stats.layers[layer];
     load_balance_loss_sum_ += from.load_balance_loss;
     z_loss_sum_ += from.z_loss;
+    below_cutoff_ += from.tokens_below_cutoff;
     SOFTMOE_CHECK(
         from.active_histogram.size() == active_histogram_[layer].size() &&
         from.tokens_per_expert.size() == tokens_per_expert_[layer].size());
@@ -93,11 +94,7 @@ double RoutingTotals::MeanActive() const {
 }
 
 double RoutingTotals::ZeroActiveFraction() const {
-  int64_t zero = 0;
-  for (const std::vector<int64_t>& histogram : active_histogram_) {
-    zero += histogram[0];
-  }
-  return static_cast<double>(zero) /
+  return static_cast<double>(below_cutoff_) /
          static_cast<double>(num_tokens_ *
                              static_cast<int64_t>(active_histogram_.size()));
 }

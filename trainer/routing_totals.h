@@ -42,7 +42,8 @@ class RoutingTotals {
   // Mean active experts per token: of one layer, of all.
   std::vector<double> LayerActive() const;
   double MeanActive() const;
-  // Share of (token, layer) pairs without an active expert.
+  // Share of (token, layer) pairs without an active expert, counted before
+  // fallback = "top1" gives them one: it would hide that the cutoff is too high.
   double ZeroActiveFraction() const;
   // The largest number of active experts that any token had in any layer.
   int64_t MostActive() const;
@@ -63,6 +64,7 @@ class RoutingTotals {
   double loss_sum_ = 0;
   double load_balance_loss_sum_ = 0;
   double z_loss_sum_ = 0;
+  int64_t below_cutoff_ = 0;  // (token, layer) pairs
   std::vector<std::vector<int64_t>> active_histogram_;
   std::vector<std::vector<int64_t>> tokens_per_expert_;
 };

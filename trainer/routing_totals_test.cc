@@ -46,10 +46,12 @@ StepStats Stats(int64_t tokens, double loss_sum,
   stats.num_tokens = tokens;
   stats.loss_sum = loss_sum;
   for (size_t layer = 0; layer < histograms.size(); ++layer) {
-    stats.layers.push_back(LayerStats{.tokens_per_expert = loads[layer],
-                                      .active_histogram = histograms[layer],
-                                      .load_balance_loss = balance,
-                                      .z_loss = z});
+    stats.layers.push_back(
+        LayerStats{.tokens_per_expert = loads[layer],
+                   .active_histogram = histograms[layer],
+                   .tokens_below_cutoff = histograms[layer][0],
+                   .load_balance_loss = balance,
+                   .z_loss = z});
   }
   return stats;
 }

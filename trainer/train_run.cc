@@ -106,7 +106,8 @@ void RunLoop::OneStep() {
   seconds_per_step_ = seconds_per_step_ == 0
                           ? record.seconds
                           : 0.9 * seconds_per_step_ + 0.1 * record.seconds;
-  if (record.step == 1 && record.zero_active_fraction > 0.5) {
+  if (record.step == 1 && record.zero_active_fraction > 0.5 &&
+      config_.router.fallback == Fallback::kNone) {
     Say(fmt::format(
         "warning: {:.0f}% of the tokens have no active expert at the start, "
         "which trains none: tau {:g} is high for T = {:g}; router.tau = "
@@ -184,17 +185,17 @@ void RunLoop::Evaluate() {
        .zero_active_fraction = at_one_.zero_active_fraction,
        .load_variance = at_one_.load_variance});
   metrics_->Add(state_.evaluations.back());
-  Say(
-      fmt::format("validation after step {} | loss {:.4f}{} | AE {:.2f} | no "
-                  "expert {:.1f}% "
-                  "| load variance {:.3f}",
-                  state_.step, at_one_.loss,
-                  temperature == 1.0
-                      ? ""
-                      : fmt::format(" at T 1, {:.4f} at T {:.2f}",
-                                    at_schedule_temperature_.loss, temperature),
-                  at_one_.active_experts, 100 * at_one_.zero_active_fraction,
-                  at_one_.load_variance));
+  Say(fmt::format(
+      "validation after step {} | loss {:.4f}{} | AE {:.2f} | {} "
+      "{:.1f}% | load variance {:.3f}",
+      state_.step, at_one_.loss,
+      temperature == 1.0
+          ? ""
+          : fmt::format(" at T 1, {:.4f} at T {:.2f}",
+                        at_schedule_temperature_.loss, temperature),
+      at_one_.active_experts,
+      config_.router.fallback == Fallback::kTop1 ? "fallback" : "no expert",
+      100 * at_one_.zero_active_fraction, at_one_.load_variance));
 }
 
 RunResult RunLoop::MakeResult() {

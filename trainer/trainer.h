@@ -20,8 +20,10 @@ struct StepRecord {
   double loss = 0;   // nats per token, language-model loss only
   double load_balance_loss = 0;
   double z_loss = 0;
-  double active_experts = 0;          // mean per token and layer
-  double zero_active_fraction = 0;    // of (token, layer) pairs
+  double active_experts = 0;  // mean per token and layer
+  // Of (token, layer) pairs: no weight passes the cutoff. They have no expert,
+  // or with fallback = "top1" the one that it gives them.
+  double zero_active_fraction = 0;
   std::vector<double> layer_active;   // [num_layers]
   std::vector<double> allocation;     // [num_layers] k_l
   std::vector<double> load_variance;  // [num_layers] var/mean^2 over experts
@@ -32,8 +34,8 @@ struct StepRecord {
 struct Validation {
   double loss = 0;  // nats per token
   int64_t num_tokens = 0;
-  double active_experts = 0;  // infer-AE at T = 1, noise off
-  double zero_active_fraction = 0;
+  double active_experts = 0;        // infer-AE at T = 1, noise off
+  double zero_active_fraction = 0;  // as in StepRecord
   std::vector<double> layer_active;
   std::vector<std::vector<int64_t>> active_histogram;   // [layer][count]
   std::vector<std::vector<int64_t>> tokens_per_expert;  // [layer][expert]

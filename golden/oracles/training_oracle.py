@@ -276,14 +276,14 @@ def write_state(file, place, state):
         file.dataset(f"{place}/{name}", value.numpy())
 
 
-def write_metrics(file, place, active):
+def write_metrics(file, place, active, without):
     """numpy's words for the columns of the tables; returns the AE."""
     counts = active.numpy().sum(axis=1)  # [layers, experts]
     per_token = active.numpy().sum(axis=2)
     mean, variance = counts.mean(axis=1), counts.var(axis=1)
     file.attribute("active_experts", float(per_token.mean()), place)
-    file.attribute("zero_active_fraction", float((per_token == 0).mean()),
-                   place)
+    # Before the fallback.
+    file.attribute("zero_active_fraction", without / per_token.size, place)
     file.dataset(f"{place}/tokens_per_expert", counts.astype(np.int64))
     file.dataset(f"{place}/load_variance", np.stack(
         [variance / mean ** 2, counts.std(axis=1) / mean, variance / mean],
@@ -335,7 +335,10 @@ def write_case(file, name, case, seed):
         file.dataset(f"{place}/gradient_error", np.array([error_scale(
             [other.gradients[tensor] for other in rough],
             exact.gradients[tensor]) for tensor in exact.gradients]))
-        activities.append(write_metrics(file, place, exact.active()))
+        activities.append(write_metrics(
+            file, place, exact.active(),
+            sum(getattr(routing, "without", 0) for routings in exact.groups
+                for routing in routings)))
     write_state(file, f"{group}/{len(steps)}", last)
     mean = float(np.mean(activities))
     file.attribute("train_active_experts", mean, group)
