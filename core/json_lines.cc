@@ -10,7 +10,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "core/atomic_file.h"
@@ -38,9 +37,9 @@ Json WithoutNonFinite(const Json& value) {
 }
 
 // Calls visit(record, end) for every whole line of `text`, with the offset
-// behind it, until visit returns false.
+// behind it.
 void VisitLines(const std::string& text, const fs::path& path,
-                const std::function<bool(Json&&, size_t)>& visit) {
+                const std::function<void(Json&&, size_t)>& visit) {
   size_t begin = 0;
   for (int64_t line = 1;; ++line) {
     const size_t end = text.find('\n', begin);
@@ -53,7 +52,7 @@ void VisitLines(const std::string& text, const fs::path& path,
                       "the file, or mend the line",
                       path.string(), line, kMaxJsonDepth));
     }
-    if (!visit(std::move(record), end + 1)) return;
+    visit(std::move(record), end + 1);
     begin = end + 1;
   }
 }
@@ -79,27 +78,19 @@ std::string JsonLine(const Json& record) {
                                        Json::error_handler_t::replace);
 }
 
-JsonLinesWriter::JsonLinesWriter(fs::path path, int64_t last_step)
-    : path_(std::move(path)) {
+JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
   RequireRegularOrAbsent(path_);
-  std::error_code unreadable;  // then opening reports it
-  if (fs::exists(path_, unreadable)) {
-    VisitLines(ReadWholeFile(path_), path_, [&](Json&& record, size_t end) {
-      const auto step = record.find("step");
-      if (step != record.end() && step->is_number_integer() &&
-          step->get<int64_t>() > last_step) {
-        return false;
-      }
-      size_ = static_cast<int64_t>(end);
-      return true;
-    });
-  }
   descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError("write", path_, errno);
-  if (ftruncate(descriptor_, size_) != 0) {
-    const int error = errno;
+  try {
+    VisitLines(ReadWholeFile(path_), path_,
+               [&](Json&&, size_t end) { size_ = static_cast<int64_t>(end); });
+    if (ftruncate(descriptor_, size_) != 0) {
+      throw FileError("write", path_, errno);
+    }
+  } catch (...) {
     close(descriptor_);
-    throw FileError("write", path_, error);
+    throw;
   }
 }
 
@@ -124,11 +115,14 @@ void JsonLinesWriter::Write(const Json& record) {
   size_ += static_cast<int64_t>(line.size());
 }
 
+void JsonLinesWriter::Sync() {
+  if (fsync(descriptor_) != 0) throw FileError("write", path_, errno);
+}
+
 std::vector<Json> ReadJsonLines(const fs::path& path) {
   std::vector<Json> records;
   VisitLines(ReadWholeFile(path), path, [&](Json&& record, size_t) {
     records.push_back(std::move(record));
-    return true;
   });
   return records;
 }

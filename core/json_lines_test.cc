@@ -74,18 +74,6 @@ TEST(JsonLines, ReopeningRemovesATornLineAndGoesOn) {
   }
 }
 
-TEST(JsonLines, ResumingDropsRecordsBehindTheCheckpoint) {
-  const fs::path path = FreshFolder("resume") / "m.jsonl";
-  const std::string kept = "{\"run\":\"x\"}\n{\"step\":1}\n{\"step\":2}\n";
-  const std::string text =
-      kept + "{\"step\":3}\n{\"validation\":3.5}\n{\"step\":4}\n{\"st";
-  WriteFileAtomically(path, text);
-  { JsonLinesWriter writer(path, 2); }
-  EXPECT_EQ(ReadWholeFile(path), kept);
-  { JsonLinesWriter writer(path, 0); }
-  EXPECT_EQ(ReadWholeFile(path), "{\"run\":\"x\"}\n");
-}
-
 TEST(JsonLines, ADamagedLineIsNamedAndNothingIsChanged) {
   const fs::path path = FreshFolder("damaged") / "m.jsonl";
   for (const char* damaged : {"{\"step\":\n", "[1]\n", "\n", "\xff\xfe\n"}) {

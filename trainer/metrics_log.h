@@ -28,6 +28,10 @@ class MetricsLog {
   void Add(const StepRecord& record);
   void Add(const EvaluationRecord& record);
 
+  // Waits until every line is on the disk: nobody writes the log of a finished
+  // run again. Throws EnvironmentError.
+  void Sync() { file_.Sync(); }
+
  private:
   JsonLinesWriter file_;
 };

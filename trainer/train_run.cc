@@ -90,6 +90,7 @@ RunResult RunLoop::Run() {
   // Before the validation, which may take long: a kill costs nothing then.
   Save();
   Evaluate();
+  metrics_->Sync();  // before the result is there, which ends the writing
   return MakeResult();
 }
 
