@@ -31,6 +31,33 @@ fs::path TemporaryName(const fs::path& path) {
           "." + std::to_string(++counter) + ".tmp");
 }
 
+struct TemporaryNameParts {
+  std::string_view target;  // the file in the making, without folder
+  int64_t owner = 0;        // process; 0: not a name of TemporaryName
+};
+
+TemporaryNameParts SplitTemporaryName(std::string_view name) {
+  // .TARGET.PID.COUNTER.tmp, read from behind: TARGET may hold anything.
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.starts_with('.') || !name.ends_with(kEnd)) return {};
+  name.remove_suffix(kEnd.size());
+  int64_t numbers[2] = {};  // counter, process
+  for (int64_t& number : numbers) {
+    const size_t point = name.rfind('.');
+    if (point == std::string_view::npos) return {};
+    const std::string_view digits = name.substr(point + 1);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const bool canonical = !digits.empty() && digits.front() != '0' &&
+                           digits.front() != '-' &&
+                           end == digits.data() + digits.size();
+    if (error != std::errc() || !canonical) return {};
+    name.remove_suffix(digits.size() + 1);
+  }
+  if (name.size() < 2) return {};
+  return {name.substr(1), numbers[1]};
+}
+
 // Makes the rename itself durable. Some file systems cannot sync a folder
 // (EINVAL); then there is nothing more to do.
 int SyncFolder(const fs::path& folder) {
@@ -119,24 +146,24 @@ void WriteFileAtomically(const fs::path& path, std::string_view content) {
 }
 
 int64_t TemporaryFileOwner(std::string_view name) {
-  // .NAME.PID.COUNTER.tmp, read from behind: NAME may hold anything.
-  constexpr std::string_view kEnd = ".tmp";
-  if (!name.starts_with('.') || !name.ends_with(kEnd)) return 0;
-  name.remove_suffix(kEnd.size());
-  int64_t numbers[2] = {};  // counter, process
-  for (int64_t& number : numbers) {
-    const size_t point = name.rfind('.');
-    if (point == std::string_view::npos) return 0;
-    const std::string_view digits = name.substr(point + 1);
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const bool canonical = !digits.empty() && digits.front() != '0' &&
-                           digits.front() != '-' &&
-                           end == digits.data() + digits.size();
-    if (error != std::errc() || !canonical) return 0;
-    name.remove_suffix(digits.size() + 1);
+  return SplitTemporaryName(name).owner;
+}
+
+void RemoveLeftoversOf(const fs::path& path) {
+  const std::string target = path.filename().string();
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const TemporaryNameParts parts = SplitTemporaryName(name);
+    std::error_code ignored;
+    if (parts.owner == 0 || parts.target != target ||
+        !fs::is_regular_file(entry->symlink_status(ignored))) {
+      continue;
+    }
+    fs::remove(entry->path(), ignored);
   }
-  return name.size() > 1 ? numbers[1] : 0;
 }
 
 std::string ReadWholeFile(const fs::path& path) {

@@ -33,8 +33,9 @@ class AtomicFile {
   // Bytes written so far, with those in the buffer.
   int64_t size() const { return size_; }
 
-  // Syncs file and folder and renames. Throws EnvironmentError; then the old
-  // file at `path` is intact and the temporary one removed.
+  // Syncs file and folder and renames. Throws EnvironmentError; then the
+  // temporary file is removed and the old one at `path` intact (the new one is
+  // there, whole, if it was the folder that could not be synced).
   void Commit();
 
   // For writers with their own I/O (HDF5): the open temporary file. They do
@@ -62,6 +63,12 @@ void WriteFileAtomically(const std::filesystem::path& path,
 // The process that made the temporary file of this name (without folder), or 0
 // if it is not the name of one.
 int64_t TemporaryFileOwner(std::string_view name);
+
+// Removes the temporary files that writers of the file at `path` left when they
+// were killed. For whoever holds the lock under which alone that file is
+// written: one in the making would be removed, too. What cannot be removed
+// stays.
+void RemoveLeftoversOf(const std::filesystem::path& path);
 
 // The whole content of a file. Throws EnvironmentError if it cannot be read.
 std::string ReadWholeFile(const std::filesystem::path& path);

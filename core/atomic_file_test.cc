@@ -143,5 +143,26 @@ TEST(AtomicFile, TemporaryFilesSayWhoMadeThem) {
   }
 }
 
+TEST(AtomicFile, LeftoversOfOneFileAreRemovedAndNothingElse) {
+  const fs::path folder = FreshFolder("leftovers");
+  AtomicFile other(folder / "other.h5");  // in the making: not asked for
+  const Names kept = {"a.b.h5",
+                      ".a.b.h5",
+                      ".a.b.h5.7.tmp",
+                      ".a.b.h5.x.7.tmp",
+                      ".b.h5.12.7.tmp",
+                      ".a.b.h5.9.12.7.tmp",
+                      ".a.b.h5.12.7.tmp.1"};
+  for (const std::string& name : kept) WriteFileAtomically(folder / name, "x");
+  fs::create_directory(folder / ".a.b.h5.12.8.tmp");
+  fs::create_symlink("a.b.h5", folder / ".a.b.h5.12.9.tmp");
+  Names expected = FilesIn(folder);
+  WriteFileAtomically(folder / ".a.b.h5.12.7.tmp", "left by a killed process");
+  WriteFileAtomically(folder / ".a.b.h5.999999999.1.tmp", "");
+  RemoveLeftoversOf(folder / "a.b.h5");
+  EXPECT_EQ(FilesIn(folder), expected);
+  RemoveLeftoversOf(folder / "absent" / "a.b.h5");  // nothing to do
+}
+
 }  // namespace
 }  // namespace softmoe

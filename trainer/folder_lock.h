@@ -8,8 +8,9 @@
 
 namespace softmoe::trainer {
 
-// While alive, holds the advisory lock of a folder that exists. The system
-// releases it when the process ends, however it ends; no file is left behind.
+// While alive, holds the advisory lock of a folder that exists; some network
+// file systems have none, and there it holds nothing. The system releases it
+// when the process ends, however it ends; no file is left behind.
 class FolderLock {
  public:
   // Throws EnvironmentError if another process (or another FolderLock) has it.
@@ -17,6 +18,9 @@ class FolderLock {
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
+
+  // False where the file system has no locks: others may be at work, too.
+  bool held() const { return descriptor_ >= 0; }
 
  private:
   int descriptor_;

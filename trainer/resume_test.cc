@@ -141,6 +141,26 @@ TEST_P(EveryRouter, GoesOnFromAnOlderCheckpointAfterACrash) {
   ExpectAsUnbroken(result, run);
 }
 
+TEST(Resume, WhatKilledProcessesLeftIsRemoved) {
+  const auto folder = FreshFolder("leftovers");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  RunOptions options = Options(folder / "run", tokens);
+  StopAt(options, 3);
+  EXPECT_THROW(TrainRun(config, options), StoppedError);
+  // Half a checkpoint and so on, of two processes; and a file of the user's.
+  for (const char* name :
+       {".checkpoint.h5.4711.3.tmp", ".checkpoint.h5.12.1.tmp",
+        ".metrics.jsonl.4711.1.tmp", ".result.h5.4711.9.tmp", ".notes.tmp"}) {
+    std::ofstream(folder / "run" / name) << "half";
+  }
+  options.on_step = nullptr;
+  TrainRun(config, options);
+  EXPECT_EQ(FilesIn(folder / "run"),
+            (std::vector<std::string>{".notes.tmp", kCheckpointName,
+                                      kMetricsName, kResultName}));
+}
+
 TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
   const auto run = folder_ / "full";
   RunOptions options = Options(run, tokens_);

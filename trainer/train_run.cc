@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "core/atomic_file.h"
 #include "core/code_version.h"
 #include "core/errors.h"
 #include "core/mutant.h"
@@ -284,6 +285,13 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   }
   MakeFolder(options.folder);
   const FolderLock lock(options.folder);
+  // What a killed process left counts against the disk and is of no use: a
+  // checkpoint may have gigabytes.
+  if (lock.held()) {
+    for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {
+      RemoveLeftoversOf(options.folder / name);
+    }
+  }
   RequireDiskSpace(config, options.folder);
   RunResult result = RunLoop(identity, options).Run();
   WriteRunResult(result, result_path);
