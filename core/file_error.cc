@@ -62,4 +62,20 @@ void RequireRegularOrAbsent(const std::filesystem::path& path) {
                   path.string()));
 }
 
+void RequireRegular(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_regular_file(status)) return;
+  if (!std::filesystem::exists(status)) {
+    throw FileError("read", path, error ? error.value() : ENOENT);
+  }
+  if (std::filesystem::is_directory(status)) {
+    throw FileError("read", path, EISDIR);
+  }
+  throw EnvironmentError(
+      fmt::format("cannot read '{}': it is a device or a pipe, and a file is "
+                  "needed; save what comes out of it to a file",
+                  path.string()));
+}
+
 }  // namespace softmoe

@@ -20,6 +20,11 @@ EnvironmentError FileError(const std::string& action,
 // written whole would replace a folder or device, and a pipe cannot hold one.
 void RequireRegularOrAbsent(const std::filesystem::path& path);
 
+// Throws EnvironmentError unless `path` is a regular file, or a link to one:
+// what is read twice, or mapped. Devices and pipes may never end, or give their
+// bytes once.
+void RequireRegular(const std::filesystem::path& path);
+
 }  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_FILE_ERROR_H_

@@ -2,18 +2,99 @@
 #include "trainer/mapped_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
 #include <utility>
 
+#include "core/errors.h"
 #include "core/file_error.h"
 
 namespace softmoe::trainer {
+namespace {
+
+// What the handler of SIGBUS needs to know of a mapping. A handler may touch
+// lock-free atomics and memory that nobody frees, and nothing else.
+struct Mapping {
+  std::atomic<const unsigned char*> begin{nullptr};  // nullptr: a free slot
+  std::atomic<size_t> size{0};
+  std::array<char, 512> path{};  // cut if longer; written while free
+};
+static_assert(std::atomic<const unsigned char*>::is_always_lock_free);
+
+// A process maps a few files at a time; those beyond have no message.
+std::array<Mapping, 64> mappings;
+std::mutex mappings_mutex;  // of who takes slots; not of the handler
+struct sigaction previous_action;
+
+void Print(const char* text) {
+  [[maybe_unused]] const ssize_t written =
+      ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void ExplainLostPages(int signal_number, siginfo_t* info, void*) {
+  const auto* at = static_cast<const unsigned char*>(info->si_addr);
+  for (const Mapping& mapping : mappings) {
+    const unsigned char* begin = mapping.begin.load();
+    if (info->si_code <= 0) break;  // sent by somebody: there is no address
+    if (begin == nullptr || at < begin || at >= begin + mapping.size.load()) {
+      continue;
+    }
+    Print("error: ");
+    Print(mapping.path.data());
+    Print(
+        ": became shorter while it was read, or its disk cannot be read; leave "
+        "files alone while they are in use, restore this one, and give the "
+        "same command again\n");
+    ::_exit(static_cast<int>(ExitCode::kUsage));
+  }
+  // None of ours. Who handled it before gets it when the instruction is tried
+  // again.
+  ::sigaction(signal_number, &previous_action, nullptr);
+}
+
+// Both under mappings_mutex.
+void InstallHandler() {
+  static bool installed = false;
+  if (std::exchange(installed, true)) return;
+  struct sigaction action = {};
+  action.sa_sigaction = &ExplainLostPages;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, &previous_action);
+}
+
+void Remember(const unsigned char* begin, size_t size,
+              const std::filesystem::path& path) {
+  const std::lock_guard lock(mappings_mutex);
+  InstallHandler();
+  for (Mapping& mapping : mappings) {
+    if (mapping.begin.load() != nullptr) continue;
+    std::strncpy(mapping.path.data(), path.c_str(), mapping.path.size() - 1);
+    mapping.size = size;
+    mapping.begin = begin;
+    return;
+  }
+}
+
+void Forget(const unsigned char* begin) {
+  const std::lock_guard lock(mappings_mutex);
+  for (Mapping& mapping : mappings) {
+    if (mapping.begin.load() == begin) mapping.begin = nullptr;
+  }
+}
+
+}  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
+  RequireRegular(path);
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw FileError("read", path, errno);
   struct stat status {};
@@ -27,6 +108,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     } else {
       data_ = static_cast<const unsigned char*>(memory);
       size_ = status.st_size;
+      Remember(data_, static_cast<size_t>(size_), path);
     }
   }
   ::close(file);
@@ -44,9 +126,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) {
-    ::munmap(const_cast<unsigned char*>(data_), static_cast<size_t>(size_));
-  }
+  if (data_ == nullptr) return;
+  Forget(data_);
+  ::munmap(const_cast<unsigned char*>(data_), static_cast<size_t>(size_));
 }
 
 }  // namespace softmoe::trainer

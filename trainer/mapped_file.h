@@ -9,15 +9,20 @@
 
 namespace softmoe::trainer {
 
-// A file mapped read-only. It must not shrink while mapped.
+// A file mapped read-only. Where somebody makes it shorter meanwhile, reading
+// what is gone ends the process with exit code 2 and a message that names the
+// file: the system sends SIGBUS, and there is no way back into the program.
+// Files are written whole or not at all, so nothing else is lost than with
+// SIGKILL.
 class MappedFile {
  public:
   MappedFile() = default;
-  // Throws EnvironmentError if the file cannot be read.
+  // Throws EnvironmentError if the file cannot be read, or is a device or pipe.
   explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
+
   const unsigned char* data() const { return data_; }
   int64_t size() const { return size_; }
 
