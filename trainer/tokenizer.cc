@@ -6,6 +6,7 @@
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 
 #include "core/atomic_file.h"
@@ -64,6 +65,42 @@ class Sentences : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
+// The number behind `marker` in a message of SentencePiece, or 0.
+int64_t NumberBehind(const std::string& message, const std::string& marker) {
+  const size_t at = message.find(marker);
+  if (at == std::string::npos) return 0;
+  int64_t number = 0;
+  const char* begin = message.data() + at + marker.size();
+  std::from_chars(begin, message.data() + message.size(), number);
+  return number;
+}
+
+// Why no tokenizer of `vocab_size` pieces could be made, and the remedy, which
+// SentencePiece's own words leave to the reader of its sources.
+std::string Explain(const std::string& message, int64_t vocab_size) {
+  const std::string wanted = fmt::format("model.vocab_size is {}", vocab_size);
+  if (const int64_t most = NumberBehind(message, "set it to a value <= ")) {
+    if (most < kMinVocabSize) {
+      return fmt::format(
+          "it has text for {} pieces only, and a tokenizer has at least {}; "
+          "use a larger corpus, or one that repeats itself less",
+          most, kMinVocabSize);
+    }
+    return fmt::format(
+        "it has text for {0} pieces, {1}; use a larger corpus or a smaller "
+        "model.vocab_size, at most {0}",
+        most, wanted);
+  }
+  if (const int64_t least = NumberBehind(
+          message, fmt::format("required_chars. {} vs ", vocab_size))) {
+    return fmt::format(
+        "its letters alone are {0} pieces, {1}; use a larger "
+        "model.vocab_size, at least {0}",
+        least, wanted);
+  }
+  return message + "; use a larger corpus or a smaller model.vocab_size";
+}
+
 }  // namespace
 
 std::string TrainTokenizer(std::span<const std::string> documents,
@@ -99,8 +136,8 @@ std::string TrainTokenizer(std::span<const std::string> documents,
   if (!status.ok()) {
     throw DataError(fmt::format(
         "cannot train a tokenizer of {} pieces on this corpus ({} documents "
-        "sampled): {}; use a larger corpus or a smaller model.vocab_size",
-        vocab_size, documents.size(), status.ToString()));
+        "sampled): {}",
+        vocab_size, documents.size(), Explain(status.ToString(), vocab_size)));
   }
   return model;
 }

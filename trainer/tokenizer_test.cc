@@ -88,15 +88,58 @@ TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
   EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(line)), line);
 }
 
-TEST(TrainTokenizer, SaysWhenTheCorpusIsTooSmall) {
+// What TrainTokenizer says when it refuses; "" if it does not.
+std::string Refusal(const std::vector<std::string>& documents, int64_t size) {
   try {
-    TrainTokenizer(std::vector<std::string>{"a b c"}, 5000);
-    FAIL();
+    TrainTokenizer(documents, size);
   } catch (const DataError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("smaller model.vocab_size"), std::string::npos) << text;
+    return error.what();
   }
-  EXPECT_THROW(TrainTokenizer(std::vector<std::string>{}, 400), DataError);
+  return "";
+}
+
+// The number behind `marker`, 0 if it is not there.
+int64_t Advised(const std::string& message, const std::string& marker) {
+  const size_t at = message.find(marker);
+  return at == message.npos ? 0
+                            : std::stoll(message.substr(at + marker.size()));
+}
+
+TEST(TrainTokenizer, SaysHowManyPiecesTheCorpusGives) {
+  const auto documents = TestDocuments(400);
+  const std::string message = Refusal(documents, 5000);
+  const int64_t most = Advised(message, "a smaller model.vocab_size, at most ");
+  ASSERT_GT(most, kMinVocabSize) << message;
+  EXPECT_EQ(Refusal(documents, most), "");
+  EXPECT_NE(Refusal(documents, most + 1), "");
+}
+
+TEST(TrainTokenizer, SaysHowManyPiecesTheLettersNeed) {
+  // 500 letters, each as frequent as the others.
+  std::string letters;
+  for (int i = 0; i < 500; ++i) {
+    const int code = 0x4E00 + i;
+    letters += static_cast<char>(0xE0 | code >> 12);
+    letters += static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    letters += static_cast<char>(0x80 | (code & 0x3F));
+  }
+  const std::vector<std::string> documents = {letters, letters};
+  const std::string message = Refusal(documents, 400);
+  const int64_t least = Advised(message, "larger model.vocab_size, at least ");
+  ASSERT_GT(least, 500) << message;
+  EXPECT_EQ(Refusal(documents, least), "");
+}
+
+TEST(TrainTokenizer, SaysWhenTheCorpusIsTooSmallForAny) {
+  for (const std::string text : {"a b c", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
+    const std::string message = Refusal({text}, 400);
+    EXPECT_NE(message.find("use a larger corpus"), std::string::npos)
+        << message;
+    // There is no such size.
+    EXPECT_EQ(message.find("smaller model.vocab_size"), std::string::npos)
+        << message;
+  }
+  EXPECT_NE(Refusal({}, 400), "");
 }
 
 TEST(TrainTokenizer, RefusesSizesOutOfRange) {
