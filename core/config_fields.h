@@ -12,7 +12,8 @@
 
 namespace softmoe {
 
-// The range of a number on its own; relations between keys are in config.cc.
+// The range of a number on its own; config_check.cc has the relations between
+// keys.
 struct AllowedRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
