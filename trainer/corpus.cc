@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/file_error.h"
 #include "core/paths.h"
 #include "core/sha256.h"
 #include "trainer/c4_corpus.h"
@@ -41,15 +42,18 @@ Corpus PublishedCorpus(
               "{}{}", files.front().string(),
               files.size() == 1 ? "" : " .. " + files.back().string()),
           .key = KeyOfFiles(files),
+          .current_key = [=] { return KeyOfFiles(files); },
           .open = [=] { return open(files); }};
 }
 
 Corpus TextCorpus(const std::string& name, const fs::path& path) {
+  RequireRegular(path);
   const std::string hash = Sha256OfFile(path);
   return {.name = name,
           .description = "a text file of the user's, " + path.string(),
           .provenance = fmt::format("{} (SHA-256 {})", path.string(), hash),
           .key = hash,
+          .current_key = [=] { return Sha256OfFile(path); },
           .open = [=] { return OpenTextFile(path); }};
 }
 
@@ -89,6 +93,7 @@ Corpus FindCorpus(const std::string& name, const CorpusOptions& options) {
           .stand_in = true,
           .provenance = text.provenance,
           .key = text.sha256,
+          .current_key = [path = text.text] { return Sha256OfFile(path); },
           .open = [path = text.text] { return OpenTextFile(path); }};
 }
 

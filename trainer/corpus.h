@@ -27,6 +27,9 @@ struct Corpus {
   // Hex digest that changes whenever the documents do. For published corpora,
   // which take long to read, it covers names, sizes and times of the files.
   std::string key;
+  // The key of the files as they are now: another one if they have changed
+  // since. Throws EnvironmentError if they are gone.
+  std::function<std::string()> current_key;
   // Starts a new pass over the documents.
   std::function<std::unique_ptr<DocumentSource>()> open;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -84,6 +85,22 @@ TEST(FindCorpus, RefusesUnknownNamesAndShowsTheKnown) {
       EXPECT_NE(text.find("\"" + name + "\""), std::string::npos) << text;
       EXPECT_NE(text.find("gcide"), std::string::npos) << text;
       EXPECT_NE(text.find("path:FILE"), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(FindCorpus, RefusesPipesAndDevicesAtOnce) {
+  const auto pipe = FreshFolder("pipe") / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // The one has no writer, the other no end: reading either would take forever.
+  for (const std::string& path : {pipe.string(), std::string("/dev/zero")}) {
+    try {
+      FindCorpus("path:" + path, {.cache = "/nowhere"});
+      FAIL() << path;
+    } catch (const EnvironmentError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(path), std::string::npos) << text;
+      EXPECT_NE(text.find("a device or a pipe"), std::string::npos) << text;
     }
   }
 }

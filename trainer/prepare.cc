@@ -77,6 +77,7 @@ class Preparation {
 
     TemporaryFolder work(folder);
     Prepare(work.path() / "tokens");
+    RequireUnchanged();
     work.Commit();
     PreparedCorpus result = OpenPreparedCorpus(folder / "tokens", vocab_size_);
     result.from_cache = false;
@@ -85,7 +86,11 @@ class Preparation {
 
  private:
   void Note(const std::string& line) {
-    if (!options_.quiet) fmt::print(stderr, "prepare: {}\n", line);
+    if (options_.notify) {
+      options_.notify(line);
+    } else if (!options_.quiet) {
+      fmt::print(stderr, "prepare: {}\n", line);
+    }
   }
 
   // Everything that the token files depend on.
@@ -130,6 +135,15 @@ class Preparation {
     WritePreparedCorpus(result);
   }
 
+  // The cache would hold the tokens of one text under the name of another.
+  void RequireUnchanged() const {
+    if (corpus_.current_key() == corpus_.key) return;
+    throw DataError(fmt::format(
+        "corpus {}: its text changed while it was read; nothing was kept. Give "
+        "the same command again when nobody writes there any more",
+        corpus_.name));
+  }
+
   // First pass: sizes, and a sample to train the tokenizer on.
   std::string MakeTokenizer() {
     DocumentSample sample(TokenizerSampleBytes(vocab_size_));
@@ -142,10 +156,16 @@ class Preparation {
       ++documents;
       sample.Add(document);
     }
-    if (documents == 0) {
+    if (documents == 0 && data_.max_bytes != 0) {
       throw DataError(fmt::format(
           "corpus {}: no document fits into data.max_bytes = {}; raise it",
           corpus_.name, data_.max_bytes));
+    }
+    if (documents == 0) {
+      throw DataError(fmt::format(
+          "corpus {}: there is no document in it, only what separates "
+          "documents; give a text",
+          corpus_.name));
     }
     CheckDisk();
     const auto chosen = sample.Take();

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string>
 
 #include "core/config.h"
 #include "trainer/prepared_corpus.h"
@@ -17,6 +19,8 @@ struct PrepareOptions {
   std::filesystem::path cache;  // empty: CacheFolder()
   int64_t threads = 0;          // 0: one per available core
   bool quiet = false;           // no progress on stderr
+  // Gets one line per stage; empty: stderr gets it, unless `quiet`.
+  std::function<void(const std::string&)> notify;
 };
 
 // Makes the token files of `data.corpus` for a vocabulary of `vocab_size`, or
@@ -26,8 +30,9 @@ struct PrepareOptions {
 // same bytes, for any number of threads.
 //
 // Throws ConfigError (unknown corpus), DataError (empty or binary corpus, one
-// too small for the vocabulary), EnvironmentError (offline, missing file, disk
-// full), StoppedError (SIGINT or SIGTERM; nothing half-written stays).
+// too small for the vocabulary, or changed while it was read), EnvironmentError
+// (offline, missing file, disk full), StoppedError (SIGINT or SIGTERM; nothing
+// half-written stays).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 

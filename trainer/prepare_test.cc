@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/atomic_file.h"
@@ -40,12 +42,14 @@ class Prepare : public ::testing::Test {
     options.cache = folder_ / cache;
     options.threads = threads;
     options.quiet = true;
+    options.notify = notify_;
     return PrepareCorpus(data_, kVocabSize, options);
   }
 
   fs::path folder_;
   Strings documents_;
   DataConfig data_;
+  std::function<void(const std::string&)> notify_ = [](const std::string&) {};
 };
 
 TEST_F(Prepare, TokensAreTheDocuments) {
@@ -152,6 +156,46 @@ TEST_F(Prepare, RefusesEmptyAndBinaryText) {
   data_.max_bytes = 3;
   EXPECT_THROW(Run(), DataError);
   EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
+}
+
+TEST_F(Prepare, TextThatChangesMeanwhileIsNotKept) {
+  // Longer, shorter, and other bytes of the same number; between the two
+  // passes.
+  const std::string old = TestText(documents_);
+  std::string other = old;
+  std::swap(other[0], other[1]);
+  for (const std::string& changed :
+       {TestText(TestDocuments(601)), TestText(TestDocuments(300)), other}) {
+    WriteText(old);
+    notify_ = [&](const std::string& line) {
+      if (line.starts_with("training a tokenizer")) WriteText(changed);
+    };
+    try {
+      Run();
+      FAIL() << changed.size();
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("t.txt"), std::string::npos) << text;
+      EXPECT_NE(text.find("changed while it was read"), std::string::npos)
+          << text;
+    }
+    EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
+  }
+  notify_ = [](const std::string&) {};
+  WriteText(old);
+  EXPECT_FALSE(Run().from_cache);
+}
+
+TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
+  WriteText("<|endoftext|>\n\n<|endoftext|>\n");
+  try {
+    Run();
+    FAIL();
+  } catch (const DataError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no document in it"), std::string::npos) << text;
+    EXPECT_EQ(text.find("max_bytes"), std::string::npos) << text;
+  }
 }
 
 class Prepared : public Prepare {
