@@ -35,8 +35,8 @@ struct RouterShape {
   float temperature;     // > 0, 1/temperature finite; sparse: ignored
   float cutoff;          // tau*k_l/num_experts; sparse: ignored
   int64_t max_active;    // cap; sparse: k; in [1, num_experts]
-  int64_t balance_top;   // ceil(k_l): experts counted by kScoresSoftmax;
-                         // in [1, num_experts]
+  int64_t balance_top;   // ceil(k_l - 1e-6): experts counted by
+                         // kScoresSoftmax; in [1, num_experts]
   bool fallback_top1;    // keep the largest gate where none is active
 };
 

@@ -51,7 +51,10 @@ int64_t WholeExperts(const Config& config, double experts) {
   return std::clamp<int64_t>(whole, 1, config.model.num_experts);
 }
 
-// Less 1e-6, so that k_l = 1.5000001 does not jump to the next cap.
+// What rounding may add to a number of experts: k_l = 1.5000001 is not a reason
+// for a cap of 4, nor 6 + 2^-50 for counting 7 experts.
+constexpr double kSlack = 1e-6;
+
 int64_t MaxActive(const Config& config, double mean_active) {
   const double factor =
       config.router.kind == RouterKind::kSparse
@@ -60,7 +63,7 @@ int64_t MaxActive(const Config& config, double mean_active) {
                            config.router.expansion_factor, 1.0);
   const int64_t cap = WholeExperts(
       config, factor * mean_active -
-                  SOFTMOE_MUTANT("routing.cap_without_slack", 1e-6, 0.0));
+                  SOFTMOE_MUTANT("routing.cap_without_slack", kSlack, 0.0));
   return SOFTMOE_MUTANT("routing.cap_dropped", cap, config.model.num_experts) +
          SOFTMOE_MUTANT("routing.cap_off_by_one", 0, -1);
 }
@@ -98,7 +101,7 @@ std::vector<LayerAllocation> ComputeAllocations(
                       static_cast<double>(config.model.num_experts - 1));
     allocations.push_back(
         {k, SOFTMOE_MUTANT("routing.cutoff_loses_k", cutoff, cutoff / k),
-         MaxActive(config, k), WholeExperts(config, k)});
+         MaxActive(config, k), WholeExperts(config, k - kSlack)});
   }
   return allocations;
 }

@@ -23,8 +23,8 @@ struct LayerAllocation {
   double cutoff;        // tau * k_l / num_experts; sparse: 0
   int64_t max_active;   // ceil(expansion_factor * k_l - 1e-6), at most E;
                         // sparse: k
-  int64_t balance_top;  // ceil(k_l): experts per token that the "megatron"
-                        // load balance counts; sparse: k
+  int64_t balance_top;  // ceil(k_l - 1e-6): experts per token that the
+                        // "megatron" load balance counts; sparse: k
 };
 
 // The allocation of every layer.

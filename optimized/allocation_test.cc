@@ -64,6 +64,17 @@ TEST(Allocation, EqualBudgetLogitsShareEvenly) {
   }
 }
 
+// 1 + 525 (1/105) is 6 + 2^-50.
+TEST(Allocation, RoundingAddsNoExpert) {
+  Config config = MakeConfig(RouterKind::kSoftLearned, 6, 105, 32);
+  config.router.expansion_factor = 1;
+  const std::vector<float> logits(105);
+  const LayerAllocation a = ComputeAllocations(config, logits, 1.0).front();
+  EXPECT_GT(a.mean_active, 6);
+  EXPECT_EQ(a.max_active, 6);
+  EXPECT_EQ(a.balance_top, 6);
+}
+
 // Softmax does not see a common shift, nor may one overflow: e^1024 would.
 TEST(Allocation, BudgetLogitsMayBeLarge) {
   const Config config = MakeConfig(RouterKind::kSoftLearned, 2.5, 4, 8);

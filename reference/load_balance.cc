@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "core/errors.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
@@ -109,8 +106,7 @@ Matrix ZLossGradient(double coeff, const Matrix& scores) {
 }
 
 int64_t BalanceTop(double mean_active, int64_t num_experts) {
-  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(mean_active)), 1,
-                             num_experts);
+  return MaxActive(/*expansion_factor=*/1, mean_active, num_experts);
 }
 
 }  // namespace softmoe::reference

@@ -47,7 +47,7 @@ Matrix SoftLoadBalanceGradient(double coeff, double mean_active,
 // Returns the loss of the `megatron` reading; also that of the sparse router.
 //
 //   scores  [tokens, experts], finite
-//   top     ceil(k_l), or the sparse router's k; in [1, experts]
+//   top     BalanceTop, or the sparse router's k; in [1, experts]
 // Errors  ConfigError for an empty group or `top` out of range; NumericsError
 //         for a score that is not finite, as RouterForward.
 LoadBalance MegatronLoadBalance(double coeff, int64_t top,
@@ -64,8 +64,10 @@ double ZLoss(double coeff, const Matrix& scores);
 // Returns d z_loss / d scores = coeff * 2/N LogSumExp(r_t) softmax(r_t).
 Matrix ZLossGradient(double coeff, const Matrix& scores);
 
-// Returns ceil(mean_active), in [1, num_experts]: how many experts the megatron
-// reading counts per token for a soft router. Exact, without the cap's 1e-6.
+// Returns ceil(mean_active - 1e-6), in [1, num_experts]: how many experts the
+// megatron reading counts per token for a soft router. The 1e-6 is the cap's
+// (MaxActive): at K = 6 L and 105 layers, equal budget logits give every layer
+// 6 + 2^-50, which is no reason to count a seventh expert.
 int64_t BalanceTop(double mean_active, int64_t num_experts);
 
 }  // namespace softmoe::reference

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "reference/budget.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
 #include "reference/testing/finite_difference.h"
@@ -194,6 +195,21 @@ TEST(BalanceTop, RoundsTheAllocationUp) {
   EXPECT_EQ(BalanceTop(2, 8), 2);
   EXPECT_EQ(BalanceTop(7.2, 8), 8);
   EXPECT_EQ(BalanceTop(8, 8), 8);
+  EXPECT_EQ(BalanceTop(12, 8), 8);
+}
+
+// What rounding adds to a whole allocation is not an expert.
+TEST(BalanceTop, EqualShareOfAWholeBudgetIsThatWhole) {
+  for (const int layers : {1, 10, 49, 105, 117, 123}) {
+    for (const int k : {1, 2, 3, 6, 7, 12}) {
+      const Vector allocation =
+          AllocateBudget(k * layers, Vector::Zero(layers)).allocation;
+      EXPECT_EQ(BalanceTop(allocation[0], 32), k) << layers;
+    }
+  }
+  // 12 - 2^-49, the other side.
+  EXPECT_EQ(BalanceTop(std::nextafter(12.0, 0), 32), 12);
+  EXPECT_EQ(BalanceTop(12 + 2e-6, 32), 13);
 }
 
 TEST(LoadBalanceErrors, RefuseAnEmptyGroup) {

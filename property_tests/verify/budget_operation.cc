@@ -188,7 +188,9 @@ class BudgetOp : public Operation {
       const double cap = factor * k - 1e-6;
       caps.Set(l, reference::MaxActive(factor, k, experts), cap,
                factor * error + 0x1p-51 * cap);
-      tops.Set(l, reference::BalanceTop(k, experts), k, error);
+      const double top = k - 1e-6;
+      tops.Set(l, reference::BalanceTop(k, experts), top,
+               error + 0x1p-51 * top);
     }
     expected.decisions = 2 * layers;
     expected.ambiguous =
