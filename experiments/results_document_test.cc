@@ -71,8 +71,7 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "expansion_factor").empty());
   EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "piqa").empty());
   // As counted by hand in grid_table_test.cc.
-  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
-                   2680e-6);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value, 2680e-6);
   EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "budget", "allocation").value,
             6);
   EXPECT_EQ(
@@ -100,10 +99,9 @@ TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
   const Document document = Results(
       ExampleOutcome({.both_variants = true, .paper_sizes = true}), "paper");
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
-                   107.74464);
-  EXPECT_EQ(
-      CellOf(document, "owt/sparse/k1", "active_params_exact").value,
-      107.69728);
+            107.74464);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params_exact").value,
+            107.69728);
 }
 
 TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
@@ -242,6 +240,31 @@ TEST(ResultsDocument, ThePapersSetUpIsJudged) {
   EXPECT_EQ(status("owt/sparse/k1", "mean_active_experts"), Status::kPass);
   EXPECT_EQ(status("owt/sparse/k1", "active_params"), Status::kPass);
   EXPECT_EQ(status("owt/sparse/k1", "piqa"), Status::kUnsupported);
+}
+
+// Sums of an allocation differ in their last bits from build to build, and the
+// allocation itself from seed to seed: no FAIL without a test of the noise.
+TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
+  const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  GridOutcome later = outcome;
+  for (RunOutcome& run : later.runs) {
+    for (double& k : run.result->allocation) k *= 1 + 1e-9;
+  }
+  const golden::Verdicts verdicts =
+      golden::Judge(Results(later), Results(outcome));
+  EXPECT_TRUE(verdicts.fingerprint_differences.empty());
+  for (const golden::CellVerdict& cell : verdicts.cells) {
+    EXPECT_NE(cell.status, Status::kFail)
+        << cell.row << " " << cell.column << ": " << cell.reason;
+  }
+  const auto recorded = [&](const std::string& column) {
+    return std::any_of(
+        verdicts.recorded.begin(), verdicts.recorded.end(),
+        [&](const golden::CellVerdict& cell) { return cell.column == column; });
+  };
+  EXPECT_TRUE(recorded("budget"));
+  EXPECT_TRUE(recorded("least_allocation"));
+  EXPECT_FALSE(recorded("mean_active_experts"));  // a setting: must be the same
 }
 
 TEST(ResultsDocument, EqualRunsGiveEqualBytes) {
