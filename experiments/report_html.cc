@@ -163,7 +163,6 @@ std::string List(const std::vector<std::string>& lines) {
 }
 
 Cells VerdictRow(const CellVerdict& cell, bool judged) {
-  const bool measured = cell.status != Status::kUnsupported;
   std::string notes;
   for (const std::string& note : cell.notes) {
     notes += (notes.empty() ? "" : " ") + note;
@@ -172,7 +171,7 @@ Cells VerdictRow(const CellVerdict& cell, bool judged) {
           {cell.row},
           {cell.column},
           {cell.golden_text},
-          {measured && cell.ours != 0 ? fmt::format("{:.6g}", cell.ours) : ""},
+          {cell.ours ? fmt::format("{:.6g}", *cell.ours) : ""},
           {judged ? StatusName(cell.status) : "recorded",
            judged ? CssOf(cell.status) : "soft"},
           {cell.reason},
@@ -205,6 +204,7 @@ std::string Verdicts(const std::vector<JudgedResults>& judged) {
       html += Details("What the paper leaves open: assumptions",
                       List(v.assumptions));
     }
+    if (!v.remarks.empty()) html += Details("For the record", List(v.remarks));
     std::vector<Cells> cells;
     for (const CellVerdict& cell : v.cells) {
       cells.push_back(VerdictRow(cell, true));

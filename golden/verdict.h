@@ -4,6 +4,8 @@
 #ifndef SOFTMOE_GOLDEN_VERDICT_H_
 #define SOFTMOE_GOLDEN_VERDICT_H_
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,31 +16,38 @@
 
 namespace softmoe::golden {
 
-// Severity order of verification.md 8.7: FAIL, MISTRUSTED, NOT_COMPARABLE,
-// INCONCLUSIVE and UNSUPPORTED, PASS.
+// The more severe of two, `a` where they are alike. The order of
+// verification.md 8.7: FAIL, MISTRUSTED, NOT_COMPARABLE, INCONCLUSIVE and
+// UNSUPPORTED, PASS.
 Status Worse(Status a, Status b);
+// 1, 7, 3, 4, 4 and 0 in that order (design.md, ruling 1).
 ExitCode ExitCodeOf(Status status);
 
+// What is said of one cell of the golden. Numbers are in the column's unit.
 struct CellVerdict {
-  std::string table, row, column;
+  std::string table, row, column;  // ids
   Status status = Status::kInconclusive;
   std::string reason;                    // one sentence; "" for a plain pass
-  std::vector<std::string> assumptions;  // fields that the paper leaves open
+  std::vector<std::string> assumptions;  // names of fields left open
   std::string golden_text;               // as printed
-  double ours = 0;
-  double difference = 0;  // ours - golden
-  double half_width = 0;  // of the confidence interval of the difference
-  double margin = 0;
+  std::optional<double> ours;            // nothing: the results have no value
+  std::optional<double> difference;      // ours - golden
+  // Of the confidence interval of the difference, without rounding; 0 if there
+  // is no noise, or if it is not known.
+  double half_width = 0;
+  double margin = 0;        // 0: the column has none
   int64_t runs_needed = 0;  // INCONCLUSIVE: runs that would decide; 0: none
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };
 
+// What our own runs say of one claim.
 struct ClaimVerdict {
-  std::string claim;
+  std::string claim;  // id
   Status status = Status::kInconclusive;
   std::string reason;
 };
 
+// All that Judge has to say, in the order of the golden.
 struct Verdicts {
   // "model.d_model: 640 in the golden, 64 here (main_results/owt/sparse/k1 and
   // 8 more)": fields that must match and that the golden states.

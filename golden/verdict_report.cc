@@ -31,13 +31,12 @@ std::string CellTable(const std::vector<CellVerdict>& cells, bool judged) {
   TextTable table({"row", "column", "golden", "ours", "delta", "+-", "margin",
                    "verdict", "reason"});
   for (const CellVerdict& cell : cells) {
-    const bool measured = cell.status != Status::kUnsupported;
     std::string notes;
     for (const std::string& note : cell.notes) notes += " " + note;
     table.Add(
         {cell.table + "/" + cell.row, cell.column, cell.golden_text,
-         measured ? Number(cell.ours, cell.difference) : "-",
-         measured ? fmt::format("{:+.3g}", cell.difference) : "-",
+         cell.ours ? Number(*cell.ours, *cell.difference) : "-",
+         cell.ours ? fmt::format("{:+.3g}", *cell.difference) : "-",
          cell.half_width > 0 ? fmt::format("{:.2g}", cell.half_width) : "-",
          cell.margin > 0 ? fmt::format("{:g}", cell.margin) : "-",
          judged ? StatusName(cell.status) : "recorded",
@@ -79,9 +78,9 @@ Json CellJson(const CellVerdict& cell, bool judged) {
   json["status"] = judged ? StatusName(cell.status) : "RECORDED";
   json["reason"] = cell.reason;
   json["golden"] = cell.golden_text;
-  if (cell.status != Status::kUnsupported) {
-    json["ours"] = cell.ours;
-    json["difference"] = cell.difference;
+  if (cell.ours) {
+    json["ours"] = *cell.ours;
+    json["difference"] = *cell.difference;
   }
   json["half_width"] = cell.half_width;
   json["margin"] = cell.margin;

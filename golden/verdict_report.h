@@ -17,7 +17,8 @@ namespace softmoe::golden {
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed);
 
-// The same as one JSON object, with all digits.
+// The same as one JSON object, with all digits. A cell without a value of ours
+// has neither "ours" nor "difference"; recorded cells have the status RECORDED.
 std::string VerdictsJson(const Verdicts& verdicts,
                          const std::set<Status>& allowed);
 

@@ -263,8 +263,10 @@ TEST(Judge, MissingValuesAreSaidAndDivergedRunsFail) {
   const Verdicts verdicts = Judge(results, Paper());
   EXPECT_EQ(Verdict(verdicts, "owt/sparse/k1", "piqa").status,
             Status::kUnsupported);
-  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k2", "val_loss").status,
-            Status::kFail);
+  const CellVerdict& diverged = Verdict(verdicts, "owt/sparse/k2", "val_loss");
+  EXPECT_EQ(diverged.status, Status::kFail);
+  EXPECT_FALSE(diverged.ours.has_value());  // not 0
+  EXPECT_FALSE(diverged.difference.has_value());
 }
 
 TEST(Judge, AnotherUnitIsNotComparable) {
