@@ -21,7 +21,7 @@ namespace softmoe::golden {
 enum class Status {
   kPass,
   kFail,
-  kMistrusted,     // agrees, but the data cannot tell right from wrong
+  kMistrusted,     // the data cannot tell right from wrong
   kInconclusive,   // the evidence does not decide
   kNotComparable,  // shapes or definitions differ, nothing was compared
   kUnsupported,    // the implementation does not offer this case

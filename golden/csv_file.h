@@ -12,13 +12,14 @@
 
 namespace softmoe::golden {
 
+// What one file holds, as text.
 struct CsvFile {
-  std::filesystem::path path;
+  std::filesystem::path path;  // for messages
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> rows;  // each as long as `names`
 
-  // The field `name` of row `row`. Throws DataError if there is no such
-  // column.
+  // The field `name` of row `row` of `rows`. Throws DataError if there is no
+  // such column, with the nearest name there is.
   const std::string& Get(size_t row, const std::string& name) const;
 };
 

@@ -32,18 +32,24 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
+// How the cells of a column are judged: they must print alike (kExact), differ
+// by at most the margin (kBound), be equivalent within it in view of their
+// noise (kStatistical), or are only shown (verification.md 6, "Lanes").
 enum class Lane { kExact, kBound, kStatistical, kReportOnly };
 enum class Direction { kLowerIsBetter, kHigherIsBetter, kNone };
+// How a table's numbers came to their last digit; kUnknown: either way.
 enum class Rounding { kNearest, kTruncate, kUnknown };
 
+// What the numbers of a column are; they are in its unit, margin included.
 struct Column {
   std::string id;      // "val_loss"
   std::string unit;    // "nat/token", "percent", "1", ...
   std::string metric;  // its definition, in words
   Direction direction = Direction::kNone;
   Lane lane = Lane::kReportOnly;
-  int decimals = 2;  // as printed
-  // Two values are equivalent if they differ by less; stored before any run.
+  int decimals = 2;  // as printed, 0 to 12
+  // > 0. Two values are equivalent if they differ by less; stored before any
+  // run.
   std::optional<double> margin;
   std::string margin_basis;  // why this margin
   bool operator==(const Column&) const = default;
@@ -57,14 +63,16 @@ struct Proportion {
   bool operator==(const Proportion&) const = default;
 };
 
+// One number, in the unit of its column.
 struct Cell {
   std::string text = {};  // as printed, a number; "" if the cell is empty ("-")
   double value = 0;       // the point, or the mean over runs; 0 if empty
   double low = 0;         // the interval that the text stands for; 0 if empty
   double high = 0;
   bool bold = false;
-  int64_t runs = 1;                      // behind the value
-  std::optional<double> deviation = {};  // standard deviation over runs
+  int64_t runs = 1;  // behind the value, at least 1
+  // Standard deviation over the runs (n - 1), from two runs on.
+  std::optional<double> deviation = {};
   std::optional<Proportion> proportion = {};
   std::vector<std::string> flags = {};  // "GRIM_IMPOSSIBLE", "DERIVED", ...
   std::vector<std::string> notes = {};  // ids of notes of the document: "N2"
@@ -73,6 +81,7 @@ struct Cell {
   bool operator==(const Cell&) const = default;
 };
 
+// One configuration, and its numbers.
 struct Row {
   std::string id;                   // "owt/softmoe_star/k1.5/a2"
   std::vector<std::string> labels;  // "SoftMoE*", "k=1.5", ...
@@ -81,6 +90,7 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
+// A table of the source, in its order of rows and columns.
 struct Table {
   std::string id;  // "main_results"
   std::string title;
@@ -89,6 +99,7 @@ struct Table {
   std::vector<Column> columns;
   std::vector<Row> rows;
 
+  // nullptr if there is none.
   const Row* FindRow(const std::string& row_id) const;
   // Index in `columns`, or -1.
   int64_t FindColumn(const std::string& column_id) const;
@@ -118,6 +129,7 @@ struct Claim {
   bool operator==(const Claim&) const = default;
 };
 
+// Where the numbers come from; what is not known is empty.
 struct Provenance {
   Origin origin = Origin::kOurRun;
   std::string source;       // paper and version, or command line
@@ -128,6 +140,7 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
+// What one file holds (FORMAT.md).
 struct Document {
   Provenance provenance;
   std::vector<Field> fields;  // of the whole document
@@ -135,6 +148,7 @@ struct Document {
   std::vector<Note> notes;
   std::vector<Claim> claims;
 
+  // nullptr if there is none.
   const Table* FindTable(const std::string& table_id) const;
   bool operator==(const Document&) const = default;
 };

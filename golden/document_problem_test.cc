@@ -107,6 +107,22 @@ std::vector<BadDocument> BadDocuments() {
          d->tables[0].rows[0].cells[1].proportion = Proportion{-1, {}};
        },
        "'/tables/main/cells/piqa/count_N[0]' has -1 items", "at least one"},
+      {"more_than_all_items",
+       [](Document* d) {
+         Cell& cell = d->tables[0].rows[0].cells[1];
+         cell.text = "100.01";
+         cell.value = cell.low = cell.high = 100.01;
+       },
+       "'/tables/main/cells/piqa/count_N[0]' stands beside the value 100.01",
+       "from 0 to 100"},
+      {"fewer_than_no_items",
+       [](Document* d) {
+         Cell& cell = d->tables[0].rows[0].cells[1];
+         cell.text = "-0.01";
+         cell.value = cell.low = cell.high = -0.01;
+       },
+       "'/tables/main/cells/piqa/count_N[0]' stands beside the value -0.01",
+       "from 0 to 100"},
       {"flag", [](Document* d) { LossCell(d).flags = {"odd flag"}; },
        loss + "/flags[0]'", "capital letters"},
       {"ragged_row", [](Document* d) { d->tables[0].rows[0].cells.pop_back(); },

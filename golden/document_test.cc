@@ -82,7 +82,11 @@ Cell RandomCell() {
     cell.flags = {"DIVERGED"};
     return cell;
   }
-  const int64_t units = *rc::gen::inRange<int64_t>(-1'000'000, 1'000'000);
+  // A proportion is in percent.
+  const bool proportional = *rc::gen::arbitrary<bool>();
+  const int64_t units = proportional
+                            ? *rc::gen::inRange<int64_t>(0, 101)
+                            : *rc::gen::inRange<int64_t>(-1'000'000, 1'000'000);
   RC_PRE(units != -999 && units != -9999 && units != -99999 &&
          units != -999999);
   cell.text = std::to_string(units);
@@ -91,7 +95,7 @@ Cell RandomCell() {
   cell.high = cell.value + *rc::gen::inRange(0, 100) / 7.0;
   cell.bold = *rc::gen::arbitrary<bool>();
   if (cell.runs > 1) cell.deviation = *rc::gen::inRange(0, 100) / 3.0;
-  if (*rc::gen::arbitrary<bool>()) {
+  if (proportional) {
     Proportion proportion;
     proportion.total = *rc::gen::inRange<int64_t>(1, 5000);
     for (int64_t k = 0; k < *rc::gen::inRange<int64_t>(0, 3); ++k) {

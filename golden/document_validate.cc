@@ -84,7 +84,12 @@ void CheckColumn(const std::string& group, const Column& column) {
   }
 }
 
-void CheckProportion(const std::string& place, const Proportion& proportion) {
+void CheckProportion(const std::string& place, double percent,
+                     const Proportion& proportion) {
+  if (!(percent >= 0 && percent <= 100)) {
+    Fail(place, fmt::format("stands beside the value {}", percent),
+         "a proportion is given in percent, from 0 to 100");
+  }
   if (proportion.total <= 0) {
     Fail(place, fmt::format("has {} items", proportion.total),
          "a proportion is of at least one item");
@@ -163,7 +168,9 @@ void CheckCell(const std::string& group, size_t row, const Cell& cell) {
          fmt::format("is {} with {} run(s)", *cell.deviation, cell.runs),
          "a deviation is at least 0 and needs two runs");
   }
-  if (cell.proportion) CheckProportion(place("count_N"), *cell.proportion);
+  if (cell.proportion) {
+    CheckProportion(place("count_N"), cell.value, *cell.proportion);
+  }
 }
 
 void CheckTable(const Table& table) {

@@ -19,7 +19,8 @@ namespace softmoe::golden {
 // Error rate of each one-sided test; intervals have 1 - 2 * level.
 inline constexpr double kLevel = 0.05;
 
-// Standard deviation over seeds, pooled over cells, and its degrees of freedom.
+// Standard deviation over seeds in the unit of the cells, pooled over them, and
+// its degrees of freedom.
 struct PooledDeviation {
   double deviation = 0;
   double freedom = 0;  // 0: nothing is known
@@ -31,9 +32,9 @@ struct PooledDeviation {
 // not dilute those that vary.
 PooledDeviation Pool(const std::vector<const Cell*>& cells);
 
-// What is known of the difference ours - golden.
+// What is known of the difference ours - golden, in the unit of the cells.
 struct Difference {
-  double point = 0;
+  double point = 0;  // of the values
   // Confidence interval at 1 - 2 kLevel, widened by rounding; infinite if the
   // seed noise is unknown.
   Interval interval;
@@ -43,9 +44,11 @@ struct Difference {
   double p_outside = 1;
 };
 
-// Compares two cells with values. The noise is the larger of two: seeds (t
-// distribution of the pooled deviation, sqrt(1/n + 1/n_golden)), and, for
-// percentages of counted items, their sampling (Newcombe's interval).
+// Compares two cells with values in one unit; margin > 0. The noise is the
+// larger of two: seeds (t distribution of the pooled deviation, sqrt(1/n +
+// 1/n_golden)), and, for percentages of counted items, their sampling
+// (Newcombe's interval). Not their sum: seeds already scatter the answers to
+// the same items.
 Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 
@@ -60,7 +63,8 @@ Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction = false);
 
 // Runs of ours from which on PASS or FAIL would be decided, if difference and
-// deviation stayed as they are; nothing if no number of runs can do that.
+// deviation stayed as they are; 2 if the noise is not known yet, nothing if no
+// number of runs can do that, up to 10,000. For a pair that is INCONCLUSIVE.
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin);
 

@@ -60,7 +60,7 @@ Verdicts:
   INCONCLUSIVE    the evidence does not decide; says how many runs would
   UNSUPPORTED     the results have no value for it
   NOT_COMPARABLE  the set-up differs in something that the golden states
-  MISTRUSTED      agrees, but all runs gave the same bits
+  MISTRUSTED      decided, but all runs gave the same bits: no evidence
 
 Exit codes: 0 all PASS; 1 a FAIL; 2 usage, or a file that is not ours, damaged,
 or of another version; 3 NOT_COMPARABLE; 4 INCONCLUSIVE or UNSUPPORTED; 5 a file

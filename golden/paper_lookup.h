@@ -11,14 +11,19 @@
 
 namespace softmoe::golden {
 
+// All by their ids. What is not there is a DataError that says that only the
+// paper's own goldens will do; what is returned lives as long as the document.
 const Table& TableOf(const Document& paper, const std::string& table);
 const Row& RowOf(const Table& table, const std::string& row);
 const Column& ColumnOf(const Table& table, const std::string& column);
+// `row` is one of `table`.
 const Cell& CellOf(const Table& table, const Row& row,
                    const std::string& column);
-// The printed number of a cell, exactly.
+// The printed number of a cell, exactly, in the unit of its column. An empty
+// cell is a DataError, too.
 Decimal NumberOf(const Table& table, const Row& row, const std::string& column);
-// The value of a field of the row, or of the document.
+// The value of a field of the row, or of the document where the row has none;
+// "" if the paper does not state it.
 std::string FieldOf(const Document& paper, const Row& row,
                     const std::string& field);
 

@@ -15,7 +15,8 @@ namespace softmoe::golden {
 // in `folder`: intervals from the rounding rules, counts behind percentages,
 // fields by row, notes on the cells that they concern. Throws DataError with
 // FILE:LINE:COLUMN for anything that does not fit together, also if claims.toml
-// states another published verdict than the paper's own numbers give.
+// states another published verdict than the paper's own numbers give, and
+// EnvironmentError for a file that is not there.
 Document BuildPaper(const std::filesystem::path& folder);
 
 }  // namespace softmoe::golden

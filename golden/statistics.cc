@@ -190,9 +190,13 @@ std::vector<bool> HolmRejections(const std::vector<double>& p_values,
                                  double level) {
   std::vector<size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
-    return p_values[i] < p_values[j];
-  });
+  // A NaN has no order: behind all others.
+  auto key = [&](size_t i) {
+    return std::isnan(p_values[i]) ? std::numeric_limits<double>::infinity()
+                                   : p_values[i];
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t i, size_t j) { return key(i) < key(j); });
   std::vector<bool> rejected(p_values.size());
   for (size_t rank = 0; rank < order.size(); ++rank) {
     const auto remaining = static_cast<double>(order.size() - rank);

@@ -3,7 +3,8 @@
 // statistics.h - distributions and intervals behind the verdicts.
 //
 // Quantiles are refined until the distribution function agrees within its
-// error, or to the last bit of the quantile.
+// error, or to the last bit of the quantile. Arguments outside of the stated
+// ranges, NaN among them, are an InternalError.
 #ifndef SOFTMOE_GOLDEN_STATISTICS_H_
 #define SOFTMOE_GOLDEN_STATISTICS_H_
 
@@ -39,12 +40,14 @@ Interval ExactProportionInterval(int64_t count, int64_t total,
 // Wilson's score interval around the fraction p of `total` items (p need not
 // be count/total: it may be a printed percentage).
 Interval WilsonInterval(double p, double total, double confidence);
-// Newcombe's hybrid score interval of p - q, two independent proportions.
+// Newcombe's hybrid score interval of p - q, two independent proportions
+// (Newcombe 1998, method 10).
 Interval ProportionDifference(double p, double p_total, double q,
                               double q_total, double confidence);
 
 // Holm's step-down procedure: which hypotheses are rejected so that the chance
-// of any false rejection is at most `level`. p-values in [0, 1].
+// of any false rejection is at most `level`, whatever their dependence (Holm
+// 1979). p-values in [0, 1]; a NaN counts as 1.
 std::vector<bool> HolmRejections(const std::vector<double>& p_values,
                                  double level);
 

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <vector>
 
 namespace softmoe::golden {
 namespace {
@@ -258,6 +260,15 @@ RC_GTEST_PROP(ProportionProperty, WilsonNarrowsAndHoldsItsCentre, ()) {
   const double rounding = (5 + 8 + 1) * kUnit;
   RC_ASSERT(few.low <= p + rounding && p <= few.high + rounding);
   RC_ASSERT(many.high - many.low <= few.high - few.low);
+}
+
+TEST(Holm, ANanIsNeverRejectedAndCounts) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(HolmRejections({nan, 0.02, nan, 0.0125}, 0.05),
+            (std::vector<bool>{false, false, false, true}));
+  EXPECT_EQ(HolmRejections({0.02, nan, 0.0125}, 0.05),
+            (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(HolmRejections({nan}, 0.05), std::vector<bool>{false});
 }
 
 RC_GTEST_PROP(HolmProperty, RejectsLikeItsDefinition, ()) {

@@ -9,13 +9,14 @@
 
 namespace softmoe::golden {
 
+// Rows of texts under a header.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header);
 
-  // As many texts as the header has.
+  // As many texts as the header has; InternalError otherwise.
   void Add(std::vector<std::string> row);
-  size_t num_rows() const { return rows_.size() - 1; }
+  size_t num_rows() const { return rows_.size() - 1; }  // without the header
 
   // Lines with two spaces between columns and a rule under the header.
   // Columns whose entries are all numbers are right-aligned; no line ends with
