@@ -13,6 +13,8 @@
 namespace softmoe::golden {
 namespace {
 
+using Strings = std::vector<std::string>;
+
 constexpr size_t kWidth = 100;
 
 std::string CellText(const Cell& cell) {
@@ -81,6 +83,34 @@ std::string DescribeTable(const Document& document, const Table& table) {
     text += "notes:" + notes + "  (--notes shows them)\n";
   }
   return text;
+}
+
+std::string DescribeCells(const Document& document, const Table* table) {
+  TextTable cells({"cell", "printed", "from", "to", "counts", "of", "runs",
+                   "deviation", "flags and notes"});
+  for (const Table& each : document.tables) {
+    if (table != nullptr && each.id != table->id) continue;
+    for (const Row& row : each.rows) {
+      for (size_t c = 0; c < row.cells.size(); ++c) {
+        const Cell& cell = row.cells[c];
+        if (cell.empty()) continue;
+        const auto& items = cell.proportion;
+        Strings remarks = cell.flags;
+        remarks.insert(remarks.end(), cell.notes.begin(), cell.notes.end());
+        cells.Add(
+            {each.id + "/" + row.id + "/" + each.columns[c].id,
+             cell.text + (cell.bold ? "*" : ""), fmt::format("{}", cell.low),
+             fmt::format("{}", cell.high),
+             items ? fmt::format("{}", fmt::join(items->counts, " or ")) : "-",
+             items ? fmt::format("{}", items->total) : "-",
+             fmt::format("{}", cell.runs),
+             cell.deviation ? fmt::format("{:.3g}", *cell.deviation) : "-",
+             fmt::format("{}", fmt::join(remarks, " "))});
+      }
+    }
+  }
+  if (cells.num_rows() == 0) return "no numbers\n";
+  return cells.Text();
 }
 
 std::string DescribeNotes(const Document& document, const Table* table) {

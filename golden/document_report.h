@@ -18,6 +18,11 @@ std::string DescribeDocument(const Document& document);
 // One table: '*' marks bold, '!' a percentage that no count gives.
 std::string DescribeTable(const Document& document, const Table& table);
 
+// What every number stands for, one line for each cell that has one: the
+// interval, the counts behind a percentage, the runs behind a mean with their
+// deviation, flags and notes. With `table`, only its own.
+std::string DescribeCells(const Document& document, const Table* table);
+
 // Notes; with `table`, only those that concern it or its cells.
 std::string DescribeNotes(const Document& document, const Table* table);
 

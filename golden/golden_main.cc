@@ -71,7 +71,7 @@ constexpr const char* kVectorCommands[] = {"export-vectors", "check-vectors"};
 
 struct ShowOptions {
   std::string file = "paper", table;
-  bool notes = false, arithmetic = false, claims = false;
+  bool cells = false, notes = false, arithmetic = false, claims = false;
 };
 
 struct CompareOptions {
@@ -99,7 +99,8 @@ ExitCode Show(const ShowOptions& options) {
   const Document document = Load(options.file);
   const Table* table = FindTable(document, options.table);
   std::string text;
-  const bool parts = options.notes || options.arithmetic || options.claims;
+  const bool parts =
+      options.cells || options.notes || options.arithmetic || options.claims;
   if (table != nullptr) {
     text = DescribeTable(document, *table);
   } else if (!parts) {
@@ -111,6 +112,7 @@ ExitCode Show(const ShowOptions& options) {
   auto add = [&text](const std::string& part) {
     text += (text.empty() ? "" : "\n") + part;
   };
+  if (options.cells) add(DescribeCells(document, table));
   if (options.notes) add(DescribeNotes(document, table));
   if (options.claims) add(DescribeClaims(document, table));
   if (options.arithmetic) add(DescribeArithmetic(CheckArithmetic(document)));
@@ -161,6 +163,8 @@ int main(int argc, char** argv) {
   show->add_option("file", show_options.file,
                    "an HDF5 file of golden or measured tables [paper]");
   show->add_option("--table", show_options.table, "only this table");
+  show->add_flag("--cells", show_options.cells,
+                 "the interval and the counts that each number stands for");
   show->add_flag("--notes", show_options.notes, "remarks on its cells");
   show->add_flag("--claims", show_options.claims,
                  "claims, and what the printed numbers say of them");

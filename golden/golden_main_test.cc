@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 
 #include "core/atomic_file.h"
@@ -90,6 +91,23 @@ TEST(Golden, ShowsThePaper) {
   ExpectSays(tau, "62.63 is not c/1838");
   EXPECT_EQ(tau.text.find("T1: SoftMoE"), std::string::npos);
   ExpectSays(RunGolden("show --table main_results"), "63.82*");
+}
+
+TEST(Golden, ShowsWhatNumbersStandFor) {
+  const Output cells = RunGolden("show --cells --table inference_tau_ablation");
+  EXPECT_EQ(cells.exit_code, 0);
+  // Cut off; either way; rounded. 1157 of 1838 is 62.949 %.
+  for (const char* line :
+       {"infer_tau2.4/piqa .*62.94 +62.94 +62.95 +1157 +1838 +1 +- *\n",
+        "c4/softmoe/k2/a2/infer_tau1.2/ae +3.75 +3.745 +3.76 +- +- +1 +- +N3",
+        "infer_tau1.2/piqa +63.55 +63.545 +63.555 +1168 +1838 +1 +- +N3"}) {
+    EXPECT_TRUE(std::regex_search(cells.text, std::regex(line))) << line << "\n"
+                                                                 << cells.text;
+  }
+  EXPECT_EQ(cells.text.find("jitter"), std::string::npos);
+  const Output tau = RunGolden("show --cells --table tau_ablation");
+  ExpectSays(tau, "GRIM_IMPOSSIBLE N2");
+  EXPECT_EQ(RunGolden("show --cells").exit_code, 0);
 }
 
 TEST(Golden, ShowsWhatIsInconsistent) {
