@@ -260,22 +260,53 @@ TEST_F(Prepared, RefusesADamagedDescription) {
     WriteFileAtomically(path, text);
     ExpectRefused("out.v1.json: not the description");
   }
-  replace("\"version\": 1", "\"version\": 2");
-  ExpectRefused("version 2, only 1 is known");
+  replace("\"version\": 2", "\"version\": 3");
+  ExpectRefused("version 3, only 2 is known");
   // So deep that printing it would exhaust the stack.
-  replace("\"version\": 1", "\"version\": " + std::string(1'000'000, '[') +
+  replace("\"version\": 2", "\"version\": " + std::string(1'000'000, '[') +
                                 std::string(1'000'000, ']'));
   ExpectRefused("not the description");
-  replace("\"version\": 1", "\"version\": [1]");
-  ExpectRefused("no version, only 1 is known");
+  replace("\"version\": 2", "\"version\": [2]");
+  ExpectRefused("no version, only 2 is known");
+  replace("\"num_documents\": 600", "\"num_documents\": 601");
+  ExpectRefused("out.v1.json: damaged, or changed by hand");
+  WriteFileAtomically(path, whole);
+  OpenPreparedCorpus(corpus_.prefix);
+}
+
+TEST_F(Prepared, NoBitOfTheDescriptionChangesUnnoticed) {
+  const fs::path path = WithSuffix(corpus_.prefix, ".json");
+  const std::string whole = ReadWholeFile(path);
+  for (size_t bit = 0; bit < 8 * whole.size(); bit += 43) {
+    std::string text = whole;
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ 1 << bit % 8);
+    WriteFileAtomically(path, text);
+    EXPECT_THROW(ReadPreparedCorpus(corpus_.prefix), DataError) << text;
+  }
+}
+
+// Of before there was a seal.
+TEST_F(Prepared, ReadsVersionOne) {
+  const fs::path path = WithSuffix(corpus_.prefix, ".json");
+  std::string whole = ReadWholeFile(path);
+  whole.replace(whole.find("\"version\": 2"), 12, "\"version\": 1");
+  const size_t seal = whole.rfind(",\n  \"sha256\"");
+  ASSERT_NE(seal, whole.npos);
+  whole.replace(seal, whole.npos, "\n}\n");
+  WriteFileAtomically(path, whole);
+  EXPECT_EQ(OpenPreparedCorpus(corpus_.prefix).num_documents, 600);
+
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    WriteFileAtomically(path, text);
+  };
   replace("\"vocab_size\": 400", "\"vocab_size\": \"400\"");
   ExpectRefused("\"vocab_size\" is missing or of a wrong type");
   replace("\"vocab_size\": 400", "\"vocab_size\": -4");
   ExpectRefused("\"vocab_size\" is missing or of a wrong type");
   replace("\"tokens_sha256\"", "\"tokens_sha\"");
   ExpectRefused("\"tokens_sha256\" is missing");
-  WriteFileAtomically(path, whole);
-  OpenPreparedCorpus(corpus_.prefix);
 }
 
 }  // namespace

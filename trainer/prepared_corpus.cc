@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/atomic_file.h"
 #include "core/errors.h"
@@ -11,6 +12,7 @@
 #include "core/paths.h"
 #include "core/sha256.h"
 #include "trainer/mapped_file.h"
+#include "trainer/sealed_json.h"
 #include "trainer/token_format.h"
 
 namespace softmoe::trainer {
@@ -20,7 +22,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "softmoe token files";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
 constexpr const char* kRemedy =
     "make the token files again with `bazel run //:prepare_data`";
 
@@ -71,7 +74,8 @@ void WritePreparedCorpus(const PreparedCorpus& corpus) {
   Json json = {{"format", kFormat}, {"version", kVersion}};
   VisitFields(corpus,
               [&](const char* key, const auto& field) { json[key] = field; });
-  WriteFileAtomically(WithSuffix(corpus.prefix, ".json"), json.dump(2) + "\n");
+  WriteFileAtomically(WithSuffix(corpus.prefix, ".json"),
+                      Sealed(std::move(json)).dump(2) + "\n");
 }
 
 PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
@@ -82,13 +86,19 @@ PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
                                 path.string(), kRemedy));
   }
   const Json version = json.value("version", Json());
-  if (version != kVersion) {
+  if (version != kVersion && version != kUnsealedVersion) {
     throw DataError(
         fmt::format("{}: {}, only {} is known; {}", path.string(),
                     version.is_number_integer()
                         ? fmt::format("version {}", version.get<int64_t>())
                         : "no version",
                     kVersion, kRemedy));
+  }
+  if (version == kVersion && !IsSealed(json)) {
+    throw DataError(
+        fmt::format("{}: damaged, or changed by hand: its last line is not the "
+                    "SHA-256 of the others; {}",
+                    path.string(), kRemedy));
   }
   PreparedCorpus corpus;
   corpus.prefix = prefix;

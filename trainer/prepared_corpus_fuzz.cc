@@ -29,9 +29,17 @@ std::vector<std::string> Seeds() {
   corpus.description = "\xC3\xA9";
   corpus.vocab_size = 320;
   trainer::WritePreparedCorpus(corpus);
-  return {ReadWholeFile(trainer::WithSuffix(corpus.prefix, ".json")), "{}",
+  const std::string sealed =
+      ReadWholeFile(trainer::WithSuffix(corpus.prefix, ".json"));
+  // Version 1 has no seal: all its fields can be reached.
+  std::string unsealed = sealed;
+  unsealed.replace(unsealed.find("\"version\": 2"), 12, "\"version\": 1");
+  return {sealed,
+          unsealed,
+          "{}",
           "{\"format\":\"softmoe token files\",\"version\":[[[1.0]]]}",
-          "{\"format\":1}", "[]"};
+          "{\"format\":1}",
+          "[]"};
 }
 
 }  // namespace softmoe::fuzz
