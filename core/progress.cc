@@ -14,12 +14,6 @@
 namespace softmoe {
 namespace {
 
-double SteadySeconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 // Columns of the terminal that stderr is, or 0.
 int TerminalColumns() {
   if (!isatty(STDERR_FILENO)) return 0;
@@ -29,6 +23,12 @@ int TerminalColumns() {
 }
 
 }  // namespace
+
+double SteadySeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 std::string FormatDuration(double seconds) {
   if (!(seconds >= 0) || !(seconds < 1e15)) return "?";

@@ -17,6 +17,9 @@ namespace softmoe {
 // "42s", "3m07", "1h48", "2d03h"; "?" unless 0 <= seconds < infinity.
 std::string FormatDuration(double seconds);
 
+// A clock that never goes back, from some begin: the default of tasks here.
+double SteadySeconds();
+
 struct ProgressOptions {
   std::ostream* out = nullptr;  // nullptr: std::cerr
   bool quiet = false;           // prints nothing

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -17,12 +16,6 @@ namespace {
 
 // The first steps fault their memory in: no time is told from fewer.
 constexpr int64_t kStepsBeforeAnEstimate = 5;
-
-double SteadySeconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // What tells the runs of this grid apart.
 std::string ShortName(const GridOutcome& outcome, const GridRun& run) {
