@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "core/atomic_file.h"
 #include "core/errors.h"
@@ -52,22 +53,50 @@ std::string Provenance(const std::vector<DebianPackage>& packages) {
   return text;
 }
 
-// Fills `out` if `folder` has an undamaged text of this version.
-bool ReadStandin(const fs::path& folder, StandinText* out) {
+// Whether the list of packages in a provenance.json says what its sentence on
+// them says: no byte of either changes unnoticed.
+bool PackagesAgree(const Json& json) {
+  std::vector<DebianPackage> packages;
+  for (const Json& package : json.value("packages", Json())) {
+    const auto text = [&](const char* key) {
+      const Json value =
+          package.is_object() ? package.value(key, Json()) : Json();
+      return value.is_string() ? value.get<std::string>() : "";
+    };
+    packages.push_back({text("name"), text("version"), text("sha256")});
+  }
+  return json.value("provenance", Json()) == Provenance(packages);
+}
+
+// Fills `out` if `folder` has an undamaged text of this version. Otherwise
+// returns false, and says in `damage` what is wrong with what is there; "" if
+// nothing is, or it is of another version.
+bool ReadStandin(const fs::path& folder, StandinText* out,
+                 std::string* damage) {
+  damage->clear();
   const fs::path text = folder / "text.txt";
+  const fs::path record = folder / "provenance.json";
   std::error_code error;
-  if (!fs::is_regular_file(text, error) ||
-      !fs::is_regular_file(folder / "provenance.json", error)) {
+  if (!fs::exists(folder, error)) return false;
+  for (const fs::path& file : {record, text}) {
+    if (fs::is_regular_file(file, error)) continue;
+    *damage = fmt::format("{} is not there", file.string());
     return false;
   }
-  const Json json = ParseJsonObject(ReadWholeFile(folder / "provenance.json"));
-  if (!json.is_object() || json.value("version", Json()) != kTextVersion ||
-      !json.value("text_sha256", Json()).is_string() ||
-      !json.value("provenance", Json()).is_string()) {
+  const Json json = ParseJsonObject(ReadWholeFile(record));
+  const Json version =
+      json.is_object() ? json.value("version", Json()) : Json();
+  if (version.is_number_integer() && version != kTextVersion) return false;
+  if (version != kTextVersion || !PackagesAgree(json) ||
+      !json.value("text_sha256", Json()).is_string()) {
+    *damage = fmt::format("{} is damaged", record.string());
     return false;
   }
   *out = {text, Sha256OfFile(text), json["provenance"]};
-  return out->sha256 == json["text_sha256"];
+  if (out->sha256 == json["text_sha256"]) return true;
+  *damage = fmt::format("{} is damaged: it does not have the SHA-256 in {}",
+                        text.string(), record.filename().string());
+  return false;
 }
 
 void WriteText(const fs::path& path,
@@ -187,9 +216,11 @@ StandinText EnsureStandin(
     const std::function<void(const std::string&)>& notify) {
   const fs::path folder = cache / "corpora" / corpus.name;
   StandinText result;
-  if (ReadStandin(folder, &result)) return result;
+  std::string damage;
+  if (ReadStandin(folder, &result, &damage)) return result;
+  if (!damage.empty()) notify(damage + "; making it again");
   MakeStandin(corpus, cache, folder, notify);
-  SOFTMOE_CHECK(ReadStandin(folder, &result)) << folder;
+  SOFTMOE_CHECK(ReadStandin(folder, &result, &damage)) << damage;
   return result;
 }
 

@@ -36,6 +36,7 @@ struct StandinText {
 };
 
 // The text of a stand-in, made if it is not in `cache` or was damaged there.
+// `notify` gets a line per stage, and what was damaged.
 // A .deb file that lies in corpora/packages of the cache is used instead of a
 // download. Throws EnvironmentError with the remedy (offline, no apt-get).
 StandinText EnsureStandin(

@@ -66,11 +66,14 @@ class Standin : public ::testing::Test {
     return "Word " + text + "\nMore.";
   }
   StandinText Ensure() {
-    return EnsureStandin(kTiny, cache_, [](const std::string&) {});
+    notes_.clear();
+    return EnsureStandin(
+        kTiny, cache_, [&](const std::string& note) { notes_ += note + "\n"; });
   }
 
   fs::path cache_, debs_, dict_;
   Strings documents_;
+  std::string notes_;  // of the last Ensure
 };
 
 TEST_F(Standin, HoldsEveryDocumentOnceInAnOrderOfItsOwn) {
@@ -105,15 +108,42 @@ TEST_F(Standin, IsMadeOnce) {
   EXPECT_EQ(first.provenance, second.provenance);
 }
 
-TEST_F(Standin, IsMadeAgainWhenDamaged) {
+TEST_F(Standin, IsMadeAgainWhenDamagedAndSaysSo) {
   const StandinText first = Ensure();
+  EXPECT_EQ(notes_.find("making it again"), std::string::npos) << notes_;
   for (const std::string file : {"text.txt", "provenance.json"}) {
-    for (const std::string content : {"damaged", "{}", "[1]"}) {
-      WriteFileAtomically(cache_ / "corpora" / "tiny" / file, content);
+    const fs::path path = cache_ / "corpora" / "tiny" / file;
+    const auto expect_made_again = [&](const std::string& what) {
       EXPECT_EQ(Ensure().sha256, first.sha256);
+      EXPECT_EQ(notes_.find(path.string() + what), 0u) << notes_;
+      EXPECT_NE(notes_.find("making it again"), std::string::npos) << notes_;
+      Ensure();
+      EXPECT_EQ(notes_, "");
+    };
+    for (const std::string content : {"damaged", "{}", "[1]"}) {
+      WriteFileAtomically(path, content);
+      expect_made_again(" is damaged");
     }
-    fs::remove(cache_ / "corpora" / "tiny" / file);
-    EXPECT_EQ(Ensure().sha256, first.sha256);
+    std::string text = ReadWholeFile(path);
+    text.resize(text.size() / 2);
+    WriteFileAtomically(path, text);
+    expect_made_again(" is damaged");
+    fs::remove(path);
+    expect_made_again(" is not there");
+  }
+}
+
+TEST_F(Standin, NoStatementOnItsPackagesChangesUnnoticed) {
+  const StandinText first = Ensure();
+  const fs::path path = cache_ / "corpora" / "tiny" / "provenance.json";
+  const std::string whole = ReadWholeFile(path);
+  for (size_t byte = 0; byte < whole.size(); byte += 43) {
+    std::string text = whole;
+    text[byte] = static_cast<char>(text[byte] ^ 1 << byte % 8);
+    WriteFileAtomically(path, text);
+    const StandinText again = Ensure();
+    EXPECT_EQ(again.provenance, first.provenance) << text;
+    EXPECT_EQ(again.sha256, first.sha256) << text;
   }
 }
 
