@@ -54,14 +54,21 @@ Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
       std::max<int64_t>(0, tokens_.num_tokens() - validation_begin_ - 1) /
       sequence_length_;
   if (num_training_ < batch_sequences_ || num_validation_ < 1) {
+    const char* remedy =
+        documents < 2
+            ? "one document is held out, so use at least 2 (data.corpus, "
+              "data.max_bytes): those of a text file are separated by blank "
+              "lines or lines of <|endoftext|>"
+            : "use a larger corpus (data.corpus, data.max_bytes), shorter "
+              "sequences (model.sequence_length) or a smaller batch "
+              "(training.global_batch_sequences)";
     throw DataError(fmt::format(
         "{}: too small: {} documents with {} tokens give {} training sequences "
         "of {} tokens (a batch needs {}) and {} validation sequences (at least "
-        "1 is needed); use a larger corpus (data.corpus, data.max_bytes), "
-        "shorter sequences (model.sequence_length) or a smaller batch "
-        "(training.global_batch_sequences)",
+        "1 is needed); {}",
         WithSuffix(prefix, ".bin").string(), documents, tokens_.num_tokens(),
-        num_training_, sequence_length_, batch_sequences_, num_validation_));
+        num_training_, sequence_length_, batch_sequences_, num_validation_,
+        remedy));
   }
 }
 

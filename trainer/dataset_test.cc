@@ -208,6 +208,21 @@ TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
   Dataset(MakeConfig(10, 4, 0.5), WriteCounting("enough", {41, 11}));
 }
 
+TEST(Dataset, SaysThatOneDocumentIsTooFew) {
+  for (const std::vector<int64_t>& lengths :
+       {std::vector<int64_t>{}, std::vector<int64_t>{5000}}) {
+    const auto prefix = WriteCounting("one_document", lengths);
+    try {
+      const Dataset data(MakeConfig(10, 4, 0.02), prefix);
+      FAIL() << "accepted " << lengths.size() << " documents";
+    } catch (const DataError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("at least 2"), std::string::npos) << message;
+      EXPECT_NE(message.find("blank lines"), std::string::npos) << message;
+    }
+  }
+}
+
 TEST(Dataset, RefusesTokensOfALargerVocabulary) {
   const auto prefix = WriteCounting("vocabulary", {500, 500});
   Config config = MakeConfig(10, 4, 0.5);
