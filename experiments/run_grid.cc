@@ -17,6 +17,7 @@
 #include "trainer/folder_lock.h"
 #include "trainer/prepare.h"
 #include "trainer/resources.h"
+#include "trainer/token_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/trainer.h"
 
@@ -142,17 +143,15 @@ class GridRunner {
       const auto tokens =
           prepared_.find(CorpusRecord(run.run, options_.folder));
       if (tokens == prepared_.end()) continue;
-      if (tokens->second.tokens_sha256 == result.data_sha256 &&
-          tokens->second.tokenizer_sha256 == result.tokenizer_sha256) {
-        continue;
-      }
+      const trainer::PreparedCorpus& now = tokens->second;
+      const std::string difference = trainer::DescribeTokenDifference(
+          {result.data_sha256, result.index_sha256, result.tokenizer_sha256},
+          {now.tokens_sha256, now.index_sha256, now.tokenizer_sha256});
+      if (difference.empty()) continue;
       throw DataError(fmt::format(
-          "{}: was trained on other tokens (SHA-256 {}... there, {}... now): "
-          "corpus '{}' has changed since. Use another folder (--out), or "
-          "delete that file to train the run again",
-          path, result.data_sha256.substr(0, 16),
-          tokens->second.tokens_sha256.substr(0, 16),
-          run.run.config.data.corpus));
+          "{}: was trained on other tokens than corpus '{}' has now: {}. Use "
+          "another folder (--out), or delete that file to train the run again",
+          path, run.run.config.data.corpus, difference));
     }
     for (const auto& [record, corpus] : prepared_) {
       trainer::PreparedCorpus copy = corpus;

@@ -10,6 +10,7 @@
 #include "core/mutant.h"
 #include "trainer/config_table.h"
 #include "trainer/step_table.h"
+#include "trainer/token_identity.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -62,10 +63,6 @@ std::vector<EvaluationRecord> ReadEvaluations(const Hdf5Reader& file) {
   return records;
 }
 
-std::string ShortDigest(const std::string& sha256) {
-  return sha256.substr(0, 16);
-}
-
 }  // namespace
 
 void WriteCheckpoint(const std::filesystem::path& path,
@@ -77,9 +74,10 @@ void WriteCheckpoint(const std::filesystem::path& path,
   Hdf5Writer file(path, kCheckpointKind);
   file.WriteAttribute("/", "config", ConfigToToml(identity.config));
   file.WriteAttribute("/", "config_hash", ConfigHash(identity.config));
-  file.WriteAttribute("/", "data_sha256", identity.data_sha256);
-  file.WriteAttribute("/", "index_sha256", identity.index_sha256);
-  file.WriteAttribute("/", "tokenizer_sha256", identity.tokenizer_sha256);
+  file.WriteAttribute("/", "data_sha256", identity.tokens.data_sha256);
+  file.WriteAttribute("/", "index_sha256", identity.tokens.index_sha256);
+  file.WriteAttribute("/", "tokenizer_sha256",
+                      identity.tokens.tokenizer_sha256);
   file.WriteAttribute("/", "isa", identity.isa);
   file.WriteAttribute("/", "tokens", tokens.string());
   file.WriteAttribute("/", "code_version", state.code_version);
@@ -114,9 +112,9 @@ Checkpoint::Checkpoint(const std::filesystem::path& path)
         "anew, or use the version that wrote it",
         path.string()));
   }
-  identity_.data_sha256 = file_.ReadString("/", "data_sha256");
-  identity_.index_sha256 = file_.ReadString("/", "index_sha256");
-  identity_.tokenizer_sha256 = file_.ReadString("/", "tokenizer_sha256");
+  identity_.tokens.data_sha256 = file_.ReadString("/", "data_sha256");
+  identity_.tokens.index_sha256 = file_.ReadString("/", "index_sha256");
+  identity_.tokens.tokenizer_sha256 = file_.ReadString("/", "tokenizer_sha256");
   identity_.isa = file_.ReadString("/", "isa");
   tokens_ = file_.ReadString("/", "tokens");
   state_.code_version = file_.ReadString("/", "code_version");
@@ -146,22 +144,13 @@ void Checkpoint::RequireSameRun(const RunIdentity& identity) const {
         "or delete the checkpoint to begin anew",
         file, difference));
   }
-  if (identity_.tokenizer_sha256 != identity.tokenizer_sha256) {
+  const std::string tokens =
+      DescribeTokenDifference(identity_.tokens, identity.tokens);
+  if (!tokens.empty()) {
     throw DataError(fmt::format(
-        "{}: was trained on tokens of another vocabulary (tokenizer SHA-256 "
-        "{}... there, {}... here). Give the token files it was trained on "
-        "({}), or use another output folder",
-        file, ShortDigest(identity_.tokenizer_sha256),
-        ShortDigest(identity.tokenizer_sha256), tokens_.string()));
-  }
-  if (identity_.data_sha256 != identity.data_sha256 ||
-      identity_.index_sha256 != identity.index_sha256) {
-    throw DataError(fmt::format(
-        "{}: was trained on other tokens (SHA-256 {}... there, {}... here). "
-        "Give the token files it was trained on ({}), or use another output "
-        "folder",
-        file, ShortDigest(identity_.data_sha256),
-        ShortDigest(identity.data_sha256), tokens_.string()));
+        "{}: was trained on other token files: {}. Give those it was trained "
+        "on ({}), or use another output folder",
+        file, tokens, tokens_.string()));
   }
   if (identity_.isa != identity.isa) {
     throw ConfigError(fmt::format(

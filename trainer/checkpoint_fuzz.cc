@@ -19,7 +19,7 @@ constexpr size_t kParameters = 24;
 fs::path GoodFile() {
   trainer::RunIdentity identity;
   identity.config = trainer::TinyConfig(RouterKind::kSoftLearned);
-  identity.data_sha256 = "feed";
+  identity.tokens.data_sha256 = "feed";
   identity.isa = "v3";
   trainer::TrainState state;
   state.step = 2;

@@ -18,9 +18,7 @@ namespace {
 
 RunIdentity Identity() {
   return {.config = TinyConfig(RouterKind::kSoftLearned),
-          .data_sha256 = "data",
-          .index_sha256 = "index",
-          .tokenizer_sha256 = "tokenizer",
+          .tokens = {"data", "index", "tokenizer"},
           .isa = "v3"};
 }
 
@@ -144,20 +142,20 @@ TEST(Checkpoint, RefusesAnotherConfigurationAndNamesTheKeys) {
 
 TEST(Checkpoint, RefusesOtherDataVocabularyAndInstructionSet) {
   RunIdentity other = Identity();
-  other.data_sha256 = "other";
+  other.tokens.data_sha256 = "other";
   std::string message = Refusal<DataError>(other);
   EXPECT_NE(message.find("other tokens"), std::string::npos) << message;
   EXPECT_NE(message.find("/old/tokens"), std::string::npos) << message;
 
   other = Identity();
-  other.index_sha256 = "other";
+  other.tokens.index_sha256 = "other";
   message = Refusal<DataError>(other);
-  EXPECT_NE(message.find("other tokens"), std::string::npos) << message;
+  EXPECT_NE(message.find("another split"), std::string::npos) << message;
 
   other = Identity();
-  other.tokenizer_sha256 = "other";
+  other.tokens.tokenizer_sha256 = "other";
   message = Refusal<DataError>(other);
-  EXPECT_NE(message.find("another vocabulary"), std::string::npos) << message;
+  EXPECT_NE(message.find("another tokenizer"), std::string::npos) << message;
 
   other = Identity();
   other.isa = "v4";

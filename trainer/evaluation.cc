@@ -14,6 +14,8 @@
 #include "trainer/checkpoint.h"
 #include "trainer/dataset.h"
 #include "trainer/run_identity.h"
+#include "trainer/token_format.h"
+#include "trainer/token_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/validation.h"
 
@@ -54,18 +56,26 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   if (options.sequences) {
     report.config.training.eval_sequences = *options.sequences;
   }
-  const RunIdentity now = IdentifyRun(report.config, report.tokens);
-  if (now.tokenizer_sha256 != checkpoint.identity().tokenizer_sha256) {
-    throw DataError(fmt::format(
-        "{}: made with another tokenizer than the model of {} was trained "
-        "with; its token ids mean other words. Give token files of the same "
-        "vocabulary, or leave --data out",
-        report.tokens.string(), path.string()));
+  if (options.tokens.empty() &&
+      !std::filesystem::exists(WithSuffix(report.tokens, ".bin"))) {
+    throw EnvironmentError(fmt::format(
+        "{}: the token files that the run was trained on are not there any "
+        "more; say with --data where they are now, or make them again with "
+        "`bazel run //:prepare_data`",
+        report.tokens.string()));
   }
-  report.data_sha256 = now.data_sha256;
+  const RunIdentity now = IdentifyRun(report.config, report.tokens);
+  const TokenIdentity& trained = checkpoint.identity().tokens;
+  const std::string difference = DescribeTokenDifference(trained, now.tokens);
+  if (now.tokens.tokenizer_sha256 != trained.tokenizer_sha256) {
+    throw DataError(fmt::format(
+        "{}: cannot be told to have the vocabulary of the model in {}: {}. "
+        "Give token files of that vocabulary, or leave --data out",
+        report.tokens.string(), path.string(), difference));
+  }
+  report.data_sha256 = now.tokens.data_sha256;
   report.isa = now.isa;
-  report.other_tokens = now.data_sha256 != checkpoint.identity().data_sha256 ||
-                        now.index_sha256 != checkpoint.identity().index_sha256;
+  report.other_tokens = !difference.empty();
 
   ThreadPool pool(static_cast<int>(options.runtime.threads));
   const Dataset data(report.config, report.tokens);

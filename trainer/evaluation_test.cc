@@ -112,6 +112,39 @@ TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {
   EXPECT_THROW(EvaluateRun(evaluate_), DataError);
 }
 
+TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
+  const auto refusal = [&]() -> std::string {
+    try {
+      EvaluateRun(evaluate_);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  // The tokens of the run, but nothing beside them that says so.
+  for (const char* suffix : {".bin", ".idx"}) {
+    std::filesystem::copy_file(corpus_.prefix.string() + suffix,
+                               folder_ / (std::string("bare") + suffix));
+  }
+  evaluate_.tokens = folder_ / "bare";
+  std::string message = refusal();
+  EXPECT_NE(message.find("put the .json file back"), std::string::npos)
+      << message;
+  EXPECT_EQ(message.find("another tokenizer"), std::string::npos) << message;
+
+  evaluate_.tokens.clear();
+  for (const char* suffix : {".bin", ".idx", ".model", ".json"}) {
+    std::filesystem::rename(corpus_.prefix.string() + suffix,
+                            folder_ / (std::string("moved") + suffix));
+  }
+  message = refusal();
+  EXPECT_NE(message.find(corpus_.prefix.string()), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("--data"), std::string::npos) << message;
+  evaluate_.tokens = folder_ / "moved";
+  EXPECT_EQ(refusal(), "");
+}
+
 TEST_F(Evaluation, RefusesValuesOutOfRange) {
   const auto refused = [&](EvaluationOptions options) {
     EXPECT_THROW(EvaluateRun(options), ConfigError);

@@ -20,8 +20,8 @@ Json RunLine(const RunIdentity& identity, const TrainState& state) {
           {"seed", identity.config.training.seed},
           {"tau", state.tau},
           {"tau_calibrated", state.tau_calibrated},
-          {"data_sha256", identity.data_sha256},
-          {"tokenizer_sha256", identity.tokenizer_sha256},
+          {"data_sha256", identity.tokens.data_sha256},
+          {"tokenizer_sha256", identity.tokens.tokenizer_sha256},
           {"isa", identity.isa}};
 }
 

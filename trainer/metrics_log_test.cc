@@ -17,9 +17,7 @@ namespace {
 
 RunIdentity Identity() {
   return {.config = TinyConfig(RouterKind::kSparse),
-          .data_sha256 = "data",
-          .index_sha256 = "index",
-          .tokenizer_sha256 = "tokenizer",
+          .tokens = {"data", "index", "tokenizer"},
           .isa = "v3"};
 }
 

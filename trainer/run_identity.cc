@@ -16,12 +16,15 @@ RunIdentity IdentifyRun(const Config& config,
   if (std::filesystem::exists(WithSuffix(prefix, ".json"))) {
     const PreparedCorpus corpus =
         OpenPreparedCorpus(prefix, config.model.vocab_size);
-    identity.data_sha256 = corpus.tokens_sha256;
-    identity.index_sha256 = corpus.index_sha256;
-    identity.tokenizer_sha256 = corpus.tokenizer_sha256;
+    identity.tokens.data_sha256 = corpus.tokens_sha256;
+    identity.tokens.index_sha256 = corpus.index_sha256;
+    identity.tokens.tokenizer_sha256 = corpus.tokenizer_sha256;
   } else {
-    identity.data_sha256 = Sha256OfFile(WithSuffix(prefix, ".bin"));
-    identity.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
+    identity.tokens.data_sha256 = Sha256OfFile(WithSuffix(prefix, ".bin"));
+    identity.tokens.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
+    // Of others: a wrong id would end the run where it is met, maybe after
+    // days. What we write never has one.
+    TokenFile(prefix, config.model.vocab_size).CheckIds();
   }
   return identity;
 }

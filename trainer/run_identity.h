@@ -13,9 +13,9 @@ namespace softmoe::trainer {
 
 // The identity of a run of `config` on the token files PREFIX.{bin,idx} with
 // the kernels in use. With PREFIX.json the files are checked against it;
-// without, they are hashed here, and the run has no tokenizer. Throws
-// EnvironmentError if a file is missing, DataError if one is damaged or
-// exchanged.
+// without, they are hashed and every id is checked here, and the run has no
+// tokenizer. Throws EnvironmentError if a file is missing, DataError if one is
+// damaged, exchanged, or of a larger vocabulary.
 RunIdentity IdentifyRun(const Config& config,
                         const std::filesystem::path& prefix);
 

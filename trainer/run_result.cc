@@ -79,6 +79,9 @@ constexpr ResultText kResultTexts[] = {
     {"code_version", &RunResult::code_version},
 };
 
+// Files of before it was recorded lack this one.
+constexpr char kIndexHash[] = "index_sha256";
+
 [[noreturn]] void Refuse(const Hdf5Reader& file, const std::string& what) {
   throw DataError(fmt::format(
       "{}: {}; delete the file and run the row again: a checkpoint beside it "
@@ -177,6 +180,7 @@ void WriteRunResult(const RunResult& result,
   for (const ResultText& field : kResultTexts) {
     file.WriteAttribute("/", field.name, result.*field.member);
   }
+  file.WriteAttribute("/", kIndexHash, result.index_sha256);
   for (const ResultScalar& field : kResultScalars) {
     file.WriteAttribute("/", field.name, result.*field.member);
   }
@@ -200,6 +204,9 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
       ParseConfig(file.ReadString("/", "config"), path.string() + ":config");
   for (const ResultText& field : kResultTexts) {
     result.*field.member = file.ReadString("/", field.name);
+  }
+  if (file.HasAttribute("/", kIndexHash)) {
+    result.index_sha256 = file.ReadString("/", kIndexHash);
   }
   for (const ResultScalar& field : kResultScalars) {
     result.*field.member = ReadFinite(file, "/", field.name);

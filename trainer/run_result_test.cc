@@ -47,6 +47,7 @@ RunResult NumberedResult() {
   result.seconds = 11.0 / 3;
   result.resumed = true;
   result.data_sha256 = "d1";
+  result.index_sha256 = "d2";
   result.tokenizer_sha256 = "";
   result.isa = "v3";
   result.code_version = "0123456789ab, 0123456789ac+changes";

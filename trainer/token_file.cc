@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "core/errors.h"
 
@@ -162,6 +164,14 @@ void TokenFile::Read(int64_t begin, int64_t count, int32_t* out) const {
       Refuse(".bin", fmt::format("token {}: id {} outside the vocabulary of {}",
                                  begin + i, out[i], vocab_size_));
     }
+  }
+}
+
+void TokenFile::CheckIds() const {
+  constexpr int64_t kBlock = 1 << 16;
+  std::vector<int32_t> block(kBlock);
+  for (int64_t begin = 0; begin < num_tokens_; begin += kBlock) {
+    Read(begin, std::min(kBlock, num_tokens_ - begin), block.data());
   }
 }
 

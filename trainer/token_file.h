@@ -36,6 +36,8 @@ class TokenFile {
   // Copies tokens [begin, begin + count) of the stream to `out`. Throws
   // DataError that names the position of an id outside [0, vocab_size).
   void Read(int64_t begin, int64_t count, int32_t* out) const;
+  // Reads them all for the sake of that check.
+  void CheckIds() const;
 
  private:
   void CheckHeader();

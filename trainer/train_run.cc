@@ -21,6 +21,7 @@
 #include "trainer/resources.h"
 #include "trainer/run_identity.h"
 #include "trainer/schedules.h"
+#include "trainer/token_identity.h"
 #include "trainer/validation.h"
 
 namespace softmoe::trainer {
@@ -222,8 +223,9 @@ RunResult RunLoop::MakeResult() {
   result.most_active_in_a_token = state_.most_active_in_a_token;
   result.seconds = Seconds();
   result.resumed = resumed_;
-  result.data_sha256 = identity_.data_sha256;
-  result.tokenizer_sha256 = identity_.tokenizer_sha256;
+  result.data_sha256 = identity_.tokens.data_sha256;
+  result.index_sha256 = identity_.tokens.index_sha256;
+  result.tokenizer_sha256 = identity_.tokens.tokenizer_sha256;
   result.isa = identity_.isa;
   result.code_version = state_.code_version;
   return result;
@@ -255,14 +257,14 @@ RunResult ReadFinishedRun(const RunIdentity& identity, const std::string& isa,
         "folder, or delete this one to begin anew",
         path.string(), DescribeConfigDifference(there, identity.config)));
   }
-  if (result.data_sha256 != identity.data_sha256 ||
-      result.tokenizer_sha256 != identity.tokenizer_sha256) {
+  const std::string difference = DescribeTokenDifference(
+      {result.data_sha256, result.index_sha256, result.tokenizer_sha256},
+      identity.tokens);
+  if (!difference.empty()) {
     throw DataError(fmt::format(
-        "{}: is the result of training on other tokens (SHA-256 {}... there, "
-        "{}... here). Give the token files it was trained on, or use another "
-        "output folder",
-        path.string(), result.data_sha256.substr(0, 16),
-        identity.data_sha256.substr(0, 16)));
+        "{}: is the result of training on other token files: {}. Give those it "
+        "was trained on, or use another output folder",
+        path.string(), difference));
   }
   if (!isa.empty() && result.isa != identity.isa) {
     throw ConfigError(fmt::format(

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "core/errors.h"
 #include "core/file_test_util.h"
@@ -373,6 +374,58 @@ TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
     EXPECT_NE(std::string(error.what()).find("tokens.bin"), std::string::npos)
         << error.what();
     EXPECT_EQ(error.code(), ExitCode::kUsage);
+  }
+}
+
+// A foreign token file, which no description vouches for.
+TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
+  const auto folder = FreshFolder("wrong_id");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  const auto tokens = folder / "foreign";
+  TokenWriter writer(tokens, 1000);
+  std::vector<int32_t> ids(3000, 7);
+  writer.AddDocument(ids);
+  // No batch of twelve steps and no validation has the last token of all.
+  ids.back() = static_cast<int32_t>(config.model.vocab_size);
+  writer.AddDocument(ids);
+  writer.Commit();
+  int64_t steps = 0;
+  RunOptions options = Options(folder / "run", tokens);
+  options.on_step = [&](const StepRecord&) { ++steps; };
+  try {
+    TrainRun(config, options);
+    FAIL() << "accepted an id beyond the vocabulary";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("foreign.bin: token 5999: id 64"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(steps, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+// The same tokens as other documents: another split, hence another run.
+TEST(TrainRun, AnotherSplitIsAnotherRun) {
+  const auto folder = FreshFolder("split");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  const auto write = [&](const std::string& name, const size_t cut) {
+    TokenWriter writer(folder / name, config.model.vocab_size);
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 4000; ++i) ids.push_back(i % 50);
+    const std::span<const int32_t> all(ids);
+    writer.AddDocument(all.first(cut));
+    writer.AddDocument(all.subspan(cut));
+    writer.Commit();
+    return folder / name;
+  };
+  TrainRun(config, Options(folder / "run", write("one", 3000)));
+  try {
+    TrainRun(config, Options(folder / "run", write("two", 2000)));
+    FAIL() << "took the result of another split";
+  } catch (const DataError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("result.h5"), std::string::npos) << message;
+    EXPECT_NE(message.find("another split"), std::string::npos) << message;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "trainer/token_identity.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::trainer {
@@ -28,10 +29,8 @@ struct EvaluationRecord {
 
 // What must be the same for a checkpoint to go on in bits.
 struct RunIdentity {
-  Config config;             // as given: tau may still be "calibrated"
-  std::string data_sha256;   // of PREFIX.bin
-  std::string index_sha256;  // of PREFIX.idx: the documents, hence the split
-  std::string tokenizer_sha256;  // empty if the tokens came without one
+  Config config;  // as given: tau may still be "calibrated"
+  TokenIdentity tokens;
   std::string isa;
 };
 

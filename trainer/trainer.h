@@ -60,7 +60,10 @@ struct RunResult {
   int64_t most_active_in_a_token = 0;  // largest active count seen
   double seconds = 0;
   bool resumed = false;
-  std::string data_sha256, tokenizer_sha256, isa;
+  std::string data_sha256;       // of the tokens; see RunIdentity
+  std::string index_sha256;      // "" in results of before it was recorded
+  std::string tokenizer_sha256;  // "" if the tokens came without one
+  std::string isa;
   std::string code_version;  // of the programs that trained it, in order
 };
 

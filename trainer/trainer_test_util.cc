@@ -133,6 +133,7 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
   EXPECT_EQ(expected.max_active, got.max_active);
   EXPECT_EQ(expected.most_active_in_a_token, got.most_active_in_a_token);
   EXPECT_EQ(expected.data_sha256, got.data_sha256);
+  EXPECT_EQ(expected.index_sha256, got.index_sha256);
   EXPECT_EQ(expected.tokenizer_sha256, got.tokenizer_sha256);
   EXPECT_EQ(expected.isa, got.isa);
   EXPECT_EQ(expected.code_version, got.code_version);
