@@ -120,6 +120,8 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
   EXPECT_EQ(verdicts["star_lower_loss.6"], "REFUTED");  // N8
   EXPECT_EQ(verdicts["fewer_experts_c4"], "HOLDS");
   EXPECT_EQ(verdicts["fewer_experts_owt"], "NOT_RESOLVED_BY_PAPER");
+  EXPECT_EQ(verdicts["load_not_less_even.3"], "HOLDS");    // 0.03 <= 0.04
+  EXPECT_EQ(verdicts["load_not_less_even.4"], "REFUTED");  // 0.07 > 0.04 (N24)
   EXPECT_EQ(verdicts["top3_share.1"], "NO_DATA");
   // Claims that cannot be false, or never be measured, are none: three layers
   // of ten hold at most 8/15 of K = 15; OWT has 18k steps (N26).

@@ -35,8 +35,9 @@ struct CellVerdict {
   // Of the confidence interval of the difference, without rounding; 0 if there
   // is no noise, or if it is not known.
   double half_width = 0;
-  double margin = 0;        // 0: the column has none
-  int64_t runs_needed = 0;  // INCONCLUSIVE: runs that would decide; 0: none
+  double margin = 0;  // 0: the column has none
+  // INCONCLUSIVE: runs of ours that would decide, 2 to see any noise; 0: none.
+  int64_t runs_needed = 0;
   std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };
 
