@@ -71,6 +71,9 @@ class Preparation {
                       stop_.ThrowIfRequested(kStopped);
                       Note(line);
                     }});
+    // What killed processes left, whatever they prepared: it may be as large as
+    // the tokens of OpenWebText.
+    RemoveLeftoverFolders(cache_ / "tokens");
     const fs::path folder = cache_ / "tokens" / Key();
     PreparedCorpus cached;
     if (FindCached(folder / "tokens", &cached)) return cached;

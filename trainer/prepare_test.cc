@@ -186,6 +186,14 @@ TEST_F(Prepare, TextThatChangesMeanwhileIsNotKept) {
   EXPECT_FALSE(Run().from_cache);
 }
 
+TEST_F(Prepare, WhatKilledProcessesLeftIsRemoved) {
+  const PreparedCorpus first = Run();
+  const Strings tokens = FilesIn(folder_ / "cache" / "tokens");
+  fs::create_directory(folder_ / "cache" / "tokens" / ".KEY.partial-abcdef");
+  EXPECT_TRUE(Run().from_cache);
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), tokens);
+}
+
 TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
   WriteText("<|endoftext|>\n\n<|endoftext|>\n");
   try {

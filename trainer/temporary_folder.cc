@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "core/file_error.h"
@@ -25,16 +27,26 @@ int OpenFolder(const fs::path& folder) {
   return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-// Removes the folders PREFIX* in `parent` that nobody holds a lock on. Where a
-// file system has no locks, none is removed.
-void RemoveLeftovers(const fs::path& parent, const std::string& prefix) {
+constexpr std::string_view kMark = ".partial-";
+
+// What the names of the folders for `target` begin with.
+std::string Prefix(const std::string& target) {
+  return fmt::format(".{}{}", target, kMark);
+}
+
+// Removes the folders in `parent` that are `ours` by name and that nobody holds
+// a lock on. Where a file system has no locks, none is removed.
+void RemoveLeftovers(const fs::path& parent,
+                     const std::function<bool(const std::string&)>& ours) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(parent, error)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
-    const int folder = OpenFolder(entry.path());
+  fs::directory_iterator entry(parent, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!ours(entry->path().filename().string())) continue;
+    const int folder = OpenFolder(entry->path());
     if (folder < 0) continue;
+    std::error_code ignored;
     if (flock(folder, LOCK_EX | LOCK_NB) == 0) {
-      fs::remove_all(entry.path(), error);
+      fs::remove_all(entry->path(), ignored);
     }
     close(folder);
   }
@@ -52,10 +64,11 @@ bool IsStill(const fs::path& path, int folder) {
 
 TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
   const fs::path parent = target_.parent_path();
-  const std::string prefix =
-      fmt::format(".{}.partial-", target_.filename().string());
+  const std::string prefix = Prefix(target_.filename().string());
   MakeFolder(parent);
-  RemoveLeftovers(parent, prefix);
+  RemoveLeftovers(parent, [&](const std::string& name) {
+    return name.starts_with(prefix);
+  });
   // Again if somebody took the folder for a leftover before it was locked.
   while (path_.empty()) {
     std::string name = (parent / (prefix + "XXXXXX")).string();
@@ -98,6 +111,13 @@ void TemporaryFolder::Commit() {
     if (error) throw FileError("write", target_, reason);
   }
   path_.clear();
+}
+
+void RemoveLeftoverFolders(const fs::path& parent) {
+  RemoveLeftovers(parent, [](const std::string& name) {
+    const size_t mark = name.rfind(kMark);
+    return name.starts_with('.') && mark != name.npos && mark > 1;
+  });
 }
 
 }  // namespace softmoe::trainer

@@ -33,6 +33,11 @@ class TemporaryFolder {
   int lock_ = -1;  // descriptor of the folder
 };
 
+// Removes what TemporaryFolders of any target left in `parent` when they ended
+// untimely, and nobody else: those at work hold their locks. For folders that
+// are ours alone. What cannot be removed stays.
+void RemoveLeftoverFolders(const std::filesystem::path& parent);
+
 }  // namespace softmoe::trainer
 
 #endif  // SOFTMOE_TRAINER_TEMPORARY_FOLDER_H_

@@ -65,6 +65,23 @@ TEST(TemporaryFolder, ClearsUpAfterTheDeadAndOnlyThem) {
   EXPECT_EQ(ReadWholeFile(alive.path() / "file"), "content");
 }
 
+TEST(TemporaryFolder, ClearsUpAfterTheDeadOfEveryTarget) {
+  const auto parent = FreshFolder("all_leftovers");
+  const TemporaryFolder alive(parent / "result");
+  const Names kept = {"result", ".hidden", "x.partial-abcdef", ".partial-abc"};
+  for (const std::string& name : kept) {
+    std::filesystem::create_directory(parent / name);
+  }
+  const Names expected = FilesIn(parent);
+  for (const char* name : {".one.partial-abcdef", ".one.partial-abcdef.old",
+                           ".two.partial-ghijkl"}) {
+    std::filesystem::create_directories(parent / name / "sub");
+  }
+  RemoveLeftoverFolders(parent);
+  EXPECT_EQ(FilesIn(parent), expected);
+  RemoveLeftoverFolders(parent / "absent");  // nothing to do
+}
+
 // Two of one name: in other containers they may even share a process number.
 TEST(TemporaryFolder, TwoOfOneNameDoNotMeet) {
   const auto parent = FreshFolder("two");
