@@ -32,11 +32,12 @@ Sample RowSummary::Over(
   sample.runs = static_cast<int64_t>(values.size());
   if (values.empty()) return sample;
   const double n = static_cast<double>(values.size());
-  for (const double value : values) sample.mean += value / n;
-  if (values.size() == 1) {
-    sample.mean = values.front();
-    return sample;
-  }
+  // From the first on: exact where all are equal, so that a deviation of 0
+  // tells a setting, or a run that was counted twice, from a measurement.
+  const double first = values.front();
+  sample.mean = first;
+  for (const double value : values) sample.mean += (value - first) / n;
+  if (values.size() == 1) return sample;
   double squares = 0;
   for (const double value : values) squares += std::pow(value - sample.mean, 2);
   sample.deviation = std::sqrt(squares / (n - 1));

@@ -52,8 +52,8 @@ struct Difference {
 Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 
-// Are there two or more runs behind `ours`, all with the same bits? Then they
-// were probably one run, and their number is no evidence.
+// Are there two or more runs behind `ours`, all equal but for the roundings of
+// a mean? Then they were probably one run, and their number is no evidence.
 bool RunsAreEqual(const Cell& ours);
 
 // PASS if the interval lies within +-margin, FAIL if outside of it, else

@@ -89,6 +89,19 @@ TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
   EXPECT_TRUE(RunsAreEqual(Measured(1, 2, 0)));
   EXPECT_FALSE(RunsAreEqual(Measured(1, 1, 0)));
   EXPECT_FALSE(RunsAreEqual(Measured(1, 2, 1e-9)));
+  EXPECT_TRUE(RunsAreEqual(Measured(0, 2, 0)));
+}
+
+// What the mean over runs and steps rounds is no noise, neither to trust nor to
+// pool: 2 active experts in every step of every run.
+TEST(RunsAreEqual, LooksThroughRoundings) {
+  const double ulp = 0x1p-51;
+  const Cell sparse = Measured(2 + ulp, 5, ulp), soft = Measured(1.73, 3, 0.25);
+  EXPECT_TRUE(RunsAreEqual(sparse));
+  EXPECT_EQ(Pool({&sparse, &soft}).deviation, 0.25);
+  EXPECT_EQ(Pool({&sparse, &soft}).freedom, 2);
+  EXPECT_EQ(Judge(Measured(2.751, 3, ulp), Printed(2.75, 0.005), 0.03),
+            Status::kMistrusted);
 }
 
 TEST(Pool, WeighsByDegreesOfFreedom) {

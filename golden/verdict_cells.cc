@@ -156,7 +156,7 @@ class CellJudge {
         std::isfinite(difference.half_width) ? difference.half_width : 0;
     const bool constructed = IsByConstruction(golden_, golden_cell);
     const bool same = golden_cell.low == golden_cell.high &&
-                      cell.deviation.value_or(0) == 0 &&
+                      (!cell.deviation || RunsAreEqual(cell)) &&
                       cell.low == golden_cell.low &&
                       cell.high == golden_cell.high;
     if (same) {
