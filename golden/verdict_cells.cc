@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "golden/statistics.h"
 #include "golden/verdict_judge.h"
@@ -279,8 +280,20 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const std::string& corpus) {
   std::vector<const Cell*> cells;
+  std::vector<const Cell*> theirs;
   CollectCells(results, table, column, corpus, &cells);
-  CollectCells(golden, table, column, corpus, &cells);
+  CollectCells(golden, table, column, corpus, &theirs);
+  // Runs that both documents hold are one piece of evidence, not two.
+  const size_t ours = cells.size();
+  for (const Cell* cell : theirs) {
+    const bool known = std::any_of(
+        cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(ours),
+        [cell](const Cell* own) {
+          return own->value == cell->value && own->runs == cell->runs &&
+                 own->deviation == cell->deviation;
+        });
+    if (!known) cells.push_back(cell);
+  }
   return Pool(cells);
 }
 

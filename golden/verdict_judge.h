@@ -18,7 +18,8 @@ namespace softmoe::golden::internal {
 std::string CorpusOf(const Document& document, const Row& row);
 
 // Seed noise of a column, pooled over the rows of one corpus of `results`, and
-// of `golden` where its values have deviations of their own.
+// of `golden` where its values have deviations of their own; cells with the
+// same value, runs and deviation in both count once.
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const std::string& corpus);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "golden/document.h"
@@ -231,6 +232,21 @@ TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
             Status::kPass);
   EXPECT_EQ(Verdict(verdicts, "c4/sparse/k2", "active_params").status,
             Status::kFail);
+}
+
+// Against a golden of our own that shares runs with the results.
+TEST(Judge, PoolsRunsOfBothDocumentsOnce) {
+  const Document golden = Reproduction(3, 0.05);
+  Document results = golden;
+  SetValue(&At(&results, "owt/sparse/k1", "val_loss"), 2.8401);
+  const CellVerdict cell =
+      Verdict(Judge(results, golden), "owt/sparse/k1", "val_loss");
+  // Nine rows of two degrees of freedom each, and the golden's other row. As
+  // all deviations are equal, pooling rounds them by a few ulps only.
+  const double half =
+      StudentQuantile(0.95, 18 + 2) * 0.05 * 0.03 * std::sqrt(2.0 / 3);
+  EXPECT_NEAR(cell.half_width, half, 1e-12 * half);
+  EXPECT_EQ(cell.status, Status::kPass);
 }
 
 TEST(Judge, SaysWhatTheVerdictsDoNotCover) {
