@@ -41,11 +41,12 @@ void Print(const char* text) {
 }
 
 void ExplainLostPages(int signal_number, siginfo_t* info, void*) {
+  const bool sent = info->si_code <= 0;  // by somebody: there is no address
   const auto* at = static_cast<const unsigned char*>(info->si_addr);
   for (const Mapping& mapping : mappings) {
     const unsigned char* begin = mapping.begin.load();
-    if (info->si_code <= 0) break;  // sent by somebody: there is no address
-    if (begin == nullptr || at < begin || at >= begin + mapping.size.load()) {
+    if (sent || begin == nullptr || at < begin ||
+        at >= begin + mapping.size.load()) {
       continue;
     }
     Print("error: ");
@@ -56,9 +57,10 @@ void ExplainLostPages(int signal_number, siginfo_t* info, void*) {
         "same command again\n");
     ::_exit(static_cast<int>(ExitCode::kUsage));
   }
-  // None of ours. Who handled it before gets it when the instruction is tried
-  // again.
+  // None of ours: for who handled it before, when the instruction is tried
+  // again, or the signal comes again.
   ::sigaction(signal_number, &previous_action, nullptr);
+  if (sent) ::raise(signal_number);
 }
 
 // Both under mappings_mutex.
