@@ -184,6 +184,24 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
             {result.string(), "the result of configuration"});
 }
 
+TEST_F(GridInterrupt, AFileDamagedOnTheWayIsNoDivergedRow) {
+  WriteGrid(MicroGrid(60));
+  const Strings arguments = {"run", "micro.toml"};
+  HeldProgram held(Program(), arguments, folder_);
+  ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
+  int damaged = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    if (entry.path().extension() != ".idx") continue;
+    fs::resize_file(entry.path(), fs::file_size(entry.path()) - 1);
+    ++damaged;
+  }
+  ASSERT_GE(damaged, 1);
+  ExpectEnd(held.Finish(), 2,
+            {".idx", "1 of 3 rows are finished; the same command goes on"});
+  EXPECT_FALSE(fs::exists(RunFolder(1) / "problem.txt"));
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
+}
+
 TEST_F(GridInterrupt, AFullDiskEndsWithFiveAndNothingHalfWritten) {
   if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
   // So that the limit below meets the runs, not the tokens.

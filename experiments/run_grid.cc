@@ -184,9 +184,12 @@ class GridRunner {
     } catch (const EnvironmentError& error) {
       throw EnvironmentError(fmt::format("{} ({}; the same command goes on)",
                                          error.what(), FinishedRows()));
-    } catch (const InternalError&) {
-      throw;  // nothing that this program says can be trusted any more
-    } catch (const Error& error) {
+    } catch (const DataError& error) {
+      // A damaged file is no property of the row: verdicts would call it
+      // diverged.
+      throw DataError(fmt::format("{} ({}; the same command goes on)",
+                                  error.what(), FinishedRows()));
+    } catch (const NumericsError& error) {
       run.state = RunState::kFailed;
       run.problem = error.what();
       RecordProblem(run.folder, run.problem);
