@@ -18,7 +18,7 @@
 namespace softmoe {
 
 // The decoder: pre-norm, RoPE, RMSNorm, SwiGLU experts in every layer, untied
-// head, no biases (spec.md 3). Defaults are the paper's sizes: 1,631,409,280
+// head, no biases (SPEC.md 3). Defaults are the paper's sizes: 1,631,409,280
 // parameters.
 struct ModelConfig {
   int64_t num_layers = 10;  // all of them MoE layers
@@ -44,7 +44,7 @@ enum class Fallback { kNone, kTop1 };
 enum class NoiseKind { kNone, kInputJitter, kLogitGauss };
 enum class LoadBalanceKind { kMegatron, kSoft };
 
-// What happens in front of the experts (spec.md 2). Everything the paper
+// What happens in front of the experts (SPEC.md 2). Everything the paper
 // leaves open is a key here.
 struct RouterConfig {
   RouterKind kind = RouterKind::kSparse;
@@ -64,7 +64,7 @@ struct RouterConfig {
   double z_loss_coeff = 0.0;
 };
 
-// Optimizer, schedules and batch (spec.md 4).
+// Optimizer, schedules and batch (SPEC.md 4).
 struct TrainingConfig {
   int64_t steps = 18000;
   int64_t global_batch_sequences = 240;

@@ -19,7 +19,7 @@
 
 namespace softmoe {
 
-// How a tensor is initialised (spec.md 3.2).
+// How a tensor is initialised (SPEC.md 3.2).
 enum class InitKind {
   kNormal,        // N(0, init_std^2)
   kScaledNormal,  // N(0, (init_std / sqrt(2 num_layers))^2)

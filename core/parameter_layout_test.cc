@@ -8,7 +8,7 @@
 namespace softmoe {
 namespace {
 
-// Paper: Table tab:model-size-params ("1.631B"); exact count: spec.md 3.1.
+// Paper: Table tab:model-size-params ("1.631B"); exact count: SPEC.md 3.1.
 TEST(ParameterLayout, PaperSizesGiveTheExactParameterCount) {
   Config config;
   EXPECT_EQ(ParameterLayout(config).total, 1'631'409'280);

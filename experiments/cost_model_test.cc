@@ -22,7 +22,7 @@ TEST(CostModel, ForwardFlopsOfThePaperModel) {
 }
 
 // Paper: Table tab:owt_and_c4_results, column Active-Param; exact law
-// 58.54528 + 49.152 AE (spec.md 3.1).
+// 58.54528 + 49.152 AE (SPEC.md 3.1).
 TEST(CostModel, ActiveParametersOfThePaperModel) {
   for (int active = 0; active <= 4; ++active) {
     EXPECT_EQ(ActiveParameters(ModelConfig(), active),

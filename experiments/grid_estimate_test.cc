@@ -22,7 +22,7 @@ Grid Shipped(const std::string& name) {
 TEST(PaperNumber, FindsCellsAndNothingElse) {
   const golden::Document paper = Paper();
   const std::string row = "owt/softmoe_star/k1/a4";
-  // T1 and T3 of spec.md 6b.
+  // T1 and T3 of SPEC.md 6b.
   EXPECT_EQ(PaperNumber(paper, "main_results", row, "train_ae"), 3.64);
   EXPECT_EQ(PaperNumber(paper, "compute", row, "gpu_hours"), 25.7);
   EXPECT_FALSE(PaperNumber(paper, "compute", "owt/sparse/k9", "gpu_hours"));

@@ -164,7 +164,7 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
                 .find("expected smoke, mini or paper"),
             std::string::npos);
   EXPECT_NE(FailureOf("").find("[grid]"), std::string::npos);
-  // k outside [1, num_experts], in a row: spec.md 2.1.
+  // k outside [1, num_experts], in a row: SPEC.md 2.1.
   const std::string range =
       FailureOf(Minimal(""), {"router.mean_active_experts=99"});
   EXPECT_NE(range.find("mean_active_experts"), std::string::npos) << range;

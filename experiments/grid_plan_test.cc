@@ -57,7 +57,7 @@ bool Contains(const std::string& text, const std::string& part) {
 
 // Acceptance numbers: 1,631,409,280 parameters and 10 budget logits (design.md,
 // ruling 17); tokens and GPU hours of the paper's Table
-// tab:training_time_gpus and section 5 (spec.md 6b, T3).
+// tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
 TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));
   // Row, k, tau, start, none%, AE, from, parameters, active parameters.
@@ -68,7 +68,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   ASSERT_EQ(learned.size(), 9u);
   EXPECT_EQ(learned[5], "3.18");  // Train-AE, T1
   EXPECT_EQ(learned[7], "1,631,409,290");
-  // 58,545,280 + 49,152,000 * 3.18 (spec.md 3.1).
+  // 58,545,280 + 49,152,000 * 3.18 (SPEC.md 3.1).
   EXPECT_EQ(learned[8], "214,848,640");
   // Row, steps, tokens, FLOPs, GiB, GPU hours, the paper's, disk.
   const Words owt = Entry(plan, "softmoe-star-1.5-calibrated", 1);
@@ -90,7 +90,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));
 }
 
-// At T = 5 and tau = 1.8 no expert is active (design.md, ruling 7; spec.md
+// At T = 5 and tau = 1.8 no expert is active (design.md, ruling 7; SPEC.md
 // 2.3); with tau 1.1 or 1.2, calibrated, or in sparse rows, enough are.
 TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
   const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));

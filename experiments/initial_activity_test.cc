@@ -20,7 +20,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// The paper's router with unit-RMS input, as spec.md 2.3 simulated it.
+// The paper's router with unit-RMS input, as SPEC.md 2.3 simulated it.
 Config PaperRouter(double k, double expansion) {
   Config config;
   config.model.norm_epsilon = 1e-15;
@@ -40,7 +40,7 @@ TEST(InitialActivity, ScoresHaveTheDeviationOfTheInitialisation) {
     EXPECT_NEAR(InitialScoreDeviation(config, noise), expected,
                 (8 / 2 + 1 + 3) * 0x1p-53 * expected);
   };
-  // spec.md 2.3: 0.506 = 0.02 sqrt(640).
+  // SPEC.md 2.3: 0.506 = 0.02 sqrt(640).
   expect_deviation(true, 0.02 * std::sqrt(640.0));
   // Mean square 4e-4 of the embedding, epsilon as large: half the variance.
   config.model.norm_epsilon = 4e-4;
@@ -55,7 +55,7 @@ TEST(InitialActivity, ScoresHaveTheDeviationOfTheInitialisation) {
   expect_deviation(false, std::sqrt(0.256));
 }
 
-// spec.md 2.3, an independent simulation of 6000 tokens in another language:
+// SPEC.md 2.3, an independent simulation of 6000 tokens in another language:
 // its standard error is ours times sqrt(4096/6000), its values are rounded to
 // two decimals (three below 0.01). Four standard errors of the difference.
 TEST(InitialActivity, AgreesWithTheSpecification) {
@@ -112,7 +112,7 @@ TEST(InitialActivity, CalibratesAsTheSpecificationDoes) {
   }
 }
 
-// spec.md 2.3: at T = 1, where the schedule ends, tau 1.5 gives 3.8 and tau 1.8
+// SPEC.md 2.3: at T = 1, where the schedule ends, tau 1.5 gives 3.8 and tau 1.8
 // gives 2.4 (one decimal).
 TEST(InitialActivity, FollowsTheTemperature) {
   Config config = PaperRouter(1, 4);

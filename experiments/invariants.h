@@ -31,7 +31,7 @@ struct Invariant {
 // confirmed; neither is a result that lacks steps or layers.
 //
 // - rows_finished: every run that was asked for finished.
-// - allocation_sum: sum_l k_l = K at every step (SoftMoE; spec.md 2.1).
+// - allocation_sum: sum_l k_l = K at every step (SoftMoE; SPEC.md 2.1).
 // - allocation_floor: k_l >= 1 at every step (soft routers).
 // - cap: no token in training has more active experts than the largest cap so
 //   far allows, none in validation more than its layer's (ruling 5).

@@ -59,7 +59,7 @@ TEST(PlanWarnings, FewActiveExperts) {
   EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
 }
 
-// At T = 5 to 1 with tau = 1.8 the mean comes to 0.5 on the way (spec.md 2.3:
+// At T = 5 to 1 with tau = 1.8 the mean comes to 0.5 on the way (SPEC.md 2.3:
 // 2.4 at T = 1); if T stays at 5 it never does.
 TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
   RowEstimate row = Row("a");

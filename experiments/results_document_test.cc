@@ -94,7 +94,7 @@ TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
   EXPECT_EQ(document.FindTable("layers")->rows.size(), 1u);
 }
 
-// 58.54464 + 49.2 at the paper's sizes, and 107.69728 counted (spec.md 3.1).
+// 58.54464 + 49.2 at the paper's sizes, and 107.69728 counted (SPEC.md 3.1).
 TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
   const Document document = Results(
       ExampleOutcome({.both_variants = true, .paper_sizes = true}), "paper");

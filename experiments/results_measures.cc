@@ -17,7 +17,7 @@ using golden::Column;
 using trainer::RunResult;
 using trainer::StepRecord;
 
-// The paper's tally of active parameters in millions (spec.md 3.1, N1): base
+// The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
 // and rounded expert size of its own model.
 constexpr double kPaperBase = 58.54464;
 constexpr double kPaperPerExpert = 49.2;

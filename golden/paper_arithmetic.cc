@@ -56,7 +56,7 @@ void CheckParameters(const Document& paper, Checks* checks) {
   const int64_t experts = Integer(size, all, "experts");
   const int64_t d_model = Integer(size, all, "d_model");
   const int64_t d_ffn = Integer(size, all, "d_ffn");
-  constexpr int64_t kVocabulary = 32768;  // spec.md 3.1
+  constexpr int64_t kVocabulary = 32768;  // SPEC.md 3.1
   const int64_t per_layer = 4 * d_model * d_model + d_model * experts +
                             2 * d_model + experts * 3 * d_model * d_ffn;
   const int64_t total =

@@ -35,7 +35,7 @@ const Cell& At(const std::string& table, const std::string& row,
 
 TEST(Paper, AllNotesAreThereAndOnTheirCells) {
   const Document& paper = Paper();
-  ASSERT_EQ(paper.notes.size(), 26u);  // N1 to N22 of spec.md, four of ours
+  ASSERT_EQ(paper.notes.size(), 26u);  // N1 to N22 of SPEC.md, four of ours
   for (size_t i = 0; i < 26; ++i) {
     EXPECT_EQ(paper.notes[i].id, fmt::format("N{}", i + 1));
     EXPECT_FALSE(paper.notes[i].concerns.empty());

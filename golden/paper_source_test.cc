@@ -122,7 +122,7 @@ TEST(Paper, EveryPrintedCellIsThere) {
       }
     }
   }
-  // spec.md 6b: 402 cells of T1 and T3-T8, and the six of T2.
+  // SPEC.md 6b: 402 cells of T1 and T3-T8, and the six of T2.
   EXPECT_EQ(cells, 402 + 6);
 }
 
@@ -180,7 +180,7 @@ TEST(Paper, IntervalsFollowTheRuleOfTheTable) {
   EXPECT_EQ(At("throughput", "owt/sparse/k2", "train_ae").low, 1.995);
 }
 
-// The counts of spec.md 6b, written down independently of the lattice code.
+// The counts of SPEC.md 6b, written down independently of the lattice code.
 TEST(Paper, PercentagesKnowTheirCounts) {
   const std::map<std::string, std::pair<int64_t, int64_t>> kCounts = {
       {"owt/sparse/k1", {1131, 189}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // active_set_body.h - which experts a row keeps, as bit sets: the largest
-// scores, ties towards the lower index, and the fallback to one (spec.md 2.2).
+// scores, ties towards the lower index, and the fallback to one (SPEC.md 2.2).
 #ifndef SOFTMOE_KERNELS_ACTIVE_SET_BODY_H_
 #define SOFTMOE_KERNELS_ACTIVE_SET_BODY_H_
 

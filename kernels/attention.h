@@ -2,7 +2,7 @@
 //
 // attention.h - causal multi-head attention over packed q, k, v (RoPE already
 // applied), scale 1/sqrt(head_dim); tiled with a running softmax, so that no
-// [sequence_length, sequence_length] matrix exists (spec.md 3.2).
+// [sequence_length, sequence_length] matrix exists (SPEC.md 3.2).
 #ifndef SOFTMOE_KERNELS_ATTENTION_H_
 #define SOFTMOE_KERNELS_ATTENTION_H_
 

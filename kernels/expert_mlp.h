@@ -2,7 +2,7 @@
 //
 // expert_mlp.h - the SwiGLU experts of one MoE layer over routed rows.
 //
-//   E_i(x) = (SiLU(x G_i) * (x U_i)) D_i          spec.md 3.2
+//   E_i(x) = (SiLU(x G_i) * (x U_i)) D_i          SPEC.md 3.2
 //   out_t  = sum over the rows r of token t of gate_r * E_i(x_t)
 //
 // Rows are sorted by expert, then token; expert i owns rows [expert_offsets[i],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lapsum_body.h - LapSum of one row by partial selection (spec.md 1.4 D),
+// lapsum_body.h - LapSum of one row by partial selection (SPEC.md 1.4 D),
 // written once for every group across rows (simt/group.h).
 //
 // Notation, for one row: scores r_1..r_n sorted s_1 >= s_2 >= ..., k =
@@ -99,7 +99,7 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
 
   // Both forms of the root are positive sums: one is free of cancellation for
   // d > 0, the other for d < 0; at d = 0 neither needs c, which may underflow.
-  // The offset is not clamped to the segment (spec.md 1.2).
+  // The offset is not clamped to the segment (SPEC.md 1.2).
   const Real d = j - Real(c.mean_active);
   const Real root = Sqrt(Fma(d, d, a * tail));
   const auto above = d > Real(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// noise.h - the router's noise while training (spec.md 2.4), addressed by
+// noise.h - the router's noise while training (SPEC.md 2.4), addressed by
 // Philox: key = {seed, kRouterNoise, step, layer}; the index is
 // token * ceil(width/4) + column/4 with the token's global number, so a draw
 // does not depend on how tokens are split over ranks, groups or threads.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// router.h - from router scores to gates, and back (spec.md 1, 2).
+// router.h - from router scores to gates, and back (SPEC.md 1, 2).
 //
 //   sparse  gates = the max_active largest of softmax(scores), not renormalised
 //   soft    p = LapSum soft top-k; gates = p where p > cutoff, at most the
 //           max_active largest (ties: lower expert first)
 //
-// LapSum by partial selection of the ceil(2k) largest scores (spec.md 1.4 D),
+// LapSum by partial selection of the ceil(2k) largest scores (SPEC.md 1.4 D),
 // vectorised across rows. Inactive experts' scores do receive gradient through
 // the root; the weights of inactive experts do not.
 #ifndef SOFTMOE_KERNELS_ROUTER_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // router_backward_body.h - the gradient of one row of the router, written once
-// for every group across rows (spec.md 1.3, 2.2).
+// for every group across rows (SPEC.md 1.3, 2.2).
 //
 // With u_e = (r_e - x)/T, q = softmax(-|u|), f_e = e^{-|u_e|}/2 (not min(p,
 // 1-p), which is useless near p = 1), and v_e = d loss / d p_e:

@@ -2,7 +2,7 @@
 //
 // router_body.h - the routers' forward pass over one row, written once for
 // every group across rows (simt/group.h): LapSum or softmax, then cutoff, cap
-// and fallback (spec.md 2.2).
+// and fallback (SPEC.md 2.2).
 #ifndef SOFTMOE_KERNELS_ROUTER_BODY_H_
 #define SOFTMOE_KERNELS_ROUTER_BODY_H_
 
@@ -14,7 +14,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// p, the active set, the balance counts and the root of one row (spec.md 2.2).
+// p, the active set, the balance counts and the root of one row (SPEC.md 2.2).
 template <int kTop, typename Group, typename Scalar>
 SOFTMOE_INLINE void SoftRouterForwardRow(const RouterConstants<Scalar>& c,
                                          RouterRow<Group>& row) {

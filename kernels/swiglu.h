@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // swiglu.h - the activation of an expert and its derivative, element by element
-// (spec.md 3.2); written once for a vector of the CPU, a scalar, a CUDA thread.
+// (SPEC.md 3.2); written once for a vector of the CPU, a scalar, a CUDA thread.
 //
 //   activation = row_gate * SiLU(gate) * up,   SiLU(z) = z / (1 + e^-z)
 #ifndef SOFTMOE_KERNELS_SWIGLU_H_

@@ -5,7 +5,7 @@
 //
 //   k_l = 1 + (K - L) softmax(budget_logits)_l,   K = mean_active_experts * L
 //
-// for soft_learned; k_l = mean_active_experts for the others (spec.md 2.1-2.2).
+// for soft_learned; k_l = mean_active_experts for the others (SPEC.md 2.1-2.2).
 #ifndef SOFTMOE_OPTIMIZED_ALLOCATION_H_
 #define SOFTMOE_OPTIMIZED_ALLOCATION_H_
 

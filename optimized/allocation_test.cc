@@ -38,7 +38,7 @@ TEST(Allocation, SparseTakesExactlyKWithoutCutoff) {
   }
 }
 
-// spec.md 6 N16: caps 4, 3, 4 for k = 1 (alpha 4), 1.5 and 2 (alpha 2).
+// SPEC.md 6a N16: caps 4, 3, 4 for k = 1 (alpha 4), 1.5 and 2 (alpha 2).
 TEST(Allocation, SoftFixedHasThePapersCaps) {
   struct Case {
     double k, alpha;
@@ -110,7 +110,7 @@ TEST(Allocation, NamesTheLayerOfABadBudgetLogit) {
   }
 }
 
-// spec.md 1.5, law 18; and the bound that sizes the workspace.
+// SPEC.md 1.5, law 18; and the bound that sizes the workspace.
 RC_GTEST_PROP(Allocation, SumsToTheBudgetAndStaysWithinItsBounds, ()) {
   const int64_t num_layers = *rc::gen::inRange<int64_t>(1, 13);
   const int64_t num_experts = *rc::gen::inRange<int64_t>(2, 65);

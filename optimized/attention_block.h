@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention_block.h - h += Attention(RMSNorm(h)) W_o (spec.md 3.2).
+// attention_block.h - h += Attention(RMSNorm(h)) W_o (SPEC.md 3.2).
 #ifndef SOFTMOE_OPTIMIZED_ATTENTION_BLOCK_H_
 #define SOFTMOE_OPTIMIZED_ATTENTION_BLOCK_H_
 

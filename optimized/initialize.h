@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// initialize.h - the initial parameters of spec.md 3.2.
+// initialize.h - the initial parameters of SPEC.md 3.2.
 //
 // Element e of tensor i of the layout (i counts in buffer order) is
 //   kNormal, kScaledNormal  float(std * z), std = init_std, or

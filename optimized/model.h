@@ -34,7 +34,7 @@ class Model {
   std::span<float> parameters();  // [layout().total], flat
   std::span<const float> parameters() const;
 
-  // Draws the initial parameters of spec.md 3.2 (Philox stream kParameters).
+  // Draws the initial parameters of SPEC.md 3.2 (Philox stream kParameters).
   void InitializeParameters(uint64_t seed);
 
   // k_l, cutoff and cap of each layer for the current parameters.

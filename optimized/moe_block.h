@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// moe_block.h - h += sum_i gate_i E_i(x), x = RMSNorm(h) (spec.md 2, 3.2).
+// moe_block.h - h += sum_i gate_i E_i(x), x = RMSNorm(h) (SPEC.md 2, 3.2).
 #ifndef SOFTMOE_OPTIMIZED_MOE_BLOCK_H_
 #define SOFTMOE_OPTIMIZED_MOE_BLOCK_H_
 

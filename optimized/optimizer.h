@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// optimizer.h - AdamW with clipping by the global norm (spec.md 4).
+// optimizer.h - AdamW with clipping by the global norm (SPEC.md 4).
 //
 //   g = gradient * min(1, clip_norm / ||gradient||)
 //   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2

@@ -15,7 +15,7 @@ bool HasJitter(const Config& config) {
   return config.router.noise == NoiseKind::kInputJitter;
 }
 
-// Rotation of pair i at position t: t * base^(-2i/head_dim) (spec.md 3.2).
+// Rotation of pair i at position t: t * base^(-2i/head_dim) (SPEC.md 3.2).
 void FillRopeTables(const ModelConfig& model, Buffer<float>* cosine,
                     Buffer<float>* sine) {
   const int64_t pairs = model.head_dim() / 2;

@@ -32,7 +32,7 @@ AlgorithmResult WeightsAt(const std::vector<double>& scores, const Root& root,
 
 // The root of the equation of one segment: `above` scores >= x, the lowest of
 // them `hi`, with sum a = sum e^{-(r-hi)/T}; the rest, the highest `lo`, with
-// sum b = sum e^{(r-lo)/T}. spec.md 1.2.
+// sum b = sum e^{(r-lo)/T}. SPEC.md 1.2.
 Root SegmentRoot(int above, int n, double k, double hi, double lo, double a,
                  double b, double temperature) {
   if (above == 0) return {lo, std::log(b / (2 * k))};

@@ -2,7 +2,7 @@
 //
 // lapsum_algorithms.h - four other ways to the LapSum weights, as oracles.
 //
-// spec.md 1.4. The reference sorts and walks the segments; these share no code
+// SPEC.md 1.4. The reference sorts and walks the segments; these share no code
 // with it, and none with each other. Plain double, plain sums.
 //   B  monotone iteration from the softmax bound, no sort
 //   C  all pairs: S at every score decides the segment, no sort

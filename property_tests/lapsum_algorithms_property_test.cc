@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Law 19 of spec.md 1.5: five ways to the same weights. The reference (A) sums
+// Law 19 of SPEC.md 1.5: five ways to the same weights. The reference (A) sums
 // with compensation; the others do not, which moves their offsets by what n
 // additions round: sums of n terms err by n u relative, and the offset is a
 // logarithm of a quotient of two of them.

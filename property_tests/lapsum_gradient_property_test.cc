@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The laws of spec.md 1.5 that LapSum's derivatives and the budget obey: 7
+// The laws of SPEC.md 1.5 that LapSum's derivatives and the budget obey: 7
 // (shares), 10, 17, 18 and 20, at derived bounds (lapsum_bounds.h).
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

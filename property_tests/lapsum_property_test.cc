@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The laws of spec.md 1.5 that LapSum's weights obey, at bounds derived from
+// The laws of SPEC.md 1.5 that LapSum's weights obey, at bounds derived from
 // n, k, T and the scores (lapsum_bounds.h): 1-9 and 11-16. Laws of derivatives
 // are in lapsum_gradient_property_test, agreement of algorithms (19) in
 // lapsum_algorithms_property_test.

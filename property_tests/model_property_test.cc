@@ -138,7 +138,7 @@ TEST(ModelAgainstReferenceProperty, HoldsForAllShapes) {
 }
 
 // As many experts as there are, and budgets under which a layer's allocation
-// exceeds them: then every soft weight is 1 (spec.md 1.2, edge cases).
+// exceeds them: then every soft weight is 1 (SPEC.md 1.2, edge cases).
 TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
   for (const RouterKind kind :
        {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {

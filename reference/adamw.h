@@ -5,7 +5,7 @@
 //   g = c * gradient,   c = min(1, clip_norm / ||gradient||_2)
 //   m <- beta1 m + (1 - beta1) g,    v <- beta2 v + (1 - beta2) g^2
 //   p <- p - lr ((m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
-//                + weight_decay p)                            spec.md 4
+//                + weight_decay p)                            SPEC.md 4
 //
 // t = completed updates + 1. Decay is decoupled, and only for tensors of two
 // or more dimensions. The norm is that of the whole gradient, auxiliary losses

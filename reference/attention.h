@@ -4,7 +4,7 @@
 //
 //   out_t = sum_{s <= t} a_ts v_s,   a_t = softmax_{s <= t}(q_t k_s / sqrt(h))
 //
-// h = head_dim; spec.md 3.2. All heads have keys and values of their own. No
+// h = head_dim; SPEC.md 3.2. All heads have keys and values of their own. No
 // dropout. Errors: InternalError for shapes that do not fit.
 #ifndef SOFTMOE_REFERENCE_ATTENTION_H_
 #define SOFTMOE_REFERENCE_ATTENTION_H_

@@ -2,7 +2,7 @@
 //
 // budget.h - how many experts each layer may use, learned under one budget.
 //
-//   pi = softmax(eta),  k_l = 1 + (K - L) pi_l      paper, Sec. 4; spec.md 2.2
+//   pi = softmax(eta),  k_l = 1 + (K - L) pi_l      paper, Sec. 4; SPEC.md 2.2
 //
 // so k_l >= 1 and sum_l k_l = K whatever eta. eta = 0 at the start: k_l = K/L.
 // With K = L nothing can be learned: every k_l is 1. Nothing keeps k_l below

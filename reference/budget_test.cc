@@ -68,7 +68,7 @@ TEST(Budget, GradientAgreesWithDifferencesAndSumsToZero) {
   EXPECT_NEAR(gradient.sum(), 0, 4 * 2 * 8 * kUnit);
 }
 
-// The whole chain, spec.md 2.2: budget logits -> k_l -> LapSum -> truncation
+// The whole chain, SPEC.md 2.2: budget logits -> k_l -> LapSum -> truncation
 // and cap (frozen) -> loss, over three layers.
 TEST(Budget, GradientThroughTheRoutersAgreesWithDifferences) {
   const Vector logits = Row({0.4, -0.3, 0.2}), direction = Row({1, 0.3, -0.8});

@@ -2,7 +2,7 @@
 //
 // decoder_block.h - one pre-norm decoder layer (reference, double).
 //
-//   h <- h + Attn(RMSNorm(h)) W_o;   h <- h + MoE(RMSNorm(h))     spec.md 3.2
+//   h <- h + Attn(RMSNorm(h)) W_o;   h <- h + MoE(RMSNorm(h))     SPEC.md 3.2
 #ifndef SOFTMOE_REFERENCE_DECODER_BLOCK_H_
 #define SOFTMOE_REFERENCE_DECODER_BLOCK_H_
 

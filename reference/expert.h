@@ -2,7 +2,7 @@
 //
 // expert.h - one SwiGLU expert (reference, double).
 //
-//   E(x) = (SiLU(x G) * (x U)) D,   SiLU(z) = z / (1 + e^-z)    spec.md 3.2
+//   E(x) = (SiLU(x G) * (x U)) D,   SiLU(z) = z / (1 + e^-z)    SPEC.md 3.2
 //
 // G and U are the left and right half of gate_up_weight. No biases.
 #ifndef SOFTMOE_REFERENCE_EXPERT_H_

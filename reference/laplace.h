@@ -2,7 +2,7 @@
 //
 // laplace.h - the Laplace distribution function and its density.
 //
-//   F(u) = e^u / 2 (u <= 0),  1 - e^-u / 2 (u > 0)        spec.md 1.1
+//   F(u) = e^u / 2 (u <= 0),  1 - e^-u / 2 (u > 0)        SPEC.md 1.1
 //   f(u) = F'(u) = e^-|u| / 2 = min(F(u), 1 - F(u))
 //
 // F is once continuously differentiable: f has a kink at u = 0. Both are total:

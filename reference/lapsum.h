@@ -5,8 +5,8 @@
 //   S(x) = sum_i F((r_i - x)/T) = k,   0 < k < n          paper, Sec. 3
 //
 // S falls strictly from n to 0, so the root x~ is unique; p_i = F((r_i - x~)/T)
-// are the soft top-k weights, sum_i p_i = k. Closed form by spec.md 1.2, the
-// root kept as anchor + T*offset; derivatives by spec.md 1.3. Derivations, and
+// are the soft top-k weights, sum_i p_i = k. Closed form by SPEC.md 1.2, the
+// root kept as anchor + T*offset; derivatives by SPEC.md 1.3. Derivations, and
 // why this sorts although the paper claims O(n): NOTATION.md#lapsum.
 #ifndef SOFTMOE_REFERENCE_LAPSUM_H_
 #define SOFTMOE_REFERENCE_LAPSUM_H_
@@ -41,7 +41,7 @@ struct LapSum {
 // Errors  NumericsError for a score that is NaN or +inf (names the element) and
 //         for a NaN mean_active; ConfigError for a bad temperature, no
 //         finite score, or a mask with mean_active >= number of finite scores.
-// Source  spec.md 1.2 (and its edge cases), design.md ruling 3.
+// Source  SPEC.md 1.2 (and its edge cases), design.md ruling 3.
 LapSum SolveLapSum(const Vector& scores, double mean_active,
                    double temperature);
 

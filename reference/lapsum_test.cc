@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The edge cases of spec.md 1.2 and the error messages; how accurate the
+// The edge cases of SPEC.md 1.2 and the error messages; how accurate the
 // numbers are is lapsum_accuracy_test, which laws they obey is
 // //property_tests:lapsum_property_test.
 #include "reference/lapsum.h"
@@ -169,7 +169,7 @@ TEST(LapSumEdge, IntegerKInAGapHasItsRootInTheMiddle) {
 }
 
 // If k max softmax <= 1/2 the weights are k softmax(r/T): a freshly
-// initialised SoftMoE router is a scaled softmax (spec.md 1.2).
+// initialised SoftMoE router is a scaled softmax (SPEC.md 1.2).
 TEST(LapSumEdge, SmallKIsAScaledSoftmax) {
   const Vector scores = Row({0.1, -0.2, 0.3, 0, 0.05, -0.1, 0.2, -0.3});
   const double k = 1.5, temperature = 5;

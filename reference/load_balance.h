@@ -2,7 +2,7 @@
 //
 // load_balance.h - the auxiliary losses of one layer over one balance group.
 //
-//   loss = coeff * E * sum_i f_i P_i          Switch, Megatron; spec.md 2.5
+//   loss = coeff * E * sum_i f_i P_i          Switch, Megatron; SPEC.md 2.5
 //     soft      f_i = n_i / sum_j n_j, n_i = tokens with expert i active
 //               (1/E if there is none);  P_i = mean_t p_ti / k_l
 //     megatron  f_i = n_i / (top*N), n_i = tokens with expert i among the

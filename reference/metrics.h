@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// metrics.h - what the paper's tables report about routing (spec.md 5.2).
+// metrics.h - what the paper's tables report about routing (SPEC.md 5.2).
 //
 //   active experts  AE = (1/(L N)) sum_l sum_t |A_lt|, after cutoff and cap
 //   Train-AE        mean of AE over all training steps

@@ -85,7 +85,7 @@ TEST(LoadVariance, IsAveragedOverLayersPerReading) {
   EXPECT_EQ(mean.var_over_mean, 0.25);
 }
 
-// spec.md 3.1: 58.54528 M + 49.152 M * AE, and 1,631,409,280 in all.
+// SPEC.md 3.1: 58.54528 M + 49.152 M * AE, and 1,631,409,280 in all.
 TEST(ActiveParameters, AreThePapers) {
   const ModelConfig paper;
   EXPECT_EQ(ActiveParameters(paper, 0), 58545280);

@@ -5,7 +5,7 @@
 //
 //   scores = noisy(x) W_router (+ noise)      out_t = sum_e gate_te E_e(x_t)
 //   auxiliary = load balance + z loss, of the scores that were routed
-//                                                     spec.md 2, 3.2; noise.h
+//                                                     SPEC.md 2, 3.2; noise.h
 //
 // No capacity, no dropped token, no renormalisation of the gates. A token
 // without an active expert gets 0 (and the residual stream carries it on).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// noise.h - the two kinds of router noise of training (spec.md 2.4); evaluation
+// noise.h - the two kinds of router noise of training (SPEC.md 2.4); evaluation
 // and calibration have none.
 //
 //   input_jitter  x_tj <- x_tj (1 - eps + 2 eps u_tj)   router input only

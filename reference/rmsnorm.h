@@ -3,7 +3,7 @@
 // rmsnorm.h - root-mean-square normalisation of each token (reference, double).
 //
 //   y_j = g_j x_j / rms(x),   rms(x) = sqrt(mean_j x_j^2 + epsilon)
-//                                                            spec.md 3.2
+//                                                            SPEC.md 3.2
 #ifndef SOFTMOE_REFERENCE_RMSNORM_H_
 #define SOFTMOE_REFERENCE_RMSNORM_H_
 

@@ -4,7 +4,7 @@
 //
 //   (x_i, x_{i+h/2}) -> (x_i cos a - x_{i+h/2} sin a,
 //                        x_i sin a + x_{i+h/2} cos a),   i < h/2
-//   a = position * base^(-2i/h),   h = head_dim      spec.md 3.2 (rotate-half)
+//   a = position * base^(-2i/h),   h = head_dim      SPEC.md 3.2 (rotate-half)
 //
 // Positions restart at 0 in every sequence.
 #ifndef SOFTMOE_REFERENCE_ROPE_H_

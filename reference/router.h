@@ -2,7 +2,7 @@
 //
 // router.h - the three routers for one batch of tokens (reference, double).
 //
-// spec.md 2.1-2.2. Sparse: top-k of softmax(scores), not renormalised. SoftMoE*
+// SPEC.md 2.1-2.2. Sparse: top-k of softmax(scores), not renormalised. SoftMoE*
 // and SoftMoE: LapSum soft top-k, hard cutoff (strictly greater), cap, optional
 // fallback. The differential of k_l is returned; the chain to the budget
 // logits is budget.h.
@@ -50,14 +50,14 @@ struct RouterGradients {
 
 // Returns the gradient with the active set held fixed; d_gates is read only
 // where active. Scores of inactive experts receive gradient too, through the
-// root (soft) or the normalisation (sparse). Source: spec.md 2.2.
+// root (soft) or the normalisation (sparse). Source: SPEC.md 2.2.
 RouterGradients RouterBackward(const RouterSettings& settings,
                                const Matrix& scores, const RouterSaved& saved,
                                const Matrix& d_gates);
 
 // Returns d_scores for a gradient with respect to the soft weights of *every*
 // expert, active or not: the way of the load-balancing loss, which holds the
-// allocation and the temperature constant (spec.md 2.5).
+// allocation and the temperature constant (SPEC.md 2.5).
 Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights);
 

@@ -4,7 +4,7 @@
 //
 //   lr(m) = peak m/W                                              if m <= W
 //           min + (peak - min) (1 + cos(pi (m-W)/(N-W))) / 2      otherwise
-//   T(m)  = T_end + (T_start - T_end) (1 + cos(pi m/N)) / 2       spec.md 4
+//   T(m)  = T_end + (T_start - T_end) (1 + cos(pi m/N)) / 2       SPEC.md 4
 //
 // m counts completed updates, N = steps, W = warmup_fraction N (a real number).
 // So the first update has learning rate 0 and only fills Adam's moments.

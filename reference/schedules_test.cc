@@ -13,7 +13,7 @@ double Ulps(double peak) { return 8 * 0x1p-52 * peak; }
 
 TrainingConfig PaperOwt() { return TrainingConfig{}; }  // 18000 steps, W = 180
 
-// Paper: training protocol, OWT column; values by hand from spec.md 4.
+// Paper: training protocol, OWT column; values by hand from SPEC.md 4.
 TEST(LearningRate, MatchesHandComputedValues) {
   const TrainingConfig training = PaperOwt();
   EXPECT_EQ(LearningRate(training, 0), 0);

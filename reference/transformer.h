@@ -5,7 +5,7 @@
 //
 //   h = embedding[inputs];  h <- block_l(h) for each layer
 //   loss = sum over tokens of cross-entropy(RMSNorm(h) W_head^T, targets)
-//                                                                 spec.md 3.2
+//                                                                 SPEC.md 3.2
 //
 // Says in double and in one obvious way what optimized/model.h computes: the
 // same parameters in the same flat layout, the same scaling of the gradient,
@@ -94,7 +94,7 @@ struct GroupResultAndGradients {
 
 // Also the gradient of Objective(loss_scale, group_scale), with the active
 // sets, counts and caps held fixed, and k_l constant in the auxiliary losses
-// (spec.md 2.2, 2.5). For a step over G groups of N tokens in all: loss_scale
+// (SPEC.md 2.2, 2.5). For a step over G groups of N tokens in all: loss_scale
 // = 1/N, group_scale = 1/G.
 GroupResultAndGradients TransformerLossAndGradients(
     const Config& config, const Vector& parameters, const BalanceGroup& group,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // calibration.h - tau = "calibrated": chosen on the first training batches so
-// that mean_active_experts experts are active on average (spec.md 2.3,
+// that mean_active_experts experts are active on average (SPEC.md 2.3,
 // design.md ruling 7).
 #ifndef SOFTMOE_TRAINER_CALIBRATION_H_
 #define SOFTMOE_TRAINER_CALIBRATION_H_

@@ -9,7 +9,7 @@
 // but a stream's first is predicted once per epoch, neighbouring windows share
 // one token, and up to T-1 tokens at the end of a stream are left over. A
 // window may hold several documents, and attention is not cut between them
-// (Megatron's default, spec.md 4).
+// (Megatron's default, SPEC.md 4).
 #ifndef SOFTMOE_TRAINER_DATASET_H_
 #define SOFTMOE_TRAINER_DATASET_H_
 

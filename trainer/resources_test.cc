@@ -17,7 +17,7 @@ TEST(EstimateResources, CountsThePaperModel) {
   config.training.global_batch_sequences = 240;
   config.training.balance_group_sequences = 30;
   const ResourceNeed need = EstimateResources(config);
-  EXPECT_EQ(need.parameters, 1631409280);  // spec.md 3.1
+  EXPECT_EQ(need.parameters, 1631409280);  // SPEC.md 3.1
   // Parameters and two moments, fp32, and 18000 steps of 41 doubles.
   EXPECT_GE(need.checkpoint_bytes, 12 * need.parameters + 18000 * 41 * 8);
   EXPECT_GE(need.disk_bytes, 2 * need.checkpoint_bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // routing_totals.h - routing counts summed over balance groups, and the
-// metrics of spec.md 5.2 computed from them.
+// metrics of SPEC.md 5.2 computed from them.
 #ifndef SOFTMOE_TRAINER_ROUTING_TOTALS_H_
 #define SOFTMOE_TRAINER_ROUTING_TOTALS_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// schedules.h - learning rate and temperature over a run (spec.md 4).
+// schedules.h - learning rate and temperature over a run (SPEC.md 4).
 //
 // Both are functions of m, the number of completed updates: the first update
 // uses m = 0, so its learning rate is 0 and it only fills Adam's moments.

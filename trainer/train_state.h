@@ -47,7 +47,7 @@ struct TrainState {
   std::vector<EvaluationRecord> evaluations;
 };
 
-// Train-AE (spec.md 5.2): the mean of active experts over all steps.
+// Train-AE (SPEC.md 5.2): the mean of active experts over all steps.
 double TrainActiveExperts(const std::vector<StepRecord>& history);
 
 }  // namespace softmoe::trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// validation.h - loss and routing on the held-out split (spec.md 5.2).
+// validation.h - loss and routing on the held-out split (SPEC.md 5.2).
 #ifndef SOFTMOE_TRAINER_VALIDATION_H_
 #define SOFTMOE_TRAINER_VALIDATION_H_
 

@@ -7,7 +7,7 @@ soft_topk.ipynb) sorts each row, forms the two families of exponential sums
 with logcumsumexp, finds the segment with a comparison and a gather, and solves
 one quadratic; its backward pass is v*f - f*<q, v> with q = softmax(-|u|).
 This is the same algorithm, without the notebook's habit of shifting its saved
-input in place (spec.md 1.1). Independent of this repository's C++.
+input in place (SPEC.md 1.1). Independent of this repository's C++.
 
     python3 lapsum_peer.py [--rows 4096] [--experts 16] [--k 2] [--threads 4]
 

@@ -4,7 +4,7 @@
 
     python3 lapsum_oracle.py --out lapsum.h5        (mpmath, h5py; minutes)
 
-Nothing is shared with the C++ code but the definition (spec.md 1.1):
+Nothing is shared with the C++ code but the definition (SPEC.md 1.1):
 
     S(x) = sum_i F((r_i - x)/T) = k,   p_i = F((r_i - x)/T)
 

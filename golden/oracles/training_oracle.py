@@ -10,7 +10,7 @@ gradients from PyTorch's automatic differentiation in double precision
 groups of parameters, with decay and without; learning rate and temperature
 from mpmath with 40 digits; noise by a Philox in plain integers; routing
 metrics by numpy; tau calibrated by sorting. And the parameters that a run
-begins with. spec.md 2.3-2.5, 3.2, 4, 5.2.
+begins with. SPEC.md 2.3-2.5, 3.2, 4, 5.2.
 
 Each step begins from the recorded state, so that errors do not add up over
 steps. The scale of a gradient's error is what float32 runs give, as in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lapsum_operation.h - LapSum soft top-k and its gradients (spec.md 1).
+// lapsum_operation.h - LapSum soft top-k and its gradients (SPEC.md 1).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_LAPSUM_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_LAPSUM_OPERATION_H_
 

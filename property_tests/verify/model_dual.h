@@ -6,7 +6,7 @@
 // backward code; LapSum is the closed form (reference/lapsum_root.h), not the
 // implicit function theorem by which the reference's backward pass is written.
 //
-// Held constant, as spec.md 2.2 and 2.5 define the gradient: active sets and
+// Held constant, as SPEC.md 2.2 and 2.5 define the gradient: active sets and
 // fractions of the load balance (taken from the reference's own result), and
 // k_l in the auxiliary losses.
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// model_operations.h - the operations around the router (spec.md 3.2).
+// model_operations.h - the operations around the router (SPEC.md 3.2).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_MODEL_OPERATIONS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_MODEL_OPERATIONS_H_
 

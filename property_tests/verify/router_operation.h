@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // router_operation.h - the routers and what the load balance takes from them
-// (spec.md 2).
+// (SPEC.md 2).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ROUTER_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ROUTER_OPERATION_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // step_operations.h - what happens once per step around the model, and the
-// matrix product below it (spec.md 2.2, 4).
+// matrix product below it (SPEC.md 2.2, 4).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_STEP_OPERATIONS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_STEP_OPERATIONS_H_
 

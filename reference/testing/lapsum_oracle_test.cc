@@ -30,7 +30,7 @@ TEST(Mpfr, HasNinetyDigitsAndAWideExponentRange) {
 }
 
 // One score: p = k, so x = r + T ln(1/(2k)) for k <= 1/2, and r + T ln(2(1-k))
-// above (spec.md 1.2). The root errs by at most 2^-230 T.
+// above (SPEC.md 1.2). The root errs by at most 2^-230 T.
 TEST(LapSumOracle, OneScoreHasTheKnownRoot) {
   const double r = 0.3, temperature = 0.7;
   for (double k : {1e-9, 0.1, 0.4999, 0.75, 1 - 1e-9}) {
