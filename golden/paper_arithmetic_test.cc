@@ -133,7 +133,7 @@ TEST(CheckArithmetic, ThreePercentagesAreNoCountsByTheirTablesRule) {
                  "inference_tau_ablation/owt/softmoe/k2/a2/infer_tau1.2/piqa")
                 .computed,
             "1168 of 1838, by the other rule");
-  // SPEC.md 6b: counts that only fit truncation.
+  // Counts that only fit truncation (SPEC.md 5.1).
   EXPECT_EQ(Find("count",
                  "inference_tau_ablation/owt/softmoe/k2/a2/infer_tau2.4/piqa")
                 .computed,
@@ -175,7 +175,7 @@ TEST(CheckArithmetic, SoftRowsAgainstTheText) {
   EXPECT_EQ(Inconsistent("mean_active").size(), 10u);
 }
 
-// SPEC.md 6c, "soft minus sparse baseline of the same budget group".
+// Soft minus sparse row of the same budget group (SPEC.md 6c), by hand.
 TEST(CheckArithmetic, DifferencesToTheBaselinesAreThoseOfTheSpec) {
   const std::map<std::string, Strings> kDifferences = {
       {"owt/softmoe_star/k1.5/a2", {"+0.22", "+0.63", "+0.36", "-0.01"}},

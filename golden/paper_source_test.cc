@@ -180,7 +180,8 @@ TEST(Paper, IntervalsFollowTheRuleOfTheTable) {
   EXPECT_EQ(At("throughput", "owt/sparse/k2", "train_ae").low, 1.995);
 }
 
-// The counts of SPEC.md 6b, written down independently of the lattice code.
+// The counts behind the percentages (SPEC.md 5.1), written down independently
+// of the lattice code.
 TEST(Paper, PercentagesKnowTheirCounts) {
   const std::map<std::string, std::pair<int64_t, int64_t>> kCounts = {
       {"owt/sparse/k1", {1131, 189}},
