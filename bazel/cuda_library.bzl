@@ -23,7 +23,7 @@ def _cuda_library_impl(ctx):
         arguments.add_all(["-c", "-std=c++20", "-O3", "-lineinfo", "-Xcompiler", "-fPIC,-Wall", "-Xptxas", "-v"])
         arguments.add_all(NVCC_ARCHITECTURES)
 
-        # As for g++: contraction is decided in the source (design.md, ruling 9).
+        # As for g++: contraction is decided in the source (DESIGN.md, ruling 9).
         arguments.add("--fmad=false")
         arguments.add("-I.")  # nvcc knows no -iquote
         arguments.add("-DSOFTMOE_BUILD_KEY=" + BUILD_KEY)

@@ -10,7 +10,7 @@ makes a program of its own, without GoogleTest, in four variants:
     _msan    clang, MemorySanitizer: values that were never written
 
 The sanitizers' flags are for these few files alone, so all four variants belong
-to every `bazel test //...` (design.md, ruling 15). (clang's TSan creates fibers
+to every `bazel test //...` (DESIGN.md, ruling 15). (clang's TSan creates fibers
 ten times as fast as that of g++ 12.)
 """
 

@@ -7,7 +7,7 @@ _COPTS = [
     "-Wextra",
     "-Werror",
     # Contraction is decided in the source, with std::fma, never by the
-    # compiler: results must not depend on its mood (design.md, ruling 9).
+    # compiler: results must not depend on its mood (DESIGN.md, ruling 9).
     "-ffp-contract=off",
     "-DSOFTMOE_BUILD_KEY=" + BUILD_KEY,
 ]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // errors.h - how every part of the project fails: one exception family, and
-// the one table of exit codes (design.md, ruling 1).
+// the one table of exit codes (DESIGN.md, ruling 1).
 //
 // A message names the place (file:line:column of the user's file, key, path or
 // tensor element) and ends with the remedy. Library code throws; only a main()

@@ -34,7 +34,7 @@ Ending RunThrowing() {
   return RunAndCapture([]() -> ExitCode { throw E("place: what; remedy"); });
 }
 
-// design.md, ruling 1.
+// DESIGN.md, ruling 1.
 TEST(RunMain, ReturnsWhatTheBodyReturns) {
   for (int code : {0, 1, 2, 3, 4, 5, 6, 7, 75}) {
     const Ending ending =

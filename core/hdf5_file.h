@@ -4,7 +4,7 @@
 //
 // Every file starts with a 512-byte user block (magic, kind, version, length,
 // SHA-256 of the rest) that is checked before HDF5 sees a byte: a mutated HDF5
-// file can crash libhdf5 itself (design.md, ruling 11). Written to a temporary
+// file can crash libhdf5 itself (DESIGN.md, ruling 11). Written to a temporary
 // name, synced, renamed; equal calls give equal bytes. A file is used by one
 // thread at a time. Format: HDF5_ENVELOPE.md.
 #ifndef SOFTMOE_CORE_HDF5_FILE_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // isolated_call.h - does to a foreign file first in a child process what a
-// library might not survive (design.md, ruling 11).
+// library might not survive (DESIGN.md, ruling 11).
 #ifndef SOFTMOE_CORE_ISOLATED_CALL_H_
 #define SOFTMOE_CORE_ISOLATED_CALL_H_
 

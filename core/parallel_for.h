@@ -5,7 +5,7 @@
 // The tasks are cut into one share of consecutive tasks per thread. A program
 // whose tasks write disjoint memory, and whose task list does not depend on the
 // number of threads, computes the same bits with any number of threads. No
-// OpenMP: under TSan g++'s libgomp reports false races (design.md, ruling 10).
+// OpenMP: under TSan g++'s libgomp reports false races (DESIGN.md, ruling 10).
 //
 // A thread that has ended its share takes over shares that nobody has begun: on
 // a busy machine a job then does not wait for a worker that the kernel has not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paths.h - where the user's files and our caches are (design.md, ruling 12).
+// paths.h - where the user's files and our caches are (DESIGN.md, ruling 12).
 #ifndef SOFTMOE_CORE_PATHS_H_
 #define SOFTMOE_CORE_PATHS_H_
 

@@ -53,7 +53,7 @@ std::optional<double> PaperNumber(const golden::Document& paper,
                                   const std::string& column);
 
 // How the sequences of a step fall on the GPUs. Whole balance groups stay on
-// one GPU, since the load-balancing loss is defined over them (design.md,
+// one GPU, since the load-balancing loss is defined over them (DESIGN.md,
 // ruling 6); `problem` is empty if all of it divides, or says what does not.
 struct BatchSplit {
   int64_t groups = 0;          // of a step

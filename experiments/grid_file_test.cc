@@ -60,7 +60,7 @@ std::string FailureOf(const std::string& text,
 }
 
 // Paper: Table tab:owt_and_c4_results: Sparse 1-4, SoftMoE* 1, 1.5, 2 and
-// SoftMoE 1.5, 2, each with both readings of tau (design.md, ruling 7).
+// SoftMoE 1.5, 2, each with both readings of tau (DESIGN.md, ruling 7).
 TEST(Grid, ShippedGridsHaveTheNineRows) {
   const std::set<std::string> nine = {
       "sparse/k1",          "sparse/k2",          "sparse/k3",

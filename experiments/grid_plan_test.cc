@@ -55,7 +55,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Acceptance numbers: 1,631,409,280 parameters and 10 budget logits (design.md,
+// Acceptance numbers: 1,631,409,280 parameters and 10 budget logits (DESIGN.md,
 // ruling 17); tokens and GPU hours of the paper's Table
 // tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
 TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
@@ -90,7 +90,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));
 }
 
-// At T = 5 and tau = 1.8 no expert is active (design.md, ruling 7; SPEC.md
+// At T = 5 and tau = 1.8 no expert is active (DESIGN.md, ruling 7; SPEC.md
 // 2.3); with tau 1.1 or 1.2, calibrated, or in sparse rows, enough are.
 TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
   const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));

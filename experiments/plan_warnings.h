@@ -15,7 +15,8 @@ namespace softmoe::experiments {
 
 // Each "CORPUS/ROW, ...: what is wrong and what to do"; rows with the same
 // problem share one:
-//   - fewer than 0.5 active experts on average at the start (design.md, 7)
+//   - fewer than 0.5 active experts on average at the start (DESIGN.md,
+//     ruling 7)
 //   - balance groups or micro-batches that do not divide over the GPUs
 //   - more memory than a GPU has
 //   - more disk than `free_disk_bytes`

@@ -43,7 +43,7 @@ TEST(PlanWarnings, NoneWhereNothingIsWrong) {
   EXPECT_TRUE(Warnings({Row("a"), Row("b")}).empty());
 }
 
-// The border of design.md, ruling 7.
+// The border of DESIGN.md, ruling 7.
 TEST(PlanWarnings, FewActiveExperts) {
   RowEstimate row = Row("a");
   row.initial.active_experts = 0.5;

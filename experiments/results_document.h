@@ -14,7 +14,7 @@
 
 namespace softmoe::experiments {
 
-// The readings of tau that the rows of a grid stand for (design.md, ruling 7):
+// The readings of tau that the rows of a grid stand for (DESIGN.md, ruling 7):
 // {""} where every row has one, {"paper", "calibrated"} where rows come in
 // both. A golden has one row for each of the paper's, so each reading is a
 // document of its own; rows without a variant (Sparse MoE) are in all of them.

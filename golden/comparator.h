@@ -6,7 +6,7 @@
 //
 // written so that a NaN anywhere fails: in got, in expected, or in the bound.
 // The bound comes from the reference's error analysis, element by element,
-// never from the caller's wish (verification.md 8.1, 8.2). Data on which
+// never from the caller's wish (DESIGN.md, "Verification"). Data on which
 // agreement means nothing is MISTRUSTED, not passed.
 #ifndef SOFTMOE_GOLDEN_COMPARATOR_H_
 #define SOFTMOE_GOLDEN_COMPARATOR_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The comparator is tested before anything is tested with it: a harness whose
-// comparator passes NaN proves nothing (verification.md 0.1).
+// comparator passes NaN proves nothing.
 #include "golden/comparator.h"
 
 #include <gtest/gtest.h>

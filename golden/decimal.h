@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // decimal.h - printed numbers as what they are: exact decimals, and the
-// interval of values that print so (verification.md 6, "Rounding").
+// interval of values that print so (FORMAT.md, "Cells").
 #ifndef SOFTMOE_GOLDEN_DECIMAL_H_
 #define SOFTMOE_GOLDEN_DECIMAL_H_
 

@@ -18,9 +18,9 @@ namespace softmoe::golden {
 
 enum class Origin { kPaper, kOurRun, kOtherImplementation };
 
-// Does a difference in this field forbid a comparison? (verification.md 8.8)
+// Does a difference in this field forbid a comparison? (FORMAT.md, "Fields")
 enum class FieldClass { kMustMatch, kReport, kIgnore };
-// What the paper says of the field (design.md, ruling 2).
+// What the paper says of the field (DESIGN.md, ruling 2).
 enum class Known { kStated, kAssumed, kUnknown };
 
 // One fact of the set-up: "model.d_model" = "640". Values compare as text.
@@ -34,7 +34,7 @@ struct Field {
 
 // How the cells of a column are judged: they must print alike (kExact), differ
 // by at most the margin (kBound), be equivalent within it in view of their
-// noise (kStatistical), or are only shown (verification.md 6, "Lanes").
+// noise (kStatistical), or are only shown (FORMAT.md, "Verdicts").
 enum class Lane { kExact, kBound, kStatistical, kReportOnly };
 enum class Direction { kLowerIsBetter, kHigherIsBetter, kNone };
 // How a table's numbers came to their last digit; kUnknown: either way.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// equivalence.h - is a measured value equivalent to a golden one?
-// (verification.md 6). Not "not significantly different", which few data always
-// give: PASS needs evidence.
+// equivalence.h - is a measured value equivalent to a golden one? (FORMAT.md,
+// "Verdicts".) Not "not significantly different", which few data always give:
+// PASS needs evidence.
 #ifndef SOFTMOE_GOLDEN_EQUIVALENCE_H_
 #define SOFTMOE_GOLDEN_EQUIVALENCE_H_
 

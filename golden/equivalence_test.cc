@@ -35,9 +35,9 @@ Status Judge(const Cell& ours, const Cell& golden, double margin) {
   return Equivalence(Compare(ours, golden, noise, margin), noise, margin);
 }
 
-// verification.md 6: s = 0.005, n = 3: half-width 0.017, plus 0.005 rounding:
+// FORMAT.md's: s = 0.005, n = 3: half-width 0.017, plus 0.005 rounding:
 // equivalence tighter than 0.022 cannot be shown.
-TEST(Equivalence, AgreesWithTheNotesExample) {
+TEST(Equivalence, AgreesWithTheExampleOfTheDocumentation) {
   const Cell ours = Measured(2.75, 3, 0.005), golden = Printed(2.75, 0.005);
   const Difference difference = Compare(ours, golden, Pool({&ours}), 0.03);
   const double half_unit = 0.5e-5;  // of the last digit below

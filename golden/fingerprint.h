@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fingerprint.h - may two rows be compared? (verification.md 8.8, step 2)
+// fingerprint.h - may two rows be compared? (FORMAT.md, "Fields")
 #ifndef SOFTMOE_GOLDEN_FINGERPRINT_H_
 #define SOFTMOE_GOLDEN_FINGERPRINT_H_
 

@@ -133,9 +133,9 @@ TEST(StudentCdf, TendsToTheNormal) {
   }
 }
 
-// verification.md 6: n = 3 runs against one published, s = 0.005: half-width
+// FORMAT.md's example: n = 3 runs against one published, s = 0.005: half-width
 // 2.92 * 0.005 * sqrt(4/3) = 0.017.
-TEST(StudentQuantile, GivesTheHalfWidthOfTheNote) {
+TEST(StudentQuantile, GivesTheHalfWidthOfTheDocumentation) {
   EXPECT_NEAR(StudentQuantile(0.95, 2) * 0.005 * std::sqrt(4.0 / 3.0), 0.017,
               HalfUnit(3));
 }
@@ -213,8 +213,9 @@ TEST(WilsonInterval, AgreesWithNewcombesExample) {
   EXPECT_NEAR(interval.high, 0.3662, HalfUnit(4));
 }
 
-// verification.md 6: unpaired 95 % half-widths of a difference, in points.
-TEST(ProportionDifference, GivesTheHalfWidthsOfTheNote) {
+// The paper's tasks by hand, 196 sqrt(2 p (1-p) / n) points: what a difference
+// of two runs, unpaired, may be at 95 %.
+TEST(ProportionDifference, GivesTheHalfWidthsOfThePapersTasks) {
   auto half = [](double p, double n) {
     const Interval i = ProportionDifference(p, n, p, n, 0.95);
     return 50 * (i.high - i.low);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// verdict.h - judges measured tables against golden ones (design.md, ruling 2).
+// verdict.h - judges measured tables against golden ones (DESIGN.md, ruling 2).
 #ifndef SOFTMOE_GOLDEN_VERDICT_H_
 #define SOFTMOE_GOLDEN_VERDICT_H_
 
@@ -17,10 +17,10 @@
 namespace softmoe::golden {
 
 // The more severe of two, `a` where they are alike. The order of
-// verification.md 8.7: FAIL, MISTRUSTED, NOT_COMPARABLE, INCONCLUSIVE and
+// FORMAT.md, "Verdicts": FAIL, MISTRUSTED, NOT_COMPARABLE, INCONCLUSIVE and
 // UNSUPPORTED, PASS.
 Status Worse(Status a, Status b);
-// 1, 7, 3, 4, 4 and 0 in that order (design.md, ruling 1).
+// 1, 7, 3, 4, 4 and 0 in that order (DESIGN.md, ruling 1).
 ExitCode ExitCodeOf(Status status);
 
 // What is said of one cell of the golden. Numbers are in the column's unit.
@@ -67,7 +67,7 @@ struct Verdicts {
   // common, INCONCLUSIVE if only recorded ones.
   Status overall = Status::kInconclusive;
 
-  // The code of design.md ruling 1; statuses in `allowed` count as PASS.
+  // The code of DESIGN.md ruling 1; statuses in `allowed` count as PASS.
   ExitCode exit_code(const std::set<Status>& allowed = {}) const;
 };
 

@@ -307,7 +307,7 @@ Document ModelSize(double billions) {
 }
 
 TEST(Judge, ExactCellsMustPrintAlike) {
-  // design.md, ruling 17: 1,631,409,280, "1.631B".
+  // DESIGN.md, ruling 17: 1,631,409,280, "1.631B".
   EXPECT_EQ(Judge(ModelSize(1.631409280), Paper()).overall, Status::kPass);
   EXPECT_EQ(Judge(ModelSize(1.6316), Paper()).overall, Status::kFail);
   EXPECT_EQ(Judge(ModelSize(1.6303), Paper()).overall, Status::kFail);

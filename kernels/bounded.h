@@ -15,7 +15,7 @@ inline constexpr double kUnit = 0x1p-24;
 
 // A number as float arithmetic might compute it: |computed - value| <= error,
 // by the standard model fl(a op b) = (a op b)(1 + d), |d| <= u, applied to
-// every operation (verification.md 8.1). Products of two errors are kept.
+// every operation (DESIGN.md, "Verification"). Products of two errors are kept.
 struct Bounded {
   double value = 0;
   double error = 0;

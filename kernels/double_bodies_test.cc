@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bodies that the kernels are made of, run at double on SerialLane: they
-// must agree with naive double code to 1e-11 (design.md, "One kernel source"),
+// must agree with naive double code to 1e-11 (DESIGN.md, "One kernel source"),
 // which no wrong formula and no epsilon of float size survives.
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace softmoe::kernels {
 namespace {
 
 using SOFTMOE_ISA::SerialLane;
-// Acceptance: design.md, "One kernel source".
+// Acceptance: DESIGN.md, "One kernel source".
 constexpr double kTolerance = 1e-11;
 
 TEST(DoubleBodies, LapSumAndItsGradientAgreeWithNaiveCode) {

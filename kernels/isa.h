@@ -22,7 +22,7 @@ namespace softmoe::kernels {
 enum class Isa { kV3, kV4 };
 
 // The level in use: the best this CPU has, unless SelectIsa said otherwise.
-// Part of every result's fingerprint (design.md, ruling 9).
+// Part of every result's fingerprint (DESIGN.md, ruling 9).
 Isa ActiveIsa();
 const char* IsaName(Isa isa);  // "v3", "v4"
 

@@ -4,7 +4,7 @@
 // with canaries, a naive double-precision router (bisection), and the bound on
 // the difference between it and the kernel.
 //
-// The bound (verification.md 8.1), u = 2^-24. The kernel computes
+// The bound, u = 2^-24. The kernel computes
 // u_i = (r_i - anchor)/T - t. Products and differences contribute at most
 // 4u(|z_i| + |t|), z_i = (r_i - anchor)/T. t is the log of a quotient of
 // positive sums: n/4 additions in each of four chains, 6 roundings for each of

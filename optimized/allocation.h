@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // allocation.h - how many experts each layer may spend, and the gradient of
-// that choice. Host, double, once per step (design.md, ruling 5).
+// that choice. Host, double, once per step (DESIGN.md, ruling 5).
 //
 //   k_l = 1 + (K - L) softmax(budget_logits)_l,   K = mean_active_experts * L
 //

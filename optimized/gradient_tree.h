@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gradient_tree.h - the sum of the gradients of a step's balance groups, in
-// one fixed order (design.md, ruling 6).
+// one fixed order (DESIGN.md, ruling 6).
 //
 // Floating-point addition is not associative, so the order is part of a
 // result's definition:

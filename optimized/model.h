@@ -2,7 +2,7 @@
 //
 // model.h - the SoftMoE decoder: loss, routing statistics and gradients.
 //
-// One call works on one balance group of whole sequences (design.md, ruling 6):
+// One call works on one balance group of whole sequences (DESIGN.md, ruling 6):
 // the unit over which the load-balancing loss is defined, and the leaf of the
 // tree along which gradients are summed.
 #ifndef SOFTMOE_OPTIMIZED_MODEL_H_

@@ -70,7 +70,7 @@ kernels::RouterShape Shape(const Pass& pass,
 
 // f_i / N: the share of the load that expert `i` got, per token. The load
 // balance loss is coefficient * E * sum_i f_i P_i with f_i held constant
-// (design.md, ruling 6); nobody routed anywhere counts as even load.
+// (DESIGN.md, ruling 6); nobody routed anywhere counts as even load.
 double LoadPerToken(const Pass& pass, const int64_t* counts, int64_t i) {
   int64_t sum = 0;
   for (int64_t e = 0; e < pass.config.model.num_experts; ++e) sum += counts[e];

@@ -38,7 +38,8 @@ struct LayerStats {
 
 // What one layer's router did in the last pass, for another implementation to
 // replay: where a near-tie makes two implementations choose differently, all
-// that follows can only be compared with the same choice (verification.md 8.1).
+// that follows can only be compared with the same choice (DESIGN.md,
+// "Verification").
 struct RoutingView {
   int64_t max_active = 0;
   std::span<const float> scores;      // [num_tokens, num_experts]

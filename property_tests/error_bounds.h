@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // error_bounds.h - how far a float kernel may be from the reference, element
-// by element (verification.md 8.1). u = 2^-24.
+// by element (verify/README.md). u = 2^-24.
 //
 // A bound is derived by running the operation's formula over numbers that carry
 // their own error (kernels::Bounded): every rounding adds u |x|, a sum of n

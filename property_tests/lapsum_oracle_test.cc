@@ -4,7 +4,7 @@
 // program solved in another language with 110 digits
 // (golden/oracles/README.md).
 //
-// The acceptance numbers are design.md's, ruling 4, and those of the accuracy
+// The acceptance numbers are DESIGN.md's, ruling 4, and those of the accuracy
 // test beside the reference: weights within 2e-15; T dp/dr, T dp/dT and dp/dk
 // within 1e-12 absolute, each times the size of the direction or cotangent;
 // dx/dk within 1e-12 relative.

@@ -155,7 +155,7 @@ TEST(ModelAgainstReferenceEdge, AllocationsMayReachAndExceedTheExperts) {
 }
 
 // A cutoff that no weight reaches: no expert computes anything, and an even
-// load is what the balance loss takes (design.md, ruling 6).
+// load is what the balance loss takes (DESIGN.md, ruling 6).
 TEST(ModelAgainstReferenceEdge, AGroupMayBeRoutedNowhere) {
   for (const RouterKind kind :
        {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {

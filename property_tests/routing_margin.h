@@ -6,7 +6,7 @@
 // A selection is decided by comparisons: score against score at the cap or at
 // top-k, soft weight against cutoff. One that differs from the reference's is
 // wrong unless each expert on which the two differ sits at such a boundary to
-// within the error of what was compared (verification.md 8.1).
+// within the error of what was compared (DESIGN.md, "Verification").
 #ifndef SOFTMOE_PROPERTY_TESTS_ROUTING_MARGIN_H_
 #define SOFTMOE_PROPERTY_TESTS_ROUTING_MARGIN_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // calibration.h - the tau with which a fresh model activates k experts on
-// average (SPEC.md 2.3 (i); design.md, ruling 7).
+// average (SPEC.md 2.3 (i); DESIGN.md, ruling 7).
 //
 // An expert is active when its ratio p/(k_l/E) exceeds tau and it is within the
 // cap. So tau lies between the n-th and the (n+1)-th largest ratio of all

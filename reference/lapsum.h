@@ -41,7 +41,7 @@ struct LapSum {
 // Errors  NumericsError for a score that is NaN or +inf (names the element) and
 //         for a NaN mean_active; ConfigError for a bad temperature, no
 //         finite score, or a mask with mean_active >= number of finite scores.
-// Source  SPEC.md 1.2 (and its edge cases), design.md ruling 3.
+// Source  SPEC.md 1.2 (and its edge cases), DESIGN.md ruling 3.
 LapSum SolveLapSum(const Vector& scores, double mean_active,
                    double temperature);
 

@@ -26,7 +26,7 @@ using testing::Mpfr;
 using testing::OracleSolution;
 using testing::SolveOracle;
 
-// Acceptance (design.md, ruling 4): weights within 2e-15; T dp/dr, T dp/dT and
+// Acceptance (DESIGN.md, ruling 4): weights within 2e-15; T dp/dr, T dp/dT and
 // dp/dk within 1e-12 absolute, dx/dk relative.
 constexpr double kWeights = 2e-15;
 constexpr double kDerivatives = 1e-12;

@@ -11,7 +11,7 @@
 //
 // f and k_l are constants to the gradient. Both readings are coeff at perfect
 // balance, whatever k <= E. Not linear in the batch: N is one balance group
-// (design.md, ruling 6). Scores are those that were routed, noise included.
+// (DESIGN.md, ruling 6). Scores are those that were routed, noise included.
 #ifndef SOFTMOE_REFERENCE_LOAD_BALANCE_H_
 #define SOFTMOE_REFERENCE_LOAD_BALANCE_H_
 

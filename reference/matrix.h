@@ -2,7 +2,7 @@
 //
 // matrix.h - the matrices of the reference: double, row-major, Eigen.
 //
-// Eigen runs unvectorised and unparallelised here (design.md, ruling 9). The
+// Eigen runs unvectorised and unparallelised here (DESIGN.md, ruling 9). The
 // macros that say so change Eigen's allocator too, so everything that includes
 // this header must agree: target :matrix hands them to whoever depends on it.
 #ifndef SOFTMOE_REFERENCE_MATRIX_H_

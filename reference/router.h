@@ -38,7 +38,7 @@ struct RouterSaved {
 //
 //   scores  [tokens, experts], finite                         (score units)
 // Errors  NumericsError naming token and expert for a score that is NaN or
-//         infinite (design.md, ruling 3); ConfigError for settings outside
+//         infinite (DESIGN.md, ruling 3); ConfigError for settings outside
 //         their range.
 RouterSaved RouterForward(const RouterSettings& settings, const Matrix& scores);
 
@@ -62,7 +62,7 @@ Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights);
 
 // Returns the cap ceil(expansion_factor * k_l - 1e-6), in [1, num_experts]. The
-// 1e-6 keeps rounding in k_l from adding an expert (design.md, ruling 5).
+// 1e-6 keeps rounding in k_l from adding an expert (DESIGN.md, ruling 5).
 int64_t MaxActive(double expansion_factor, double mean_active,
                   int64_t num_experts);
 

@@ -39,7 +39,7 @@ struct RoutingState {
   int64_t step = 0;    // completed updates: keys the noise
 };
 
-// k_l and what follows from it (design.md, ruling 5).
+// k_l and what follows from it (DESIGN.md, ruling 5).
 struct LayerAllocation {
   double mean_active = 0;  // k_l (experts/token)
   double cutoff = 0;       // tau * k_l / num_experts; 0 if sparse

@@ -2,7 +2,7 @@
 //
 // calibration.h - tau = "calibrated": chosen on the first training batches so
 // that mean_active_experts experts are active on average (SPEC.md 2.3,
-// design.md ruling 7).
+// DESIGN.md ruling 7).
 #ifndef SOFTMOE_TRAINER_CALIBRATION_H_
 #define SOFTMOE_TRAINER_CALIBRATION_H_
 

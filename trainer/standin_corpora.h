@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // standin_corpora.h - real English text for those who have neither OpenWebText
-// nor C4: dictionaries and fortunes from Debian packages (design.md, ruling
+// nor C4: dictionaries and fortunes from Debian packages (DESIGN.md, ruling
 // 13).
 //
 // The packages are downloaded with apt-get and unpacked into the cache, never

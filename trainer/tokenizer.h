@@ -34,7 +34,7 @@ int64_t TokenizerSampleBytes(int64_t vocab_size);
 // Throws DataError with the remedy if SentencePiece cannot load `model` (the
 // bytes of a model file), or crashes, hangs or takes over 1 GiB doing so: it
 // is tried in a child process. For files that this program did not just write
-// itself (design.md, ruling 11). `name` is for the message.
+// itself (DESIGN.md, ruling 11). `name` is for the message.
 void CheckTokenizerModel(std::string_view model, const std::string& name);
 
 class Tokenizer {

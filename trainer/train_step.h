@@ -32,7 +32,7 @@ class TrainStep {
 
   // The update after `completed_updates`, on the batch of that index, with the
   // schedules of that point. Balance groups of the global batch are the leaves
-  // of the gradient tree (design.md, ruling 6).
+  // of the gradient tree (DESIGN.md, ruling 6).
   //
   // Errors  NumericsError naming the step and the remedy if loss, a score or
   //         the gradient norm is not finite; parameters and moments are then

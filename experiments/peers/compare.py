@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our speed against PyTorch's, in turns on one machine (design.md, ruling 16).
+"""Our speed against PyTorch's, in turns on one machine (DESIGN.md, ruling 16).
 
     ./bazelw build //:bench
     python3 experiments/peers/compare.py bazel-bin/optimized/bench

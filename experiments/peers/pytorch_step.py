@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The training step of this repository's model in PyTorch, float32, CPU.
 
-The peer that README's ratios are taken against (design.md, ruling 16): same
+The peer that README's ratios are taken against (DESIGN.md, ruling 16): same
 sizes, same threads, the faster of two honest forms of the experts
     loop     one dense SwiGLU per expert over the rows it was given
     batched  rows padded to the busiest expert, three torch.bmm calls

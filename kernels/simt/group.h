@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// group.h - execution groups: who computes a row, and how (simt.md).
+// group.h - execution groups: who computes a row, and how (DESIGN.md,
+// "One kernel source").
 //
 // A body - the mathematics of one row - is a template on a group and is written
 // once. Two kinds of groups:

@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryOperation,
                          ::testing::ValuesIn(OperationNames()),
                          [](const auto& info) { return info.param; });
 
-// Acceptance (design.md, "One kernel source"), relative to the largest element
+// Acceptance (DESIGN.md, "One kernel source"), relative to the largest element
 // of a tensor or to 1. No epsilon of float size survives this.
 constexpr double kOneSource = 1e-11;
 

@@ -7,7 +7,7 @@
 //
 //   |got - reference| <= 2 max |naive - reference| + one rounding of the output
 //
-// FlashAttention's rule (verification.md 0.4, 8.1): no derived bound of bf16
+// FlashAttention's rule (README.md): no derived bound of bf16
 // means much where an intermediate result has 8 bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_NAIVE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_NAIVE_H_

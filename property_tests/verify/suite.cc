@@ -13,7 +13,7 @@ namespace softmoe::verify {
 namespace {
 
 // Below this share of its bound, the largest error of a whole suite says that
-// the bound has become too loose to mean much (verification.md 8.1).
+// the bound has become too loose to mean much (README.md, "Warnings").
 constexpr double kLoose = 1e-3;
 // A lean of the errors is reported if it is certain and if it is nearer to what
 // truncating the stored result shows (computed, per case, from the values and

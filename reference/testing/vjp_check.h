@@ -6,7 +6,7 @@
 // h -> <w, f(x + h u)> must have the derivative <vjp(x, w), u> at 0: for random
 // directions u over all inputs at once, and over each input by itself. The
 // cotangent is random because an all-ones one is blind wherever outputs sum to
-// a constant, as soft weights do (verification.md 0.5).
+// a constant, as soft weights do.
 #ifndef SOFTMOE_REFERENCE_TESTING_VJP_CHECK_H_
 #define SOFTMOE_REFERENCE_TESTING_VJP_CHECK_H_
 
