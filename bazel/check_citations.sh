@@ -1,44 +1,59 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# check_citations.sh DOCUMENT FOLDER - whether the sections of DOCUMENT that
-# files under FOLDER cite by number are headings there. "SPEC.md 2.3-2.5, 4"
-# cites three; a citation may go on in the next line of a comment.
+# check_citations.sh FOLDER DOCUMENT... - whether what files under FOLDER cite
+# of the documents is there. "SPEC.md 2.3-2.5, 4" cites three sections by
+# number, "DESIGN.md, ruling 9" an item of a list, 'DESIGN.md, "Formats"' a
+# heading; a citation may go on in the next line of a comment.
 set -euo pipefail
 export LC_ALL=C
-document=$1
-folder=$2
-name=$(basename "$document")
+folder=$1
+shift
 
-cited_sections() { # in the text on stdin, one per line
-  local number='[0-9][0-9a-c.]*'
-  sed -E 's,^[[:space:]]*(//|#)?[[:space:]]*,,' | tr '\n' ' ' |
-    { grep -aoE "\<${name/./\\.},? +$number((, |-)$number)*" || true; } |
+cited() { # of $name in the text on stdin, one per line
+  local number='[0-9][0-9a-c.]*' this="\<${name/./\\.}('s)?,? +" text
+  text=$(sed -E 's,^[[:space:]]*(//|#)?[[:space:]]*,,' | tr '\n' ' ')
+  { grep -aoE "$this$number((, |-)$number)*" <<<"$text" || true; } |
     { grep -oE "$number" || true; } | sed 's/\.$//'
+  { grep -aoE "${this}ruling +[0-9]+" <<<"$text" || true; } |
+    sed -E 's/.*ruling +/ruling /'
+  { grep -aoE "$this\"[A-Z][^\"]*\"" <<<"$text" || true; } |
+    sed -E 's/^[^"]*"(.*)"$/\1/'
 }
 
-is_section() {
-  grep -qE "^#+ ${1//./\\.} " "$document"
+has() { # Does $document have this?
+  case $1 in
+    [0-9]*) grep -qE "^#+ ${1//./\\.} " "$document" ;;
+    "ruling "*) grep -qE "^${1#ruling }\. \*\*" "$document" ;;
+    *) grep -qE "^#+ $1\$" "$document" ;;
+  esac
 }
 
-# A check that finds nothing has to be able to.
-example=$(printf '// (%s 1.1,\n// 98.7-98.9). %s\n# 99a.\n' "$name" "$name" |
-  cited_sections | tr '\n' ' ')
-[ "$example" = "1.1 98.7 98.9 99a " ] || { echo "saw: $example" >&2; exit 1; }
-if is_section 99a || ! is_section 1.1; then
-  echo "$document: no headings such as '## 1.1 Title'" >&2
-  exit 1
-fi
-
-citations=0
 failed=0
-while IFS= read -r file; do
-  for section in $(cited_sections <"$file"); do
-    citations=$((citations + 1))
-    is_section "$section" && continue
-    echo "$file cites $name $section; $document has no such section" >&2
-    failed=1
-  done
-done < <(find -L "$folder" -type f | sort)
-echo "$citations citations of $name checked"
+for document in "$@"; do
+  name=$(basename "$document")
+
+  # A check that finds nothing has to be able to.
+  example=$(printf '%s\n' "// ($name 1.1," '// 98.7-98.9). '"$name" '# 99a.' \
+    "// ($name," '// ruling 97; '"$name"', "No such' '// title").' |
+    cited | tr '\n' ';')
+  [ "$example" = "1.1;98.7;98.9;99a;ruling 97;No such title;" ] ||
+    { echo "saw: $example" >&2; exit 1; }
+  if has 99a || has "ruling 97" || has "No such title" ||
+    ! { has 1.1 || has "ruling 1"; }; then
+    echo "$document: neither '## 1.1 Title' nor '1. **Ruling**'" >&2
+    exit 1
+  fi
+
+  citations=0
+  while IFS= read -r file; do
+    while IFS= read -r place; do
+      citations=$((citations + 1))
+      has "$place" && continue
+      echo "$file cites $name, $place; $document has no such place" >&2
+      failed=1
+    done < <(cited <"$file")
+  done < <(grep -RlaF "$name" "$folder" | sort)
+  echo "$citations citations of $name checked"
+done
 exit "$failed"

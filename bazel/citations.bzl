@@ -1,9 +1,11 @@
-"""What comments cite exists: the sections of //reference:SPEC.md."""
+"""What comments cite exists: places in //reference:SPEC.md and //:DESIGN.md."""
 
 _KINDS = ["bzl", "cc", "cu", "h", "md", "py", "sh", "toml"]
 
+_DOCUMENTS = ["//reference:SPEC.md", "//:DESIGN.md"]
+
 def package_citations_test(folders = "**/"):
-    """Tests that the sections which this package's files cite are headings.
+    """Tests that the sections and rulings which this package's files cite exist.
 
     Args:
       folders: "" if only the package's own folder is meant.
@@ -12,12 +14,10 @@ def package_citations_test(folders = "**/"):
         name = "citations_test",
         size = "small",
         srcs = ["//bazel:check_citations.sh"],
-        args = [
-            "$(location //reference:SPEC.md)",
-            native.package_name() or ".",
-        ],
-        data = ["//reference:SPEC.md"] + native.glob(
+        args = [native.package_name() or "."] +
+               ["$(location %s)" % document for document in _DOCUMENTS],
+        data = _DOCUMENTS + native.glob(
             [folders + "*." + kind for kind in _KINDS],
-            exclude = ["SPEC.md"],  # named already, and cites nothing
+            exclude = ["SPEC.md", "DESIGN.md"],  # named already
         ),
     )
