@@ -8,7 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <regex>
+#include <sstream>
 #include <string>
 
 #include "core/atomic_file.h"
@@ -93,16 +93,23 @@ TEST(Golden, ShowsThePaper) {
   ExpectSays(RunGolden("show --table main_results"), "63.82*");
 }
 
+std::string OneSpaceBetweenWords(const std::string& text) {
+  std::istringstream in(text);
+  std::string words;
+  for (std::string word; in >> word;) words += word + " ";
+  return words;
+}
+
 TEST(Golden, ShowsWhatNumbersStandFor) {
   const Output cells = RunGolden("show --cells --table inference_tau_ablation");
   EXPECT_EQ(cells.exit_code, 0);
+  const std::string words = OneSpaceBetweenWords(cells.text);
   // Cut off; either way; rounded. 1157 of 1838 is 62.949 %.
   for (const char* line :
-       {"infer_tau2.4/piqa .*62.94 +62.94 +62.95 +1157 +1838 +1 +- *\n",
-        "c4/softmoe/k2/a2/infer_tau1.2/ae +3.75 +3.745 +3.76 +- +- +1 +- +N3",
-        "infer_tau1.2/piqa +63.55 +63.545 +63.555 +1168 +1838 +1 +- +N3"}) {
-    EXPECT_TRUE(std::regex_search(cells.text, std::regex(line))) << line << "\n"
-                                                                 << cells.text;
+       {"infer_tau2.4/piqa 62.94 62.94 62.95 1157 1838 1 -",
+        "c4/softmoe/k2/a2/infer_tau1.2/ae 3.75 3.745 3.76 - - 1 - N3",
+        "infer_tau1.2/piqa 63.55 63.545 63.555 1168 1838 1 - N3"}) {
+    EXPECT_NE(words.find(line), std::string::npos) << line << "\n" << words;
   }
   EXPECT_EQ(cells.text.find("jitter"), std::string::npos);
   const Output tau = RunGolden("show --cells --table tau_ablation");
