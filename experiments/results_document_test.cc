@@ -9,8 +9,8 @@
 
 #include "core/atomic_file.h"
 #include "core/file_test_util.h"
-#include "core/runfiles.h"
 #include "experiments/report_test_util.h"
+#include "golden/paper_test_util.h"
 #include "golden/verdict.h"
 
 namespace softmoe::experiments {
@@ -18,14 +18,9 @@ namespace {
 
 using golden::Cell;
 using golden::Document;
+using golden::Paper;
 using golden::Status;
 using golden::Table;
-
-const Document& Paper() {
-  static const Document paper =
-      golden::ReadDocument(RunfilePath("golden/paper.h5"));
-  return paper;
-}
 
 Document Results(const GridOutcome& outcome, const std::string& variant = "") {
   const Document document = ResultsDocument(outcome, variant, Paper());

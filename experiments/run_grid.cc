@@ -89,6 +89,11 @@ class GridRunner {
                        options_.selected.size());
   }
 
+  // Behind the reason why the grid stopped.
+  std::string GoesOn() const {
+    return fmt::format(" ({}; the same command goes on)", FinishedRows());
+  }
+
   void StopIfAsked() const {
     stop_.ThrowIfRequested(FinishedRows() + "; the same command goes on");
   }
@@ -182,13 +187,11 @@ class GridRunner {
     } catch (const StoppedError& error) {
       throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRows()));
     } catch (const EnvironmentError& error) {
-      throw EnvironmentError(fmt::format("{} ({}; the same command goes on)",
-                                         error.what(), FinishedRows()));
+      throw EnvironmentError(error.what() + GoesOn());
     } catch (const DataError& error) {
       // A damaged file is no property of the row: verdicts would call it
       // diverged.
-      throw DataError(fmt::format("{} ({}; the same command goes on)",
-                                  error.what(), FinishedRows()));
+      throw DataError(error.what() + GoesOn());
     } catch (const NumericsError& error) {
       run.state = RunState::kFailed;
       run.problem = error.what();

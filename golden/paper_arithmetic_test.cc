@@ -11,18 +11,13 @@
 #include <set>
 
 #include "core/errors.h"
-#include "core/runfiles.h"
 #include "golden/document.h"
+#include "golden/paper_test_util.h"
 
 namespace softmoe::golden {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-const Document& Paper() {
-  static const Document paper = ReadDocument(RunfilePath("golden/paper.h5"));
-  return paper;
-}
 
 const std::vector<ArithmeticCheck>& Checks() {
   static const std::vector<ArithmeticCheck> checks = CheckArithmetic(Paper());

@@ -10,28 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "core/errors.h"
-#include "core/runfiles.h"
 #include "golden/document.h"
+#include "golden/paper_test_util.h"
 
 namespace softmoe::golden {
 namespace {
-
-const Document& Paper() {
-  static const Document paper = ReadDocument(RunfilePath("golden/paper.h5"));
-  return paper;
-}
-
-const Cell& At(const std::string& table, const std::string& row,
-               const std::string& column) {
-  const Table* found = Paper().FindTable(table);
-  SOFTMOE_CHECK(found != nullptr) << table;
-  const Row* found_row = found->FindRow(row);
-  SOFTMOE_CHECK(found_row != nullptr) << row;
-  const int64_t index = found->FindColumn(column);
-  SOFTMOE_CHECK(index >= 0) << column;
-  return found_row->cells[static_cast<size_t>(index)];
-}
 
 TEST(Paper, AllNotesAreThereAndOnTheirCells) {
   const Document& paper = Paper();

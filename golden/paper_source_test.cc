@@ -12,32 +12,16 @@
 #include <map>
 #include <set>
 
-#include "core/errors.h"
 #include "core/runfiles.h"
 #include "golden/csv_file.h"
 #include "golden/document.h"
+#include "golden/paper_test_util.h"
 
 namespace softmoe::golden {
 namespace {
 
-const Document& Paper() {
-  static const Document paper = ReadDocument(RunfilePath("golden/paper.h5"));
-  return paper;
-}
-
 std::filesystem::path Sources() {
   return RunfilePath("golden/paper/paper.toml").parent_path();
-}
-
-const Cell& At(const std::string& table, const std::string& row,
-               const std::string& column) {
-  const Table* found = Paper().FindTable(table);
-  SOFTMOE_CHECK(found != nullptr) << table;
-  const Row* found_row = found->FindRow(row);
-  SOFTMOE_CHECK(found_row != nullptr) << row;
-  const int64_t index = found->FindColumn(column);
-  SOFTMOE_CHECK(index >= 0) << column;
-  return found_row->cells[static_cast<size_t>(index)];
 }
 
 struct TableColumns {

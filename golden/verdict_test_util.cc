@@ -4,14 +4,9 @@
 #include <fmt/format.h>
 
 #include "core/errors.h"
-#include "core/runfiles.h"
+#include "golden/paper_test_util.h"
 
 namespace softmoe::golden {
-
-const Document& Paper() {
-  static const Document paper = ReadDocument(RunfilePath("golden/paper.h5"));
-  return paper;
-}
 
 void SetValue(Cell* cell, double value) {
   cell->text = fmt::format("{:.4f}", value);

@@ -9,11 +9,10 @@
 #include <string>
 
 #include "golden/document.h"
+#include "golden/paper_test_util.h"  // Paper, for those who use this
 #include "golden/verdict.h"
 
 namespace softmoe::golden {
-
-const Document& Paper();
 
 // A measured number with four digits behind the point.
 void SetValue(Cell* cell, double value);

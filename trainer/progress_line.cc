@@ -29,10 +29,7 @@ std::string ProgressLine(const Config& config, const StepRecord& record,
                   config.training.steps, record.loss,
                   record.load_balance_loss + record.z_loss, ActivePart(record));
   if (record.zero_active_fraction > 0) {
-    line += fmt::format(
-        " | {} {:.1f}%",
-        config.router.fallback == Fallback::kTop1 ? "fallback" : "no expert",
-        100 * record.zero_active_fraction);
+    line += " | " + ZeroActiveText(config, record.zero_active_fraction);
   }
   if (config.router.kind != RouterKind::kSparse) {
     const auto [low, high] =
@@ -49,6 +46,13 @@ std::string ProgressLine(const Config& config, const StepRecord& record,
       record.gradient_norm, record.learning_rate, 1e3 * record.seconds,
       ShortCount(record.tokens_per_second), FormatDuration(remaining));
   return line;
+}
+
+std::string ZeroActiveText(const Config& config, double zero_active_fraction) {
+  return fmt::format(
+      "{} {:.1f}%",
+      config.router.fallback == Fallback::kTop1 ? "fallback" : "no expert",
+      100 * zero_active_fraction);
 }
 
 std::string ShortCount(double count) {

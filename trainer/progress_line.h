@@ -23,6 +23,9 @@ namespace softmoe::trainer {
 std::string ProgressLine(const Config& config, const StepRecord& record,
                          double seconds_per_step);
 
+// "no expert 12.0%", or "fallback 12.0%" where such tokens are given one.
+std::string ZeroActiveText(const Config& config, double zero_active_fraction);
+
 // "873", "12.3k", "163k", "1.23M": three digits.
 std::string ShortCount(double count);
 

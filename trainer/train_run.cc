@@ -189,16 +189,16 @@ void RunLoop::Evaluate() {
        .load_variance = at_one_.load_variance});
   metrics_->Add(state_.evaluations.back());
   Say(fmt::format(
-      "validation after step {} | loss {:.4f}{} | AE {:.2f} | {} "
-      "{:.1f}% | load variance {:.3f}",
+      "validation after step {} | loss {:.4f}{} | AE {:.2f} | {} | load "
+      "variance {:.3f}",
       state_.step, at_one_.loss,
       temperature == 1.0
           ? ""
           : fmt::format(" at T 1, {:.4f} at T {:.2f}",
                         at_schedule_temperature_.loss, temperature),
       at_one_.active_experts,
-      config_.router.fallback == Fallback::kTop1 ? "fallback" : "no expert",
-      100 * at_one_.zero_active_fraction, at_one_.load_variance));
+      ZeroActiveText(config_, at_one_.zero_active_fraction),
+      at_one_.load_variance));
 }
 
 RunResult RunLoop::MakeResult() {
