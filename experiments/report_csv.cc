@@ -54,7 +54,7 @@ void AddResult(const RunOutcome& run, std::vector<std::string>* fields) {
   }
   fields->push_back(std::to_string(r.parameters));
   fields->push_back(Number(r.seconds));
-  fields->push_back(r.config_hash);
+  fields->push_back(ConfigHash(r.identity.config));
 }
 
 }  // namespace

@@ -21,15 +21,5 @@ TEST(ConfigTable, MarksWhatIsNotTheDefaultAndEndsWithTheHash) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '*'), 3) << table;
 }
 
-TEST(DescribeConfigDifference, NamesKeysAndBothValues) {
-  Config there, here;
-  EXPECT_EQ(DescribeConfigDifference(there, here), "");
-  there.training.steps = 100;
-  here.router.tau = 1.25;
-  EXPECT_EQ(DescribeConfigDifference(there, here),
-            "router.tau is \"calibrated\" there and 1.25 here; training.steps "
-            "is 100 there and 18000 here");
-}
-
 }  // namespace
 }  // namespace softmoe::trainer

@@ -16,6 +16,7 @@
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/hdf5_file.h"
+#include "trainer/identity_attributes.h"
 #include "trainer/step_table.h"
 #include "trainer/trainer.h"
 
@@ -72,15 +73,8 @@ struct ResultText {
   std::string RunResult::*member;
 };
 constexpr ResultText kResultTexts[] = {
-    {"config_hash", &RunResult::config_hash},
-    {"data_sha256", &RunResult::data_sha256},
-    {"tokenizer_sha256", &RunResult::tokenizer_sha256},
-    {"isa", &RunResult::isa},
     {"code_version", &RunResult::code_version},
 };
-
-// Files of before it was recorded lack this one.
-constexpr char kIndexHash[] = "index_sha256";
 
 [[noreturn]] void Refuse(const Hdf5Reader& file, const std::string& what) {
   throw DataError(fmt::format(
@@ -177,10 +171,10 @@ void WriteRunResult(const RunResult& result,
                     const std::filesystem::path& path) {
   Hdf5Writer file(path, kResultKind);
   file.WriteAttribute("/", "config", ConfigToToml(result.config));
+  WriteIdentity(result.identity, file);
   for (const ResultText& field : kResultTexts) {
     file.WriteAttribute("/", field.name, result.*field.member);
   }
-  file.WriteAttribute("/", kIndexHash, result.index_sha256);
   for (const ResultScalar& field : kResultScalars) {
     file.WriteAttribute("/", field.name, result.*field.member);
   }
@@ -205,9 +199,6 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   for (const ResultText& field : kResultTexts) {
     result.*field.member = file.ReadString("/", field.name);
   }
-  if (file.HasAttribute("/", kIndexHash)) {
-    result.index_sha256 = file.ReadString("/", kIndexHash);
-  }
   for (const ResultScalar& field : kResultScalars) {
     result.*field.member = ReadFinite(file, "/", field.name);
   }
@@ -217,6 +208,9 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   for (const ResultFlag& field : kResultFlags) {
     result.*field.member = file.ReadInt("/", field.name) != 0;
   }
+  Config given = result.config;
+  if (result.tau_calibrated) given.router.tau.reset();
+  result.identity = ReadIdentity(file, given);
   const ModelConfig& model = result.config.model;
   result.allocation = ReadLayers(file, "/allocation", model.num_layers);
   result.steps = ReadStepTable(file, "/steps", model.num_layers);

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
-#include "trainer/token_identity.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::trainer {
@@ -25,13 +23,6 @@ struct EvaluationRecord {
   double active_experts = 0;        // at T = 1
   double zero_active_fraction = 0;  // at T = 1
   double load_variance = 0;         // at T = 1, var/mean^2
-};
-
-// What must be the same for a checkpoint to go on in bits.
-struct RunIdentity {
-  Config config;  // as given: tau may still be "calibrated"
-  TokenIdentity tokens;
-  std::string isa;
 };
 
 struct TrainState {
