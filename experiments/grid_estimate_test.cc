@@ -49,7 +49,7 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
 
 // On a stand-in there is no number of the paper to assume: k it is.
 TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
-  const std::vector<RowEstimate> rows = EstimateGrid(Shipped("mini"), Paper());
+  const std::vector<RowEstimate> rows = EstimateGrid(Shipped("midi"), Paper());
   ASSERT_EQ(rows.size(), 28u);
   for (const RowEstimate& row : rows) {
     EXPECT_EQ(row.seeds, 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_file.h - a grid as data: rows x corpora x seeds, read from TOML
-// (GRIDS.md, grids/*.toml).
+// grid_file.h - a grid as data: rows x corpora x seeds, or some of them, read
+// from TOML (GRIDS.md, grids/*.toml).
 #ifndef SOFTMOE_EXPERIMENTS_GRID_FILE_H_
 #define SOFTMOE_EXPERIMENTS_GRID_FILE_H_
 
@@ -47,7 +47,7 @@ struct Grid {
   std::filesystem::path path;          // of the file
   std::vector<std::string> overrides;  // as given to LoadGrid
   std::string name;                    // "smoke"
-  std::string scale;                   // "smoke", "mini" or "paper"
+  std::string scale;                   // one of Scales()
   std::string title;
   std::vector<int64_t> seeds;
   std::vector<GridCorpus> corpora;
@@ -56,9 +56,14 @@ struct Grid {
   std::vector<GridRun> runs;  // corpus by corpus, row by row, seed by seed
 };
 
+// The scales of grids, from small to large: what verdicts may say of them.
+const std::vector<std::string>& Scales();
+
 // Reads and validates a grid; `overrides` ("section.key=value") go over every
-// run, and `seeds`, if there are any, replace those of the file. Throws
-// ConfigError with FILE:LINE:COLUMN for unknown keys, repeated ids and
+// run, and `seeds`, if there are any, replace those of the file, place by
+// place: a row that chose the first two of the file has the first two of these.
+// Throws ConfigError with FILE:LINE:COLUMN for unknown keys, repeated ids,
+// seeds and corpora that the grid lacks, rows and corpora without a run, and
 // configurations that cannot be meant, EnvironmentError if the file cannot be
 // read.
 Grid LoadGrid(const std::filesystem::path& path,

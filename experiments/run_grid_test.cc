@@ -70,6 +70,7 @@ TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
 TEST(RequireDevice, OnlyThePapersScaleNeedsOne) {
   EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("smoke"), {})));
   EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("mini"), {})));
+  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("midi"), {})));
   EXPECT_THROW(RequireDevice(LoadGrid(GridPath("paper"), {})),
                EnvironmentError);
 }
@@ -83,6 +84,9 @@ TEST(SelectRuns, KeepsTheOrderOfTheGrid) {
   ASSERT_EQ(some.size(), 4u);
   EXPECT_EQ(grid.runs[some[0]].id, "foldoc/sparse-1/seed1");
   EXPECT_EQ(grid.runs[some[3]].id, "foldoc/softmoe-2-calibrated/seed2");
+  // On the other corpus only.
+  EXPECT_THROW(SelectRuns(grid, {"softmoe-2-paper-tau"}, {"foldoc"}),
+               ConfigError);
 }
 
 TEST(RunFolderName, NamesRowCorpusSeedAndConfiguration) {

@@ -8,6 +8,11 @@
 //   /validation/{final,schedule}  attrs: loss, num_tokens, ...
 //       layer_active f64 [L], active_histogram i64 [L, E+1],
 //       tokens_per_expert i64 [L, E]
+//   /final_evaluations            where a plan asked; attrs: code_version
+//     inference_tau/{0,1,...}     attrs: factor, tau; else as a validation, but
+//         active_histogram only where asked for
+//     router_health/*             [L], i64 dead_experts, f64 the rest;
+//         truncated_mass of soft routers only
 #include <fmt/format.h>
 
 #include <cmath>
@@ -36,6 +41,17 @@ constexpr ValidationScalar kValidationScalars[] = {
     {"load_variance", &Validation::load_variance},
     {"load_cv", &Validation::load_cv},
     {"load_var_over_mean", &Validation::load_var_over_mean},
+};
+
+struct HealthScalar {
+  const char* name;
+  double RouterHealth::*member;
+};
+constexpr HealthScalar kHealthScalars[] = {
+    {"load_entropy", &RouterHealth::load_entropy},
+    {"relative_load_entropy", &RouterHealth::relative_load_entropy},
+    {"at_cap_fraction", &RouterHealth::at_cap_fraction},
+    {"zero_active_fraction", &RouterHealth::zero_active_fraction},
 };
 
 struct ResultScalar {
@@ -75,6 +91,10 @@ struct ResultText {
 constexpr ResultText kResultTexts[] = {
     {"code_version", &RunResult::code_version},
 };
+
+constexpr char kEvaluations[] = "/final_evaluations";
+constexpr char kInferenceTau[] = "/final_evaluations/inference_tau";
+constexpr char kRouterHealth[] = "/final_evaluations/router_health";
 
 [[noreturn]] void Refuse(const Hdf5Reader& file, const std::string& what) {
   throw DataError(fmt::format(
@@ -144,12 +164,15 @@ void WriteValidation(const Validation& validation, const std::string& group,
   }
   file.WriteAttribute(group, "num_tokens", validation.num_tokens);
   file.WriteDataset(group + "/layer_active", validation.layer_active);
-  WriteCounts(validation.active_histogram, group + "/active_histogram", file);
+  if (!validation.active_histogram.empty()) {
+    WriteCounts(validation.active_histogram, group + "/active_histogram", file);
+  }
   WriteCounts(validation.tokens_per_expert, group + "/tokens_per_expert", file);
 }
 
+// `histogram`: whether there must be one.
 Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
-                          const ModelConfig& model) {
+                          const ModelConfig& model, bool histogram = true) {
   Validation validation;
   for (const ValidationScalar& field : kValidationScalars) {
     validation.*field.member = ReadFinite(file, group, field.name);
@@ -157,12 +180,101 @@ Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
   validation.num_tokens = file.ReadInt(group, "num_tokens");
   validation.layer_active =
       ReadLayers(file, group + "/layer_active", model.num_layers);
-  validation.active_histogram =
-      ReadCounts(file, group + "/active_histogram", model.num_layers,
-                 model.num_experts + 1);
+  if (histogram || file.Has(group + "/active_histogram")) {
+    validation.active_histogram =
+        ReadCounts(file, group + "/active_histogram", model.num_layers,
+                   model.num_experts + 1);
+  }
   validation.tokens_per_expert = ReadCounts(
       file, group + "/tokens_per_expert", model.num_layers, model.num_experts);
   return validation;
+}
+
+std::string HealthPath(const char* name) {
+  return fmt::format("{}/{}", kRouterHealth, name);
+}
+
+void WriteRouterHealth(const std::vector<RouterHealth>& layers,
+                       Hdf5Writer& file) {
+  file.CreateGroup(kRouterHealth);
+  for (const HealthScalar& field : kHealthScalars) {
+    std::vector<double> values;
+    for (const RouterHealth& layer : layers) {
+      values.push_back(layer.*field.member);
+    }
+    file.WriteDataset(HealthPath(field.name), values);
+  }
+  std::vector<int64_t> dead;
+  std::vector<double> mass;
+  for (const RouterHealth& layer : layers) {
+    dead.push_back(layer.dead_experts);
+    if (layer.truncated_mass) mass.push_back(*layer.truncated_mass);
+  }
+  file.WriteDataset(HealthPath("dead_experts"), dead);
+  if (!mass.empty()) file.WriteDataset(HealthPath("truncated_mass"), mass);
+}
+
+std::vector<RouterHealth> ReadRouterHealth(const Hdf5Reader& file,
+                                           int64_t num_layers) {
+  std::vector<RouterHealth> layers(static_cast<size_t>(num_layers));
+  for (const HealthScalar& field : kHealthScalars) {
+    const std::vector<double> values =
+        ReadLayers(file, HealthPath(field.name), num_layers);
+    for (size_t l = 0; l < layers.size(); ++l) {
+      layers[l].*field.member = values[l];
+    }
+  }
+  const Hdf5Array<int64_t> dead =
+      file.ReadDataset<int64_t>(HealthPath("dead_experts"));
+  if (dead.shape != std::vector<int64_t>{num_layers}) {
+    Refuse(file, fmt::format("dataset {} is not [{}]",
+                             HealthPath("dead_experts"), num_layers));
+  }
+  for (size_t l = 0; l < layers.size(); ++l) {
+    layers[l].dead_experts = dead.values[l];
+  }
+  if (file.Has(HealthPath("truncated_mass"))) {
+    const std::vector<double> mass =
+        ReadLayers(file, HealthPath("truncated_mass"), num_layers);
+    for (size_t l = 0; l < layers.size(); ++l) {
+      layers[l].truncated_mass = mass[l];
+    }
+  }
+  return layers;
+}
+
+void WriteEvaluations(const FinalEvaluations& evaluations, Hdf5Writer& file) {
+  file.CreateGroup(kEvaluations);
+  file.WriteAttribute(kEvaluations, "code_version", evaluations.code_version);
+  for (size_t i = 0; i < evaluations.inference_tau.size(); ++i) {
+    const InferenceTau& at = evaluations.inference_tau[i];
+    const std::string group = fmt::format("{}/{}", kInferenceTau, i);
+    WriteValidation(at.validation, group, file);
+    file.WriteAttribute(group, "factor", at.factor);
+    file.WriteAttribute(group, "tau", at.tau);
+  }
+  if (!evaluations.router_health.empty()) {
+    WriteRouterHealth(evaluations.router_health, file);
+  }
+}
+
+FinalEvaluations ReadEvaluations(const Hdf5Reader& file,
+                                 const ModelConfig& model) {
+  FinalEvaluations evaluations;
+  evaluations.code_version = file.ReadString(kEvaluations, "code_version");
+  for (size_t i = 0;; ++i) {
+    const std::string group = fmt::format("{}/{}", kInferenceTau, i);
+    if (!file.Has(group)) break;
+    evaluations.inference_tau.push_back(
+        {.factor = ReadFinite(file, group, "factor"),
+         .tau = ReadFinite(file, group, "tau"),
+         .validation =
+             ReadValidation(file, group, model, /*histogram=*/false)});
+  }
+  if (file.Has(kRouterHealth)) {
+    evaluations.router_health = ReadRouterHealth(file, model.num_layers);
+  }
+  return evaluations;
 }
 
 }  // namespace
@@ -188,6 +300,9 @@ void WriteRunResult(const RunResult& result,
   WriteStepTable(result.steps, result.config.model.num_layers, "/steps", file);
   WriteValidation(result.final_validation, "/validation/final", file);
   WriteValidation(result.at_schedule_temperature, "/validation/schedule", file);
+  if (result.final_evaluations) {
+    WriteEvaluations(*result.final_evaluations, file);
+  }
   file.Commit();
 }
 
@@ -223,6 +338,9 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   result.final_validation = ReadValidation(file, "/validation/final", model);
   result.at_schedule_temperature =
       ReadValidation(file, "/validation/schedule", model);
+  if (file.Has(kEvaluations)) {
+    result.final_evaluations = ReadEvaluations(file, model);
+  }
   return result;
 }
 

@@ -111,6 +111,32 @@ void ExpectSameValidation(const Validation& expected, const Validation& got) {
   EXPECT_EQ(expected.load_var_over_mean, got.load_var_over_mean);
 }
 
+void ExpectSameEvaluations(const FinalEvaluations& expected,
+                           const FinalEvaluations& got) {
+  EXPECT_EQ(expected.code_version, got.code_version);
+  ASSERT_EQ(expected.inference_tau.size(), got.inference_tau.size());
+  for (size_t i = 0; i < expected.inference_tau.size(); ++i) {
+    const InferenceTau &a = expected.inference_tau[i],
+                       &b = got.inference_tau[i];
+    SCOPED_TRACE(testing::Message() << "inference tau x" << a.factor);
+    EXPECT_EQ(a.factor, b.factor);
+    EXPECT_EQ(a.tau, b.tau);
+    ExpectSameValidation(a.validation, b.validation);
+  }
+  ASSERT_EQ(expected.router_health.size(), got.router_health.size());
+  for (size_t l = 0; l < expected.router_health.size(); ++l) {
+    const RouterHealth &a = expected.router_health[l],
+                       &b = got.router_health[l];
+    SCOPED_TRACE(testing::Message() << "layer " << l);
+    EXPECT_EQ(a.load_entropy, b.load_entropy);
+    EXPECT_EQ(a.relative_load_entropy, b.relative_load_entropy);
+    EXPECT_EQ(a.dead_experts, b.dead_experts);
+    EXPECT_EQ(a.at_cap_fraction, b.at_cap_fraction);
+    EXPECT_EQ(a.zero_active_fraction, b.zero_active_fraction);
+    EXPECT_EQ(a.truncated_mass, b.truncated_mass);
+  }
+}
+
 void ExpectSameResult(const RunResult& expected, const RunResult& got) {
   EXPECT_EQ(ConfigToToml(expected.config), ConfigToToml(got.config));
   EXPECT_EQ(CompareIdentities(expected.identity, got.identity),
@@ -134,6 +160,11 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
   EXPECT_EQ(expected.max_active, got.max_active);
   EXPECT_EQ(expected.most_active_in_a_token, got.most_active_in_a_token);
   EXPECT_EQ(expected.code_version, got.code_version);
+  ASSERT_EQ(expected.final_evaluations.has_value(),
+            got.final_evaluations.has_value());
+  if (expected.final_evaluations) {
+    ExpectSameEvaluations(*expected.final_evaluations, *got.final_evaluations);
+  }
 }
 
 void ExpectSameTensors(const std::filesystem::path& expected,

@@ -32,6 +32,8 @@ StepRecord NumberedRecord(int64_t step, int64_t num_layers);
 void ExpectSameRecords(const std::vector<StepRecord>& expected,
                        const std::vector<StepRecord>& got);
 void ExpectSameValidation(const Validation& expected, const Validation& got);
+void ExpectSameEvaluations(const FinalEvaluations& expected,
+                           const FinalEvaluations& got);
 void ExpectSameResult(const RunResult& expected, const RunResult& got);
 // The parameters and moments of two checkpoints.
 void ExpectSameTensors(const std::filesystem::path& expected,
