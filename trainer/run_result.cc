@@ -32,7 +32,7 @@ constexpr ValidationScalar kValidationScalars[] = {
     {"loss", &Validation::loss},
     {"active_experts", &Validation::active_experts},
     {"zero_active_fraction", &Validation::zero_active_fraction},
-    {"load_variance", &Validation::load_variance},
+    {"load_variance", &Validation::relative_load_variance},
     {"load_cv", &Validation::load_cv},
     {"load_var_over_mean", &Validation::load_var_over_mean},
 };
@@ -44,7 +44,7 @@ struct ResultScalar {
 constexpr ResultScalar kResultScalars[] = {
     {"tau", &RunResult::tau},
     {"unigram_loss", &RunResult::unigram_loss},
-    {"train_active_experts", &RunResult::train_active_experts},
+    {"train_active_experts", &RunResult::train_ae},
     {"seconds", &RunResult::seconds},
 };
 
@@ -149,7 +149,7 @@ void WriteValidation(const Validation& validation, const std::string& group,
     file.WriteAttribute(group, field.name, validation.*field.member);
   }
   file.WriteAttribute(group, "num_tokens", validation.num_tokens);
-  file.WriteDataset(group + "/layer_active", validation.layer_active);
+  file.WriteDataset(group + "/layer_active", validation.layer_active_experts);
   WriteCounts(validation.active_histogram, group + "/active_histogram", file);
   WriteCounts(validation.tokens_per_expert, group + "/tokens_per_expert", file);
 }
@@ -161,7 +161,7 @@ Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
     validation.*field.member = ReadFinite(file, group, field.name);
   }
   validation.num_tokens = file.ReadInt(group, "num_tokens");
-  validation.layer_active =
+  validation.layer_active_experts =
       ReadLayers(file, group + "/layer_active", model.num_layers);
   validation.active_histogram =
       ReadCounts(file, group + "/active_histogram", model.num_layers,
