@@ -49,7 +49,7 @@ class GridProgressTest : public testing::Test {
     record.step = step;
     record.loss = 3;
     record.seconds = 1;
-    record.layer_active.assign(10, 1.0);
+    record.layer_active_experts.assign(10, 1.0);
     return record;
   }
   void Finish(size_t n) {

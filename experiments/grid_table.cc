@@ -50,8 +50,8 @@ GridTableRow MakeRow(const RowSummary& row) {
   if (loss.deviation) out.deviation = fmt::format("{:.4f}", *loss.deviation);
   out.unigram =
       Fixed(row.Over([](const RunResult& r) { return r.unigram_loss; }), 4);
-  out.train_experts = Fixed(
-      row.Over([](const RunResult& r) { return r.train_active_experts; }), 2);
+  out.train_experts =
+      Fixed(row.Over([](const RunResult& r) { return r.train_ae; }), 2);
   const Sample infer = row.Over(
       [](const RunResult& r) { return r.final_validation.active_experts; });
   out.infer_experts = Fixed(infer, 2);

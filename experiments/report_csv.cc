@@ -46,10 +46,10 @@ void AddResult(const RunOutcome& run, std::vector<std::string>* fields) {
   const RunResult& r = *run.result;
   const auto& v = r.final_validation;
   for (const double value :
-       {r.tau, r.train_active_experts, v.active_experts,
+       {r.tau, r.train_ae, v.active_experts,
         ActiveParameters(r.config.model, v.active_experts), v.loss,
         r.unigram_loss, r.at_schedule_temperature.loss, v.zero_active_fraction,
-        v.load_variance}) {
+        v.relative_load_variance}) {
     fields->push_back(Number(value));
   }
   fields->push_back(std::to_string(r.parameters));

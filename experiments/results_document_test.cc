@@ -151,7 +151,7 @@ TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
 // others it would narrow their intervals. 7 x (1/7) is not 1 in doubles.
 TEST(ResultsDocument, EqualRunsHaveNoDeviation) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3, 4, 5, 6, 7}});
-  for (RunOutcome& run : outcome.runs) run.result->train_active_experts = 1;
+  for (RunOutcome& run : outcome.runs) run.result->train_ae = 1;
   const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "train_ae");
   EXPECT_EQ(cell.value, 1);
   EXPECT_EQ(cell.runs, 7);

@@ -118,7 +118,7 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
       {"expansion_factor",
        [](const RunResult& r) { return r.config.router.expansion_factor; },
        true, IsSoft},
-      {"train_ae", [](const RunResult& r) { return r.train_active_experts; }},
+      {"train_ae", [](const RunResult& r) { return r.train_ae; }},
       {"infer_ae",
        [](const RunResult& r) { return r.final_validation.active_experts; }},
       active,
@@ -150,7 +150,7 @@ std::vector<Measure> LoadVarianceMeasures() {
   std::vector<Measure> measures = MainMeasures(false);
   measures.resize(2);  // k and alpha
   measures.push_back({"load_variance", [](const RunResult& r) {
-                        return r.final_validation.load_variance;
+                        return r.final_validation.relative_load_variance;
                       }});
   return measures;
 }

@@ -23,11 +23,11 @@ struct EvaluationColumn {
 constexpr EvaluationColumn kEvaluationColumns[] = {
     {"temperature", &EvaluationRecord::temperature},
     {"schedule_loss", &EvaluationRecord::schedule_loss},
-    {"schedule_active", &EvaluationRecord::schedule_active},
+    {"schedule_active", &EvaluationRecord::schedule_active_experts},
     {"loss", &EvaluationRecord::loss},
     {"active_experts", &EvaluationRecord::active_experts},
     {"zero_active_fraction", &EvaluationRecord::zero_active_fraction},
-    {"load_variance", &EvaluationRecord::load_variance},
+    {"load_variance", &EvaluationRecord::relative_load_variance},
 };
 
 void WriteEvaluations(const std::vector<EvaluationRecord>& records,

@@ -37,11 +37,11 @@ TrainState State() {
   state.evaluations.push_back({.step = 2,
                                .temperature = 1.0 / 7,
                                .schedule_loss = 2.0 / 7,
-                               .schedule_active = 3.0 / 7,
+                               .schedule_active_experts = 3.0 / 7,
                                .loss = 4.0 / 7,
                                .active_experts = 5.0 / 7,
                                .zero_active_fraction = 6.0 / 7,
-                               .load_variance = 8.0 / 7});
+                               .relative_load_variance = 8.0 / 7});
   return state;
 }
 
@@ -86,11 +86,11 @@ TEST(Checkpoint, ReadsBackEveryBit) {
   EXPECT_EQ(evaluation.step, 2);
   EXPECT_EQ(evaluation.temperature, 1.0 / 7);
   EXPECT_EQ(evaluation.schedule_loss, 2.0 / 7);
-  EXPECT_EQ(evaluation.schedule_active, 3.0 / 7);
+  EXPECT_EQ(evaluation.schedule_active_experts, 3.0 / 7);
   EXPECT_EQ(evaluation.loss, 4.0 / 7);
   EXPECT_EQ(evaluation.active_experts, 5.0 / 7);
   EXPECT_EQ(evaluation.zero_active_fraction, 6.0 / 7);
-  EXPECT_EQ(evaluation.load_variance, 8.0 / 7);
+  EXPECT_EQ(evaluation.relative_load_variance, 8.0 / 7);
 
   Tensors read{.parameters = std::vector<float>(4),
                .first_moment = std::vector<float>(4),

@@ -113,9 +113,10 @@ std::string EvaluationText(const EvaluationReport& report) {
                                                        : "without any");
   text += fmt::format(
       "load variance    {:.4f} var/mean^2, {:.4f} sd/mean, {:.2f} var/mean\n",
-      v.load_variance, v.load_cv, v.load_var_over_mean);
+      v.relative_load_variance, v.load_cv, v.load_var_over_mean);
   text += "active by layer ";
-  for (double active : v.layer_active) text += fmt::format(" {:.2f}", active);
+  for (double active : v.layer_active_experts)
+    text += fmt::format(" {:.2f}", active);
   return text + "\n";
 }
 
@@ -136,10 +137,10 @@ std::string EvaluationJson(const EvaluationReport& report) {
       {"num_tokens", v.num_tokens},
       {"active_experts", v.active_experts},
       {"zero_active_fraction", v.zero_active_fraction},
-      {"load_variance", v.load_variance},
+      {"load_variance", v.relative_load_variance},
       {"load_cv", v.load_cv},
       {"load_var_over_mean", v.load_var_over_mean},
-      {"layer_active", v.layer_active},
+      {"layer_active", v.layer_active_experts},
       {"active_histogram", v.active_histogram},
       {"tokens_per_expert", v.tokens_per_expert},
   };

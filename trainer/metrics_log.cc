@@ -42,10 +42,10 @@ Json Line(const EvaluationRecord& record) {
           {"loss", record.loss},
           {"active_experts", record.active_experts},
           {"zero_active_fraction", record.zero_active_fraction},
-          {"load_variance", record.load_variance},
+          {"load_variance", record.relative_load_variance},
           {"temperature", record.temperature},
           {"schedule_loss", record.schedule_loss},
-          {"schedule_active", record.schedule_active}};
+          {"schedule_active", record.schedule_active_experts}};
 }
 
 // Writes what `state` knows and returns the path.

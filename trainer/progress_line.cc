@@ -12,12 +12,12 @@ namespace {
 
 // "AE 1.61 (min 1.00@L0 max 2.90@L9)": the mean and the layers at the ends.
 std::string ActivePart(const StepRecord& record) {
-  const auto [low, high] = std::minmax_element(record.layer_active.begin(),
-                                               record.layer_active.end());
+  const auto [low, high] = std::minmax_element(
+      record.layer_active_experts.begin(), record.layer_active_experts.end());
   return fmt::format("AE {:.2f} (min {:.2f}@L{} max {:.2f}@L{})",
                      record.active_experts, *low,
-                     low - record.layer_active.begin(), *high,
-                     high - record.layer_active.begin());
+                     low - record.layer_active_experts.begin(), *high,
+                     high - record.layer_active_experts.begin());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ StepRecord Record() {
   record.loss = 3.41268;
   record.load_balance_loss = 0.102;
   record.active_experts = 1.61;
-  record.layer_active = {1.0, 1.2, 2.9, 1.34};
+  record.layer_active_experts = {1.0, 1.2, 2.9, 1.34};
   record.allocation = {1.0, 1.5, 2.7, 1.2};
   record.temperature = 4.63;
   record.gradient_norm = 0.41;

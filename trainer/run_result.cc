@@ -38,7 +38,7 @@ constexpr ValidationScalar kValidationScalars[] = {
     {"loss", &Validation::loss},
     {"active_experts", &Validation::active_experts},
     {"zero_active_fraction", &Validation::zero_active_fraction},
-    {"load_variance", &Validation::load_variance},
+    {"load_variance", &Validation::relative_load_variance},
     {"load_cv", &Validation::load_cv},
     {"load_var_over_mean", &Validation::load_var_over_mean},
 };
@@ -61,7 +61,7 @@ struct ResultScalar {
 constexpr ResultScalar kResultScalars[] = {
     {"tau", &RunResult::tau},
     {"unigram_loss", &RunResult::unigram_loss},
-    {"train_active_experts", &RunResult::train_active_experts},
+    {"train_active_experts", &RunResult::train_ae},
     {"seconds", &RunResult::seconds},
 };
 
@@ -163,7 +163,7 @@ void WriteValidation(const Validation& validation, const std::string& group,
     file.WriteAttribute(group, field.name, validation.*field.member);
   }
   file.WriteAttribute(group, "num_tokens", validation.num_tokens);
-  file.WriteDataset(group + "/layer_active", validation.layer_active);
+  file.WriteDataset(group + "/layer_active", validation.layer_active_experts);
   if (!validation.active_histogram.empty()) {
     WriteCounts(validation.active_histogram, group + "/active_histogram", file);
   }
@@ -178,7 +178,7 @@ Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
     validation.*field.member = ReadFinite(file, group, field.name);
   }
   validation.num_tokens = file.ReadInt(group, "num_tokens");
-  validation.layer_active =
+  validation.layer_active_experts =
       ReadLayers(file, group + "/layer_active", model.num_layers);
   if (histogram || file.Has(group + "/active_histogram")) {
     validation.active_histogram =

@@ -19,10 +19,10 @@ Validation NumberedValidation(double first) {
           .num_tokens = 128,
           .active_experts = first + 1.0 / 7,
           .zero_active_fraction = first + 2.0 / 7,
-          .layer_active = {first + 3.0 / 7, first + 4.0 / 7},
+          .layer_active_experts = {first + 3.0 / 7, first + 4.0 / 7},
           .active_histogram = {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}},
           .tokens_per_expert = {{11, 12, 13, 14}, {15, 16, 17, 18}},
-          .load_variance = first + 5.0 / 7,
+          .relative_load_variance = first + 5.0 / 7,
           .load_cv = first + 6.0 / 7,
           .load_var_over_mean = first + 8.0 / 7};
 }
@@ -41,7 +41,7 @@ RunResult NumberedResult() {
   result.at_schedule_temperature = NumberedValidation(2.0 / 3);
   result.final_validation = NumberedValidation(4.0 / 3);
   result.unigram_loss = 5.0 / 3;
-  result.train_active_experts = 7.0 / 3;
+  result.train_ae = 7.0 / 3;
   result.allocation = {8.0 / 3, 10.0 / 3};
   result.max_active = 3;
   result.most_active_in_a_token = 2;
@@ -136,7 +136,7 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
            [&](RunResult& r) { r.final_validation.loss = nan; }},
           {"/validation/schedule/layer_active holds nan",
            [&](RunResult& r) {
-             r.at_schedule_temperature.layer_active[1] = nan;
+             r.at_schedule_temperature.layer_active_experts[1] = nan;
            }},
           {"/allocation holds inf",
            [&](RunResult& r) { r.allocation[0] = INFINITY; }},

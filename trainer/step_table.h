@@ -42,9 +42,9 @@ struct StepVector {
   std::vector<double> StepRecord::*member;
 };
 inline constexpr StepVector kStepVectors[] = {
-    {"layer_active", "experts/token", &StepRecord::layer_active},
+    {"layer_active", "experts/token", &StepRecord::layer_active_experts},
     {"allocation", "experts/token", &StepRecord::allocation},
-    {"load_variance", "1", &StepRecord::load_variance},
+    {"load_variance", "1", &StepRecord::layer_relative_load_variance},
 };
 
 // One dataset per field: step [S], scalars [S], vectors [S, num_layers]. An

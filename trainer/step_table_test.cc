@@ -54,7 +54,8 @@ TEST(StepTable, MayBeEmpty) {
 // gives.
 std::string Refusal(const std::vector<StepRecord>& steps, int64_t num_layers) {
   const Hdf5Reader file(
-      Write(steps, static_cast<int64_t>(steps[0].layer_active.size())), kKind);
+      Write(steps, static_cast<int64_t>(steps[0].layer_active_experts.size())),
+      kKind);
   try {
     ReadStepTable(file, "/steps", num_layers);
   } catch (const DataError& error) {

@@ -106,9 +106,8 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
       "and layer\n"
       "time             {:.1f} s{}\n"
       "result           {}\n",
-      v.loss, result.unigram_loss, result.train_active_experts,
-      v.active_experts, result.seconds,
-      result.resumed ? " in several sessions" : "",
+      v.loss, result.unigram_loss, result.train_ae, v.active_experts,
+      result.seconds, result.resumed ? " in several sessions" : "",
       (folder / "result.h5").string());
 }
 

@@ -191,11 +191,11 @@ void RunLoop::Evaluate() {
       {.step = state_.step,
        .temperature = temperature,
        .schedule_loss = at_schedule_temperature_.loss,
-       .schedule_active = at_schedule_temperature_.active_experts,
+       .schedule_active_experts = at_schedule_temperature_.active_experts,
        .loss = at_one_.loss,
        .active_experts = at_one_.active_experts,
        .zero_active_fraction = at_one_.zero_active_fraction,
-       .load_variance = at_one_.load_variance});
+       .relative_load_variance = at_one_.relative_load_variance});
   metrics_->Add(state_.evaluations.back());
   Say(fmt::format(
       "validation after step {} | loss {:.4f}{} | AE {:.2f} | {} | load "
@@ -207,7 +207,7 @@ void RunLoop::Evaluate() {
                         at_schedule_temperature_.loss, temperature),
       at_one_.active_experts,
       ZeroActiveText(config_, at_one_.zero_active_fraction),
-      at_one_.load_variance));
+      at_one_.relative_load_variance));
 }
 
 RunResult RunLoop::MakeResult() {
@@ -222,7 +222,7 @@ RunResult RunLoop::MakeResult() {
   result.at_schedule_temperature = at_schedule_temperature_;
   result.final_validation = at_one_;
   result.unigram_loss = data_.UnigramLoss(config_.training.eval_sequences);
-  result.train_active_experts = TrainActiveExperts(state_.history);
+  result.train_ae = TrainActiveExperts(state_.history);
   for (const optimized::LayerAllocation& layer :
        model_.Allocations({.tau = state_.tau})) {
     result.allocation.push_back(layer.mean_active);

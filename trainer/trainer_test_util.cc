@@ -103,10 +103,10 @@ void ExpectSameValidation(const Validation& expected, const Validation& got) {
   EXPECT_EQ(expected.num_tokens, got.num_tokens);
   EXPECT_EQ(expected.active_experts, got.active_experts);
   EXPECT_EQ(expected.zero_active_fraction, got.zero_active_fraction);
-  EXPECT_EQ(expected.layer_active, got.layer_active);
+  EXPECT_EQ(expected.layer_active_experts, got.layer_active_experts);
   EXPECT_EQ(expected.active_histogram, got.active_histogram);
   EXPECT_EQ(expected.tokens_per_expert, got.tokens_per_expert);
-  EXPECT_EQ(expected.load_variance, got.load_variance);
+  EXPECT_EQ(expected.relative_load_variance, got.relative_load_variance);
   EXPECT_EQ(expected.load_cv, got.load_cv);
   EXPECT_EQ(expected.load_var_over_mean, got.load_var_over_mean);
 }
@@ -155,7 +155,7 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
     ExpectSameValidation(expected.final_validation, got.final_validation);
   }
   EXPECT_EQ(expected.unigram_loss, got.unigram_loss);
-  EXPECT_EQ(expected.train_active_experts, got.train_active_experts);
+  EXPECT_EQ(expected.train_ae, got.train_ae);
   EXPECT_EQ(expected.allocation, got.allocation);
   EXPECT_EQ(expected.max_active, got.max_active);
   EXPECT_EQ(expected.most_active_in_a_token, got.most_active_in_a_token);
