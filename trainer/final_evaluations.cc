@@ -13,7 +13,7 @@
 #include "kernels/isa.h"
 #include "trainer/checkpoint.h"
 #include "trainer/router_health.h"
-#include "trainer/token_identity.h"
+#include "trainer/run_identity.h"
 
 namespace softmoe::trainer {
 namespace {
