@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "core/config_batches.h"
 #include "core/config_check.h"
 #include "core/config_enums.h"
 #include "core/config_fields.h"
@@ -191,6 +192,54 @@ TEST(ConfigHash, IsTheDocumentedFunctionOfTheToml) {
   EXPECT_EQ(hash.size(), 16u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
   EXPECT_EQ(hash, ConfigHash(Config()));
+}
+
+TEST(NearestDivisor, IsTheNearestByRatio) {
+  EXPECT_EQ(NearestDivisor(240, 30), 30);
+  EXPECT_EQ(NearestDivisor(16, 30), 16);
+  EXPECT_EQ(NearestDivisor(72, 30), 36);
+  EXPECT_EQ(NearestDivisor(48, 30), 24);
+  EXPECT_EQ(NearestDivisor(1 << 20, 30), 32);
+  EXPECT_EQ(NearestDivisor(36, 6, 4), 4);  // of 4, 12 and 36
+  EXPECT_EQ(NearestDivisor(36, 6, 5), 0);  // no divisor is a multiple of 5
+  EXPECT_EQ(NearestDivisor(12, 6, 12), 12);
+}
+
+TEST(FollowBatchSizes, AcceptsWhatCanBeAndKeepsWhatWasAccepted) {
+  const auto holds = [](const TrainingConfig& t) {
+    return t.global_batch_sequences % t.micro_batch_sequences == 0 &&
+           t.micro_batch_sequences % t.balance_group_sequences == 0;
+  };
+  int64_t kept = 0;
+  for (int64_t batch = 1; batch <= 96; ++batch) {
+    for (int64_t micro = 0; micro <= 64; ++micro) {  // 0: not set
+      for (int64_t group = 0; group <= 64; ++group) {
+        SCOPED_TRACE(testing::Message()
+                     << batch << " " << micro << " " << group);
+        TrainingConfig t;
+        t.global_batch_sequences = batch;
+        if (micro != 0) t.micro_batch_sequences = micro;
+        if (group != 0) t.balance_group_sequences = group;
+        const TrainingConfig before = t;
+        FollowBatchSizes(micro != 0, group != 0, &t);
+        ASSERT_EQ(t.global_batch_sequences, batch);
+        // As long as 30 was the default of both, whatever else was set.
+        const bool same =
+            t.micro_batch_sequences == before.micro_batch_sequences &&
+            t.balance_group_sequences == before.balance_group_sequences;
+        if (holds(before)) {
+          ASSERT_TRUE(same);
+          ++kept;
+        }
+        ASSERT_TRUE(micro == 0 || t.micro_batch_sequences == micro);
+        ASSERT_TRUE(group == 0 || t.balance_group_sequences == group);
+        const int64_t over_groups = micro == 0 ? batch : micro;
+        ASSERT_EQ(holds(t), (micro == 0 || batch % micro == 0) &&
+                                (group == 0 || over_groups % group == 0));
+      }
+    }
+  }
+  EXPECT_GT(kept, 100);
 }
 
 TEST(ConfigHash, DiffersWhenAnySingleFieldDiffers) {

@@ -111,6 +111,35 @@ TEST(Grid, SeedsAndOverridesReachEveryRun) {
   EXPECT_EQ(grid.runs[1].paper_id(), "");
 }
 
+// What a layer leaves out follows what all of them set together.
+TEST(Grid, BatchSizesFollowWhateverLayerSetsThem) {
+  const auto sizes = [](const std::string& layers,
+                        const std::vector<std::string>& overrides) {
+    const Grid grid = LoadGrid(Write(Minimal(layers)), overrides);
+    const TrainingConfig& t = grid.runs[0].config.training;
+    return std::vector<int64_t>{t.global_batch_sequences,
+                                t.micro_batch_sequences,
+                                t.balance_group_sequences};
+  };
+  using Sizes = std::vector<int64_t>;
+  const std::string of_grid =
+      "[config.training]\nglobal_batch_sequences = 16\n";
+  EXPECT_EQ(sizes(of_grid, {}), (Sizes{16, 16, 16}));
+  const std::string of_row =
+      "[rows.config.training]\nmicro_batch_sequences = 8\n" + of_grid;
+  EXPECT_EQ(sizes(of_row, {}), (Sizes{16, 8, 8}));
+  EXPECT_EQ(sizes(of_row, {"training.balance_group_sequences=2"}),
+            (Sizes{16, 8, 2}));
+  EXPECT_EQ(sizes(of_grid, {"training.global_batch_sequences=64"}),
+            (Sizes{64, 32, 32}));
+  const std::string failure =
+      FailureOf(Minimal(of_row), {"training.global_batch_sequences=12"});
+  EXPECT_NE(failure.find("grid.toml:"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("write training.micro_batch_sequences = 6"),
+            std::string::npos)
+      << failure;
+}
+
 TEST(Grid, SeedsOnTheCommandLineReplaceTheFiles) {
   const Grid grid = LoadGrid(Write(Minimal("")), {}, {7, 8, 9});
   ASSERT_EQ(grid.runs.size(), 3u);
