@@ -113,7 +113,8 @@ struct RuntimeConfig {
 void ValidateConfig(const Config& config);
 
 // The resolved configuration as canonical TOML: fixed order, shortest decimal
-// that reads back to the same double; every key.
+// that reads back to the same double; every key but those added later that have
+// their default (config_fields.h).
 std::string ConfigToToml(const Config& config);
 
 // First 16 hex digits of SHA-256 over ConfigToToml.

@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "core/canonical_toml.h"
 #include "core/config_batches.h"
 #include "core/config_check.h"
 #include "core/config_enums.h"
@@ -192,6 +193,56 @@ TEST(ConfigHash, IsTheDocumentedFunctionOfTheToml) {
   EXPECT_EQ(hash.size(), 16u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
   EXPECT_EQ(hash, ConfigHash(Config()));
+}
+
+// Runs are found by their hash: of the defaults it is what it was before any
+// key was added.
+TEST(ConfigHash, IsTheOneOfEarlierVersions) {
+  EXPECT_EQ(ConfigHash(Config()), "d61d6f881fbacac5");
+}
+
+struct Before {
+  int64_t steps = 10;
+};
+struct After {
+  int64_t steps = 10;
+  std::string precision = "fp32";
+  int64_t blocks = 1;
+};
+template <typename Visitor>
+void VisitBefore(const Before& c, Visitor&& visit) {
+  visit("training", "steps", c.steps, AtLeast(1));
+}
+template <typename Visitor>
+void VisitAfter(const After& c, Visitor&& visit) {
+  visit("numbers", "blocks", c.blocks, Later(AtLeast(1)));
+  visit("training", "precision", c.precision, Later(kAnyText));
+  visit("training", "steps", c.steps, AtLeast(1));
+}
+
+TEST(CanonicalToml, ALaterKeyIsLeftOutWhileItMeansWhatWasDoneBefore) {
+  const auto before = [](const Before& c) {
+    return CanonicalToml(
+        c, [](const auto& b, auto&& visit) { VisitBefore(b, visit); });
+  };
+  const auto after = [](const After& c) {
+    return CanonicalToml(
+        c, [](const auto& a, auto&& visit) { VisitAfter(a, visit); });
+  };
+  EXPECT_EQ(before({.steps = 7}), "[training]\nsteps = 7\n");
+  EXPECT_EQ(after({.steps = 7}), before({.steps = 7}));
+  // Of the first keys a default is no reason to leave one out.
+  EXPECT_EQ(after({}), before({}));
+  EXPECT_EQ(after({.steps = 7, .precision = "bf16"}),
+            "[training]\nprecision = \"bf16\"\nsteps = 7\n");
+  EXPECT_EQ(after({.steps = 7, .blocks = 2}),
+            "[numbers]\nblocks = 2\n\n[training]\nsteps = 7\n");
+}
+
+// In ranges a later key is as any other.
+TEST(CanonicalToml, ALaterKeyHasARange) {
+  EXPECT_TRUE(Later(AtLeast(1)).Contains(1));
+  EXPECT_FALSE(Later(AtLeast(1)).Contains(0));
 }
 
 TEST(NearestDivisor, IsTheNearestByRatio) {
