@@ -4,6 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "core/config_toml.h"
+#include "core/runfiles.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -19,6 +25,16 @@ TEST(ConfigTable, MarksWhatIsNotTheDefaultAndEndsWithTheHash) {
   EXPECT_NE(table.find(ConfigHash(config)), std::string::npos) << table;
   // Two marked rows and the legend.
   EXPECT_EQ(std::count(table.begin(), table.end(), '*'), 3) << table;
+}
+
+// Runs are found by their hash; of another file it is another.
+TEST(ConfigTable, TheFilesThatShipKeepTheirHashes) {
+  for (const auto& [name, hash] :
+       {std::pair("tiny", "f3962f23dfffedb1"), {"small", "ce359fcbccc24559"}}) {
+    const std::filesystem::path path =
+        RunfilePath(std::string("trainer/configs/") + name + ".toml");
+    EXPECT_EQ(ConfigHash(LoadConfig(path, {}).config), hash) << name;
+  }
 }
 
 }  // namespace
