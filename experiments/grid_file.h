@@ -12,6 +12,7 @@
 
 #include "core/config.h"
 #include "experiments/cost_model.h"
+#include "trainer/evaluation_plan.h"
 
 namespace softmoe::experiments {
 
@@ -38,6 +39,7 @@ struct GridRun {
   int64_t seed = 0;
   Config config;  // validated
   RuntimeConfig runtime;
+  trainer::EvaluationPlan evaluations;
   // "owt/sparse/k1": the row of the paper's table that this one repeats, or,
   // on a stand-in corpus, is put beside; "" if there is none.
   std::string paper_id() const;
@@ -53,6 +55,7 @@ struct Grid {
   std::vector<GridCorpus> corpora;
   std::vector<GridRow> rows;
   Cluster cluster;
+  trainer::EvaluationPlan evaluations;  // of the file, for every run
   std::vector<GridRun> runs;  // corpus by corpus, row by row, seed by seed
 };
 
