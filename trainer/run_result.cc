@@ -2,61 +2,32 @@
 //
 // run_result.cc - result.h5: kind "row-result".
 //
-//   /            attrs: config (TOML), config_hash, tau, ..., isa
+//   /            attrs: config (TOML), config_hash, ..., isa, and the numbers
+//                of metrics.h: VisitRunMetrics
 //   /allocation  f64 [num_layers]
 //   /steps/*     see step_table.h
-//   /validation/{final,schedule}  attrs: loss, num_tokens, ...
-//       layer_active f64 [L], active_histogram i64 [L, E+1],
+//   /validation/{final,schedule}  VisitValidationMetrics: numbers are attrs,
+//       layer_active_experts f64 [L], active_histogram i64 [L, E+1],
 //       tokens_per_expert i64 [L, E]
+//
+// Version 2 had other names for some (Metric::name_in_version_2); it is read.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string>
 
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/hdf5_file.h"
+#include "trainer/metrics.h"
+#include "trainer/metrics_hdf5.h"
 #include "trainer/step_table.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::trainer {
 namespace {
 
-const Hdf5Kind kResultKind{.name = "row-result", .version = 2};
-
-struct ValidationScalar {
-  const char* name;
-  double Validation::*member;
-};
-constexpr ValidationScalar kValidationScalars[] = {
-    {"loss", &Validation::loss},
-    {"active_experts", &Validation::active_experts},
-    {"zero_active_fraction", &Validation::zero_active_fraction},
-    {"load_variance", &Validation::relative_load_variance},
-    {"load_cv", &Validation::load_cv},
-    {"load_var_over_mean", &Validation::load_var_over_mean},
-};
-
-struct ResultScalar {
-  const char* name;
-  double RunResult::*member;
-};
-constexpr ResultScalar kResultScalars[] = {
-    {"tau", &RunResult::tau},
-    {"unigram_loss", &RunResult::unigram_loss},
-    {"train_active_experts", &RunResult::train_ae},
-    {"seconds", &RunResult::seconds},
-};
-
-struct ResultCount {
-  const char* name;
-  int64_t RunResult::*member;
-};
-constexpr ResultCount kResultCounts[] = {
-    {"parameters", &RunResult::parameters},
-    {"max_active", &RunResult::max_active},
-    {"most_active_in_a_token", &RunResult::most_active_in_a_token},
-};
+const Hdf5Kind kResultKind{
+    .name = "row-result", .version = 3, .oldest_version = 2};
 
 struct ResultFlag {
   const char* name;
@@ -82,92 +53,20 @@ constexpr ResultText kResultTexts[] = {
 // Files of before it was recorded lack this one.
 constexpr char kIndexHash[] = "index_sha256";
 
-[[noreturn]] void Refuse(const Hdf5Reader& file, const std::string& what) {
-  throw DataError(fmt::format(
-      "{}: {}; delete the file and run the row again: a checkpoint beside it "
-      "saves the training",
-      file.path().string(), what));
-}
-
-double ReadFinite(const Hdf5Reader& file, const std::string& object,
-                  const std::string& name) {
-  const double value = file.ReadDouble(object, name);
-  if (!std::isfinite(value)) {
-    Refuse(file, fmt::format("attribute {} of {} is {}, expected a finite "
-                             "number",
-                             name, object, value));
-  }
-  return value;
-}
-
-// [layer][i] as one rectangle.
-void WriteCounts(const std::vector<std::vector<int64_t>>& rows,
-                 const std::string& path, Hdf5Writer& file) {
-  std::vector<int64_t> values;
-  for (const std::vector<int64_t>& row : rows) {
-    values.insert(values.end(), row.begin(), row.end());
-  }
-  const int64_t height = static_cast<int64_t>(rows.size());
-  const int64_t width = static_cast<int64_t>(values.size()) / height;
-  file.WriteDataset<int64_t>(path, values, {height, width});
-}
-
-std::vector<std::vector<int64_t>> ReadCounts(const Hdf5Reader& file,
-                                             const std::string& path,
-                                             int64_t height, int64_t width) {
-  const Hdf5Array<int64_t> array = file.ReadDataset<int64_t>(path);
-  if (array.shape != std::vector<int64_t>{height, width}) {
-    Refuse(file,
-           fmt::format("dataset {} is not [{}, {}]", path, height, width));
-  }
-  std::vector<std::vector<int64_t>> rows;
-  for (int64_t i = 0; i < height; ++i) {
-    rows.emplace_back(array.values.begin() + i * width,
-                      array.values.begin() + (i + 1) * width);
-  }
-  return rows;
-}
-
-std::vector<double> ReadLayers(const Hdf5Reader& file, const std::string& path,
-                               int64_t num_layers) {
-  const Hdf5Array<double> array = file.ReadDataset<double>(path);
-  if (array.shape != std::vector<int64_t>{num_layers}) {
-    Refuse(file, fmt::format("dataset {} is not [{}]", path, num_layers));
-  }
-  for (double value : array.values) {
-    if (!std::isfinite(value)) {
-      Refuse(file, fmt::format("dataset {} holds {}", path, value));
-    }
-  }
-  return array.values;
-}
-
 void WriteValidation(const Validation& validation, const std::string& group,
                      Hdf5Writer& file) {
   file.CreateGroup(group);
-  for (const ValidationScalar& field : kValidationScalars) {
-    file.WriteAttribute(group, field.name, validation.*field.member);
-  }
-  file.WriteAttribute(group, "num_tokens", validation.num_tokens);
-  file.WriteDataset(group + "/layer_active", validation.layer_active_experts);
-  WriteCounts(validation.active_histogram, group + "/active_histogram", file);
-  WriteCounts(validation.tokens_per_expert, group + "/tokens_per_expert", file);
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    WriteMetric(metric, validation.*member, group, file);
+  });
 }
 
 Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
                           const ModelConfig& model) {
   Validation validation;
-  for (const ValidationScalar& field : kValidationScalars) {
-    validation.*field.member = ReadFinite(file, group, field.name);
-  }
-  validation.num_tokens = file.ReadInt(group, "num_tokens");
-  validation.layer_active_experts =
-      ReadLayers(file, group + "/layer_active", model.num_layers);
-  validation.active_histogram =
-      ReadCounts(file, group + "/active_histogram", model.num_layers,
-                 model.num_experts + 1);
-  validation.tokens_per_expert = ReadCounts(
-      file, group + "/tokens_per_expert", model.num_layers, model.num_experts);
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    ReadMetric(file, group, metric, model, validation.*member);
+  });
   return validation;
 }
 
@@ -181,16 +80,12 @@ void WriteRunResult(const RunResult& result,
     file.WriteAttribute("/", field.name, result.*field.member);
   }
   file.WriteAttribute("/", kIndexHash, result.index_sha256);
-  for (const ResultScalar& field : kResultScalars) {
-    file.WriteAttribute("/", field.name, result.*field.member);
-  }
-  for (const ResultCount& field : kResultCounts) {
-    file.WriteAttribute("/", field.name, result.*field.member);
-  }
+  VisitRunMetrics([&](const Metric& metric, auto member) {
+    WriteMetric(metric, result.*member, "/", file);
+  });
   for (const ResultFlag& field : kResultFlags) {
     file.WriteAttribute("/", field.name, int64_t{result.*field.member});
   }
-  file.WriteDataset("/allocation", result.allocation);
   WriteStepTable(result.steps, result.config.model.num_layers, "/steps", file);
   WriteValidation(result.final_validation, "/validation/final", file);
   WriteValidation(result.at_schedule_temperature, "/validation/schedule", file);
@@ -208,23 +103,20 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   if (file.HasAttribute("/", kIndexHash)) {
     result.index_sha256 = file.ReadString("/", kIndexHash);
   }
-  for (const ResultScalar& field : kResultScalars) {
-    result.*field.member = ReadFinite(file, "/", field.name);
-  }
-  for (const ResultCount& field : kResultCounts) {
-    result.*field.member = file.ReadInt("/", field.name);
-  }
+  VisitRunMetrics([&](const Metric& metric, auto member) {
+    ReadMetric(file, "/", metric, result.config.model, result.*member);
+  });
   for (const ResultFlag& field : kResultFlags) {
     result.*field.member = file.ReadInt("/", field.name) != 0;
   }
   const ModelConfig& model = result.config.model;
-  result.allocation = ReadLayers(file, "/allocation", model.num_layers);
   result.steps = ReadStepTable(file, "/steps", model.num_layers);
   if (static_cast<int64_t>(result.steps.size()) !=
       result.config.training.steps) {
-    Refuse(file,
-           fmt::format("holds {} steps, its configuration says {}",
-                       result.steps.size(), result.config.training.steps));
+    throw DataError(fmt::format(
+        "{}: holds {} steps, its configuration says {}; delete the file and "
+        "run the row again: a checkpoint beside it saves the training",
+        path.string(), result.steps.size(), result.config.training.steps));
   }
   result.final_validation = ReadValidation(file, "/validation/final", model);
   result.at_schedule_temperature =
