@@ -92,7 +92,7 @@ EvaluationTable InferenceTauTable(const std::vector<RowSummary>& rows) {
            Fixed(over(&trainer::Validation::active_experts), 2), Fixed(loss, 4),
            loss.deviation ? fmt::format("{:.4f}", *loss.deviation) : "",
            Fixed(over(&trainer::Validation::zero_active_fraction), 1, 100),
-           Fixed(over(&trainer::Validation::load_variance), 3),
+           Fixed(over(&trainer::Validation::relative_load_variance), 3),
            Runs(some, row)});
     }
   }

@@ -82,7 +82,8 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
 TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
   const Document document = Results(ExampleOutcome());
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "unigram_loss").value, 5.1);
-  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active").text, "0.000000");
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active_fraction").text,
+            "0.000000");
   const std::string row = "owt/softmoe/k2/a2";
   EXPECT_EQ(CellOf(document, row, "layer_1", "layers").value, 1.75);
   EXPECT_EQ(CellOf(document, row, "layer_3", "layers").value, 2.25);

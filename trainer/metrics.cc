@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/errors.h"
+
 namespace softmoe::trainer {
 
 std::string ShownNumber(const Metric& metric, double value) {
@@ -18,10 +20,39 @@ std::string Titled(const Metric& metric, double value) {
   return fmt::format("{} {}", metric.title, Shown(metric, value));
 }
 
-std::string ColumnTitle(const Metric& metric) {
-  const std::string unit = metric.shown_unit;
-  if (unit.empty()) return metric.title;
-  return fmt::format("{}{}{}", metric.title, unit[0] == ' ' ? "" : " ", unit);
+std::string ReportLine(const Metric& metric, double value) {
+  const std::string unit = metric.unit;
+  const bool in_unit = metric.scale == 1 && *metric.shown_unit == '\0';
+  return fmt::format("{:<22}{}{}\n", metric.title, Shown(metric, value),
+                     in_unit && unit != "1" ? " " + unit : "");
+}
+
+std::string ShapeName(MetricShape shape) {
+  switch (shape) {
+    case MetricShape::kNumber:
+      return "";
+    case MetricShape::kLayers:
+      return "[num_layers]";
+    case MetricShape::kLayersAndCounts:
+      return "[num_layers, num_experts + 1]";
+    case MetricShape::kLayersAndExperts:
+      return "[num_layers, num_experts]";
+  }
+  throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
+}
+
+std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model) {
+  switch (shape) {
+    case MetricShape::kNumber:
+      return {};
+    case MetricShape::kLayers:
+      return {model.num_layers};
+    case MetricShape::kLayersAndCounts:
+      return {model.num_layers, model.num_experts + 1};
+    case MetricShape::kLayersAndExperts:
+      return {model.num_layers, model.num_experts};
+  }
+  throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
 }
 
 std::string NameIn(uint32_t version, const Metric& metric) {

@@ -3,13 +3,14 @@
 // metrics.h - everything that is measured, said once: its name in files, its
 // title for people, unit, definition and format; and which member of which
 // record holds it. Results, checkpoints, logs, CSV, tables and reports are
-// loops over these lists, and METRICS.md prints them.
+// loops over these lists; METRICS.md prints them.
 //
 // A metric to come: a constant below, a member, and a line in a Visit function.
 #ifndef SOFTMOE_TRAINER_METRICS_H_
 #define SOFTMOE_TRAINER_METRICS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,25 @@
 
 namespace softmoe::trainer {
 
+// What a metric has for each record: one number, or a list.
+enum class MetricShape {
+  kNumber,
+  kLayers,            // [num_layers]
+  kLayersAndCounts,   // [num_layers, num_experts + 1]
+  kLayersAndExperts,  // [num_layers, num_experts]
+};
+
 struct Metric {
-  const char* name;            // in HDF5, JSON and CSV
-  const char* title;           // of a column, and before a number in a log
-  const char* unit;            // of the number as it is stored
-  const char* definition;      // what is counted over what, without a full stop
-  const char* format = ".4f";  // of the number as people see it: stored number
-  double scale = 1;            //   x scale, followed by shown_unit
+  const char* name;        // in HDF5, JSON and CSV
+  const char* title;       // of a column, and before a number in a log
+  const char* unit;        // of the number as it is stored
+  const char* definition;  // what is counted over what, without a full stop
+  // People see the stored number times `scale`, printed by `format`, with
+  // `shown_unit` after it.
+  const char* format = ".4f";
+  double scale = 1;
   const char* shown_unit = "";
+  MetricShape shape = MetricShape::kNumber;
   bool clock = false;  // differs between runs that are otherwise equal
   // In results and checkpoints of version 2; empty: as `name`.
   const char* name_in_version_2 = "";
@@ -35,10 +47,14 @@ struct Metric {
 std::string ShownNumber(const Metric& metric, double value);
 // "33.4%", "2.26": with the unit that it is shown in.
 std::string Shown(const Metric& metric, double value);
-// "zero-active 33.4%": behind its title, for lines of a log.
+// "zero-active 33.4%": after its title, for lines of a log.
 std::string Titled(const Metric& metric, double value);
-// "zero-active %": the title of a column of ShownNumbers.
-std::string ColumnTitle(const Metric& metric);
+// "val loss              3.8037 nat/token\n": for reports of one run.
+std::string ReportLine(const Metric& metric, double value);
+// "[num_layers, num_experts]"; "" for one number.
+std::string ShapeName(MetricShape shape);
+// The sizes of a list; none for one number.
+std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
 // Its name in results and checkpoints of `version`, 2 or later.
 std::string NameIn(uint32_t version, const Metric& metric);
 
@@ -79,9 +95,9 @@ inline constexpr Metric kZeroActiveFraction = {
     .title = "zero-active",
     .unit = "1",
     .definition =
-        "share of (token, layer) pairs of which no weight passes the "
-        "cutoff: without an expert, but for the one that fallback = "
-        "\"top1\" gives",
+        "share of (token, layer) pairs none of whose weights passes the "
+        "cutoff: they have no expert, or the one that fallback = \"top1\" "
+        "gives",
     .format = ".1f",
     .scale = 100,
     .shown_unit = "%"};
@@ -91,13 +107,15 @@ inline constexpr Metric kLayerActiveExperts = {
     .unit = "experts/token",
     .definition = "active_experts of each layer",
     .format = ".2f",
+    .shape = MetricShape::kLayers,
     .name_in_version_2 = "layer_active"};
 inline constexpr Metric kAllocation = {
     .name = "allocation",
     .title = "k_l",
     .unit = "experts/token",
     .definition = "mean number of active experts that each layer is allotted",
-    .format = ".2f"};
+    .format = ".2f",
+    .shape = MetricShape::kLayers};
 inline constexpr Metric kTemperature = {
     .name = "temperature",
     .title = "T",
@@ -134,7 +152,7 @@ inline constexpr Metric kTokensPerSecond = {
     .clock = true};
 
 // How evenly the tokens of a layer are spread over its experts: three readings
-// of the paper's "load variance", n_i tokens with expert i active.
+// of the paper's "load variance".
 inline constexpr Metric kRelativeLoadVariance = {
     .name = "relative_load_variance",
     .title = "load variance",
@@ -159,18 +177,20 @@ inline constexpr Metric kLayerRelativeLoadVariance = {
     .title = "load variance by layer",
     .unit = "1",
     .definition = "relative_load_variance of each layer",
+    .shape = MetricShape::kLayers,
     .name_in_version_2 = "load_variance"};
 inline constexpr Metric kActiveHistogram = {
     .name = "active_histogram",
     .title = "tokens by active experts",
     .unit = "token",
-    .definition =
-        "tokens with 0, 1, ..., num_experts active experts, by layer"};
+    .definition = "tokens with 0, 1, ..., num_experts active experts, by layer",
+    .shape = MetricShape::kLayersAndCounts};
 inline constexpr Metric kTokensPerExpert = {
     .name = "tokens_per_expert",
     .title = "tokens by expert",
     .unit = "token",
-    .definition = "tokens with each expert active, by layer"};
+    .definition = "tokens with each expert active, by layer",
+    .shape = MetricShape::kLayersAndExperts};
 inline constexpr Metric kNumTokens = {
     .name = "num_tokens",
     .title = "held-out tokens",
@@ -183,7 +203,7 @@ inline constexpr Metric kScheduleLoss = {
     .name = "schedule_loss",
     .title = "loss at T(m)",
     .unit = "nat/token",
-    .definition = "held-out loss at the temperature of the schedule"};
+    .definition = "val_loss at the temperature of the schedule"};
 inline constexpr Metric kScheduleActiveExperts = {
     .name = "schedule_active_experts",
     .title = "AE at T(m)",
@@ -199,7 +219,8 @@ inline constexpr Metric kTau = {
     .unit = "1",
     .definition =
         "cutoff in units of k_l/num_experts, as given or calibrated; "
-        "0 for the sparse router"};
+        "0 for the sparse router",
+    .format = ".3f"};
 inline constexpr Metric kParameters = {.name = "parameters",
                                        .title = "parameters",
                                        .unit = "parameters",
@@ -214,7 +235,7 @@ inline constexpr Metric kActiveParameters = {
         "with the infer_ae of the row",
     .format = ".3f",
     .scale = 1e-6,
-    .shown_unit = " M"};
+    .shown_unit = "M"};
 inline constexpr Metric kMaxActive = {
     .name = "max_active",
     .title = "largest cap",
@@ -248,7 +269,9 @@ inline constexpr Metric kTrainAe = {
     .name = "train_ae",
     .title = "train AE",
     .unit = "experts/token/layer",
-    .definition = "mean of active_experts over all training steps",
+    .definition =
+        "mean number of active experts over tokens, layers and all "
+        "training steps",
     .format = ".2f",
     .name_in_version_2 = "train_active_experts"};
 inline constexpr Metric kInferAe = {
@@ -256,14 +279,59 @@ inline constexpr Metric kInferAe = {
     .title = "infer AE",
     .unit = "experts/token/layer",
     .definition =
-        "active_experts of held-out text, final model, T = 1, noise "
-        "off",
+        "mean number of active experts over tokens and layers of "
+        "held-out text; final model, T = 1, noise off",
     .format = ".2f"};
 inline constexpr Metric kValLoss = {
     .name = "val_loss",
-    .title = "loss",
+    .title = "val loss",
     .unit = "nat/token",
-    .definition = "loss of held-out text, final model, T = 1, noise off"};
+    .definition =
+        "mean cross-entropy of held-out text; final model, T = 1, "
+        "noise off"};
+
+// Of the final model at another tau, and of its routers.
+inline constexpr Metric kTauFactor = {
+    .name = "tau_factor",
+    .title = "of the trained",
+    .unit = "1",
+    .definition = "tau of this validation over the tau of training",
+    .format = ".3g"};
+inline constexpr Metric kLoadEntropy = {
+    .name = "load_entropy",
+    .title = "load entropy",
+    .unit = "nat",
+    .definition =
+        "entropy of the shares of the experts in the (token, expert) pairs of "
+        "a layer, in [0, ln num_experts]"};
+inline constexpr Metric kRelativeLoadEntropy = {
+    .name = "relative_load_entropy",
+    .title = "of ln E",
+    .unit = "1",
+    .definition = "load_entropy over ln num_experts",
+    .format = ".3f"};
+inline constexpr Metric kDeadExperts = {
+    .name = "dead_experts",
+    .title = "dead",
+    .unit = "experts",
+    .definition = "experts that no held-out token has active",
+    .format = ".0f"};
+inline constexpr Metric kAtCapFraction = {
+    .name = "at_cap_fraction",
+    .title = "at cap",
+    .unit = "1",
+    .definition = "share of tokens with as many active experts as the cap lets",
+    .format = ".1f",
+    .scale = 100,
+    .shown_unit = "%"};
+inline constexpr Metric kTruncatedMass = {
+    .name = "truncated_mass",
+    .title = "truncated",
+    .unit = "experts/token",
+    .definition =
+        "part of k_l that cutoff and cap remove: mean over tokens of the sum "
+        "of the soft weights that are no gates",
+    .format = ".3f"};
 
 }  // namespace metrics
 
@@ -338,6 +406,27 @@ void VisitRunMetrics(Visitor&& visit) {
   visit(metrics::kAllocation, &RunResult::allocation);
 }
 
+// The same for one layer's RouterHealth; member is a pointer to a double, an
+// int64_t or an optional<double>.
+template <typename Visitor>
+void VisitRouterHealthMetrics(Visitor&& visit) {
+  visit(metrics::kLoadEntropy, &RouterHealth::load_entropy);
+  visit(metrics::kRelativeLoadEntropy, &RouterHealth::relative_load_entropy);
+  visit(metrics::kDeadExperts, &RouterHealth::dead_experts);
+  visit(metrics::kAtCapFraction, &RouterHealth::at_cap_fraction);
+  visit(metrics::kZeroActiveFraction, &RouterHealth::zero_active_fraction);
+  visit(metrics::kTruncatedMass, &RouterHealth::truncated_mass);
+}
+
+// A member as a number, if it has one.
+inline std::optional<double> AsNumber(double value) { return value; }
+inline std::optional<double> AsNumber(int64_t value) {
+  return static_cast<double>(value);
+}
+inline std::optional<double> AsNumber(std::optional<double> value) {
+  return value;
+}
+
 // Does not compile when a record has gained or lost a number: then mend the
 // lists above, and the counts here.
 inline void CheckMetricCounts() {
@@ -347,6 +436,7 @@ inline void CheckMetricCounts() {
       Validation();
   [[maybe_unused]] const auto& [e1, e2, e3, e4, e5, e6, e7, e8] =
       EvaluationRecord();
+  [[maybe_unused]] const auto& [h1, h2, h3, h4, h5, h6] = RouterHealth();
 }
 
 }  // namespace softmoe::trainer

@@ -99,12 +99,15 @@ TEST(Metrics, NumbersAreShownInTheUnitOfPeople) {
   EXPECT_EQ(ShownNumber(metrics::kZeroActiveFraction, 0.334), "33.4");
   EXPECT_EQ(Shown(metrics::kZeroActiveFraction, 0.334), "33.4%");
   EXPECT_EQ(Titled(metrics::kZeroActiveFraction, 0.334), "zero-active 33.4%");
-  EXPECT_EQ(ColumnTitle(metrics::kZeroActiveFraction), "zero-active %");
   EXPECT_EQ(Titled(metrics::kLoss, 3.41268), "loss 3.4127");
-  EXPECT_EQ(ColumnTitle(metrics::kLoss), "loss");
-  EXPECT_EQ(Shown(metrics::kActiveParameters, 298432), "0.298 M");
-  EXPECT_EQ(ColumnTitle(metrics::kActiveParameters), "active M");
+  EXPECT_EQ(Shown(metrics::kActiveParameters, 298432), "0.298M");
   EXPECT_EQ(Titled(metrics::kLearningRate, 9.8e-4), "lr 9.8e-04");
+  EXPECT_EQ(ReportLine(metrics::kLoss, 3.41268),
+            "loss                  3.4127 nat/token\n");
+  EXPECT_EQ(ReportLine(metrics::kZeroActiveFraction, 0.334),
+            "zero-active           33.4%\n");
+  EXPECT_EQ(ReportLine(metrics::kLoadCv, 0.25),
+            "load sd/mean          0.2500\n");
   EXPECT_EQ(Shown(metrics::kStepSeconds, 0.3852), "385 ms");
 }
 

@@ -137,7 +137,7 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
           {"attribute tau of / is nan", [&](RunResult& r) { r.tau = nan; }},
           {"/validation/final is nan",
            [&](RunResult& r) { r.final_validation.loss = nan; }},
-          {"/validation/schedule/layer_active holds nan",
+          {"/validation/schedule/layer_active_experts holds nan",
            [&](RunResult& r) {
              r.at_schedule_temperature.layer_active_experts[1] = nan;
            }},
@@ -149,7 +149,7 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
            [&](RunResult& r) { r.identity.config.training.seed = 7; }},
           {"holds 2 steps, its configuration says 3",
            [&](RunResult& r) { r.steps.pop_back(); }},
-          {"/validation/final/tokens_per_expert is not [2, 4]",
+          {"/validation/final/tokens_per_expert is [2, 1], expected [2, 4]",
            [&](RunResult& r) {
              r.final_validation.tokens_per_expert = {{1}, {2}};
            }},
@@ -202,7 +202,7 @@ TEST(RunResult, RefusesFilesThatAreNone) {
   }
   EXPECT_THROW(ReadRunResult(folder / "golden.h5"), DataError);
   {
-    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 2});
+    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 3});
     file.Commit();
   }
   EXPECT_THROW(ReadRunResult(folder / "hollow.h5"), DataError);
