@@ -2,9 +2,11 @@
 #include "experiments/run_grid.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <system_error>
 
@@ -13,7 +15,9 @@
 #include "core/stop_signal.h"
 #include "experiments/cost_model.h"
 #include "experiments/grid_progress.h"
+#include "experiments/grid_select.h"
 #include "experiments/run_folder.h"
+#include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
 #include "trainer/prepare.h"
 #include "trainer/resources.h"
@@ -54,7 +58,7 @@ class GridRunner {
       StopIfAsked();
       RunOutcome& run = outcome_.runs[options_.selected[i]];
       progress_.Begin(i);
-      if (run.state != RunState::kFinished) Train(run);
+      if (run.state != RunState::kFinished || CanMeasureMore(run)) Train(run);
       progress_.End(run);
     }
     return outcome_;
@@ -112,6 +116,21 @@ class GridRunner {
         trainer::FormatBytes(free)));
   }
 
+  // Whether a finished run lacks measurements, and has the checkpoint that
+  // they could be made on.
+  bool CanMeasureMore(const RunOutcome& run) {
+    const std::string missing =
+        trainer::MissingEvaluations(run.run.evaluations, *run.result);
+    if (missing.empty()) return false;
+    const std::string obstacle = trainer::EvaluationObstacle(
+        *run.result, run.folder / trainer::kCheckpointName);
+    if (!obstacle.empty() && told_.insert(run.run.id).second) {
+      progress_.Note(fmt::format("{}: its result has no {}, and: {}",
+                                 run.run.id, missing, obstacle));
+    }
+    return obstacle.empty();
+  }
+
   // Of every corpus that a run is still to be trained on, or whose record is
   // missing.
   void PrepareCorpora() {
@@ -120,7 +139,10 @@ class GridRunner {
       const fs::path record = CorpusRecord(run.run, options_.folder);
       if (prepared_.contains(record)) continue;
       const bool recorded = fs::exists(record.string() + ".json");
-      if (run.state == RunState::kFinished && recorded) continue;
+      if (run.state == RunState::kFinished && recorded &&
+          !CanMeasureMore(run)) {
+        continue;
+      }
       StopIfAsked();
       trainer::PrepareOptions options;
       options.threads = run.run.runtime.threads;
@@ -176,6 +198,7 @@ class GridRunner {
         prepared_.at(CorpusRecord(run.run, options_.folder)).prefix;
     options.runtime = run.run.runtime;
     options.quiet = true;  // GridProgress speaks
+    options.evaluations = run.run.evaluations;
     options.on_step = [this](const trainer::StepRecord& record) {
       progress_.Step(record);
     };
@@ -205,6 +228,7 @@ class GridRunner {
   GridOutcome outcome_;
   GridProgress progress_;
   std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
+  std::set<std::string> told_;  // runs of which something cannot be measured
 };
 
 }  // namespace
@@ -222,13 +246,14 @@ void RequireDevice(const Grid& grid) {
     flops += cost.train_flops;
   }
   throw EnvironmentError(fmt::format(
-      "grid '{0}' is of the paper's scale and needs GPUs, and this build "
+      "grid '{5}' is of the paper's scale and needs GPUs, and this build "
       "trains on the CPU only. Its {1} runs would take {2:.2g} FLOPs: about "
       "{3:.0f} GPU hours, {4:.0f} hours of the whole machine one after the "
       "other. `plan {0}` shows all of it; `run mini` trains the same rows at a "
       "size for CPUs. --set does not lift this: a smaller grid needs a file of "
       "its own, with another scale",
-      grid.name, grid.runs.size(), flops, gpu_hours, hours));
+      fmt::join(CommandWords(grid), " "), grid.runs.size(), flops, gpu_hours,
+      hours, grid.name));
 }
 
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs) {
