@@ -103,4 +103,44 @@ std::string StepsCsv(const GridOutcome& outcome) {
   return text;
 }
 
+std::string InferenceTauCsv(const GridOutcome& outcome) {
+  std::string text =
+      "run,factor,tau,loss,active_experts,zero_active_fraction,load_variance,"
+      "load_cv,load_var_over_mean\n";
+  for (const RunOutcome& run : outcome.runs) {
+    if (!run.result || !run.result->final_evaluations) continue;
+    for (const auto& at : run.result->final_evaluations->inference_tau) {
+      const trainer::Validation& v = at.validation;
+      text += Field(run.run.id);
+      for (const double value :
+           {at.factor, at.tau, v.loss, v.active_experts, v.zero_active_fraction,
+            v.load_variance, v.load_cv, v.load_var_over_mean}) {
+        text += "," + Number(value);
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string RouterHealthCsv(const GridOutcome& outcome) {
+  std::string text =
+      "run,layer,load_entropy,relative_load_entropy,dead_experts,"
+      "at_cap_fraction,zero_active_fraction,truncated_mass\n";
+  for (const RunOutcome& run : outcome.runs) {
+    if (!run.result || !run.result->final_evaluations) continue;
+    const auto& layers = run.result->final_evaluations->router_health;
+    for (size_t l = 0; l < layers.size(); ++l) {
+      const trainer::RouterHealth& h = layers[l];
+      text +=
+          fmt::format("{},{},{},{},{},{},{},{}\n", Field(run.run.id), l,
+                      Number(h.load_entropy), Number(h.relative_load_entropy),
+                      h.dead_experts, Number(h.at_cap_fraction),
+                      Number(h.zero_active_fraction),
+                      h.truncated_mass ? Number(*h.truncated_mass) : "");
+    }
+  }
+  return text;
+}
+
 }  // namespace softmoe::experiments

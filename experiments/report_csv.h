@@ -23,6 +23,17 @@ std::string RunsCsv(const GridOutcome& outcome);
 // gradient_norm, learning_rate.
 std::string StepsCsv(const GridOutcome& outcome);
 
+// One line for each finished run and each other tau that it was validated with:
+// run, factor, tau, loss, active_experts, zero_active_fraction, load_variance,
+// load_cv, load_var_over_mean. The sparse router has none.
+std::string InferenceTauCsv(const GridOutcome& outcome);
+
+// One line for each layer of each finished run whose routers were measured: run,
+// layer (from 0), load_entropy, relative_load_entropy, dead_experts,
+// at_cap_fraction, zero_active_fraction, truncated_mass (empty for the sparse
+// router).
+std::string RouterHealthCsv(const GridOutcome& outcome);
+
 }  // namespace softmoe::experiments
 
 #endif  // SOFTMOE_EXPERIMENTS_REPORT_CSV_H_

@@ -44,6 +44,24 @@ TEST(DiskBytesStillNeeded, WhatIsThereIsNotWrittenAgain) {
   EXPECT_EQ(DiskBytesStillNeeded({run}), all - 1200);
 }
 
+// Only those of the run at work are there, beside what lay there already.
+TEST(DiskBytesStillNeeded, CheckpointsThatGoCountOnce) {
+  RunOutcome small, large;
+  small.run.config.model.d_ffn = 64;
+  large.run.config.model.d_ffn = 128;
+  small.run.evaluations.keep_checkpoint = false;
+  large.run.evaluations.keep_checkpoint = false;
+  small.folder = large.folder = FreshFolder("disk_gone");
+  const auto s = trainer::EstimateResources(small.run.config);
+  const auto l = trainer::EstimateResources(large.run.config);
+  EXPECT_EQ(DiskBytesStillNeeded({small}), s.disk_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}),
+            s.disk_bytes - 2 * s.checkpoint_bytes + l.disk_bytes);
+  large.folder = FreshFolder("disk_there_and_gone");
+  WriteFileAtomically(large.folder / "checkpoint.h5", std::string(1000, 'x'));
+  EXPECT_EQ(DiskBytesStillNeeded({large}), l.disk_bytes - 1000);
+}
+
 // The disk of this machine does not hold a petabyte per run.
 TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   Grid grid = LoadGrid(GridPath("smoke"), {"data.corpus=path:missing.txt"});

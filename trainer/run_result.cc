@@ -221,7 +221,8 @@ void WriteRouterHealth(const std::vector<RouterHealth>& layers,
 }
 
 std::vector<RouterHealth> ReadRouterHealth(const Hdf5Reader& file,
-                                           int64_t num_layers) {
+                                           const Config& config) {
+  const int64_t num_layers = config.model.num_layers;
   std::vector<RouterHealth> layers(static_cast<size_t>(num_layers));
   for (const HealthScalar& field : kHealthScalars) {
     const std::vector<double> values =
@@ -239,7 +240,7 @@ std::vector<RouterHealth> ReadRouterHealth(const Hdf5Reader& file,
   for (size_t l = 0; l < layers.size(); ++l) {
     layers[l].dead_experts = dead.values[l];
   }
-  if (file.Has(HealthPath("truncated_mass"))) {
+  if (config.router.kind != RouterKind::kSparse) {
     const std::vector<double> mass =
         ReadLayers(file, HealthPath("truncated_mass"), num_layers);
     for (size_t l = 0; l < layers.size(); ++l) {
@@ -264,8 +265,7 @@ void WriteEvaluations(const FinalEvaluations& evaluations, Hdf5Writer& file) {
   }
 }
 
-FinalEvaluations ReadEvaluations(const Hdf5Reader& file,
-                                 const ModelConfig& model) {
+FinalEvaluations ReadEvaluations(const Hdf5Reader& file, const Config& config) {
   FinalEvaluations evaluations;
   evaluations.code_version = file.ReadString(kEvaluations, "code_version");
   for (size_t i = 0;; ++i) {
@@ -275,10 +275,10 @@ FinalEvaluations ReadEvaluations(const Hdf5Reader& file,
         {.factor = ReadFinite(file, group, "factor"),
          .tau = ReadFinite(file, group, "tau"),
          .validation =
-             ReadValidation(file, group, model, /*histogram=*/false)});
+             ReadValidation(file, group, config.model, /*histogram=*/false)});
   }
   if (file.Has(kRouterHealth)) {
-    evaluations.router_health = ReadRouterHealth(file, model.num_layers);
+    evaluations.router_health = ReadRouterHealth(file, config);
   }
   return evaluations;
 }
@@ -345,7 +345,7 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   result.at_schedule_temperature =
       ReadValidation(file, "/validation/schedule", model);
   if (file.Has(kEvaluations)) {
-    result.final_evaluations = ReadEvaluations(file, model);
+    result.final_evaluations = ReadEvaluations(file, result.config);
   }
   return result;
 }

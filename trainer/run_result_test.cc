@@ -98,11 +98,14 @@ TEST(RunResult, ReadsBackEveryEvaluation) {
   result.final_evaluations = NumberedEvaluations();
   expect_same();
   // Of the sparse router.
+  result.config = TinyConfig(RouterKind::kSparse);
+  result.config.training.steps = 3;
   result.final_evaluations->inference_tau.clear();
   for (RouterHealth& layer : result.final_evaluations->router_health) {
     layer.truncated_mass.reset();
   }
   expect_same();
+  result = NumberedResult();
   result.final_evaluations = NumberedEvaluations();
   result.final_evaluations->router_health.clear();
   expect_same();

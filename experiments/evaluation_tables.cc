@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/evaluation_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "experiments/row_summary.h"
+#include "golden/text_table.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using trainer::InferenceTau;
+using trainer::RouterHealth;
+using trainer::RunResult;
+
+constexpr size_t kWidth = 96;
+
+const InferenceTau* AtFactor(const RunResult& result, double factor) {
+  if (!result.final_evaluations) return nullptr;
+  for (const InferenceTau& at : result.final_evaluations->inference_tau) {
+    if (at.factor == factor) return &at;
+  }
+  return nullptr;
+}
+
+bool HasHealth(const RunResult& result) {
+  return result.final_evaluations &&
+         !result.final_evaluations->router_health.empty();
+}
+
+// The row with those of its finished seeds that `has` admits.
+RowSummary Restricted(const RowSummary& row,
+                      const std::function<bool(const RunResult&)>& has) {
+  RowSummary some = row;
+  some.runs = row.Finished();
+  std::erase_if(some.runs,
+                [&](const RunOutcome* run) { return !has(*run->result); });
+  return some;
+}
+
+std::string Label(const RowSummary& row) {
+  return fmt::format("{}/{}", row.corpus->id, row.row->id);
+}
+
+std::string Fixed(const Sample& sample, int decimals, double scale = 1) {
+  return fmt::format("{:.{}f}", sample.mean * scale, decimals);
+}
+
+std::string Runs(const RowSummary& some, const RowSummary& row) {
+  return fmt::format("{}/{}", some.runs.size(), row.runs.size());
+}
+
+EvaluationTable InferenceTauTable(const std::vector<RowSummary>& rows) {
+  EvaluationTable table;
+  table.title = "Inference with another tau";
+  table.caption =
+      "Final parameters, held-out text, T = 1, noise off; factor: tau over "
+      "that "
+      "of training. AE: active experts per token and layer. loss: nat/token; "
+      "sd: over seeds; none: percent of tokens and layers without an expert "
+      "before any fallback; load: variance over squared mean. The sparse "
+      "router "
+      "has no tau.";
+  table.header = {"row", "factor", "tau",  "AE",  "loss",
+                  "sd",  "none %", "load", "runs"};
+  for (const RowSummary& row : rows) {
+    std::set<double> factors;
+    for (const RunOutcome* run : row.Finished()) {
+      if (!run->result->final_evaluations) continue;
+      for (const auto& at : run->result->final_evaluations->inference_tau) {
+        factors.insert(at.factor);
+      }
+    }
+    for (const double factor : factors) {
+      const RowSummary some = Restricted(row, [&](const RunResult& r) {
+        return AtFactor(r, factor) != nullptr;
+      });
+      const auto over = [&](double trainer::Validation::*member) {
+        return some.Over([&](const RunResult& r) {
+          return AtFactor(r, factor)->validation.*member;
+        });
+      };
+      const Sample tau = some.Over(
+          [&](const RunResult& r) { return AtFactor(r, factor)->tau; });
+      const Sample loss = over(&trainer::Validation::loss);
+      table.rows.push_back(
+          {Label(row), Setting(factor), Fixed(tau, 3),
+           Fixed(over(&trainer::Validation::active_experts), 2), Fixed(loss, 4),
+           loss.deviation ? fmt::format("{:.4f}", *loss.deviation) : "",
+           Fixed(over(&trainer::Validation::zero_active_fraction), 1, 100),
+           Fixed(over(&trainer::Validation::load_variance), 3),
+           Runs(some, row)});
+    }
+  }
+  return table;
+}
+
+// The mean of a number over the layers of a run.
+double MeanOverLayers(const RunResult& result, double RouterHealth::*member) {
+  const auto& layers = result.final_evaluations->router_health;
+  double sum = 0;
+  for (const RouterHealth& layer : layers) sum += layer.*member;
+  return sum / static_cast<double>(layers.size());
+}
+
+double LeastEntropy(const RunResult& result) {
+  double least = 1;
+  for (const auto& layer : result.final_evaluations->router_health) {
+    least = std::min(least, layer.relative_load_entropy);
+  }
+  return least;
+}
+
+double DeadExperts(const RunResult& result) {
+  int64_t dead = 0;
+  for (const auto& layer : result.final_evaluations->router_health) {
+    dead += layer.dead_experts;
+  }
+  return static_cast<double>(dead);
+}
+
+double TruncatedMass(const RunResult& result) {
+  const auto& layers = result.final_evaluations->router_health;
+  double sum = 0;
+  for (const RouterHealth& layer : layers) sum += layer.truncated_mass.value();
+  return sum / static_cast<double>(layers.size());
+}
+
+EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
+  EvaluationTable table;
+  table.title = "Router health";
+  table.caption =
+      "Final parameters, held-out text, tau of training, T = 1, noise off; "
+      "means over layers. entropy: of the load, 1 is even; least: of the worst "
+      "layer. dead: experts without a token, in all layers. at cap, none: "
+      "percent of tokens with as many experts as the cap allows, and without "
+      "one before any fallback. cut: soft weights that cutoff and cap removed, "
+      "in experts per token; the sparse router has none.";
+  table.header = {"row",      "entropy", "least", "dead", "of",
+                  "at cap %", "none %",  "cut",   "runs"};
+  for (const RowSummary& row : rows) {
+    const RowSummary some = Restricted(row, HasHealth);
+    if (some.runs.empty()) continue;
+    const auto over = [&](double RouterHealth::*member) {
+      return some.Over(
+          [&](const RunResult& r) { return MeanOverLayers(r, member); });
+    };
+    const ModelConfig& model = row.config().model;
+    const bool sparse = row.config().router.kind == RouterKind::kSparse;
+    table.rows.push_back(
+        {Label(row), Fixed(over(&RouterHealth::relative_load_entropy), 4),
+         Fixed(some.Over(LeastEntropy), 4),
+         Setting(some.Over(DeadExperts).mean),
+         std::to_string(model.num_layers * model.num_experts),
+         Fixed(over(&RouterHealth::at_cap_fraction), 1, 100),
+         Fixed(over(&RouterHealth::zero_active_fraction), 1, 100),
+         sparse ? "" : Fixed(some.Over(TruncatedMass), 3), Runs(some, row)});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
+  const std::vector<RowSummary> rows = SummarizeRows(outcome);
+  std::vector<EvaluationTable> tables = {InferenceTauTable(rows),
+                                         RouterHealthTable(rows)};
+  std::erase_if(
+      tables, [](const EvaluationTable& table) { return table.rows.empty(); });
+  return tables;
+}
+
+std::string DescribeEvaluations(const GridOutcome& outcome) {
+  std::string text;
+  for (const EvaluationTable& table : EvaluationTables(outcome)) {
+    golden::TextTable lines(table.header);
+    for (const auto& row : table.rows) lines.Add(row);
+    text += table.title + "\n" + lines.Text() + "\n" +
+            golden::Wrap(table.caption, kWidth, 0) + "\n\n";
+  }
+  return text;
+}
+
+}  // namespace softmoe::experiments
