@@ -44,6 +44,11 @@ std::vector<std::string> Seeds() {
           corpus + row,
       head + "seeds = [1, 2]\n" + corpus + "seeds = [2]\n" + row +
           "seeds = [1, 2]\ncorpora = [\"c\"]\n",
+      head +
+          "seeds = [1]\n[experiments]\ntau = { corpora = [\"c\"], seeds = "
+          "[1], variants = [\"v\"] }\n[evaluations]\nrouter_health = true\n"
+          "inference_tau_factors = [0.5, 2]\nkeep_checkpoint = false\n" +
+          corpus + row + "variant = \"v\"\n",
       head + corpus + row,
       "corpora = [1]\nrows = 2\n" + head,
   };

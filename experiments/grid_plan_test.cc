@@ -13,6 +13,7 @@
 
 #include "core/errors.h"
 #include "core/runfiles.h"
+#include "experiments/grid_select.h"
 #include "trainer/subprocess.h"
 
 namespace softmoe::experiments {
@@ -129,6 +130,26 @@ TEST(GridPlan, FitsATerminal) {
   }
 }
 
+// The acceptance numbers of the plan of everything.
+TEST(GridPlan, AllExperimentsOfThePaper) {
+  const std::string plan =
+      DescribePlan(SelectGrid("all", "paper", {}), Folder("all"));
+  EXPECT_TRUE(Contains(plan,
+                       "38 trainings: 28 of main, 7 of tau, none of "
+                       "inference_tau, 3 of jitter,"))
+      << plan;
+  for (const char* row : {"softmoe-star-1-tau-1.5", "sparse-3-jitter-0.05"}) {
+    EXPECT_EQ(Entry(plan, row, 0).back(),
+              row[0] == 's' && row[1] == 'p' ? "206,001,280" : "107,697,280");
+    EXPECT_EQ(Entry(plan, row, 0).at(7), "1,631,409,280") << row;
+    EXPECT_EQ(Entry(plan, row, 1).at(2), "8,847,360,000") << row;
+    EXPECT_TRUE(Entry(plan, row, 2).size() <= 1) << "on OWT only: " << row;
+  }
+  EXPECT_TRUE(Contains(plan, "validation at 0.5, 1, 1.5, 2 times tau (2 runs)"))
+      << plan;
+  EXPECT_TRUE(Contains(plan, "grid run all \\\n  --scale=paper \\\n")) << plan;
+}
+
 TEST(GridPlan, WritesNothing) {
   const fs::path folder = Folder("untouched");
   DescribePlan(Shipped("smoke"), folder / "runs");
@@ -221,6 +242,23 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
                        "--rows nowhere: grid 'mine' has no such "
                        "row"))
       << ended.output;
+}
+
+// The paper's rows, then runs and new ones at smoke, mini, midi and paper
+// scale.
+TEST(GridList, CountsTheRunsOfExperiments) {
+  const std::string list = DescribeGrids();
+  EXPECT_EQ(Entry(list, "tau", 0),
+            (Words{"tau", "10", "10", "(+10)", "20", "(+14)", "30", "(+21)",
+                   "10", "(+7)"}))
+      << list;
+  const std::pair<const char*, const char*> kPaperRows[] = {
+      {"main", "18"},          {"inference_tau", "8"}, {"jitter", "6"},
+      {"load_variance", "18"}, {"throughput", "3"},    {"compute", "18"}};
+  for (const auto& [name, rows] : kPaperRows) {
+    EXPECT_EQ(Entry(list, name, 0).at(1), rows) << name;
+  }
+  EXPECT_EQ(Entry(list, "all", 0), (Words{"all", "22", "90", "114", "38"}));
 }
 
 TEST(GridList, NamesTheGridsThatShip) {

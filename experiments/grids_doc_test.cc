@@ -63,14 +63,16 @@ TEST(GridsDoc, KnowsEveryKeyOfAConfiguration) {
   EXPECT_GT(count, 40);
 }
 
-// What the tables of [grid], [[corpora]], [[rows]] and [cluster] list is
-// known to the reader, and nothing else is: an unknown key is refused with the
-// list of the known ones.
+// What the tables of [grid], [[corpora]], ... list is known to the reader, and
+// nothing else is: an unknown key is refused with the list of the known ones.
 TEST(GridsDoc, KnowsEveryKeyOfAGrid) {
   const std::string example = Between(Doc(), "```toml\n", "```");
-  for (const char* table : {"[grid]", "[[corpora]]", "[[rows]]", "[cluster]"}) {
+  for (const char* table : {"[grid]", "[[corpora]]", "[[rows]]", "[cluster]",
+                            "[evaluations]", "[experiments.tau]"}) {
+    std::string heading = table;
+    if (heading == "[experiments.tau]") heading = "[experiments.NAME]";
     const std::string section =
-        Between(Doc(), "### `" + std::string(table) + "`", "\n### ");
+        Between(Doc(), "### `" + heading + "`", "\n### ");
     ASSERT_FALSE(section.empty()) << table;
     std::string documented;
     for (size_t at = section.find("\n| `"); at != std::string::npos;

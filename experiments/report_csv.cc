@@ -16,6 +16,7 @@ namespace softmoe::experiments {
 namespace {
 
 using trainer::StepRecord;
+using trainer::Validation;
 
 // RFC 4180: quoted where a separator, a quote or a line end is inside.
 std::string Field(const std::string& text) {
@@ -84,7 +85,7 @@ std::string RunsCsv(const GridOutcome& outcome) {
         const double value = column.read(*run.result);
         fields.push_back(std::isnan(value) ? "" : Number(value));
       }
-      fields.push_back(run.result->config_hash);
+      fields.push_back(ConfigHash(run.result->identity.config));
     }
     fields.resize(header.size());
     text += fmt::format("{}\n", fmt::join(fields, ","));
@@ -116,18 +117,24 @@ std::string StepsCsv(const GridOutcome& outcome) {
 }
 
 std::string InferenceTauCsv(const GridOutcome& outcome) {
-  std::string text =
-      "run,factor,tau,loss,active_experts,zero_active_fraction,load_variance,"
-      "load_cv,load_var_over_mean\n";
+  std::vector<double Validation::*> members;
+  std::string text = fmt::format("run,{},{}", trainer::metrics::kTauFactor.name,
+                                 trainer::metrics::kTau.name);
+  trainer::VisitValidationMetrics(
+      [&](const trainer::Metric& metric, auto member) {
+        if constexpr (std::is_same_v<decltype(member), double Validation::*>) {
+          text += fmt::format(",{}", metric.name);
+          members.push_back(member);
+        }
+      });
+  text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (!run.result || !run.result->final_evaluations) continue;
     for (const auto& at : run.result->final_evaluations->inference_tau) {
-      const trainer::Validation& v = at.validation;
-      text += Field(run.run.id);
-      for (const double value :
-           {at.factor, at.tau, v.loss, v.active_experts, v.zero_active_fraction,
-            v.load_variance, v.load_cv, v.load_var_over_mean}) {
-        text += "," + Number(value);
+      text += fmt::format("{},{},{}", Field(run.run.id), Number(at.factor),
+                          Number(at.tau));
+      for (const auto member : members) {
+        text += "," + Number(at.validation.*member);
       }
       text += "\n";
     }
@@ -136,20 +143,22 @@ std::string InferenceTauCsv(const GridOutcome& outcome) {
 }
 
 std::string RouterHealthCsv(const GridOutcome& outcome) {
-  std::string text =
-      "run,layer,load_entropy,relative_load_entropy,dead_experts,"
-      "at_cap_fraction,zero_active_fraction,truncated_mass\n";
+  std::string text = "run,layer";
+  trainer::VisitRouterHealthMetrics([&](const trainer::Metric& metric, auto) {
+    text += fmt::format(",{}", metric.name);
+  });
+  text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (!run.result || !run.result->final_evaluations) continue;
     const auto& layers = run.result->final_evaluations->router_health;
     for (size_t l = 0; l < layers.size(); ++l) {
-      const trainer::RouterHealth& h = layers[l];
-      text +=
-          fmt::format("{},{},{},{},{},{},{},{}\n", Field(run.run.id), l,
-                      Number(h.load_entropy), Number(h.relative_load_entropy),
-                      h.dead_experts, Number(h.at_cap_fraction),
-                      Number(h.zero_active_fraction),
-                      h.truncated_mass ? Number(*h.truncated_mass) : "");
+      text += fmt::format("{},{}", Field(run.run.id), l);
+      trainer::VisitRouterHealthMetrics(
+          [&](const trainer::Metric&, auto member) {
+            const auto number = trainer::AsNumber(layers[l].*member);
+            text += "," + (number ? Number(*number) : "");
+          });
+      text += "\n";
     }
   }
   return text;

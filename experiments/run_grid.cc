@@ -2,6 +2,7 @@
 #include "experiments/run_grid.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -13,6 +14,7 @@
 #include "core/stop_signal.h"
 #include "experiments/cost_model.h"
 #include "experiments/grid_progress.h"
+#include "experiments/grid_select.h"
 #include "experiments/run_folder.h"
 #include "kernels/isa.h"
 #include "trainer/final_evaluations.h"
@@ -270,13 +272,14 @@ void RequireDevice(const Grid& grid) {
     flops += cost.train_flops;
   }
   throw EnvironmentError(fmt::format(
-      "grid '{0}' is of the paper's scale and needs GPUs, and this build "
+      "grid '{5}' is of the paper's scale and needs GPUs, and this build "
       "trains on the CPU only. Its {1} runs would take {2:.2g} FLOPs: about "
       "{3:.0f} GPU hours, {4:.0f} hours of the whole machine one after the "
       "other. `plan {0}` shows all of it; `run mini` trains the same rows at a "
       "size for CPUs. --set does not lift this: a smaller grid needs a file of "
       "its own, with another scale",
-      grid.name, grid.runs.size(), flops, gpu_hours, hours));
+      fmt::join(CommandWords(grid), " "), grid.runs.size(), flops, gpu_hours,
+      hours, grid.name));
 }
 
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs) {

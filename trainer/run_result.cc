@@ -10,7 +10,8 @@
 //       layer_active_experts f64 [L], active_histogram i64 [L, E+1],
 //       tokens_per_expert i64 [L, E]
 //   /final_evaluations            where a plan asked; attrs: code_version
-//     inference_tau/{0,1,...}     attrs: tau_factor, tau; else as a validation, but
+//     inference_tau/{0,1,...}     attrs: tau_factor, tau; else as a validation,
+//     but
 //         active_histogram only where asked for
 //     router_health/*             VisitRouterHealthMetrics: f64 [L];
 //         truncated_mass of soft routers only
