@@ -16,7 +16,6 @@ namespace softmoe::experiments {
 namespace {
 
 using trainer::StepRecord;
-using trainer::Validation;
 
 // RFC 4180: quoted where a separator, a quote or a line end is inside.
 std::string Field(const std::string& text) {
@@ -85,7 +84,7 @@ std::string RunsCsv(const GridOutcome& outcome) {
         const double value = column.read(*run.result);
         fields.push_back(std::isnan(value) ? "" : Number(value));
       }
-      fields.push_back(ConfigHash(run.result->identity.config));
+      fields.push_back(run.result->config_hash);
     }
     fields.resize(header.size());
     text += fmt::format("{}\n", fmt::join(fields, ","));
@@ -117,25 +116,29 @@ std::string StepsCsv(const GridOutcome& outcome) {
 }
 
 std::string InferenceTauCsv(const GridOutcome& outcome) {
-  std::vector<double Validation::*> members;
-  std::string text = fmt::format("run,{},{}", trainer::metrics::kTauFactor.name,
-                                 trainer::metrics::kTau.name);
-  trainer::VisitValidationMetrics(
-      [&](const trainer::Metric& metric, auto member) {
-        if constexpr (std::is_same_v<decltype(member), double Validation::*>) {
-          text += fmt::format(",{}", metric.name);
-          members.push_back(member);
-        }
-      });
+  std::string text = "run";
+  const auto visit = [](const auto& one, const trainer::InferenceTau& at) {
+    trainer::VisitInferenceTauMetrics(
+        [&](const trainer::Metric& metric, auto member) {
+          one(metric, at.*member);
+        });
+    trainer::VisitValidationMetrics(
+        [&](const trainer::Metric& metric, auto member) {
+          if constexpr (requires { trainer::AsNumber(at.validation.*member); })
+            one(metric, *trainer::AsNumber(at.validation.*member));
+        });
+  };
+  visit([&](const trainer::Metric& metric,
+            double) { text += fmt::format(",{}", metric.name); },
+        {});
   text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (!run.result || !run.result->final_evaluations) continue;
     for (const auto& at : run.result->final_evaluations->inference_tau) {
-      text += fmt::format("{},{},{}", Field(run.run.id), Number(at.factor),
-                          Number(at.tau));
-      for (const auto member : members) {
-        text += "," + Number(at.validation.*member);
-      }
+      text += Field(run.run.id);
+      visit([&](const trainer::Metric&,
+                double value) { text += "," + Number(value); },
+            at);
       text += "\n";
     }
   }
@@ -155,8 +158,8 @@ std::string RouterHealthCsv(const GridOutcome& outcome) {
       text += fmt::format("{},{}", Field(run.run.id), l);
       trainer::VisitRouterHealthMetrics(
           [&](const trainer::Metric&, auto member) {
-            const auto number = trainer::AsNumber(layers[l].*member);
-            text += "," + (number ? Number(*number) : "");
+            const auto value = trainer::AsNumber(layers[l].*member);
+            text += "," + (value ? Number(*value) : "");
           });
       text += "\n";
     }

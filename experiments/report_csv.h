@@ -21,14 +21,13 @@ std::string RunsCsv(const GridOutcome& outcome);
 std::string StepsCsv(const GridOutcome& outcome);
 
 // One line for each finished run and each other tau that it was validated with:
-// run, factor, tau, loss, active_experts, zero_active_fraction, load_variance,
-// load_cv, load_var_over_mean. The sparse router has none.
+// run, factor, tau, and the single numbers of a validation (trainer/metrics.h).
+// The sparse router has none.
 std::string InferenceTauCsv(const GridOutcome& outcome);
 
-// One line for each layer of each finished run whose routers were measured: run,
-// layer (from 0), load_entropy, relative_load_entropy, dead_experts,
-// at_cap_fraction, zero_active_fraction, truncated_mass (empty for the sparse
-// router).
+// One line for each layer of each finished run whose routers were measured:
+// run, layer (from 0), and what is measured of a router's health; what the
+// router does not have is empty.
 std::string RouterHealthCsv(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

@@ -57,6 +57,14 @@ std::string ShapeName(MetricShape shape);
 std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
 // Its name in results and checkpoints of `version`, 2 or later.
 std::string NameIn(uint32_t version, const Metric& metric);
+// What a member that holds one number holds; an optional one may be empty.
+inline std::optional<double> AsNumber(double value) { return value; }
+inline std::optional<double> AsNumber(int64_t value) {
+  return static_cast<double>(value);
+}
+inline std::optional<double> AsNumber(std::optional<double> value) {
+  return value;
+}
 
 // The words for what is measured, whichever text or step it is measured on.
 namespace metrics {
@@ -290,47 +298,67 @@ inline constexpr Metric kValLoss = {
         "mean cross-entropy of held-out text; final model, T = 1, "
         "noise off"};
 
-// Of the final model at another tau, and of its routers.
-inline constexpr Metric kTauFactor = {
-    .name = "tau_factor",
-    .title = "of the trained",
+// After training, with other tau.
+inline constexpr Metric kTauFactor = {.name = "factor",
+                                      .title = "factor",
+                                      .unit = "1",
+                                      .definition = "tau over that of training",
+                                      .format = "g"};
+inline constexpr Metric kInferenceTau = {
+    .name = "tau",
+    .title = "tau",
     .unit = "1",
-    .definition = "tau of this validation over the tau of training",
-    .format = ".3g"};
+    .definition = "cutoff in units of k_l/num_experts",
+    .format = ".3f"};
+
+// The health of one layer's router (SPEC.md 5.2), n_i as above.
 inline constexpr Metric kLoadEntropy = {
     .name = "load_entropy",
     .title = "load entropy",
     .unit = "nat",
     .definition =
-        "entropy of the shares of the experts in the (token, expert) pairs of "
-        "a layer, in [0, ln num_experts]"};
+        "-sum_i f_i ln f_i of the shares f_i = n_i / sum_j n_j; 0 "
+        "where no token went anywhere"};
 inline constexpr Metric kRelativeLoadEntropy = {
     .name = "relative_load_entropy",
-    .title = "of ln E",
+    .title = "entropy",
     .unit = "1",
-    .definition = "load_entropy over ln num_experts",
-    .format = ".3f"};
+    .definition =
+        "load_entropy / ln num_experts: 1 is an even load; also that "
+        "of an only expert"};
 inline constexpr Metric kDeadExperts = {
     .name = "dead_experts",
     .title = "dead",
     .unit = "experts",
-    .definition = "experts that no held-out token has active",
-    .format = ".0f"};
+    .definition = "experts that no token has active",
+    .format = "g"};
 inline constexpr Metric kAtCapFraction = {
     .name = "at_cap_fraction",
     .title = "at cap",
     .unit = "1",
-    .definition = "share of tokens with as many active experts as the cap lets",
+    .definition =
+        "share of tokens with as many weights above the cutoff as the "
+        "cap allows, or more; 1 for the sparse router",
+    .format = ".1f",
+    .scale = 100,
+    .shown_unit = "%"};
+inline constexpr Metric kLayerZeroActiveFraction = {
+    .name = "zero_active_fraction",
+    .title = "zero-active",
+    .unit = "1",
+    .definition =
+        "share of tokens none of whose weights passes the cutoff, "
+        "before the fallback",
     .format = ".1f",
     .scale = 100,
     .shown_unit = "%"};
 inline constexpr Metric kTruncatedMass = {
     .name = "truncated_mass",
-    .title = "truncated",
+    .title = "cut",
     .unit = "experts/token",
     .definition =
-        "part of k_l that cutoff and cap remove: mean over tokens of the sum "
-        "of the soft weights that are no gates",
+        "mean over tokens of the soft weights that are not active: what "
+        "cutoff and cap removed; not of the sparse router",
     .format = ".3f"};
 
 }  // namespace metrics
@@ -406,25 +434,24 @@ void VisitRunMetrics(Visitor&& visit) {
   visit(metrics::kAllocation, &RunResult::allocation);
 }
 
-// The same for one layer's RouterHealth; member is a pointer to a double, an
-// int64_t or an optional<double>.
+// The same for an InferenceTau, its validation aside; member is a pointer to a
+// double.
+template <typename Visitor>
+void VisitInferenceTauMetrics(Visitor&& visit) {
+  visit(metrics::kTauFactor, &InferenceTau::factor);
+  visit(metrics::kInferenceTau, &InferenceTau::tau);
+}
+
+// The same for a RouterHealth, which is that of one layer; member is a pointer
+// to a double, an int64_t or an optional<double>.
 template <typename Visitor>
 void VisitRouterHealthMetrics(Visitor&& visit) {
   visit(metrics::kLoadEntropy, &RouterHealth::load_entropy);
   visit(metrics::kRelativeLoadEntropy, &RouterHealth::relative_load_entropy);
   visit(metrics::kDeadExperts, &RouterHealth::dead_experts);
   visit(metrics::kAtCapFraction, &RouterHealth::at_cap_fraction);
-  visit(metrics::kZeroActiveFraction, &RouterHealth::zero_active_fraction);
+  visit(metrics::kLayerZeroActiveFraction, &RouterHealth::zero_active_fraction);
   visit(metrics::kTruncatedMass, &RouterHealth::truncated_mass);
-}
-
-// A member as a number, if it has one.
-inline std::optional<double> AsNumber(double value) { return value; }
-inline std::optional<double> AsNumber(int64_t value) {
-  return static_cast<double>(value);
-}
-inline std::optional<double> AsNumber(std::optional<double> value) {
-  return value;
 }
 
 // Does not compile when a record has gained or lost a number: then mend the
@@ -436,6 +463,7 @@ inline void CheckMetricCounts() {
       Validation();
   [[maybe_unused]] const auto& [e1, e2, e3, e4, e5, e6, e7, e8] =
       EvaluationRecord();
+  [[maybe_unused]] const auto& [t1, t2, t3] = InferenceTau();
   [[maybe_unused]] const auto& [h1, h2, h3, h4, h5, h6] = RouterHealth();
 }
 

@@ -53,6 +53,12 @@ std::vector<List> Lists() {
       ListOf<TrainState>(
           "TrainState", 4,
           [](auto& visit) { VisitCarriedMetrics<TrainState>(visit); }),
+      ListOf<InferenceTau>(
+          "InferenceTau", 2,
+          [](auto& visit) { VisitInferenceTauMetrics(visit); }),
+      ListOf<RouterHealth>(
+          "RouterHealth", 6,
+          [](auto& visit) { VisitRouterHealthMetrics(visit); }),
       ListOf<RunResult>("RunResult", 8,
                         [](auto& visit) { VisitRunMetrics(visit); }),
   };

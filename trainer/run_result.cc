@@ -10,10 +10,9 @@
 //       layer_active_experts f64 [L], active_histogram i64 [L, E+1],
 //       tokens_per_expert i64 [L, E]
 //   /final_evaluations            where a plan asked; attrs: code_version
-//     inference_tau/{0,1,...}     attrs: tau_factor, tau; else as a validation,
-//     but
-//         active_histogram only where asked for
-//     router_health/*             VisitRouterHealthMetrics: f64 [L];
+//     inference_tau/{0,1,...}     attrs: VisitInferenceTauMetrics; else as a
+//         validation, but active_histogram only where asked for
+//     router_health/*             f64 [L], VisitRouterHealthMetrics;
 //         truncated_mass of soft routers only
 //
 // Version 2 had other names for some (Metric::name_in_version_2); it is read.
@@ -28,7 +27,6 @@
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/hdf5_file.h"
-#include "trainer/identity_attributes.h"
 #include "trainer/metrics.h"
 #include "trainer/metrics_hdf5.h"
 #include "trainer/step_table.h"
@@ -54,21 +52,30 @@ struct ResultText {
   std::string RunResult::*member;
 };
 constexpr ResultText kResultTexts[] = {
+    {"config_hash", &RunResult::config_hash},
+    {"data_sha256", &RunResult::data_sha256},
+    {"tokenizer_sha256", &RunResult::tokenizer_sha256},
+    {"isa", &RunResult::isa},
     {"code_version", &RunResult::code_version},
 };
+
+// Files of before it was recorded lack this one.
+constexpr char kIndexHash[] = "index_sha256";
 
 constexpr char kEvaluations[] = "/final_evaluations";
 constexpr char kInferenceTau[] = "/final_evaluations/inference_tau";
 constexpr char kRouterHealth[] = "/final_evaluations/router_health";
 
+// The one list that a validation with another tau need not have.
+bool IsHistogram(const Metric& metric) {
+  return &metric == &metrics::kActiveHistogram;
+}
+
 void WriteValidation(const Validation& validation, const std::string& group,
                      Hdf5Writer& file) {
   file.CreateGroup(group);
   VisitValidationMetrics([&](const Metric& metric, auto member) {
-    if (metric.shape == MetricShape::kLayersAndCounts &&
-        validation.active_histogram.empty()) {
-      return;
-    }
+    if (IsHistogram(metric) && validation.active_histogram.empty()) return;
     WriteMetric(metric, validation.*member, group, file);
   });
 }
@@ -78,7 +85,7 @@ Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
                           const ModelConfig& model, bool histogram = true) {
   Validation validation;
   VisitValidationMetrics([&](const Metric& metric, auto member) {
-    if (metric.shape == MetricShape::kLayersAndCounts && !histogram &&
+    if (!histogram && IsHistogram(metric) &&
         !file.Has(group + "/" + metric.name)) {
       return;
     }
@@ -87,38 +94,46 @@ Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
   return validation;
 }
 
-// A column of each number of RouterHealth, [num_layers].
+// A column of each number, [num_layers].
 void WriteRouterHealth(const std::vector<RouterHealth>& layers,
                        Hdf5Writer& file) {
   file.CreateGroup(kRouterHealth);
   VisitRouterHealthMetrics([&](const Metric& metric, auto member) {
     std::vector<double> values;
     for (const RouterHealth& layer : layers) {
-      if (const auto number = AsNumber(layer.*member)) {
-        values.push_back(*number);
-      }
+      const std::optional<double> value = AsNumber(layer.*member);
+      if (value) values.push_back(*value);
     }
-    if (!values.empty()) WriteMetric(metric, values, kRouterHealth, file);
+    if (values.empty()) return;
+    WriteColumn(metric, values, {static_cast<int64_t>(values.size())},
+                kRouterHealth, file);
   });
 }
 
 std::vector<RouterHealth> ReadRouterHealth(const Hdf5Reader& file,
                                            const Config& config) {
-  const bool sparse = config.router.kind == RouterKind::kSparse;
-  std::vector<RouterHealth> layers(
-      static_cast<size_t>(config.model.num_layers));
+  const ModelConfig& model = config.model;
+  std::vector<RouterHealth> layers(static_cast<size_t>(model.num_layers));
   VisitRouterHealthMetrics([&](const Metric& metric, auto member) {
-    using Number = std::remove_cvref_t<decltype(RouterHealth().*member)>;
-    constexpr bool optional = std::is_same_v<Number, std::optional<double>>;
-    if (optional && sparse) return;
-    std::vector<double> values;
-    ReadMetric(file, kRouterHealth, metric, config.model, values);
+    if (&metric == &metrics::kTruncatedMass &&
+        config.router.kind == RouterKind::kSparse) {
+      return;
+    }
+    const std::vector<double> values =
+        ReadColumn(file, kRouterHealth, metric, {model.num_layers});
     for (size_t l = 0; l < layers.size(); ++l) {
-      if constexpr (optional) {
-        layers[l].*member = values[l];
-      } else {
-        layers[l].*member = static_cast<Number>(values[l]);
+      using Value = std::remove_reference_t<decltype(layers[l].*member)>;
+      if constexpr (std::is_same_v<Value, int64_t>) {
+        if (!(values[l] >= 0 &&
+              values[l] <= static_cast<double>(model.num_experts))) {
+          throw DataError(
+              fmt::format("{}: {}/{} is {} in layer {}, of {} experts; delete "
+                          "the file and run the row again",
+                          file.path().string(), kRouterHealth, metric.name,
+                          values[l], l, model.num_experts));
+        }
       }
+      layers[l].*member = static_cast<Value>(values[l]);
     }
   });
   return layers;
@@ -131,8 +146,9 @@ void WriteEvaluations(const FinalEvaluations& evaluations, Hdf5Writer& file) {
     const InferenceTau& at = evaluations.inference_tau[i];
     const std::string group = fmt::format("{}/{}", kInferenceTau, i);
     WriteValidation(at.validation, group, file);
-    WriteMetric(metrics::kTauFactor, at.factor, group, file);
-    WriteMetric(metrics::kTau, at.tau, group, file);
+    VisitInferenceTauMetrics([&](const Metric& metric, auto member) {
+      WriteMetric(metric, at.*member, group, file);
+    });
   }
   if (!evaluations.router_health.empty()) {
     WriteRouterHealth(evaluations.router_health, file);
@@ -146,8 +162,9 @@ FinalEvaluations ReadEvaluations(const Hdf5Reader& file, const Config& config) {
     const std::string group = fmt::format("{}/{}", kInferenceTau, i);
     if (!file.Has(group)) break;
     InferenceTau at;
-    ReadMetric(file, group, metrics::kTauFactor, config.model, at.factor);
-    ReadMetric(file, group, metrics::kTau, config.model, at.tau);
+    VisitInferenceTauMetrics([&](const Metric& metric, auto member) {
+      ReadMetric(file, group, metric, config.model, at.*member);
+    });
     at.validation =
         ReadValidation(file, group, config.model, /*histogram=*/false);
     evaluations.inference_tau.push_back(std::move(at));
@@ -164,10 +181,10 @@ void WriteRunResult(const RunResult& result,
                     const std::filesystem::path& path) {
   Hdf5Writer file(path, kResultKind);
   file.WriteAttribute("/", "config", ConfigToToml(result.config));
-  WriteIdentity(result.identity, file);
   for (const ResultText& field : kResultTexts) {
     file.WriteAttribute("/", field.name, result.*field.member);
   }
+  file.WriteAttribute("/", kIndexHash, result.index_sha256);
   VisitRunMetrics([&](const Metric& metric, auto member) {
     WriteMetric(metric, result.*member, "/", file);
   });
@@ -191,15 +208,15 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   for (const ResultText& field : kResultTexts) {
     result.*field.member = file.ReadString("/", field.name);
   }
+  if (file.HasAttribute("/", kIndexHash)) {
+    result.index_sha256 = file.ReadString("/", kIndexHash);
+  }
   VisitRunMetrics([&](const Metric& metric, auto member) {
     ReadMetric(file, "/", metric, result.config.model, result.*member);
   });
   for (const ResultFlag& field : kResultFlags) {
     result.*field.member = file.ReadInt("/", field.name) != 0;
   }
-  Config given = result.config;
-  if (result.tau_calibrated) given.router.tau.reset();
-  result.identity = ReadIdentity(file, given);
   const ModelConfig& model = result.config.model;
   result.steps = ReadStepTable(file, "/steps", model.num_layers);
   if (static_cast<int64_t>(result.steps.size()) !=

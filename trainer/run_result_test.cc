@@ -64,7 +64,7 @@ FinalEvaluations NumberedEvaluations() {
     const double x = 200 + l / 7.0;
     evaluations.router_health.push_back({.load_entropy = x,
                                          .relative_load_entropy = 2 * x,
-                                         .dead_experts = 3 + l,
+                                         .dead_experts = 1 + l,
                                          .at_cap_fraction = 4 * x,
                                          .zero_active_fraction = 5 * x,
                                          .truncated_mass = 6 * x});
@@ -170,12 +170,18 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health[1].at_cap_fraction = nan;
            }},
-          {"/final_evaluations/router_health/load_entropy is not [2]",
+          {"/final_evaluations/router_health/dead_experts is 5 in layer 1",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->router_health[1].dead_experts = 5;
+           }},
+          {"/final_evaluations/router_health/load_entropy is [1], expected [2]",
            [&](RunResult& r) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health.pop_back();
            }},
-          {"/final_evaluations/router_health/truncated_mass is not [2]",
+          {"/final_evaluations/router_health/truncated_mass is [1], expected "
+           "[2]",
            [&](RunResult& r) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health[0].truncated_mass.reset();
