@@ -254,7 +254,7 @@ Grid LoadGrid(const std::filesystem::path& path,
       for (int64_t seed : grid.seeds) {
         draft.config.training.seed = seed;
         try {
-          draft.Validate();
+          draft.Resolve();
         } catch (const ConfigError& error) {
           throw ConfigError(fmt::format("{}: row {} on corpus {}: {}",
                                         path.string(), grid.rows[r].id,

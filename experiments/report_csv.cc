@@ -84,7 +84,7 @@ std::string RunsCsv(const GridOutcome& outcome) {
         const double value = column.read(*run.result);
         fields.push_back(std::isnan(value) ? "" : Number(value));
       }
-      fields.push_back(run.result->config_hash);
+      fields.push_back(ConfigHash(run.result->identity.config));
     }
     fields.resize(header.size());
     text += fmt::format("{}\n", fmt::join(fields, ","));

@@ -216,7 +216,7 @@ std::string Provenance(const GridOutcome& outcome) {
                        {std::to_string(corpus.num_tokens)},
                        {std::to_string(corpus.vocab_size)},
                        {corpus.provenance},
-                       {corpus.tokens_sha256}});
+                       {corpus.tokens.data_sha256}});
   }
   html += HtmlTable("Texts.",
                     {"corpus", "what", "tokens", "vocabulary", "source",
@@ -231,7 +231,7 @@ std::string Provenance(const GridOutcome& outcome) {
          {run.folder.filename().string()},
          {finished ? std::to_string(run.result->parameters) : ""},
          {finished ? FormatDuration(run.result->seconds) : ""},
-         {finished ? run.result->isa : ""},
+         {finished ? run.result->identity.isa : ""},
          {finished ? run.result->code_version : ""},
          {finished ? (run.result->resumed ? "resumed" : "") : run.problem,
           finished ? "soft" : "fail"}});

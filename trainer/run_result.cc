@@ -18,6 +18,7 @@
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/hdf5_file.h"
+#include "trainer/identity_attributes.h"
 #include "trainer/metrics.h"
 #include "trainer/metrics_hdf5.h"
 #include "trainer/step_table.h"
@@ -37,21 +38,6 @@ constexpr ResultFlag kResultFlags[] = {
     {"tau_calibrated", &RunResult::tau_calibrated},
     {"resumed", &RunResult::resumed},
 };
-
-struct ResultText {
-  const char* name;
-  std::string RunResult::*member;
-};
-constexpr ResultText kResultTexts[] = {
-    {"config_hash", &RunResult::config_hash},
-    {"data_sha256", &RunResult::data_sha256},
-    {"tokenizer_sha256", &RunResult::tokenizer_sha256},
-    {"isa", &RunResult::isa},
-    {"code_version", &RunResult::code_version},
-};
-
-// Files of before it was recorded lack this one.
-constexpr char kIndexHash[] = "index_sha256";
 
 void WriteValidation(const Validation& validation, const std::string& group,
                      Hdf5Writer& file) {
@@ -76,10 +62,8 @@ void WriteRunResult(const RunResult& result,
                     const std::filesystem::path& path) {
   Hdf5Writer file(path, kResultKind);
   file.WriteAttribute("/", "config", ConfigToToml(result.config));
-  for (const ResultText& field : kResultTexts) {
-    file.WriteAttribute("/", field.name, result.*field.member);
-  }
-  file.WriteAttribute("/", kIndexHash, result.index_sha256);
+  WriteIdentity(result.identity, file);
+  file.WriteAttribute("/", "code_version", result.code_version);
   VisitRunMetrics([&](const Metric& metric, auto member) {
     WriteMetric(metric, result.*member, "/", file);
   });
@@ -97,18 +81,16 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   RunResult result;
   result.config =
       ParseConfig(file.ReadString("/", "config"), path.string() + ":config");
-  for (const ResultText& field : kResultTexts) {
-    result.*field.member = file.ReadString("/", field.name);
-  }
-  if (file.HasAttribute("/", kIndexHash)) {
-    result.index_sha256 = file.ReadString("/", kIndexHash);
-  }
+  result.code_version = file.ReadString("/", "code_version");
   VisitRunMetrics([&](const Metric& metric, auto member) {
     ReadMetric(file, "/", metric, result.config.model, result.*member);
   });
   for (const ResultFlag& field : kResultFlags) {
     result.*field.member = file.ReadInt("/", field.name) != 0;
   }
+  Config given = result.config;
+  if (result.tau_calibrated) given.router.tau.reset();
+  result.identity = ReadIdentity(file, given);
   const ModelConfig& model = result.config.model;
   result.steps = ReadStepTable(file, "/steps", model.num_layers);
   if (static_cast<int64_t>(result.steps.size()) !=
