@@ -2,7 +2,10 @@
 #include "experiments/grid_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -109,6 +112,84 @@ std::vector<const toml::table*> TablesOf(const toml::table& table,
   return tables;
 }
 
+template <typename T>
+bool Contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// The values at `key`: a list, not empty, of values that `read` takes from
+// their nodes, none twice. Nothing if there is no such key.
+template <typename Read>
+auto ReadList(const toml::table& table, const std::string& key, Read read) {
+  std::vector<decltype(read(table))> values;
+  const toml::node* node = table.get(key);
+  if (node == nullptr) return values;
+  if (!node->is_array() || node->as_array()->empty()) {
+    Fail(*node, fmt::format("'{}' must be a list that is not empty", key));
+  }
+  for (const toml::node& item : *node->as_array()) {
+    const auto value = read(item);
+    if (Contains(values, value)) {
+      Fail(item, fmt::format("'{}' lists {} twice", key, value));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+int64_t ReadSeed(const toml::node& node) {
+  const std::optional<int64_t> seed = node.value_exact<int64_t>();
+  if (!seed || *seed < 0) Fail(node, "a seed must be an integer >= 0");
+  return *seed;
+}
+
+// Places in a list of the grid; empty: every place, also one that --seeds adds.
+using Places = std::set<size_t>;
+
+bool Takes(const Places& places, size_t place) {
+  return places.empty() || places.contains(place);
+}
+
+template <typename T>
+size_t PlaceOf(const std::vector<T>& list, const T& value) {
+  return static_cast<size_t>(std::find(list.begin(), list.end(), value) -
+                             list.begin());
+}
+
+// Which of the grid's seeds a corpus or a row chose.
+Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all) {
+  Places places;
+  ReadList(table, "seeds", [&](const toml::node& node) {
+    const int64_t seed = ReadSeed(node);
+    if (!Contains(all, seed)) {
+      Fail(node, fmt::format("the grid has no seed {}; add it to the seeds of "
+                             "[grid], which are {}, or leave it out here",
+                             seed, fmt::join(all, ", ")));
+    }
+    places.insert(PlaceOf(all, seed));
+    return seed;
+  });
+  return places;
+}
+
+// Which of the grid's corpora a row chose.
+Places ChooseCorpora(const toml::table& row,
+                     const std::vector<GridCorpus>& corpora) {
+  std::vector<std::string> ids;
+  for (const GridCorpus& corpus : corpora) ids.push_back(corpus.id);
+  Places places;
+  ReadList(row, "corpora", [&](const toml::node& node) {
+    const std::string id = node.value_exact<std::string>().value_or("");
+    if (!Contains(ids, id)) {
+      Fail(node, fmt::format("the grid has no corpus '{}'; {}", id,
+                             Suggestion(id, ids)));
+    }
+    places.insert(PlaceOf(ids, id));
+    return id;
+  });
+  return places;
+}
+
 void ReadCluster(const toml::table& table, Cluster& cluster) {
   cluster.peak_flops = Number(table, "peak_flops", cluster.peak_flops);
   cluster.assumed_mfu = Number(table, "assumed_mfu", cluster.assumed_mfu);
@@ -141,22 +222,13 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   grid.name = Required(*header, "name", "[grid]");
   grid.scale = Required(*header, "scale", "[grid]");
   grid.title = Get<std::string>(*header, "title", "");
-  if (grid.scale != "smoke" && grid.scale != "mini" && grid.scale != "paper") {
+  if (!Contains(Scales(), grid.scale)) {
     Fail(*header->get("scale"),
-         fmt::format("scale '{}': expected smoke, mini or paper", grid.scale));
+         fmt::format("scale '{}': expected one of {}", grid.scale,
+                     fmt::join(Scales(), ", ")));
   }
-  const toml::array* seeds = (*header)["seeds"].as_array();
-  if (seeds == nullptr || seeds->empty()) {
-    Fail(*header, "[grid] needs seeds = [SEED, ...]");
-  }
-  for (const toml::node& node : *seeds) {
-    const std::optional<int64_t> seed = node.value_exact<int64_t>();
-    if (!seed || *seed < 0) Fail(node, "a seed must be an integer >= 0");
-    for (int64_t earlier : grid.seeds) {
-      if (earlier == *seed) Fail(node, "this seed is listed twice");
-    }
-    grid.seeds.push_back(*seed);
-  }
+  grid.seeds = ReadList(*header, "seeds", ReadSeed);
+  if (grid.seeds.empty()) Fail(*header, "[grid] needs seeds = [SEED, ...]");
   if (const toml::table* cluster = Subtable(root, "cluster")) {
     CheckKeys(*cluster, "[cluster]",
               {"peak_flops", "assumed_mfu", "sharded_optimizer", "gpu_bytes",
@@ -165,7 +237,161 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   }
 }
 
+// A corpus of the file, and what its runs have.
+struct CorpusPart {
+  const toml::table* table;
+  GridCorpus corpus;
+  Places seeds;
+  ConfigDraft draft;
+};
+
+// A row of the file, and which runs it has.
+struct RowPart {
+  const toml::table* table;
+  GridRow row;
+  Places seeds, corpora;
+};
+
+CorpusPart ReadCorpus(const toml::table& table, const ConfigDraft& base,
+                      const std::vector<int64_t>& seeds,
+                      std::set<std::string>& taken_ids) {
+  CheckKeys(table, "[[corpora]]",
+            {"id", "title", "paper_dataset", "stands_for", "gpus", "seeds",
+             "config"});
+  GridCorpus corpus;
+  corpus.id = RequiredId(table, "[[corpora]]", taken_ids);
+  corpus.title = Required(table, "title", "[[corpora]]");
+  corpus.paper_dataset = Get<std::string>(table, "paper_dataset", "");
+  corpus.stands_for = Get<std::string>(table, "stands_for", "");
+  if (!corpus.stands_for.empty() && !corpus.paper_dataset.empty()) {
+    Fail(*table.get("stands_for"),
+         "a corpus of the paper stands for nothing but itself; leave out "
+         "'stands_for' or 'paper_dataset'");
+  }
+  corpus.gpus = Get<int64_t>(table, "gpus", 0);
+  if (corpus.gpus < 0) Fail(*table.get("gpus"), "'gpus' is negative");
+  ConfigDraft draft = base;
+  if (const toml::table* config = Subtable(table, "config")) {
+    draft.Apply(*config);
+  }
+  return {&table, corpus, ChooseSeeds(table, seeds), draft};
+}
+
+// `grid` has its corpora and the seeds of the file.
+RowPart ReadRow(const toml::table& table, const Grid& grid,
+                std::set<std::string>& taken_ids) {
+  CheckKeys(
+      table, "[[rows]]",
+      {"id", "label", "paper_row", "variant", "corpora", "seeds", "config"});
+  GridRow row;
+  row.id = RequiredId(table, "[[rows]]", taken_ids);
+  row.label = Required(table, "label", "[[rows]]");
+  row.paper_row = Get<std::string>(table, "paper_row", "");
+  row.variant = Get<std::string>(table, "variant", "");
+  return {&table, row, ChooseSeeds(table, grid.seeds),
+          ChooseCorpora(table, grid.corpora)};
+}
+
+// The places in the list of seeds that a row has on a corpus, which is in place
+// `c` of the corpora.
+std::vector<size_t> SeedsOf(const CorpusPart& corpus, size_t c,
+                            const RowPart& row, size_t num_seeds) {
+  std::vector<size_t> places;
+  if (!Takes(row.corpora, c)) return places;
+  for (size_t s = 0; s < num_seeds; ++s) {
+    if (Takes(corpus.seeds, s) && Takes(row.seeds, s)) places.push_back(s);
+  }
+  return places;
+}
+
+// Choices that leave nothing are a mistake in the file.
+void CheckEachHasRuns(const std::vector<CorpusPart>& corpora,
+                      const std::vector<RowPart>& rows, size_t num_seeds) {
+  std::vector<bool> row_runs(rows.size()), corpus_runs(corpora.size());
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      if (SeedsOf(corpora[c], c, rows[r], num_seeds).empty()) continue;
+      row_runs[r] = corpus_runs[c] = true;
+    }
+  }
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (row_runs[r]) continue;
+    Fail(*rows[r].table,
+         fmt::format("row '{}' has no run: it has no seed in common with its "
+                     "corpora; change 'seeds' or 'corpora' here, or 'seeds' "
+                     "there",
+                     rows[r].row.id));
+  }
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    if (corpus_runs[c]) continue;
+    Fail(*corpora[c].table,
+         fmt::format("corpus '{}' has no run: every row chose others; leave it "
+                     "out, or name it in the 'corpora' of a row",
+                     corpora[c].corpus.id));
+  }
+}
+
+void AddRuns(const std::vector<CorpusPart>& corpora,
+             const std::vector<RowPart>& rows, Grid& grid) {
+  size_t num_runs = 0;
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    for (const RowPart& row : rows) {
+      num_runs += SeedsOf(corpora[c], c, row, grid.seeds.size()).size();
+    }
+  }
+  if (num_runs > kMaxRuns) {
+    throw ConfigError(fmt::format(
+        "{}: {} corpora, {} rows and {} seeds are {} runs, more than {}; make "
+        "several grids of them",
+        grid.path.string(), corpora.size(), rows.size(), grid.seeds.size(),
+        num_runs, kMaxRuns));
+  }
+  if (num_runs == 0) {
+    throw ConfigError(fmt::format(
+        "--seeds: every row of {} chose later ones of its seeds, and has none "
+        "of these {}; list more",
+        grid.path.string(), grid.seeds.size()));
+  }
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    for (const RowPart& row : rows) {
+      ConfigDraft draft = corpora[c].draft;
+      if (const toml::table* config = Subtable(*row.table, "config")) {
+        draft.Apply(*config);
+      }
+      for (const std::string& assignment : grid.overrides) {
+        draft.ApplyOverride(assignment);
+      }
+      for (size_t s : SeedsOf(corpora[c], c, row, grid.seeds.size())) {
+        const int64_t seed = grid.seeds[s];
+        draft.config.training.seed = seed;
+        try {
+          draft.Resolve();
+        } catch (const ConfigError& error) {
+          throw ConfigError(fmt::format("{}: row {} on corpus {}: {}",
+                                        grid.path.string(), row.row.id,
+                                        corpora[c].corpus.id, error.what()));
+        }
+        GridRun run;
+        run.id =
+            fmt::format("{}/{}/seed{}", corpora[c].corpus.id, row.row.id, seed);
+        run.corpus = corpora[c].corpus;
+        run.row = row.row;
+        run.seed = seed;
+        run.config = draft.config;
+        run.runtime = draft.runtime;
+        grid.runs.push_back(std::move(run));
+      }
+    }
+  }
+}
+
 }  // namespace
+
+const std::vector<std::string>& Scales() {
+  static const std::vector<std::string> scales = {"smoke", "mini", "midi",
+                                                  "paper"};
+  return scales;
+}
 
 std::string GridRun::paper_id() const {
   const std::string& dataset =
@@ -183,7 +409,6 @@ Grid LoadGrid(const std::filesystem::path& path,
   grid.path = path;
   grid.overrides = overrides;
   ReadHeader(root, grid);
-  if (!seeds.empty()) grid.seeds = seeds;
   for (const std::string& assignment : overrides) {
     if (assignment.starts_with("training.seed=")) {
       throw ConfigError(fmt::format(
@@ -195,83 +420,21 @@ Grid LoadGrid(const std::filesystem::path& path,
   if (const toml::table* config = Subtable(root, "config")) {
     base.Apply(*config);
   }
+  std::vector<CorpusPart> corpora;
   std::set<std::string> corpus_ids;
-  std::vector<ConfigDraft> corpus_drafts;
   for (const toml::table* table : TablesOf(root, "corpora")) {
-    CheckKeys(*table, "[[corpora]]",
-              {"id", "title", "paper_dataset", "stands_for", "gpus", "config"});
-    GridCorpus corpus;
-    corpus.id = RequiredId(*table, "[[corpora]]", corpus_ids);
-    corpus.title = Required(*table, "title", "[[corpora]]");
-    corpus.paper_dataset = Get<std::string>(*table, "paper_dataset", "");
-    corpus.stands_for = Get<std::string>(*table, "stands_for", "");
-    if (!corpus.stands_for.empty() && !corpus.paper_dataset.empty()) {
-      Fail(*table->get("stands_for"),
-           "a corpus of the paper stands for nothing but itself; leave out "
-           "'stands_for' or 'paper_dataset'");
-    }
-    corpus.gpus = Get<int64_t>(*table, "gpus", 0);
-    if (corpus.gpus < 0) Fail(*table->get("gpus"), "'gpus' is negative");
-    ConfigDraft draft = base;
-    if (const toml::table* config = Subtable(*table, "config")) {
-      draft.Apply(*config);
-    }
-    grid.corpora.push_back(corpus);
-    corpus_drafts.push_back(std::move(draft));
+    corpora.push_back(ReadCorpus(*table, base, grid.seeds, corpus_ids));
+    grid.corpora.push_back(corpora.back().corpus);
   }
-
+  std::vector<RowPart> rows;
   std::set<std::string> row_ids;
-  const std::vector<const toml::table*> rows = TablesOf(root, "rows");
-  for (const toml::table* table : rows) {
-    CheckKeys(*table, "[[rows]]",
-              {"id", "label", "paper_row", "variant", "config"});
-    GridRow row;
-    row.id = RequiredId(*table, "[[rows]]", row_ids);
-    row.label = Required(*table, "label", "[[rows]]");
-    row.paper_row = Get<std::string>(*table, "paper_row", "");
-    row.variant = Get<std::string>(*table, "variant", "");
-    grid.rows.push_back(row);
+  for (const toml::table* table : TablesOf(root, "rows")) {
+    rows.push_back(ReadRow(*table, grid, row_ids));
+    grid.rows.push_back(rows.back().row);
   }
-
-  const size_t num_runs =
-      grid.corpora.size() * grid.rows.size() * grid.seeds.size();
-  if (num_runs > kMaxRuns) {
-    throw ConfigError(fmt::format(
-        "{}: {} corpora, {} rows and {} seeds are {} runs, more than {}; make "
-        "several grids of them",
-        path.string(), grid.corpora.size(), grid.rows.size(), grid.seeds.size(),
-        num_runs, kMaxRuns));
-  }
-  for (size_t c = 0; c < grid.corpora.size(); ++c) {
-    for (size_t r = 0; r < grid.rows.size(); ++r) {
-      ConfigDraft draft = corpus_drafts[c];
-      if (const toml::table* config = Subtable(*rows[r], "config")) {
-        draft.Apply(*config);
-      }
-      for (const std::string& assignment : overrides) {
-        draft.ApplyOverride(assignment);
-      }
-      for (int64_t seed : grid.seeds) {
-        draft.config.training.seed = seed;
-        try {
-          draft.Resolve();
-        } catch (const ConfigError& error) {
-          throw ConfigError(fmt::format("{}: row {} on corpus {}: {}",
-                                        path.string(), grid.rows[r].id,
-                                        grid.corpora[c].id, error.what()));
-        }
-        GridRun run;
-        run.id = fmt::format("{}/{}/seed{}", grid.corpora[c].id,
-                             grid.rows[r].id, seed);
-        run.corpus = grid.corpora[c];
-        run.row = grid.rows[r];
-        run.seed = seed;
-        run.config = draft.config;
-        run.runtime = draft.runtime;
-        grid.runs.push_back(std::move(run));
-      }
-    }
-  }
+  CheckEachHasRuns(corpora, rows, grid.seeds.size());
+  if (!seeds.empty()) grid.seeds = seeds;
+  AddRuns(corpora, rows, grid);
   return grid;
 }
 

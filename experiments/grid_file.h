@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_file.h - a grid as data: rows x corpora x seeds, read from TOML
-// (GRIDS.md, grids/*.toml).
+// grid_file.h - a grid as data: rows x corpora x seeds, or some of them, read
+// from TOML (GRIDS.md, grids/*.toml).
 #ifndef SOFTMOE_EXPERIMENTS_GRID_FILE_H_
 #define SOFTMOE_EXPERIMENTS_GRID_FILE_H_
 
@@ -12,6 +12,7 @@
 
 #include "core/config.h"
 #include "experiments/cost_model.h"
+#include "trainer/evaluation_plan.h"
 
 namespace softmoe::experiments {
 
@@ -38,6 +39,7 @@ struct GridRun {
   int64_t seed = 0;
   Config config;  // validated
   RuntimeConfig runtime;
+  trainer::EvaluationPlan evaluations;
   // "owt/sparse/k1": the row of the paper's table that this one repeats, or,
   // on a stand-in corpus, is put beside; "" if there is none.
   std::string paper_id() const;
@@ -47,18 +49,24 @@ struct Grid {
   std::filesystem::path path;          // of the file
   std::vector<std::string> overrides;  // as given to LoadGrid
   std::string name;                    // "smoke"
-  std::string scale;                   // "smoke", "mini" or "paper"
+  std::string scale;                   // one of Scales()
   std::string title;
   std::vector<int64_t> seeds;
   std::vector<GridCorpus> corpora;
   std::vector<GridRow> rows;
   Cluster cluster;
+  trainer::EvaluationPlan evaluations;  // of the file, for every run
   std::vector<GridRun> runs;  // corpus by corpus, row by row, seed by seed
 };
 
+// The scales of grids, from small to large: what verdicts may say of them.
+const std::vector<std::string>& Scales();
+
 // Reads and validates a grid; `overrides` ("section.key=value") go over every
-// run, and `seeds`, if there are any, replace those of the file. Throws
-// ConfigError with FILE:LINE:COLUMN for unknown keys, repeated ids and
+// run, and `seeds`, if there are any, replace those of the file, place by
+// place: a row that chose the first two of the file has the first two of these.
+// Throws ConfigError with FILE:LINE:COLUMN for unknown keys, repeated ids,
+// seeds and corpora that the grid lacks, rows and corpora without a run, and
 // configurations that cannot be meant, EnvironmentError if the file cannot be
 // read.
 Grid LoadGrid(const std::filesystem::path& path,

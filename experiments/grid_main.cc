@@ -246,7 +246,7 @@ class CommandLine {
     CLI::App* command = app_.add_subcommand(name, help);
     command
         ->add_option("grid", arguments_.grid,
-                     "smoke, mini, paper, or the path of a .toml file")
+                     "smoke, mini, midi, paper, or the path of a .toml file")
         ->required();
     command->add_option("--out", arguments_.out,
                         "folder of the results [runs/GRID]");

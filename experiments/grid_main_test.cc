@@ -36,7 +36,8 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
       {{"rum", "smoke"}, {"no command 'rum'", "did you mean 'run'?"}},
       {{"run"}, {"grid is required"}},
       {{"run", "smoek"}, {"no grid 'smoek'", "did you mean 'smoke'?"}},
-      {{"run", "nano"}, {"known are 'smoke', 'mini' and 'paper'", ".toml"}},
+      {{"run", "nano"},
+       {"known are 'smoke', 'mini', 'midi' and 'paper'", ".toml"}},
       {{"run", "micro.toml", "--row", "sparse-2"},
        {"run does not take '--row'", "did you mean '--rows'?"}},
       {{"status", "micro.toml", "--rows=x"}, {"status does not take"}},
@@ -95,7 +96,7 @@ TEST_F(GridMain, ThePaperNeedsGpus) {
 }
 
 TEST_F(GridMain, ListsAndPlansWithoutRunning) {
-  ExpectEnd(Grid({"list"}), 0, {"smoke", "mini", "paper"});
+  ExpectEnd(Grid({"list"}), 0, {"smoke", "mini", "midi", "paper"});
   ExpectEnd(Grid({"plan", "micro.toml"}), 0, {"sparse-2", "learned-1.5"});
   EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
 }

@@ -60,12 +60,19 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
   return corpora;
 }
 
+// Rows and corpora may have some of the seeds only.
+bool IsWhole(const Grid& grid) {
+  return grid.runs.size() ==
+         grid.corpora.size() * grid.rows.size() * grid.seeds.size();
+}
+
 std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
   std::string text = fmt::format("Grid {}: {}\n", grid.name, grid.title);
   text += Paragraph(fmt::format(
-      "{} = {} x {} x {} ({}); scale {}. A plan: nothing is run, downloaded or "
-      "written.",
+      "{} {} {} x {} x {} ({}); scale {}. A plan: nothing is run, downloaded "
+      "or written.",
       Count(static_cast<int64_t>(grid.runs.size()), "run"),
+      IsWhole(grid) ? "=" : "of",
       Count(static_cast<int64_t>(grid.corpora.size()), "corpus", "corpora"),
       Count(static_cast<int64_t>(grid.rows.size()), "row"),
       Count(static_cast<int64_t>(grid.seeds.size()), "seed"),
@@ -168,11 +175,12 @@ std::string DescribeGrids() {
   for (const std::string& name : ShippedGrids()) {
     const Grid grid = LoadGrid(GridPath(name), {});
     const GridTotal total = Total(EstimateGrid(grid, paper));
-    table.Add({name, std::to_string(total.runs),
-               fmt::format("{} x {} x {}", grid.corpora.size(),
-                           grid.rows.size(), grid.seeds.size()),
-               grid.scale, CostInWords(total, HasGpus(grid)),
-               trainer::FormatBytes(total.disk_bytes)});
+    table.Add(
+        {name, std::to_string(total.runs),
+         fmt::format("{}{} x {} x {}", IsWhole(grid) ? "" : "of ",
+                     grid.corpora.size(), grid.rows.size(), grid.seeds.size()),
+         grid.scale, CostInWords(total, HasGpus(grid)),
+         trainer::FormatBytes(total.disk_bytes)});
     titles += fmt::format("{:5}  {}\n", name, grid.title);
   }
   return table.Text() + "\n" + titles + "\n" +

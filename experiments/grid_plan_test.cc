@@ -60,7 +60,7 @@ bool Contains(const std::string& text, const std::string& part) {
 // tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
 TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));
-  // Row, k, tau, start, zero-active, AE, from, parameters, active parameters.
+  // Row, k, tau, start, zero AE, AE, from, parameters, active parameters.
   EXPECT_EQ(Entry(plan, "sparse-2", 0),
             (Words{"sparse-2", "2", "-", "2.00", "0.0%", "2.00", "paper",
                    "1,631,409,280", "156,849,280"}));
@@ -118,7 +118,7 @@ TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
 }
 
 TEST(GridPlan, FitsATerminal) {
-  for (const char* name : {"smoke", "mini", "paper"}) {
+  for (const std::string& name : Scales()) {
     const fs::path folder = "/tmp";  // short: paths are not broken
     for (const std::string& line : Lines(DescribePlan(Shipped(name), folder))) {
       EXPECT_LE(line.size(), 100u) << line;
@@ -228,7 +228,8 @@ TEST(GridList, NamesTheGridsThatShip) {
   // Grid, runs, corpora x rows x seeds.
   for (const Words& start :
        {Words{"smoke", "9", "1", "x", "9", "x", "1", "smoke"},
-        Words{"mini", "84", "2", "x", "14", "x", "3", "mini"},
+        Words{"mini", "76", "of", "2", "x", "17", "x", "4", "mini"},
+        Words{"midi", "84", "2", "x", "14", "x", "3", "midi"},
         Words{"paper", "28", "2", "x", "14", "x", "1", "paper"}}) {
     Words entry = Entry(list, start[0], 0);
     ASSERT_GT(entry.size(), start.size()) << list;

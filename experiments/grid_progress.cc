@@ -79,6 +79,11 @@ void GridProgress::Step(const trainer::StepRecord& record) {
       in_logs);
 }
 
+void GridProgress::Evaluating() {
+  output_.Show(
+      fmt::format("{}, {} | trained, being measured", Place(), Share()), false);
+}
+
 void GridProgress::End(const RunOutcome& outcome) {
   Run& run = runs_[current_];
   if (outcome.state == RunState::kFailed) {

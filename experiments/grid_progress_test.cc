@@ -104,6 +104,22 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
       << out_.str();
 }
 
+// On a terminal, where it is rewritten; a log says what came of it.
+TEST_F(GridProgressTest, SaysThatATrainedRunIsMeasured) {
+  const auto says = [&](int columns) {
+    out_.str("");
+    GridProgress progress(outcome_, {0, 1}, Options(columns));
+    progress.Begin(0);
+    progress.Step(Record(100));
+    now_ += 1;
+    progress.Evaluating();
+    return out_.str().find("row 1/2 row-1, grid ") != std::string::npos &&
+           out_.str().find("trained, being measured") != std::string::npos;
+  };
+  EXPECT_TRUE(says(200)) << out_.str();
+  EXPECT_FALSE(says(0)) << out_.str();
+}
+
 TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {
   GridProgress progress(outcome_, {1, 0}, Options());
   progress.Begin(0);

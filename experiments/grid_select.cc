@@ -33,10 +33,7 @@ void CheckIds(const std::string& option, const std::string& kind,
 
 }  // namespace
 
-const std::vector<std::string>& ShippedGrids() {
-  static const std::vector<std::string> names = {"smoke", "mini", "paper"};
-  return names;
-}
+const std::vector<std::string>& ShippedGrids() { return Scales(); }
 
 std::filesystem::path GridPath(const std::string& name) {
   if (Contains(ShippedGrids(), name)) {
@@ -66,6 +63,12 @@ std::vector<size_t> SelectRuns(const Grid& grid,
     if (!corpora.empty() && !Contains(corpora, run.corpus.id)) continue;
     selected.push_back(r);
   }
+  if (selected.empty()) {
+    throw ConfigError(fmt::format(
+        "--rows and --corpora: grid '{}' has none of these rows on any of "
+        "these corpora; `plan` shows which rows are on which",
+        grid.name));
+  }
   return selected;
 }
 
@@ -75,9 +78,8 @@ void CheckSeeds(const std::vector<int64_t>& seeds) {
     // CLI11 reads what is beyond the range as the largest number.
     constexpr int64_t kBeyond = std::numeric_limits<int64_t>::max();
     if (seed < 0 || seed == kBeyond) {
-      throw ConfigError(
-          fmt::format("--seeds {}: a seed is an integer >= 0 and below {}",
-                      seed, kBeyond));
+      throw ConfigError(fmt::format(
+          "--seeds {}: a seed is an integer >= 0 and below {}", seed, kBeyond));
     }
     if (!seen.insert(seed).second) {
       throw ConfigError(fmt::format("--seeds: {} is listed twice", seed));

@@ -13,7 +13,7 @@
 
 namespace softmoe::experiments {
 
-// Names of the grids that ship with the program, from small to large.
+// Names of the grids that ship with the program: one for each scale.
 const std::vector<std::string>& ShippedGrids();
 
 // The file of a grid: of one that ships, by name, or of the user's, by a path
@@ -22,7 +22,8 @@ const std::vector<std::string>& ShippedGrids();
 std::filesystem::path GridPath(const std::string& name);
 
 // Indices into grid.runs of the runs of these rows and corpora; an empty list
-// means all. Throws ConfigError with a suggestion for an unknown id.
+// means all. Throws ConfigError with a suggestion for an unknown id, and if no
+// run is left.
 std::vector<size_t> SelectRuns(const Grid& grid,
                                const std::vector<std::string>& rows,
                                const std::vector<std::string>& corpora);

@@ -20,6 +20,16 @@ std::string RunsCsv(const GridOutcome& outcome);
 // of a step (trainer/metrics.h) but for lists and what a clock gave.
 std::string StepsCsv(const GridOutcome& outcome);
 
+// One line for each finished run and each other tau that it was validated with:
+// run, factor, tau, and the single numbers of a validation. The sparse router
+// has none.
+std::string InferenceTauCsv(const GridOutcome& outcome);
+
+// One line for each layer of each finished run whose routers were measured:
+// run, layer (from 0), and what is measured of a router (truncated_mass is
+// empty for the sparse one).
+std::string RouterHealthCsv(const GridOutcome& outcome);
+
 }  // namespace softmoe::experiments
 
 #endif  // SOFTMOE_EXPERIMENTS_REPORT_CSV_H_

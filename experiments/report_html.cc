@@ -9,6 +9,7 @@
 #include "core/errors.h"
 #include "core/markup.h"
 #include "core/progress.h"
+#include "experiments/evaluation_tables.h"
 #include "experiments/grid_table.h"
 #include "experiments/html_text.h"
 #include "experiments/report_curves.h"
@@ -84,6 +85,20 @@ std::string Results(const GridOutcome& outcome) {
   return Heading("Results") +
          HtmlTable("Mean over the finished seeds. " + table.legend, header,
                    rows);
+}
+
+std::string Evaluations(const GridOutcome& outcome) {
+  std::string html;
+  for (const EvaluationTable& table : EvaluationTables(outcome)) {
+    std::vector<Cells> rows;
+    for (const std::vector<std::string>& row : table.rows) {
+      Cells cells;
+      for (const std::string& text : row) cells.push_back({text});
+      rows.push_back(std::move(cells));
+    }
+    html += Heading(table.title) + HtmlTable(table.caption, table.header, rows);
+  }
+  return html;
 }
 
 std::string Invariants(const std::vector<Invariant>& invariants) {
@@ -255,7 +270,8 @@ std::string ReportHtml(const GridOutcome& outcome,
                        const golden::Document& paper) {
   const std::string body =
       WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
-      CurvePlots(outcome) + Verdicts(judged) + Provenance(outcome) +
+      Evaluations(outcome) + CurvePlots(outcome) + Verdicts(judged) +
+      Provenance(outcome) +
       Paragraph("Paper: " + paper.provenance.source, "soft");
   return HtmlPage("SoftMoE grid " + outcome.grid.name, body);
 }

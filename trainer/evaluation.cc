@@ -37,6 +37,15 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   kernels::SelectIsa(options.runtime.isa);
   const std::filesystem::path path = options.folder / kCheckpointName;
   if (!std::filesystem::exists(path)) {
+    const std::filesystem::path result = options.folder / kResultName;
+    if (std::filesystem::exists(result)) {
+      throw EnvironmentError(fmt::format(
+          "{}: the checkpoint is gone, as those of finished runs go that a "
+          "grid does not keep. What was measured is in {}; to measure more, "
+          "delete that file and train the run again with `//:grid -- run "
+          "--keep-checkpoints`, or list it in the grid's [evaluations]",
+          path.string(), result.string()));
+    }
     throw EnvironmentError(fmt::format(
         "{}: no checkpoint there; give the folder of a run that was trained "
         "with //:train or //:grid, or train it first",

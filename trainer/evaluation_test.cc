@@ -160,6 +160,22 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
   EXPECT_EQ(refusal(), "");
 }
 
+TEST_F(Evaluation, SaysWhatToDoWhereTheCheckpointOfAFinishedRunIsGone) {
+  std::filesystem::remove(evaluate_.folder / "checkpoint.h5");
+  try {
+    EvaluateRun(evaluate_);
+    FAIL() << "evaluated nothing";
+  } catch (const EnvironmentError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("the checkpoint is gone"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find((evaluate_.folder / "result.h5").string()),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("--keep-checkpoints"), std::string::npos) << message;
+  }
+}
+
 TEST_F(Evaluation, RefusesValuesOutOfRange) {
   const auto refused = [&](EvaluationOptions options) {
     EXPECT_THROW(EvaluateRun(options), ConfigError);

@@ -46,7 +46,7 @@ struct Metric {
 std::string ShownNumber(const Metric& metric, double value);
 // "33.4%", "2.26": with the unit that it is shown in.
 std::string Shown(const Metric& metric, double value);
-// "zero-active 33.4%": after its title, for lines of a log.
+// "zero AE 33.4%": after its title, for lines of a log.
 std::string Titled(const Metric& metric, double value);
 // "val loss              3.8037 nat/token\n": for reports of one run.
 std::string ReportLine(const Metric& metric, double value);
@@ -91,7 +91,7 @@ inline constexpr Metric kActiveExperts = {
     .format = ".2f"};
 inline constexpr Metric kZeroActiveFraction = {
     .name = "zero_active_fraction",
-    .title = "zero-active",
+    .title = "zero AE",
     .unit = "1",
     .definition =
         "share of (token, layer) pairs none of whose weights passes the "
@@ -210,6 +210,63 @@ inline constexpr Metric kScheduleActiveExperts = {
     .definition = "held-out active_experts at the temperature of the schedule",
     .format = ".2f",
     .name_in_version_2 = "schedule_active"};
+
+// How one layer uses its experts: SPEC.md 5.2.
+inline constexpr Metric kLoadEntropy = {
+    .name = "load_entropy",
+    .title = "load entropy",
+    .unit = "nat",
+    .definition =
+        "entropy of the experts' shares of the load, in [0, ln "
+        "num_experts]",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kRelativeLoadEntropy = {
+    .name = "relative_load_entropy",
+    .title = "entropy",
+    .unit = "1",
+    .definition = "load_entropy over ln num_experts: 1 is even",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kDeadExperts = {
+    .name = "dead_experts",
+    .title = "dead",
+    .unit = "experts",
+    .definition = "experts that no token has active",
+    .format = ".4g",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kAtCapFraction = {
+    .name = "at_cap_fraction",
+    .title = "at cap",
+    .unit = "1",
+    .definition =
+        "share of tokens with as many experts as the cap allows; the "
+        "sparse router: 1",
+    .format = ".1f",
+    .scale = 100,
+    .shown_unit = "%",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kLayerZeroActiveFraction = {
+    .name = "zero_active_fraction",
+    .title = kZeroActiveFraction.title,
+    .unit = kZeroActiveFraction.unit,
+    .definition = kZeroActiveFraction.definition,
+    .format = kZeroActiveFraction.format,
+    .scale = kZeroActiveFraction.scale,
+    .shown_unit = kZeroActiveFraction.shown_unit,
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kTruncatedMass = {
+    .name = "truncated_mass",
+    .title = "cut",
+    .unit = "experts/token",
+    .definition = "part of k_l that cutoff and cap remove; none in sparse rows",
+    .format = ".3f",
+    .shape = MetricShape::kLayers};
+
+// Of a validation with another tau.
+inline constexpr Metric kTauFactor = {.name = "factor",
+                                      .title = "factor",
+                                      .unit = "1",
+                                      .definition = "tau over that of training",
+                                      .format = "g"};
 
 // Of a whole run.
 inline constexpr Metric kTau = {
@@ -362,6 +419,18 @@ void VisitRunMetrics(Visitor&& visit) {
   visit(metrics::kAllocation, &RunResult::allocation);
 }
 
+// The same for the RouterHealth of a layer; member is a pointer to a double, an
+// int64_t or an optional<double>. Files have lists of them [num_layers].
+template <typename Visitor>
+void VisitHealthMetrics(Visitor&& visit) {
+  visit(metrics::kLoadEntropy, &RouterHealth::load_entropy);
+  visit(metrics::kRelativeLoadEntropy, &RouterHealth::relative_load_entropy);
+  visit(metrics::kDeadExperts, &RouterHealth::dead_experts);
+  visit(metrics::kAtCapFraction, &RouterHealth::at_cap_fraction);
+  visit(metrics::kLayerZeroActiveFraction, &RouterHealth::zero_active_fraction);
+  visit(metrics::kTruncatedMass, &RouterHealth::truncated_mass);
+}
+
 // Does not compile when a record has gained or lost a number: then mend the
 // lists above, and the counts here.
 inline void CheckMetricCounts() {
@@ -371,6 +440,7 @@ inline void CheckMetricCounts() {
       Validation();
   [[maybe_unused]] const auto& [e1, e2, e3, e4, e5, e6, e7, e8] =
       EvaluationRecord();
+  [[maybe_unused]] const auto& [h1, h2, h3, h4, h5, h6] = RouterHealth();
 }
 
 }  // namespace softmoe::trainer

@@ -57,6 +57,8 @@ TEST(MetricsDoc, HasTheTablesOfTheCode) {
   tables.Expect("A validation on the way",
                 [](auto&& visit) { VisitEvaluationMetrics(visit); });
   tables.Expect("A run", [](auto&& visit) { VisitRunMetrics(visit); });
+  tables.Expect("A router after training",
+                [](auto&& visit) { VisitHealthMetrics(visit); });
 }
 
 }  // namespace

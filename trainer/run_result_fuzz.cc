@@ -31,6 +31,13 @@ fs::path GoodFile() {
     validation->tokens_per_expert = {{1, 2, 3, 4}, {4, 3, 2, 1}};
     validation->num_tokens = 10;
   }
+  result.final_evaluations = {
+      .code_version = "0123456789ab",
+      .inference_tau = {{.factor = 0.5,
+                         .tau = 0.75,
+                         .validation = result.final_validation}},
+      .router_health = {{.load_entropy = 1, .truncated_mass = 0.5},
+                        {.dead_experts = 2, .truncated_mass = 0.25}}};
   const fs::path path = ScratchFolder() / "good.h5";
   trainer::WriteRunResult(result, path);
   return path;

@@ -51,6 +51,27 @@ RunResult NumberedResult() {
   return result;
 }
 
+FinalEvaluations NumberedEvaluations() {
+  FinalEvaluations evaluations;
+  evaluations.code_version = "0123456789ad";
+  for (int i = 0; i < 12; ++i) {  // "10" and "11" sort before "2"
+    const double x = 100 + i / 7.0;
+    evaluations.inference_tau.push_back(
+        {.factor = x, .tau = 2 * x, .validation = NumberedValidation(3 * x)});
+  }
+  evaluations.inference_tau[1].validation.active_histogram.clear();
+  for (int l = 0; l < 2; ++l) {
+    const double x = 200 + l / 7.0;
+    evaluations.router_health.push_back({.load_entropy = x,
+                                         .relative_load_entropy = 2 * x,
+                                         .dead_experts = 3 + l,
+                                         .at_cap_fraction = 4 * x,
+                                         .zero_active_fraction = 5 * x,
+                                         .truncated_mass = 6 * x});
+  }
+  return evaluations;
+}
+
 TEST(RunResult, ReadsBackEveryBit) {
   const auto path = FreshFolder("result") / "result.h5";
   const RunResult result = NumberedResult();
@@ -59,6 +80,32 @@ TEST(RunResult, ReadsBackEveryBit) {
   ExpectSameResult(result, read);
   EXPECT_EQ(read.seconds, result.seconds);
   EXPECT_EQ(read.resumed, true);
+}
+
+TEST(RunResult, ReadsBackEveryEvaluation) {
+  const auto path = FreshFolder("evaluations") / "result.h5";
+  RunResult result = NumberedResult();
+  const auto expect_same = [&] {
+    WriteRunResult(result, path);
+    ExpectSameResult(result, ReadRunResult(path));
+  };
+  // Until a plan asks, and as files of before have it.
+  EXPECT_FALSE(result.final_evaluations.has_value());
+  expect_same();
+  result.final_evaluations = NumberedEvaluations();
+  expect_same();
+  // Of the sparse router.
+  result.config = TinyConfig(RouterKind::kSparse);
+  result.config.training.steps = 3;
+  result.final_evaluations->inference_tau.clear();
+  for (RouterHealth& layer : result.final_evaluations->router_health) {
+    layer.truncated_mass.reset();
+  }
+  expect_same();
+  result = NumberedResult();
+  result.final_evaluations = NumberedEvaluations();
+  result.final_evaluations->router_health.clear();
+  expect_same();
 }
 
 TEST(RunResult, EqualResultsGiveEqualBytes) {
@@ -105,6 +152,33 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
           {"/validation/final/tokens_per_expert is [2, 1], expected [2, 4]",
            [&](RunResult& r) {
              r.final_validation.tokens_per_expert = {{1}, {2}};
+           }},
+          {"/validation/final/active_histogram",
+           [&](RunResult& r) { r.final_validation.active_histogram.clear(); }},
+          {"attribute tau of /final_evaluations/inference_tau/11 is nan",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->inference_tau[11].tau = nan;
+           }},
+          {"attribute loss of /final_evaluations/inference_tau/1 is inf",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->inference_tau[1].validation.loss = INFINITY;
+           }},
+          {"/final_evaluations/router_health/at_cap_fraction holds nan",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->router_health[1].at_cap_fraction = nan;
+           }},
+          {"/final_evaluations/router_health/load_entropy is not [2]",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->router_health.pop_back();
+           }},
+          {"/final_evaluations/router_health/truncated_mass is not [2]",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->router_health[0].truncated_mass.reset();
            }},
       };
   for (const auto& [expected, damage] : damages) {

@@ -6,15 +6,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <system_error>
 
 #include "core/atomic_file.h"
 #include "core/code_version.h"
 #include "core/errors.h"
+#include "core/file_error.h"
 #include "core/mutant.h"
 #include "core/paths.h"
 #include "kernels/isa.h"
 #include "trainer/calibration.h"
 #include "trainer/checkpoint.h"
+#include "trainer/config_table.h"
+#include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
 #include "trainer/identify_run.h"
 #include "trainer/metrics.h"
@@ -92,7 +96,15 @@ RunResult RunLoop::Run() {
   Save();
   Evaluate();
   metrics_->Sync();  // before the result is there, which ends the writing
-  return MakeResult();
+  RunResult result = MakeResult();
+  // After the run's clock was read: what is measured later takes none of it.
+  result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
+                                               options_.evaluations, [this] {
+                                                 if (options_.on_evaluation)
+                                                   options_.on_evaluation();
+                                                 StopIfAsked();
+                                               });
+  return result;
 }
 
 void RunLoop::OneStep() {
@@ -257,15 +269,49 @@ RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
   return result;
 }
 
+// After the result is durable: nothing is lost with the checkpoint then but
+// what could still be measured on it.
+void RemoveCheckpoint(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw FileError("delete", path, error.value());
+}
+
+// Measures what the plan asks and the result of a finished run lacks, if its
+// checkpoint still can tell; else leaves everything as it is.
+void EvaluateLater(const RunOptions& options, RunResult* result) {
+  const EvaluationPlan& plan = options.evaluations;
+  const std::filesystem::path checkpoint = options.folder / kCheckpointName;
+  if (MissingEvaluations(plan, *result).empty() ||
+      !EvaluationObstacle(*result, checkpoint).empty()) {
+    return;
+  }
+  const FolderLock lock(options.folder);
+  const StopSignal stop;
+  result->final_evaluations = EvaluateFinishedRun(
+      *result, checkpoint, options.tokens, options.runtime, plan, [&] {
+        if (options.on_evaluation) options.on_evaluation();
+        stop.ThrowIfRequested(
+            "during the evaluations of a finished run, whose files are as they "
+            "were; the same command begins them again");
+      });
+  WriteRunResult(*result, options.folder / kResultName);
+  if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
+}
+
 }  // namespace
 
 RunResult TrainRun(const Config& config, const RunOptions& options) {
   ValidateConfig(config);
+  CheckEvaluationPlan(options.evaluations);
   kernels::SelectIsa(options.runtime.isa);
   const RunIdentity identity = IdentifyRun(config, options.tokens);
   const std::filesystem::path result_path = options.folder / kResultName;
   if (std::filesystem::exists(result_path)) {
-    return ReadFinishedRun(identity, options.runtime.isa, result_path);
+    RunResult result =
+        ReadFinishedRun(identity, options.runtime.isa, result_path);
+    EvaluateLater(options, &result);
+    return result;
   }
   MakeFolder(options.folder);
   const FolderLock lock(options.folder);
@@ -279,6 +325,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   RequireDiskSpace(config, options.folder);
   RunResult result = RunLoop(identity, options).Run();
   WriteRunResult(result, result_path);
+  if (!options.evaluations.keep_checkpoint) {
+    RemoveCheckpoint(options.folder / kCheckpointName);
+  }
   return result;
 }
 

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/config.h"
+#include "trainer/evaluation_plan.h"
 #include "trainer/run_identity.h"
 
 namespace softmoe::trainer {
@@ -45,6 +47,36 @@ struct Validation {
   double load_var_over_mean = 0;
 };
 
+// The held-out split with another tau than that of training, all else as in
+// RunResult::final_validation.
+struct InferenceTau {
+  double factor = 1;  // of the tau of training
+  double tau = 0;
+  // active_histogram is empty unless the plan asked for it.
+  Validation validation;
+};
+
+// How one layer uses its experts: final parameters, held-out split, tau of
+// training, T = 1, noise off. Exact definitions: SPEC.md 5.2.
+struct RouterHealth {
+  double load_entropy = 0;           // nats, in [0, ln num_experts]
+  double relative_load_entropy = 0;  // of ln num_experts
+  int64_t dead_experts = 0;          // no token has them active
+  double at_cap_fraction = 0;        // tokens; the sparse router: 1
+  double zero_active_fraction = 0;   // tokens; before the fallback
+  // Experts per token: the part of k_l that cutoff and cap remove. Empty for
+  // the sparse router, whose weights are cut by no cutoff.
+  std::optional<double> truncated_mass;
+};
+
+// What an EvaluationPlan asked for.
+struct FinalEvaluations {
+  std::string code_version;  // of the program that measured
+  // By ascending factor; empty for the sparse router, which has no tau.
+  std::vector<InferenceTau> inference_tau;
+  std::vector<RouterHealth> router_health;  // [num_layers], or not measured
+};
+
 struct RunResult {
   RunIdentity identity;  // with the configuration as given
   Config config;         // resolved; tau filled in if it was calibrated
@@ -62,6 +94,7 @@ struct RunResult {
   double seconds = 0;
   bool resumed = false;
   std::string code_version;  // of the programs that trained it, in order
+  std::optional<FinalEvaluations> final_evaluations;  // if a plan asked
 };
 
 struct RunOptions {
@@ -69,13 +102,19 @@ struct RunOptions {
   std::filesystem::path tokens;  // prefix of PREFIX.bin / PREFIX.idx
   RuntimeConfig runtime;
   bool quiet = false;
+  EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::function<void(const StepRecord&)> on_step;  // after every step
+  // Before every balance group of the evaluations after training.
+  std::function<void()> on_evaluation;
 };
 
 // Runs, or goes on with, the training that `config` describes in
-// `options.folder`; a finished run is only read. On SIGINT or SIGTERM saves a
-// checkpoint and throws StoppedError. Same config and seed: same bits, for any
-// number of threads, interrupted or not.
+// `options.folder`, and measures what `options.evaluations` asks for on the
+// final parameters. A finished run is only read; what its result lacks of the
+// evaluations is measured on its checkpoint and added, if that is still there
+// (else see EvaluationObstacle in final_evaluations.h). On SIGINT or SIGTERM
+// saves a checkpoint and throws StoppedError. Same config and seed: same bits,
+// for any number of threads, interrupted or not.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 // result.h5 of a finished run. Throws DataError if it is damaged.

@@ -138,6 +138,29 @@ void ExpectSameValidation(const Validation& expected, const Validation& got) {
   });
 }
 
+void ExpectSameEvaluations(const FinalEvaluations& expected,
+                           const FinalEvaluations& got) {
+  EXPECT_EQ(expected.code_version, got.code_version);
+  ASSERT_EQ(expected.inference_tau.size(), got.inference_tau.size());
+  for (size_t i = 0; i < expected.inference_tau.size(); ++i) {
+    const InferenceTau &a = expected.inference_tau[i],
+                       &b = got.inference_tau[i];
+    SCOPED_TRACE(testing::Message() << "inference tau x" << a.factor);
+    EXPECT_EQ(a.factor, b.factor);
+    EXPECT_EQ(a.tau, b.tau);
+    ExpectSameValidation(a.validation, b.validation);
+  }
+  ASSERT_EQ(expected.router_health.size(), got.router_health.size());
+  for (size_t l = 0; l < expected.router_health.size(); ++l) {
+    const RouterHealth &a = expected.router_health[l],
+                       &b = got.router_health[l];
+    SCOPED_TRACE(testing::Message() << "layer " << l);
+    VisitHealthMetrics([&](const Metric& metric, auto member) {
+      EXPECT_EQ(a.*member, b.*member) << metric.name;
+    });
+  }
+}
+
 void ExpectSameResult(const RunResult& expected, const RunResult& got) {
   EXPECT_EQ(ConfigToToml(expected.config), ConfigToToml(got.config));
   EXPECT_EQ(CompareIdentities(expected.identity, got.identity),
@@ -158,6 +181,11 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
     ExpectSameValidation(expected.final_validation, got.final_validation);
   }
   EXPECT_EQ(expected.code_version, got.code_version);
+  ASSERT_EQ(expected.final_evaluations.has_value(),
+            got.final_evaluations.has_value());
+  if (expected.final_evaluations) {
+    ExpectSameEvaluations(*expected.final_evaluations, *got.final_evaluations);
+  }
 }
 
 void ExpectSameTensors(const std::filesystem::path& expected,

@@ -35,6 +35,8 @@ void ExpectSameRecords(const std::vector<StepRecord>& expected,
 void ExpectSameEvaluations(const std::vector<EvaluationRecord>& expected,
                            const std::vector<EvaluationRecord>& got);
 void ExpectSameValidation(const Validation& expected, const Validation& got);
+void ExpectSameEvaluations(const FinalEvaluations& expected,
+                           const FinalEvaluations& got);
 void ExpectSameResult(const RunResult& expected, const RunResult& got);
 // The parameters and moments of two checkpoints.
 void ExpectSameTensors(const std::filesystem::path& expected,

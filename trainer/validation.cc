@@ -14,7 +14,8 @@
 namespace softmoe::trainer {
 
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
-                    double temperature, const StopPoll& poll) {
+                    double temperature, const StopPoll& poll,
+                    const GroupObserver& observe) {
   const Config& config = model.config();
   const int64_t length = config.model.sequence_length;
   const int64_t group = config.training.balance_group_sequences;
@@ -43,11 +44,14 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
     const std::span<int32_t> in(inputs.data(), count * length);
     const std::span<int32_t> out(targets.data(), count * length);
     data.FillValidation(first, count, in, out);
-    totals.Add(model.Forward({.num_sequences = count,
-                              .inputs = in,
-                              .targets = out,
-                              .first_token = first * length},
-                             routing));
+    const optimized::StepStats stats =
+        model.Forward({.num_sequences = count,
+                       .inputs = in,
+                       .targets = out,
+                       .first_token = first * length},
+                      routing);
+    totals.Add(stats);
+    if (observe) observe(stats);
   }
 
   Validation result;
