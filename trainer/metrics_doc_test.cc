@@ -61,6 +61,8 @@ TEST(MetricsDoc, HasTheTablesOfTheCode) {
   tables.Expect("Router health",
                 [](auto&& visit) { VisitRouterHealthMetrics(visit); });
   tables.Expect("A run", [](auto&& visit) { VisitRunMetrics(visit); });
+  tables.Expect("A router after training",
+                [](auto&& visit) { VisitHealthMetrics(visit); });
 }
 
 }  // namespace

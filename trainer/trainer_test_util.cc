@@ -155,12 +155,9 @@ void ExpectSameEvaluations(const FinalEvaluations& expected,
     const RouterHealth &a = expected.router_health[l],
                        &b = got.router_health[l];
     SCOPED_TRACE(testing::Message() << "layer " << l);
-    EXPECT_EQ(a.load_entropy, b.load_entropy);
-    EXPECT_EQ(a.relative_load_entropy, b.relative_load_entropy);
-    EXPECT_EQ(a.dead_experts, b.dead_experts);
-    EXPECT_EQ(a.at_cap_fraction, b.at_cap_fraction);
-    EXPECT_EQ(a.zero_active_fraction, b.zero_active_fraction);
-    EXPECT_EQ(a.truncated_mass, b.truncated_mass);
+    VisitHealthMetrics([&](const Metric& metric, auto member) {
+      EXPECT_EQ(a.*member, b.*member) << metric.name;
+    });
   }
 }
 
