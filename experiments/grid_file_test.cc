@@ -248,7 +248,7 @@ TEST(Grid, ShippedRowsKeepTheirHashes) {
         {"foldoc/softmoe-star-2/seed1234", "1405770653d29970"},
         {"foldoc/softmoe-1.5/seed1234", "d03ac63d358483d8"},
         {"foldoc/softmoe-2/seed1234", "dba173b6da410cd4"}}},
-      {"mini",
+      {"midi",
        {{"gcide/sparse-1/seed1234", "60a434f8e03d2bb7"},
         {"gcide/softmoe-star-1.5-paper-tau/seed1234", "c4ac391c79813e95"},
         {"gcide/softmoe-2-calibrated/seed1234", "da35f2a2e31f45bc"}}},

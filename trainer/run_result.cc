@@ -139,7 +139,21 @@ class HealthReader {
   void Read(const Metric& metric, Member member) {
     std::vector<Value> values;
     ReadMetric(file_, kRouterHealth, metric, config_.model, values);
-    for (size_t l = 0; l < layers_.size(); ++l) layers_[l].*member = values[l];
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      if constexpr (std::is_same_v<Value, int64_t>) {
+        RequireExperts(metric, l, values[l]);
+      }
+      layers_[l].*member = values[l];
+    }
+  }
+
+  void RequireExperts(const Metric& metric, size_t layer, int64_t count) {
+    if (count >= 0 && count <= config_.model.num_experts) return;
+    throw DataError(fmt::format(
+        "{}: {}/{} is {} in layer {}, of {} experts; delete the file and run "
+        "the row again",
+        file_.path().string(), kRouterHealth, metric.name, count, layer,
+        config_.model.num_experts));
   }
 
   const Hdf5Reader& file_;

@@ -97,6 +97,8 @@ TEST(RunResult, ReadsBackEveryEvaluation) {
   // Of the sparse router.
   result.config = TinyConfig(RouterKind::kSparse);
   result.config.training.steps = 3;
+  result.identity.config = result.config;
+  result.identity.config.router.tau.reset();
   result.final_evaluations->inference_tau.clear();
   for (RouterHealth& layer : result.final_evaluations->router_health) {
     layer.truncated_mass.reset();
