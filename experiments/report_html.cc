@@ -14,6 +14,7 @@
 #include "experiments/html_text.h"
 #include "experiments/report_curves.h"
 #include "experiments/row_summary.h"
+#include "golden/verdict_report.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -164,7 +165,7 @@ Cells VerdictRow(const CellVerdict& cell, bool judged) {
           {cell.ours ? fmt::format("{:.6g}", *cell.ours) : ""},
           {judged ? StatusName(cell.status) : "recorded",
            judged ? CssOf(cell.status) : "soft"},
-          {cell.reason},
+          {golden::ReasonText(cell)},
           {notes}};
 }
 
@@ -188,13 +189,14 @@ std::string Verdicts(const std::vector<JudgedResults>& judged) {
       html += Details(
           "What differs from the paper's set-up, so that nothing "
           "can be compared",
-          List(v.fingerprint_differences));
+          List(golden::DifferenceLines(v.fingerprint_differences)));
     }
     if (!v.assumptions.empty()) {
       html += Details("What the paper leaves open: assumptions",
-                      List(v.assumptions));
+                      List(golden::AssumptionLines(v)));
     }
-    if (!v.remarks.empty()) html += Details("For the record", List(v.remarks));
+    const auto record = golden::RecordLines(v);
+    if (!record.empty()) html += Details("For the record", List(record));
     std::vector<Cells> cells;
     for (const CellVerdict& cell : v.cells) {
       cells.push_back(VerdictRow(cell, true));
@@ -213,7 +215,7 @@ std::string Verdicts(const std::vector<JudgedResults>& judged) {
     for (const golden::ClaimVerdict& claim : v.claims) {
       claims.push_back({{claim.claim},
                         {StatusName(claim.status), CssOf(claim.status)},
-                        {claim.reason}});
+                        {golden::ReasonText(claim)}});
     }
     html += Details(fmt::format("Every claim{}", reading),
                     HtmlTable("The paper's statements about these rows.",
