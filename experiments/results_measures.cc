@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "experiments/cost_model.h"
+#include "experiments/row_summary.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using golden::Column;
 using trainer::RunResult;
 using trainer::StepRecord;
+using trainer::Validation;
 
 // The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
 // and rounded expert size of its own model.
@@ -153,6 +155,43 @@ std::vector<Measure> LoadVarianceMeasures() {
                         return r.final_validation.load_variance;
                       }});
   return measures;
+}
+
+std::vector<Measure> TauMeasures() {
+  return {
+      {"tau", [](const RunResult& r) { return r.tau; }, true},
+      {"ae",
+       [](const RunResult& r) { return r.final_validation.active_experts; }},
+      {"piqa", nullptr},
+      {"hellaswag", nullptr},
+      {"arc_e", nullptr}};
+}
+
+std::vector<Measure> JitterMeasures() {
+  return {
+      {"piqa", nullptr},
+      {"hellaswag", nullptr},
+      {"arc_e", nullptr},
+      {"val_loss", [](const RunResult& r) { return r.final_validation.loss; }}};
+}
+
+std::vector<Measure> InferenceTauMeasures(double factor) {
+  const auto over = [factor](double Validation::*member) {
+    return [factor, member](const RunResult& r) {
+      const trainer::InferenceTau* at = AtFactor(r, factor);
+      return at == nullptr ? std::numeric_limits<double>::quiet_NaN()
+                           : at->validation.*member;
+    };
+  };
+  return {{"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
+           true},
+          {"ae", over(&Validation::active_experts)},
+          {"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr},
+          {"loss", over(&Validation::loss), false, nullptr,
+           Recorded("loss", "nat/token",
+                    "held-out cross-entropy at this tau, T = 1, noise off")}};
 }
 
 std::vector<Measure> AllocationMeasures() {
