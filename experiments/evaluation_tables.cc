@@ -9,13 +9,17 @@
 
 #include "experiments/row_summary.h"
 #include "golden/text_table.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
 
+namespace metrics = trainer::metrics;
 using trainer::InferenceTau;
 using trainer::RouterHealth;
 using trainer::RunResult;
+using trainer::Shown;
+using trainer::Validation;
 
 constexpr size_t kWidth = 96;
 
@@ -38,10 +42,6 @@ std::string Label(const RowSummary& row) {
   return fmt::format("{}/{}", row.corpus->id, row.row->id);
 }
 
-std::string Fixed(const Sample& sample, int decimals, double scale = 1) {
-  return fmt::format("{:.{}f}", sample.mean * scale, decimals);
-}
-
 std::string Runs(const RowSummary& some, const RowSummary& row) {
   return fmt::format("{}/{}", some.runs.size(), row.runs.size());
 }
@@ -57,8 +57,15 @@ EvaluationTable InferenceTauTable(const std::vector<RowSummary>& rows) {
       "before any fallback; load: variance over squared mean. The sparse "
       "router "
       "has no tau.";
-  table.header = {"row", "factor", "tau",  "AE",  "loss",
-                  "sd",  "none %", "load", "runs"};
+  table.header = {"row",
+                  metrics::kTauFactor.title,
+                  metrics::kInferenceTau.title,
+                  metrics::kActiveExperts.title,
+                  metrics::kLoss.title,
+                  "sd",
+                  metrics::kZeroActiveFraction.title,
+                  metrics::kRelativeLoadVariance.title,
+                  "runs"};
   for (const RowSummary& row : rows) {
     std::set<double> factors;
     for (const RunOutcome* run : row.Finished()) {
@@ -71,20 +78,29 @@ EvaluationTable InferenceTauTable(const std::vector<RowSummary>& rows) {
       const RowSummary some = Restricted(row, [&](const RunResult& r) {
         return AtFactor(r, factor) != nullptr;
       });
-      const auto over = [&](double trainer::Validation::*member) {
-        return some.Over([&](const RunResult& r) {
-          return AtFactor(r, factor)->validation.*member;
-        });
+      const auto shown = [&](const trainer::Metric& metric,
+                             double Validation::*member) {
+        return Shown(metric, some.Over([&](const RunResult& r) {
+                                   return AtFactor(r, factor)->validation.*
+                                          member;
+                                 })
+                                 .mean);
       };
       const Sample tau = some.Over(
           [&](const RunResult& r) { return AtFactor(r, factor)->tau; });
-      const Sample loss = over(&trainer::Validation::loss);
+      const Sample loss = some.Over([&](const RunResult& r) {
+        return AtFactor(r, factor)->validation.loss;
+      });
       table.rows.push_back(
-          {Label(row), Setting(factor), Fixed(tau, 3),
-           Fixed(over(&trainer::Validation::active_experts), 2), Fixed(loss, 4),
-           loss.deviation ? fmt::format("{:.4f}", *loss.deviation) : "",
-           Fixed(over(&trainer::Validation::zero_active_fraction), 1, 100),
-           Fixed(over(&trainer::Validation::load_variance), 3),
+          {Label(row), Shown(metrics::kTauFactor, factor),
+           Shown(metrics::kInferenceTau, tau.mean),
+           shown(metrics::kActiveExperts, &Validation::active_experts),
+           Shown(metrics::kLoss, loss.mean),
+           loss.deviation ? Shown(metrics::kLoss, *loss.deviation) : "",
+           shown(metrics::kZeroActiveFraction,
+                 &Validation::zero_active_fraction),
+           shown(metrics::kRelativeLoadVariance,
+                 &Validation::relative_load_variance),
            Runs(some, row)});
     }
   }
@@ -128,29 +144,47 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
   table.caption =
       "Final parameters, held-out text, tau of training, T = 1, noise off; "
       "means over layers. entropy: of the load, 1 is even; least: of the worst "
-      "layer. dead: experts without a token, in all layers. at cap, none: "
-      "percent of tokens with as many experts as the cap allows, and without "
+      "layer. dead: experts without a token, in all layers; of so many. at "
+      "cap, "
+      "zero-active: tokens with as many experts as the cap allows, and without "
       "one before any fallback. cut: soft weights that cutoff and cap removed, "
       "in experts per token; the sparse router has none.";
-  table.header = {"row",      "entropy", "least", "dead", "of",
-                  "at cap %", "none %",  "cut",   "runs"};
+  table.header = {"row",
+                  metrics::kRelativeLoadEntropy.title,
+                  "least",
+                  metrics::kDeadExperts.title,
+                  "of",
+                  metrics::kAtCapFraction.title,
+                  metrics::kLayerZeroActiveFraction.title,
+                  metrics::kTruncatedMass.title,
+                  "runs"};
   for (const RowSummary& row : rows) {
     const RowSummary some = Restricted(row, HasHealth);
     if (some.runs.empty()) continue;
-    const auto over = [&](double RouterHealth::*member) {
-      return some.Over(
-          [&](const RunResult& r) { return MeanOverLayers(r, member); });
+    const auto shown = [&](const trainer::Metric& metric,
+                           const std::function<double(const RunResult&)>& of) {
+      return Shown(metric, some.Over(of).mean);
+    };
+    const auto mean = [&](const trainer::Metric& metric,
+                          double RouterHealth::*member) {
+      return shown(metric, [&](const RunResult& r) {
+        return MeanOverLayers(r, member);
+      });
     };
     const ModelConfig& model = row.config().model;
     const bool sparse = row.config().router.kind == RouterKind::kSparse;
     table.rows.push_back(
-        {Label(row), Fixed(over(&RouterHealth::relative_load_entropy), 4),
-         Fixed(some.Over(LeastEntropy), 4),
-         Setting(some.Over(DeadExperts).mean),
+        {Label(row),
+         mean(metrics::kRelativeLoadEntropy,
+              &RouterHealth::relative_load_entropy),
+         shown(metrics::kRelativeLoadEntropy, LeastEntropy),
+         shown(metrics::kDeadExperts, DeadExperts),
          std::to_string(model.num_layers * model.num_experts),
-         Fixed(over(&RouterHealth::at_cap_fraction), 1, 100),
-         Fixed(over(&RouterHealth::zero_active_fraction), 1, 100),
-         sparse ? "" : Fixed(some.Over(TruncatedMass), 3), Runs(some, row)});
+         mean(metrics::kAtCapFraction, &RouterHealth::at_cap_fraction),
+         mean(metrics::kLayerZeroActiveFraction,
+              &RouterHealth::zero_active_fraction),
+         sparse ? "" : shown(metrics::kTruncatedMass, TruncatedMass),
+         Runs(some, row)});
   }
   return table;
 }

@@ -28,7 +28,7 @@ void AddTau(RunOutcome& run, double factor, double loss) {
   at.validation.loss = loss;
   at.validation.active_experts = 2 / factor;
   at.validation.zero_active_fraction = factor / 8;
-  at.validation.load_variance = 0.0625;
+  at.validation.relative_load_variance = 0.0625;
   at.validation.load_cv = 0.25;
   at.validation.load_var_over_mean = 16;
   EvaluationsOf(run).inference_tau.push_back(at);
@@ -77,14 +77,14 @@ TEST(EvaluationTables, ShowInferenceTauOverSeeds) {
   const auto tables = EvaluationTables(outcome);
   ASSERT_EQ(tables.size(), 1u);
   EXPECT_EQ(tables[0].header, (Texts{"row", "factor", "tau", "AE", "loss", "sd",
-                                     "none %", "load", "runs"}));
+                                     "zero-active", "load variance", "runs"}));
   ASSERT_EQ(tables[0].rows.size(), 2u);
   EXPECT_EQ(tables[0].rows[0], (Texts{"foldoc/soft-2", "0.5", "0.750", "4.00",
-                                      "3.0000", "", "6.2", "0.062", "1/3"}));
+                                      "3.0000", "", "6.2%", "0.0625", "1/3"}));
   // Losses 2.5 and 3.5: deviation sqrt(1/2).
   EXPECT_EQ(tables[0].rows[1],
             (Texts{"foldoc/soft-2", "1", "1.500", "2.00", "3.0000", "0.7071",
-                   "12.5", "0.062", "2/3"}));
+                   "12.5%", "0.0625", "2/3"}));
   const std::string text = DescribeTables(EvaluationTables(outcome));
   EXPECT_NE(text.find("Inference with another tau"), std::string::npos);
   EXPECT_NE(tables[0].caption.find("The sparse router has no tau"),
@@ -92,8 +92,10 @@ TEST(EvaluationTables, ShowInferenceTauOverSeeds) {
   EXPECT_EQ(text.find("Router health"), std::string::npos);
 
   const std::string csv = InferenceTauCsv(outcome);
-  EXPECT_NE(csv.find("\nfoldoc/soft-2/seed1,0.5,0.75,3,4,0.0625,0.0625,0.25,"
-                     "16\n"),
+  EXPECT_TRUE(csv.starts_with("run,factor,tau,loss,num_tokens,active_experts,"))
+      << csv;
+  EXPECT_NE(csv.find("\nfoldoc/soft-2/seed1,0.5,0.75,3,0,4,0.0625,0.0625,"
+                     "0.25,16\n"),
             std::string::npos)
       << csv;
   EXPECT_EQ(csv.find("seed3"), std::string::npos) << csv;
@@ -122,14 +124,14 @@ TEST(EvaluationTables, ShowRouterHealthOverLayersAndSeeds) {
   const auto tables = EvaluationTables(outcome);
   ASSERT_EQ(tables.size(), 1u);
   EXPECT_EQ(tables[0].header, (Texts{"row", "entropy", "least", "dead", "of",
-                                     "at cap %", "none %", "cut", "runs"}));
+                                     "at cap", "zero-active", "cut", "runs"}));
   ASSERT_EQ(tables[0].rows.size(), 2u);
   EXPECT_EQ(tables[0].rows[0],
             (Texts{"foldoc/sparse-1", four(mean(1)), "0.7500", "0", experts,
-                   "50.0", "12.5", "", "1/2"}));
+                   "50.0%", "12.5%", "", "1/2"}));
   EXPECT_EQ(tables[0].rows[1],
             (Texts{"foldoc/soft-2", four(mean(0.875)), "0.6250", "1.5", experts,
-                   "50.0", "12.5", "0.750", "2/2"}));
+                   "50.0%", "12.5%", "0.750", "2/2"}));
 
   const std::string csv = RouterHealthCsv(outcome);
   EXPECT_NE(csv.find("\nfoldoc/sparse-1/seed1,0,2,0.75,0,0.5,0.125,\n"),

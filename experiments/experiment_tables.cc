@@ -9,11 +9,13 @@
 
 #include "experiments/grid_estimate.h"
 #include "experiments/row_summary.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
 
 using trainer::RunResult;
+namespace metrics = trainer::metrics;
 
 std::string Name(const RowSummary& row) {
   return row.corpus->id + "/" + row.row->id;
@@ -45,7 +47,7 @@ EvaluationTable Times(const std::vector<RowSummary>& rows,
       "By the clock of the machine, so only worth what else ran there: hours "
       "of all sessions; ms and tokens of the steps alone. paper: GPU hours of "
       "its own run, milliseconds of its steps, tokens per second and GPU.";
-  table.header = {"row",         "runs",     "Train-AE",
+  table.header = {"row",         "runs",     metrics::kTrainAe.title,
                   "hours",       "ms/step",  "tokens/s",
                   "paper GPU h", "paper ms", "paper tok/s"};
   for (const RowSummary& row : rows) {
@@ -61,10 +63,8 @@ EvaluationTable Times(const std::vector<RowSummary>& rows,
     };
     table.rows.push_back(
         {Name(row), fmt::format("{}/{}", hours.runs, row.runs.size()),
-         fmt::format("{:.2f}", row.Over([](const RunResult& r) {
-                                    return r.train_active_experts;
-                                  })
-                                   .mean),
+         Shown(metrics::kTrainAe,
+               row.Over([](const RunResult& r) { return r.train_ae; }).mean),
          fmt::format("{:.3f}", hours.mean),
          fmt::format("{:.1f}", row.Over(MillisecondsAStep).mean),
          fmt::format("{:.0f}", row.Over(TokensASecond).mean),

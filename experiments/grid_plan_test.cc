@@ -79,9 +79,9 @@ bool Contains(const std::string& text, const std::string& part) {
 // tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
 TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   const std::string& plan = PlanOf("paper");
-  // Row, k, tau, start, none%, AE, from, parameters, active parameters.
+  // Row, k, tau, start, zero-active, AE, from, parameters, active parameters.
   EXPECT_EQ(Entry(plan, "sparse-2", 0),
-            (Words{"sparse-2", "2", "-", "2.00", "0", "2.00", "paper",
+            (Words{"sparse-2", "2", "-", "2.00", "0.0%", "2.00", "paper",
                    "1,631,409,280", "156,849,280"}));
   const Words learned = Entry(plan, "softmoe-2-paper-tau", 0);
   ASSERT_EQ(learned.size(), 9u);

@@ -49,7 +49,7 @@ class GridProgressTest : public testing::Test {
     record.step = step;
     record.loss = 3;
     record.seconds = 1;
-    record.layer_active.assign(10, 1.0);
+    record.layer_active_experts.assign(10, 1.0);
     return record;
   }
   void Finish(size_t n) {
@@ -98,8 +98,8 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   }
   // As many FLOPs are left as were spent: a division and a product.
   EXPECT_NEAR(progress.seconds_left(), 50, 2 * kUnit * 50);
-  EXPECT_NE(out_.str().find("row 1/2 row-1 finished: loss 2.5000 (unigram "
-                            "5.5000), AE 0.00, earlier\n"),
+  EXPECT_NE(out_.str().find("row 1/2 row-1 finished: val loss 2.5000 (unigram "
+                            "5.5000), infer AE 0.00, earlier\n"),
             std::string::npos)
       << out_.str();
 }

@@ -55,7 +55,7 @@ TEST(GridReport, ShowsWhatWasMeasuredOnTheFinalModels) {
                                 .tau = 0.75,
                                 .validation = {.loss = 3.14159265,
                                                .num_tokens = 10,
-                                               .layer_active = {},
+                                               .layer_active_experts = {},
                                                .active_histogram = {},
                                                .tokens_per_expert = {}}}};
   RunOf(outcome, "soft-2").result->final_evaluations = evaluations;

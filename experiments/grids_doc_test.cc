@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GRIDS.md says what the code does: its example loads, and it knows every key.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "core/errors.h"
 #include "core/runfiles.h"
 #include "experiments/grid_file.h"
+#include "experiments/run_columns.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -106,6 +108,18 @@ TEST(GridsDoc, KnowsEveryKeyOfAGrid) {
         << table << ": " << documented << "\n"
         << refusal;
   }
+}
+
+TEST(GridsDoc, HasTheColumnsOfRunsCsv) {
+  std::string table = "| column | title | unit | what |\n|-|-|-|-|\n";
+  for (const RunColumn& column : RunColumns()) {
+    const trainer::Metric& metric = column.metric;
+    table += fmt::format("| `{}` | {} | {} | {} |\n", metric.name, metric.title,
+                         metric.unit, metric.definition);
+  }
+  EXPECT_NE(Doc().find("\n\n" + table + "\n"), std::string::npos)
+      << "GRIDS.md must have this table:\n"
+      << table;
 }
 
 }  // namespace

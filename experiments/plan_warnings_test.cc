@@ -50,12 +50,12 @@ TEST(PlanWarnings, FewActiveExperts) {
   row.initial.active_experts = 0.5;
   EXPECT_TRUE(Warnings({row}).empty());
   row.initial.active_experts = 0.499;
-  row.initial.zero_active_share = 0.61;
+  row.initial.zero_active_fraction = 0.61;
   const std::vector<std::string> warnings = Warnings({row});
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(warnings[0].starts_with("owt/a: with tau = 1.1 at T = 5, 0.499 "))
       << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "61 % of the tokens")) << warnings[0];
+  EXPECT_TRUE(Contains(warnings[0], "(zero-active 61.0%)")) << warnings[0];
   EXPECT_TRUE(Contains(warnings[0], "little gradient")) << warnings[0];
   EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
 }

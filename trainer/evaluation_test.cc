@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "trainer/corpus_test_util.h"
+#include "trainer/metrics.h"
 #include "trainer/prepare.h"
 #include "trainer/run_identity.h"
 #include "trainer/trainer.h"
@@ -77,9 +78,22 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   EXPECT_FALSE(report.other_tokens);
 
   const auto json = nlohmann::json::parse(EvaluationJson(report));
-  EXPECT_EQ(json.at("loss"), report.validation.loss);
-  EXPECT_EQ(json.at("active_histogram"), report.validation.active_histogram);
-  EXPECT_NE(EvaluationText(report).find("active experts"), std::string::npos);
+  const std::string text = EvaluationText(report);
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(json.at(metric.name), report.validation.*member) << metric.name;
+    if (metric.shape == MetricShape::kLayersAndCounts ||
+        metric.shape == MetricShape::kLayersAndExperts) {
+      return;
+    }
+    EXPECT_NE(text.find("\n" + std::string(metric.title) + " "),
+              std::string::npos)
+        << metric.title << " is not in\n"
+        << text;
+  });
+  EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
+  EXPECT_NE(text.find(ReportLine(metrics::kLoss, report.validation.loss)),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {

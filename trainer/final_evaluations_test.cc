@@ -128,8 +128,8 @@ TEST_P(EveryRouter, GetsWhatThePlanListsOnItsFinalParameters) {
     // Nothing above the first layer knows of tau: there a larger one can only
     // take experts away.
     if (i > 0) {
-      EXPECT_LE(at.validation.layer_active[0],
-                all.inference_tau[i - 1].validation.layer_active[0]);
+      EXPECT_LE(at.validation.layer_active_experts[0],
+                all.inference_tau[i - 1].validation.layer_active_experts[0]);
     }
   }
   ExpectSameValidation(v, all.inference_tau[1].validation);

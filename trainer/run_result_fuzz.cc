@@ -26,7 +26,7 @@ fs::path GoodFile() {
   result.allocation = {1.25, 1.75};
   for (trainer::Validation* validation :
        {&result.final_validation, &result.at_schedule_temperature}) {
-    validation->layer_active = {1, 2};
+    validation->layer_active_experts = {1, 2};
     validation->active_histogram = {{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}};
     validation->tokens_per_expert = {{1, 2, 3, 4}, {4, 3, 2, 1}};
     validation->num_tokens = 10;

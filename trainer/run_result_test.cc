@@ -19,10 +19,10 @@ Validation NumberedValidation(double first) {
           .num_tokens = 128,
           .active_experts = first + 1.0 / 7,
           .zero_active_fraction = first + 2.0 / 7,
-          .layer_active = {first + 3.0 / 7, first + 4.0 / 7},
+          .layer_active_experts = {first + 3.0 / 7, first + 4.0 / 7},
           .active_histogram = {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}},
           .tokens_per_expert = {{11, 12, 13, 14}, {15, 16, 17, 18}},
-          .load_variance = first + 5.0 / 7,
+          .relative_load_variance = first + 5.0 / 7,
           .load_cv = first + 6.0 / 7,
           .load_var_over_mean = first + 8.0 / 7};
 }
@@ -40,7 +40,7 @@ RunResult NumberedResult() {
   result.at_schedule_temperature = NumberedValidation(2.0 / 3);
   result.final_validation = NumberedValidation(4.0 / 3);
   result.unigram_loss = 5.0 / 3;
-  result.train_active_experts = 7.0 / 3;
+  result.train_ae = 7.0 / 3;
   result.allocation = {8.0 / 3, 10.0 / 3};
   result.max_active = 3;
   result.most_active_in_a_token = 2;
@@ -67,7 +67,7 @@ FinalEvaluations NumberedEvaluations() {
     const double x = 200 + l / 7.0;
     evaluations.router_health.push_back({.load_entropy = x,
                                          .relative_load_entropy = 2 * x,
-                                         .dead_experts = 3 + l,
+                                         .dead_experts = 1 + l,
                                          .at_cap_fraction = 4 * x,
                                          .zero_active_fraction = 5 * x,
                                          .truncated_mass = 6 * x});
@@ -140,9 +140,9 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
           {"attribute tau of / is nan", [&](RunResult& r) { r.tau = nan; }},
           {"/validation/final is nan",
            [&](RunResult& r) { r.final_validation.loss = nan; }},
-          {"/validation/schedule/layer_active holds nan",
+          {"/validation/schedule/layer_active_experts holds nan",
            [&](RunResult& r) {
-             r.at_schedule_temperature.layer_active[1] = nan;
+             r.at_schedule_temperature.layer_active_experts[1] = nan;
            }},
           {"/allocation holds inf",
            [&](RunResult& r) { r.allocation[0] = INFINITY; }},
@@ -150,7 +150,7 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
            [&](RunResult& r) { r.steps[2].loss = nan; }},
           {"holds 2 steps, its configuration says 3",
            [&](RunResult& r) { r.steps.pop_back(); }},
-          {"/validation/final/tokens_per_expert is not [2, 4]",
+          {"/validation/final/tokens_per_expert is [2, 1], expected [2, 4]",
            [&](RunResult& r) {
              r.final_validation.tokens_per_expert = {{1}, {2}};
            }},
@@ -171,12 +171,18 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health[1].at_cap_fraction = nan;
            }},
-          {"/final_evaluations/router_health/load_entropy is not [2]",
+          {"/final_evaluations/router_health/dead_experts is 5 in layer 1",
+           [&](RunResult& r) {
+             r.final_evaluations = NumberedEvaluations();
+             r.final_evaluations->router_health[1].dead_experts = 5;
+           }},
+          {"/final_evaluations/router_health/load_entropy is [1], expected [2]",
            [&](RunResult& r) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health.pop_back();
            }},
-          {"/final_evaluations/router_health/truncated_mass is not [2]",
+          {"/final_evaluations/router_health/truncated_mass is [1], expected "
+           "[2]",
            [&](RunResult& r) {
              r.final_evaluations = NumberedEvaluations();
              r.final_evaluations->router_health[0].truncated_mass.reset();
@@ -203,7 +209,7 @@ TEST(RunResult, RefusesFilesThatAreNone) {
   }
   EXPECT_THROW(ReadRunResult(folder / "golden.h5"), DataError);
   {
-    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 2});
+    Hdf5Writer file(folder / "hollow.h5", {.name = "row-result", .version = 3});
     file.Commit();
   }
   EXPECT_THROW(ReadRunResult(folder / "hollow.h5"), DataError);

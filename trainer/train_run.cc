@@ -20,6 +20,7 @@
 #include "trainer/config_table.h"
 #include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
+#include "trainer/metrics.h"
 #include "trainer/progress_line.h"
 #include "trainer/resources.h"
 #include "trainer/run_identity.h"
@@ -123,10 +124,11 @@ void RunLoop::OneStep() {
   if (record.step == 1 && record.zero_active_fraction > 0.5 &&
       config_.router.fallback == Fallback::kNone) {
     Say(fmt::format(
-        "warning: {:.0f}% of the tokens have no active expert at the start, "
-        "which trains none: tau {:g} is high for T = {:g}; router.tau = "
-        "\"calibrated\" or router.fallback = \"top1\" would help",
-        100 * record.zero_active_fraction, state_.tau, record.temperature));
+        "warning: {} at the start: so many tokens have no expert and train "
+        "none. tau {:g} is high for T = {:g}; router.tau = \"calibrated\" or "
+        "router.fallback = \"top1\" would help",
+        Titled(metrics::kZeroActiveFraction, record.zero_active_fraction),
+        state_.tau, record.temperature));
   }
   const int64_t log_every = std::max<int64_t>(1, options_.runtime.log_every);
   if (record.step == 1 || record.step % log_every == 0 ||
@@ -193,23 +195,23 @@ void RunLoop::Evaluate() {
       {.step = state_.step,
        .temperature = temperature,
        .schedule_loss = at_schedule_temperature_.loss,
-       .schedule_active = at_schedule_temperature_.active_experts,
+       .schedule_active_experts = at_schedule_temperature_.active_experts,
        .loss = at_one_.loss,
        .active_experts = at_one_.active_experts,
        .zero_active_fraction = at_one_.zero_active_fraction,
-       .load_variance = at_one_.load_variance});
+       .relative_load_variance = at_one_.relative_load_variance});
   metrics_->Add(state_.evaluations.back());
+  std::string loss = Titled(metrics::kLoss, at_one_.loss);
+  if (temperature != 1.0) {
+    loss += fmt::format(" at T 1, {} at {}",
+                        Shown(metrics::kLoss, at_schedule_temperature_.loss),
+                        Titled(metrics::kTemperature, temperature));
+  }
   Say(fmt::format(
-      "validation after step {} | loss {:.4f}{} | AE {:.2f} | {} | load "
-      "variance {:.3f}",
-      state_.step, at_one_.loss,
-      temperature == 1.0
-          ? ""
-          : fmt::format(" at T 1, {:.4f} at T {:.2f}",
-                        at_schedule_temperature_.loss, temperature),
-      at_one_.active_experts,
-      ZeroActiveText(config_, at_one_.zero_active_fraction),
-      at_one_.load_variance));
+      "validation after step {} | {} | {} | {} | {}", state_.step, loss,
+      Titled(metrics::kActiveExperts, at_one_.active_experts),
+      Titled(metrics::kZeroActiveFraction, at_one_.zero_active_fraction),
+      Titled(metrics::kRelativeLoadVariance, at_one_.relative_load_variance)));
 }
 
 RunResult RunLoop::MakeResult() {
@@ -224,7 +226,7 @@ RunResult RunLoop::MakeResult() {
   result.at_schedule_temperature = at_schedule_temperature_;
   result.final_validation = at_one_;
   result.unigram_loss = data_.UnigramLoss(config_.training.eval_sequences);
-  result.train_active_experts = TrainActiveExperts(state_.history);
+  result.train_ae = TrainActiveExperts(state_.history);
   for (const optimized::LayerAllocation& layer :
        model_.Allocations({.tau = state_.tau})) {
     result.allocation.push_back(layer.mean_active);

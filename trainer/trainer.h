@@ -16,33 +16,33 @@
 
 namespace softmoe::trainer {
 
+// What is measured, in which unit and by which name in files: metrics.h.
+
 // One step as it is logged (metrics.jsonl has the same numbers).
 struct StepRecord {
   int64_t step = 0;  // completed updates
-  double loss = 0;   // nats per token, language-model loss only
+  double loss = 0;   // language-model loss only
   double load_balance_loss = 0;
   double z_loss = 0;
-  double active_experts = 0;  // mean per token and layer
-  // Of (token, layer) pairs: no weight passes the cutoff. They have no expert,
-  // or with fallback = "top1" the one that it gives them.
+  double active_experts = 0;
   double zero_active_fraction = 0;
-  std::vector<double> layer_active;   // [num_layers]
-  std::vector<double> allocation;     // [num_layers] k_l
-  std::vector<double> load_variance;  // [num_layers] var/mean^2 over experts
+  std::vector<double> layer_active_experts;          // [num_layers]
+  std::vector<double> allocation;                    // [num_layers] k_l
+  std::vector<double> layer_relative_load_variance;  // [num_layers]
   double temperature = 0, gradient_norm = 0, learning_rate = 0;
   double seconds = 0, tokens_per_second = 0;
 };
 
 struct Validation {
-  double loss = 0;  // nats per token
+  double loss = 0;
   int64_t num_tokens = 0;
-  double active_experts = 0;        // infer-AE at T = 1, noise off
-  double zero_active_fraction = 0;  // as in StepRecord
-  std::vector<double> layer_active;
+  double active_experts = 0;  // infer-AE at T = 1, noise off
+  double zero_active_fraction = 0;
+  std::vector<double> layer_active_experts;             // [num_layers]
   std::vector<std::vector<int64_t>> active_histogram;   // [layer][count]
   std::vector<std::vector<int64_t>> tokens_per_expert;  // [layer][expert]
-  double load_variance = 0;  // mean over layers of var/mean^2
-  double load_cv = 0;        // mean over layers of sd/mean
+  double relative_load_variance = 0;
+  double load_cv = 0;
   double load_var_over_mean = 0;
 };
 
@@ -85,8 +85,8 @@ struct RunResult {
   std::vector<StepRecord> steps;
   Validation at_schedule_temperature;  // T(m) of the last step
   Validation final_validation;         // T = 1, noise off: the table cells
-  double unigram_loss = 0;  // held-out cross-entropy of the training unigram
-  double train_active_experts = 0;     // mean over all steps, tokens, layers
+  double unigram_loss = 0;
+  double train_ae = 0;                 // mean of active_experts over all steps
   std::vector<double> allocation;      // final k_l
   int64_t max_active = 0;              // largest cap of a layer over the run
   int64_t most_active_in_a_token = 0;  // largest active count seen

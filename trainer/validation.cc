@@ -65,12 +65,12 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   result.num_tokens = totals.num_tokens();
   result.active_experts = totals.MeanActive();
   result.zero_active_fraction = totals.ZeroActiveFraction();
-  result.layer_active = totals.LayerActive();
+  result.layer_active_experts = totals.LayerActive();
   result.active_histogram = totals.active_histogram();
   result.tokens_per_expert = totals.tokens_per_expert();
   const double layers = static_cast<double>(config.model.num_layers);
   for (const LoadVariance& layer : totals.LayerLoadVariance()) {
-    result.load_variance += layer.relative / layers;
+    result.relative_load_variance += layer.relative / layers;
     result.load_cv += layer.cv / layers;
     result.load_var_over_mean += layer.var_over_mean / layers;
   }
