@@ -23,14 +23,6 @@ namespace metrics = trainer::metrics;
 
 constexpr size_t kWidth = 96;
 
-const InferenceTau* AtFactor(const RunResult& result, double factor) {
-  if (!result.final_evaluations) return nullptr;
-  for (const InferenceTau& at : result.final_evaluations->inference_tau) {
-    if (at.factor == factor) return &at;
-  }
-  return nullptr;
-}
-
 bool HasHealth(const RunResult& result) {
   return result.final_evaluations &&
          !result.final_evaluations->router_health.empty();
@@ -203,9 +195,9 @@ std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
   return tables;
 }
 
-std::string DescribeEvaluations(const GridOutcome& outcome) {
+std::string DescribeTables(const std::vector<EvaluationTable>& tables) {
   std::string text;
-  for (const EvaluationTable& table : EvaluationTables(outcome)) {
+  for (const EvaluationTable& table : tables) {
     golden::TextTable lines(table.header);
     for (const auto& row : table.rows) lines.Add(row);
     text += table.title + "\n" + lines.Text() + "\n" +

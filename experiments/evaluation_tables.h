@@ -23,8 +23,8 @@ struct EvaluationTable {
 // means over the finished seeds that have the number.
 std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
 
-// The same for a terminal of 100 columns; "" if nothing was measured.
-std::string DescribeEvaluations(const GridOutcome& outcome);
+// Tables for a terminal of 100 columns; "" if there are none.
+std::string DescribeTables(const std::vector<EvaluationTable>& tables);
 
 }  // namespace softmoe::experiments
 

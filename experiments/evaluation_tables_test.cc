@@ -53,7 +53,7 @@ void AddHealth(RunOutcome& run, double entropy, int64_t dead) {
 TEST(EvaluationTables, AreMissingWhereNothingWasMeasured) {
   GridOutcome outcome = ExampleOutcome();
   EXPECT_TRUE(EvaluationTables(outcome).empty());
-  EXPECT_EQ(DescribeEvaluations(outcome), "");
+  EXPECT_EQ(DescribeTables(EvaluationTables(outcome)), "");
   // A plan of other tau alone leaves the sparse router without anything.
   RunOf(outcome, "sparse-1").result->final_evaluations =
       trainer::FinalEvaluations();
@@ -85,7 +85,7 @@ TEST(EvaluationTables, ShowInferenceTauOverSeeds) {
   EXPECT_EQ(tables[0].rows[1],
             (Texts{"foldoc/soft-2", "1", "1.500", "2.00", "3.0000", "0.7071",
                    "12.5%", "0.0625", "2/3"}));
-  const std::string text = DescribeEvaluations(outcome);
+  const std::string text = DescribeTables(EvaluationTables(outcome));
   EXPECT_NE(text.find("Inference with another tau"), std::string::npos);
   EXPECT_NE(tables[0].caption.find("The sparse router has no tau"),
             std::string::npos);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "trainer/resources.h"
@@ -11,8 +12,26 @@
 namespace softmoe::experiments {
 namespace {
 
+// Of every router and model once: rows come on several corpora.
+class InitialActivities {
+ public:
+  const InitialActivity& Of(const Config& config) {
+    Config key;
+    key.model = config.model;
+    key.router = config.router;
+    key.training.seed = config.training.seed;
+    const auto [entry, is_new] = known_.try_emplace(ConfigHash(key));
+    if (is_new) entry->second = EstimateInitialActivity(config);
+    return entry->second;
+  }
+
+ private:
+  std::map<std::string, InitialActivity> known_;
+};
+
 RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
-                        const golden::Document& paper) {
+                        const golden::Document& paper,
+                        InitialActivities& activities) {
   RowEstimate row;
   row.run = run;
   row.seeds = 1;
@@ -28,7 +47,7 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   Cluster cluster = machine;
   if (run.corpus.gpus > 0) cluster.gpus = run.corpus.gpus;
   row.cost = EstimateCost(run.config, row.active_experts, cluster);
-  row.initial = EstimateInitialActivity(run.config);
+  row.initial = activities.Of(run.config);
   const trainer::ResourceNeed need = trainer::EstimateResources(run.config);
   row.disk_bytes = need.disk_bytes;
   row.left_bytes = need.disk_bytes - (run.evaluations.keep_checkpoint ? 1 : 2) *
@@ -57,12 +76,13 @@ std::optional<double> PaperNumber(const golden::Document& paper,
 std::vector<RowEstimate> EstimateGrid(const Grid& grid,
                                       const golden::Document& paper) {
   std::vector<RowEstimate> rows;
+  InitialActivities activities;
   for (const GridRun& run : grid.runs) {
     if (!rows.empty() && rows.back().run.corpus.id == run.corpus.id &&
         rows.back().run.row.id == run.row.id) {
       ++rows.back().seeds;
     } else {
-      rows.push_back(EstimateRow(run, grid.cluster, paper));
+      rows.push_back(EstimateRow(run, grid.cluster, paper, activities));
     }
   }
   return rows;

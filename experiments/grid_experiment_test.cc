@@ -114,7 +114,8 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
   const auto all = Grid(Words({"run", "all"}, {"--rows", "star-1,sparse-1"}));
   ExpectEnd(all, 0,
             {"2 runs", "2 finished", "Experiment main:", "Experiment tau:",
-             "Experiment jitter:", "Experiment compute:"});
+             "Experiment jitter:", "Experiment compute:", "tokens/s",
+             "Active experts in every layer"});
   EXPECT_EQ(all.output.find("Experiment throughput:"), std::string::npos);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/jitter/results.h5"));
   EXPECT_FALSE(fs::exists(folder_ / "runs/micro/throughput"));

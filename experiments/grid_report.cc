@@ -9,6 +9,7 @@
 #include "core/code_version.h"
 #include "core/runfiles.h"
 #include "experiments/evaluation_tables.h"
+#include "experiments/experiment_tables.h"
 #include "experiments/grid_table.h"
 #include "experiments/invariants.h"
 #include "experiments/report_csv.h"
@@ -88,8 +89,9 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   GridReport report;
   report.invariants_hold = AllHold(invariants);
   report.text = DescribeGridTable(outcome) + "\n" +
-                DescribeEvaluations(outcome) + DescribeInvariants(invariants) +
-                "\n";
+                DescribeTables(EvaluationTables(outcome)) +
+                DescribeTables(ExperimentTables(outcome, paper)) +
+                DescribeInvariants(invariants) + "\n";
 
   std::vector<JudgedResults> judged;
   for (const std::string& variant : Variants(outcome.grid)) {

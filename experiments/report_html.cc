@@ -10,6 +10,7 @@
 #include "core/markup.h"
 #include "core/progress.h"
 #include "experiments/evaluation_tables.h"
+#include "experiments/experiment_tables.h"
 #include "experiments/grid_table.h"
 #include "experiments/html_text.h"
 #include "experiments/report_curves.h"
@@ -88,9 +89,9 @@ std::string Results(const GridOutcome& outcome) {
                    rows);
 }
 
-std::string Evaluations(const GridOutcome& outcome) {
+std::string MoreTables(const std::vector<EvaluationTable>& tables) {
   std::string html;
-  for (const EvaluationTable& table : EvaluationTables(outcome)) {
+  for (const EvaluationTable& table : tables) {
     std::vector<Cells> rows;
     for (const std::vector<std::string>& row : table.rows) {
       Cells cells;
@@ -272,7 +273,8 @@ std::string ReportHtml(const GridOutcome& outcome,
                        const golden::Document& paper) {
   const std::string body =
       WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
-      Evaluations(outcome) + CurvePlots(outcome) + Verdicts(judged) +
+      MoreTables(EvaluationTables(outcome)) +
+      MoreTables(ExperimentTables(outcome, paper)) + CurvePlots(outcome) + Verdicts(judged) +
       Provenance(outcome) +
       Paragraph("Paper: " + paper.provenance.source, "soft");
   return HtmlPage("SoftMoE grid " + outcome.grid.name, body);

@@ -30,6 +30,10 @@ using trainer::RunResult;
 // What is printed of a measured number; the stored one has all its digits.
 constexpr int kDecimals = 6;
 
+bool IsSoft(const Config& config) {
+  return config.router.kind != RouterKind::kSparse;
+}
+
 bool IsLearned(const Config& config) {
   return config.router.kind == RouterKind::kSoftLearned;
 }
@@ -199,13 +203,14 @@ class Builder {
         });
     std::set<std::string> taken;
     for (const RowSummary& row : rows_) {
-      std::string id = row.paper_id();
+      const std::string paper_id = row.paper_id();
+      const std::string own_id = row.corpus->id + "/" + row.row->id;
       // Stands for none of the paper's rows, or a second time for one.
-      if (id.empty() || taken.contains(id)) {
-        id = row.corpus->id + "/" + row.row->id;
-      }
-      taken.insert(id);
-      ids_.push_back(id);
+      const bool none = paper_id.empty() || !taken.insert(paper_id).second;
+      table_ids_.push_back(none ? own_id : paper_id);
+      // A row that repeats one of another table than the first.
+      ids_.push_back(row.row->paper_dataset.empty() ? table_ids_.back()
+                                                    : own_id);
     }
   }
 
@@ -214,15 +219,51 @@ class Builder {
   // The golden's table of that id, with our numbers.
   Table Make(const std::string& id, const std::vector<Measure>& measures,
              const std::function<bool(const Config&)>& applies) const {
-    const Table* golden_table = paper_.FindTable(id);
-    SOFTMOE_CHECK(golden_table != nullptr) << "no table " << id;
-    Table table;
-    table.id = id;
-    table.title = golden_table->title + ", as measured by this grid";
-    for (const Measure& measure : measures) {
-      table.columns.push_back(MakeColumn(*golden_table, measure, paper_sizes_));
+    Table table = MakeEmpty(id, measures);
+    AddRows(measures, applies, ids_, &table);
+    return table;
+  }
+
+  // The same, of the table whose rows an experiment repeats.
+  Table MakeRepeated(const std::string& id,
+                     const std::vector<Measure>& measures) const {
+    Table table = MakeEmpty(id, measures);
+    AddRows(
+        measures, [](const Config&) { return true; }, table_ids_, &table);
+    return table;
+  }
+
+  // The paper's Table 7: every row at every multiple of its tau.
+  Table MakeInferenceTau(const std::string& id) const {
+    Table table = MakeEmpty(id, InferenceTauMeasures(1));
+    std::set<double> factors;
+    for (const RowSummary& row : rows_) {
+      const auto& listed =
+          row.runs.front()->run.evaluations.inference_tau_factors;
+      factors.insert(listed.begin(), listed.end());
     }
-    AddRows(measures, applies, &table);
+    const golden::Table& golden_table = *paper_.FindTable(id);
+    for (const double factor : factors) {
+      std::vector<std::string> ids;
+      for (size_t r = 0; r < rows_.size(); ++r) {
+        const auto tau = rows_[r].config().router.tau;
+        const std::string paper_id = fmt::format(
+            "{}/infer_tau{:.1f}", table_ids_[r], factor * tau.value_or(0));
+        const bool known = tau && golden_table.FindRow(paper_id) != nullptr;
+        ids.push_back(known ? paper_id
+                            : fmt::format("{}/infer_tau_x{}", table_ids_[r],
+                                          Setting(factor)));
+      }
+      const size_t before = table.rows.size();
+      AddRows(InferenceTauMeasures(factor), IsSoft, ids, &table);
+      for (size_t r = before; r < table.rows.size(); ++r) {
+        // The first cell is the tau of inference; empty if nothing was run.
+        const std::string& tau = table.rows[r].cells.front().text;
+        table.rows[r].fields.push_back(
+            {"eval.tau", tau, FieldClass::kMustMatch,
+             tau.empty() ? Known::kUnknown : Known::kStated});
+      }
+    }
     return table;
   }
 
@@ -239,7 +280,7 @@ class Builder {
     for (const Measure& measure : measures) {
       table.columns.push_back(*measure.own);
     }
-    AddRows(measures, IsLearned, &table);
+    AddRows(measures, IsLearned, ids_, &table);
     return table;
   }
 
@@ -256,14 +297,28 @@ class Builder {
   }
 
  private:
+  // The golden's table with the columns of ours, and no rows.
+  Table MakeEmpty(const std::string& id,
+                  const std::vector<Measure>& measures) const {
+    const Table* golden_table = paper_.FindTable(id);
+    SOFTMOE_CHECK(golden_table != nullptr) << "no table " << id;
+    Table table;
+    table.id = id;
+    table.title = golden_table->title + ", as measured by this grid";
+    for (const Measure& measure : measures) {
+      table.columns.push_back(MakeColumn(*golden_table, measure, paper_sizes_));
+    }
+    return table;
+  }
+
   void AddRows(const std::vector<Measure>& measures,
                const std::function<bool(const Config&)>& applies,
-               Table* table) const {
+               const std::vector<std::string>& ids, Table* table) const {
     for (size_t r = 0; r < rows_.size(); ++r) {
       const RowSummary& row = rows_[r];
       if (!applies(row.config())) continue;
       golden::Row out;
-      out.id = ids_[r];
+      out.id = ids[r];
       out.labels = {row.corpus->title, row.row->label,
                     "k=" + Setting(row.config().router.mean_active_experts)};
       out.fields = FieldsOf(row);
@@ -276,7 +331,9 @@ class Builder {
 
   const Document& paper_;
   std::vector<RowSummary> rows_;
-  std::vector<std::string> ids_;  // of rows_: the paper's where there is one
+  // Of rows_, the paper's where there is one: in Table 1 and those like it, and
+  // in the table that the experiment repeats.
+  std::vector<std::string> ids_, table_ids_;
   bool paper_sizes_ = false;
 };
 
@@ -344,6 +401,14 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
   if (!allocation.rows.empty()) {
     document.tables.push_back(std::move(allocation));
     document.tables.push_back(builder.MakeLayers());
+  }
+  if (grid.table == "tau_ablation") {
+    document.tables.push_back(builder.MakeRepeated(grid.table, TauMeasures()));
+  } else if (grid.table == "jitter") {
+    document.tables.push_back(
+        builder.MakeRepeated(grid.table, JitterMeasures()));
+  } else if (grid.table == "inference_tau_ablation") {
+    document.tables.push_back(builder.MakeInferenceTau(grid.table));
   }
   HoistCommonFields(&document);
   return document;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "experiments/row_summary.h"
 #include "experiments/run_columns.h"
 #include "trainer/metrics.h"
 
@@ -18,6 +19,7 @@ using golden::Column;
 using trainer::Metric;
 using trainer::RunResult;
 using trainer::StepRecord;
+using trainer::Validation;
 namespace metrics = trainer::metrics;
 
 // The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
@@ -150,6 +152,39 @@ std::vector<Measure> LoadVarianceMeasures() {
   measures.resize(2);  // k and alpha
   measures.push_back(Golden("load_variance", metrics::kRelativeLoadVariance));
   return measures;
+}
+
+std::vector<Measure> TauMeasures() {
+  return {{"tau", [](const RunResult& r) { return r.tau; }, true},
+          Golden("ae", metrics::kInferAe),
+          {"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr}};
+}
+
+std::vector<Measure> JitterMeasures() {
+  return {{"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr},
+          Golden("val_loss", metrics::kValLoss)};
+}
+
+std::vector<Measure> InferenceTauMeasures(double factor) {
+  const auto over = [factor](double Validation::*member) {
+    return [factor, member](const RunResult& r) {
+      const trainer::InferenceTau* at = AtFactor(r, factor);
+      return at == nullptr ? std::numeric_limits<double>::quiet_NaN()
+                           : at->validation.*member;
+    };
+  };
+  return {{"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
+           true},
+          {"ae", over(&Validation::active_experts)},
+          {"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr},
+          {"loss", over(&Validation::loss), false, nullptr,
+           Recorded("loss", metrics::kLoss)}};
 }
 
 std::vector<Measure> AllocationMeasures() {

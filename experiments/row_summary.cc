@@ -74,6 +74,15 @@ int64_t ExpertBudget(const RowSummary& row) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(experts)));
 }
 
+const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
+                                      double factor) {
+  if (!result.final_evaluations) return nullptr;
+  for (const auto& at : result.final_evaluations->inference_tau) {
+    if (at.factor == factor) return &at;
+  }
+  return nullptr;
+}
+
 std::string Setting(double value) { return fmt::format("{:g}", value); }
 
 }  // namespace softmoe::experiments
