@@ -95,6 +95,17 @@ TEST(Hdf5Damage, OtherKindAndOtherVersionAreNamed) {
   EXPECT_TRUE(Contains(version, "version 2, this program reads version 9"));
 }
 
+TEST(Hdf5Damage, FormerVersionsAreReadByThoseWhoKnowThem) {
+  const fs::path path = FreshFolder("former") / "a.h5";
+  WriteSmall(path);  // version 2
+  EXPECT_EQ(Hdf5Reader(path, {"checkpoint", 3, 2}).version(), 2u);
+  EXPECT_EQ(Hdf5Reader(path, {"checkpoint", 2, 1}).version(), 2u);
+  EXPECT_TRUE(Contains(OpenError(path, {"checkpoint", 9, 3}),
+                       "version 2, this program reads version 3 to 9"));
+  EXPECT_TRUE(Contains(OpenError(path, {"checkpoint", 1, 1}),
+                       "version 2, this program reads version 1;"));
+}
+
 TEST(Hdf5Damage, TruncationAtEveryLengthIsFound) {
   const fs::path folder = FreshFolder("truncated");
   WriteSmall(folder / "whole.h5");

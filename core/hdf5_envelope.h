@@ -21,6 +21,9 @@ namespace softmoe {
 struct Hdf5Kind {
   std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
   uint32_t version = 1;
+  // For readers that know former versions as well, the first of them; 0: they
+  // know `version` alone.
+  uint32_t oldest_version = 0;
 };
 
 constexpr int64_t kEnvelopeBytes = 512;
@@ -41,7 +44,8 @@ Sha256Digest HashContent(int descriptor, const std::filesystem::path& path);
 
 // Checks the open file `descriptor` completely: magic, envelope version,
 // envelope checksum, kind, version, length and content. Throws DataError whose
-// message names `path`, says what is wrong, and what to do.
+// message names `path`, says what is wrong, and what to do. The kind of the
+// result has the version of the file.
 Hdf5Envelope CheckEnvelope(int descriptor, const std::filesystem::path& path,
                            const Hdf5Kind& expected);
 

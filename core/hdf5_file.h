@@ -93,6 +93,7 @@ class Hdf5Reader {
   double ReadDouble(const std::string& object, const std::string& name) const;
 
   const std::filesystem::path& path() const;
+  uint32_t version() const;  // of the file, see Hdf5Kind
   // SHA-256 of the HDF5 part, hex: identifies the content.
   const std::string& content_sha256() const;
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "trainer/resources.h"
@@ -30,6 +31,8 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   row.initial = EstimateInitialActivity(run.config);
   const trainer::ResourceNeed need = trainer::EstimateResources(run.config);
   row.disk_bytes = need.disk_bytes;
+  row.left_bytes = need.disk_bytes - (run.evaluations.keep_checkpoint ? 1 : 2) *
+                                         need.checkpoint_bytes;
   row.cpu_bytes =
       need.state_bytes + static_cast<int64_t>(CpuActivationBytes(run.config));
   return row;
@@ -67,15 +70,18 @@ std::vector<RowEstimate> EstimateGrid(const Grid& grid,
 
 GridTotal Total(const std::vector<RowEstimate>& rows) {
   GridTotal total;
+  int64_t at_work = 0;
   for (const RowEstimate& row : rows) {
     const double runs = static_cast<double>(row.seeds);
     total.runs += row.seeds;
     total.tokens += row.seeds * row.cost.tokens;
-    total.disk_bytes += row.seeds * row.disk_bytes;
+    total.disk_bytes += row.seeds * row.left_bytes;
+    at_work = std::max(at_work, row.disk_bytes - row.left_bytes);
     total.train_flops += runs * row.cost.train_flops;
     total.gpu_hours += runs * row.cost.gpu_hours;
     total.core_hours += runs * row.cost.core_hours;
   }
+  total.disk_bytes += at_work;
   return total;
 }
 

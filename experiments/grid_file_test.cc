@@ -67,7 +67,7 @@ TEST(Grid, ShippedGridsHaveTheNineRows) {
       "sparse/k1",          "sparse/k2",          "sparse/k3",
       "sparse/k4",          "softmoe_star/k1/a4", "softmoe_star/k1.5/a2",
       "softmoe_star/k2/a2", "softmoe/k1.5/a2",    "softmoe/k2/a2"};
-  for (const char* name : {"smoke", "mini", "paper"}) {
+  for (const std::string& name : Scales()) {
     const Grid grid = LoadGrid(Shipped(name), {});
     EXPECT_EQ(grid.name, name);
     EXPECT_EQ(grid.scale, name);
@@ -77,11 +77,133 @@ TEST(Grid, ShippedGridsHaveTheNineRows) {
       rows.insert(run.row.paper_row);
       EXPECT_TRUE(hashes.insert(ConfigHash(run.config)).second) << run.id;
     }
+    rows.erase("");  // rows of our own
     EXPECT_EQ(rows, nine);
+    if (name == "mini") continue;  // below
     EXPECT_EQ(grid.runs.size(),
               grid.rows.size() * grid.corpora.size() * grid.seeds.size());
     EXPECT_EQ(grid.rows.size(), grid.scale == "smoke" ? 9u : 14u);
   }
+}
+
+// The grid that is really run: nine rows with calibrated tau, with 4 seeds on
+// one corpus and 2 on the other; five with the published tau and 2 seeds; three
+// with input jitter and 4.
+TEST(Grid, MiniHasItsSeventySixRuns) {
+  const Grid grid = LoadGrid(Shipped("mini"), {});
+  std::map<std::string, int> runs;
+  for (const GridRun& run : grid.runs) {
+    const RouterConfig& router = run.config.router;
+    const std::string kind = router.noise != NoiseKind::kNone ? "jitter"
+                             : run.row.variant == "paper"     ? "published"
+                                                              : "calibrated";
+    ++runs[kind + " on " + run.corpus.id];
+    EXPECT_EQ(kind == "published",
+              router.tau && router.kind != RouterKind::kSparse)
+        << run.id;
+    if (kind == "jitter") {
+      EXPECT_EQ(router.kind, RouterKind::kSparse) << run.id;
+      EXPECT_EQ(router.noise, NoiseKind::kInputJitter) << run.id;
+      EXPECT_EQ(router.noise_amplitude, 0.05) << run.id;
+    }
+    // 4 balance groups of 4 sequences.
+    EXPECT_EQ(run.config.training.global_batch_sequences, 16) << run.id;
+    EXPECT_EQ(run.config.training.balance_group_sequences, 4) << run.id;
+  }
+  EXPECT_EQ(grid.runs.size(), 76u);
+  EXPECT_EQ(runs, (std::map<std::string, int>{{"calibrated on gcide", 36},
+                                              {"calibrated on foldoc", 18},
+                                              {"published on gcide", 10},
+                                              {"jitter on gcide", 12}}));
+  for (const GridRun& run : grid.runs) {
+    const RunCost cost = EstimateCost(
+        run.config, run.config.router.mean_active_experts, grid.cluster);
+    // 2 V d + L (4 d^2 + d E + 2 d + 3 E d d_ffn) + d
+    EXPECT_EQ(cost.parameters - cost.budget_logits, 16'931'456) << run.id;
+    EXPECT_EQ(cost.tokens, 2'048'000) << run.id;
+  }
+}
+
+// Two seeds, two corpora, and a row with these lines of its own.
+std::string Choosing(const std::string& row, const std::string& corpus = "") {
+  return R"([grid]
+name = "tiny"
+scale = "smoke"
+seeds = [1, 2]
+[[corpora]]
+id = "a"
+title = "A text"
+[[corpora]]
+id = "b"
+title = "Another"
+)" + corpus +
+         R"(
+[[rows]]
+id = "everywhere"
+label = "Sparse"
+[[rows]]
+id = "some"
+label = "Sparse"
+)" + row;
+}
+
+std::vector<std::string> RunIds(const Grid& grid) {
+  std::vector<std::string> ids;
+  for (const GridRun& run : grid.runs) ids.push_back(run.id);
+  return ids;
+}
+
+TEST(Grid, RowsAndCorporaChooseTheirRuns) {
+  using Ids = std::vector<std::string>;
+  const std::string text =
+      Choosing("corpora = [\"b\"]\nseeds = [2]\n", "seeds = [2]\n");
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {})),
+            (Ids{"a/everywhere/seed1", "a/everywhere/seed2",
+                 "b/everywhere/seed2", "b/some/seed2"}));
+  // The second of the seeds, whatever it is.
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {}, {7, 8, 9})),
+            (Ids{"a/everywhere/seed7", "a/everywhere/seed8",
+                 "a/everywhere/seed9", "b/everywhere/seed8", "b/some/seed8"}));
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {}, {7})), Ids{"a/everywhere/seed7"});
+}
+
+TEST(Grid, ChoicesThatTheGridLacksAreNamedWithTheirPlace) {
+  struct Case {
+    std::string text, place, message;
+  };
+  const Case kCases[] = {
+      {Choosing("seeds = [2, 3]\n"), ":18:13: ",
+       "the grid has no seed 3; add it to the seeds of [grid], which are 1, 2"},
+      {Choosing("", "seeds = [5]\n"), ":11:10: ", "the grid has no seed 5"},
+      {Choosing("corpora = [\"a\", \"c\"]\n"),
+       ":18:17: ", "the grid has no corpus 'c'; did you mean"},
+      {Choosing("corpora = []\n"), ":18:11: ", "a list that is not empty"},
+      {Choosing("seeds = 1\n"), ":18:9: ", "a list that is not empty"},
+      {Choosing("seeds = [1.5]\n"), ":18:10: ", "must be an integer"},
+      {Choosing("seeds = [1, 1]\n"), ":18:13: ", "'seeds' lists 1 twice"},
+      {Choosing("corpora = [\"b\"]\nseeds = [1]\n", "seeds = [2]\n"),
+       ":16:1: ", "row 'some' has no run"}};
+  for (const Case& wrong : kCases) {
+    const std::string failure = FailureOf(wrong.text);
+    EXPECT_NE(failure.find("grid.toml" + wrong.place), std::string::npos)
+        << failure << "\n"
+        << wrong.text;
+    EXPECT_NE(failure.find(wrong.message), std::string::npos) << failure;
+  }
+  // A corpus that every row left out.
+  std::string text = Choosing("corpora = [\"a\"]\n");
+  text.insert(text.find("[[rows]]\nid = \"some"), "corpora = [\"a\"]\n");
+  const std::string failure = FailureOf(text);
+  EXPECT_NE(failure.find("corpus 'b' has no run"), std::string::npos)
+      << failure;
+}
+
+// --seeds with fewer than the rows chose among.
+TEST(Grid, SeedsThatLeaveNothingAreRefused) {
+  std::string text = Minimal("");
+  text.insert(text.find("[rows.config"), "seeds = [2]\n");
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {})).size(), 1u);
+  EXPECT_THROW(LoadGrid(Write(text), {}, {7}), ConfigError);
 }
 
 TEST(Grid, PaperRunsAreThePapersRows) {
@@ -126,7 +248,7 @@ TEST(Grid, ShippedRowsKeepTheirHashes) {
         {"foldoc/softmoe-star-2/seed1234", "1405770653d29970"},
         {"foldoc/softmoe-1.5/seed1234", "d03ac63d358483d8"},
         {"foldoc/softmoe-2/seed1234", "dba173b6da410cd4"}}},
-      {"mini",
+      {"midi",
        {{"gcide/sparse-1/seed1234", "60a434f8e03d2bb7"},
         {"gcide/softmoe-star-1.5-paper-tau/seed1234", "c4ac391c79813e95"},
         {"gcide/softmoe-2-calibrated/seed1234", "da35f2a2e31f45bc"}}},
@@ -225,7 +347,7 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
                 .find("begins with a point"),
             std::string::npos);
   EXPECT_NE(FailureOf("[grid]\nname = \"x\"\nscale = \"huge\"\n")
-                .find("expected smoke, mini or paper"),
+                .find("expected one of smoke, mini, midi, paper"),
             std::string::npos);
   EXPECT_NE(FailureOf("").find("[grid]"), std::string::npos);
   // k outside [1, num_experts], in a row: SPEC.md 2.1.

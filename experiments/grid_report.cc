@@ -8,6 +8,7 @@
 #include "core/atomic_file.h"
 #include "core/code_version.h"
 #include "core/runfiles.h"
+#include "experiments/evaluation_tables.h"
 #include "experiments/grid_table.h"
 #include "experiments/invariants.h"
 #include "experiments/report_csv.h"
@@ -86,8 +87,9 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
   GridReport report;
   report.invariants_hold = AllHold(invariants);
-  report.text =
-      DescribeGridTable(outcome) + "\n" + DescribeInvariants(invariants) + "\n";
+  report.text = DescribeGridTable(outcome) + "\n" +
+                DescribeEvaluations(outcome) + DescribeInvariants(invariants) +
+                "\n";
 
   std::vector<JudgedResults> judged;
   for (const std::string& variant : Variants(outcome.grid)) {
@@ -108,6 +110,10 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   };
   write("runs.csv", RunsCsv(outcome));
   write("steps.csv", StepsCsv(outcome));
+  if (!EvaluationTables(outcome).empty()) {
+    write("inference_tau.csv", InferenceTauCsv(outcome));
+    write("router_health.csv", RouterHealthCsv(outcome));
+  }
   write("report.html", ReportHtml(outcome, invariants, judged, paper));
   return report;
 }

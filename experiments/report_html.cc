@@ -9,6 +9,7 @@
 #include "core/errors.h"
 #include "core/markup.h"
 #include "core/progress.h"
+#include "experiments/evaluation_tables.h"
 #include "experiments/grid_table.h"
 #include "experiments/html_text.h"
 #include "experiments/report_curves.h"
@@ -72,44 +73,33 @@ std::string WhatThisIs(const GridOutcome& outcome) {
 }
 
 std::string Results(const GridOutcome& outcome) {
-  const std::vector<GridTableRow> table = MakeGridTable(outcome);
-  std::vector<std::string> header = {
-      "corpus",   "experts",  "model",  "k",    "alpha",   "tau",
-      "Train-AE", "Infer-AE", "Active", "loss", "unigram", "none %"};
-  // Only where there is something to say.
-  const bool seeds = outcome.grid.seeds.size() > 1;
-  if (seeds) header.insert(header.end(), {"sd", "runs"});
-  const bool problems =
-      std::any_of(table.begin(), table.end(),
-                  [](const GridTableRow& r) { return !r.problem.empty(); });
-  if (problems) header.push_back("");
+  const GridTable table = MakeGridTable(outcome);
+  std::vector<std::string> header = {"corpus"};
+  header.insert(header.end(), table.header.begin(), table.header.end());
   std::vector<Cells> rows;
-  for (const GridTableRow& r : table) {
-    Cells cells = {{r.corpus},
-                   {r.budget},
-                   {r.label},
-                   {r.k},
-                   {r.alpha},
-                   {r.tau},
-                   {r.train_experts},
-                   {r.infer_experts},
-                   {r.active_parameters},
-                   {r.loss},
-                   {r.unigram},
-                   {r.without}};
-    if (seeds) cells.insert(cells.end(), {{r.deviation}, {r.runs}});
-    if (problems) cells.push_back({r.problem, "fail"});
+  for (const GridTable::Row& row : table.rows) {
+    Cells cells = {{row.corpus}};
+    for (const std::string& text : row.cells) cells.push_back({text});
+    if (!row.problem.empty()) cells.back().css_class = "fail";
     rows.push_back(std::move(cells));
   }
   return Heading("Results") +
-         HtmlTable(
-             "Mean over the finished seeds. experts: budget, as the paper "
-             "groups its Table 1. Train-AE, Infer-AE: active experts per token "
-             "and layer. Active: parameters used per token, millions. loss and "
-             "unigram: held-out, nat/token, T = 1, noise off. none: percent of "
-             "tokens and layers without an expert. Zero-shot tasks are not "
-             "measured.",
-             header, rows);
+         HtmlTable("Mean over the finished seeds. " + table.legend, header,
+                   rows);
+}
+
+std::string Evaluations(const GridOutcome& outcome) {
+  std::string html;
+  for (const EvaluationTable& table : EvaluationTables(outcome)) {
+    std::vector<Cells> rows;
+    for (const std::vector<std::string>& row : table.rows) {
+      Cells cells;
+      for (const std::string& text : row) cells.push_back({text});
+      rows.push_back(std::move(cells));
+    }
+    html += Heading(table.title) + HtmlTable(table.caption, table.header, rows);
+  }
+  return html;
 }
 
 std::string Invariants(const std::vector<Invariant>& invariants) {
@@ -282,7 +272,8 @@ std::string ReportHtml(const GridOutcome& outcome,
                        const golden::Document& paper) {
   const std::string body =
       WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
-      CurvePlots(outcome) + Verdicts(judged) + Provenance(outcome) +
+      Evaluations(outcome) + CurvePlots(outcome) + Verdicts(judged) +
+      Provenance(outcome) +
       Paragraph("Paper: " + paper.provenance.source, "soft");
   return HtmlPage("SoftMoE grid " + outcome.grid.name, body);
 }

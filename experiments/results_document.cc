@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "experiments/results_measures.h"
 #include "experiments/row_summary.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -169,9 +170,7 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
     column.lane = golden::Lane::kReportOnly;
   }
   if (measure.column == "active_params" && !paper_sizes) {
-    column.metric =
-        "parameters that a token uses on average, counted exactly, with the "
-        "Infer-AE of the row";
+    column.metric = trainer::metrics::kActiveParameters.definition;
   }
   return column;
 }

@@ -82,7 +82,8 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
 TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
   const Document document = Results(ExampleOutcome());
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "unigram_loss").value, 5.1);
-  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active").text, "0.000000");
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active_fraction").text,
+            "0.000000");
   const std::string row = "owt/softmoe/k2/a2";
   EXPECT_EQ(CellOf(document, row, "layer_1", "layers").value, 1.75);
   EXPECT_EQ(CellOf(document, row, "layer_3", "layers").value, 2.25);
@@ -151,7 +152,7 @@ TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
 // others it would narrow their intervals. 7 x (1/7) is not 1 in doubles.
 TEST(ResultsDocument, EqualRunsHaveNoDeviation) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3, 4, 5, 6, 7}});
-  for (RunOutcome& run : outcome.runs) run.result->train_active_experts = 1;
+  for (RunOutcome& run : outcome.runs) run.result->train_ae = 1;
   const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "train_ae");
   EXPECT_EQ(cell.value, 1);
   EXPECT_EQ(cell.runs, 7);

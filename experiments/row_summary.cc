@@ -62,8 +62,8 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome) {
 }
 
 int64_t ExpertBudget(const RowSummary& row) {
-  const Sample train = row.Over(
-      [](const trainer::RunResult& r) { return r.train_active_experts; });
+  const Sample train =
+      row.Over([](const trainer::RunResult& r) { return r.train_ae; });
   const Sample infer = row.Over([](const trainer::RunResult& r) {
     return r.final_validation.active_experts;
   });

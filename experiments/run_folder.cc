@@ -64,12 +64,21 @@ trainer::PreparedCorpus ReadRecord(const fs::path& record) {
 }  // namespace
 
 std::string RunFolderName(const GridRun& run) {
-  return fmt::format("{}-{}-seed{}-{}", run.corpus.id, run.row.id, run.seed,
-                     ConfigHash(run.config));
+  return fmt::format("{}-{}-seed{}-{}", run.corpus.id,
+                     run.first_row.empty() ? run.row.id : run.first_row,
+                     run.seed, ConfigHash(run.config));
 }
 
 fs::path GridFolder(const Grid& grid, const std::string& out) {
-  return UserPath(out.empty() ? "runs/" + grid.name : out);
+  const std::string& name =
+      grid.scale_grid.empty() ? grid.name : grid.scale_grid;
+  return UserPath(out.empty() ? "runs/" + name : out);
+}
+
+fs::path ReportFolder(const Grid& grid, const fs::path& grid_folder) {
+  const bool main = grid.experiment.empty() ||
+                    grid.experiment == ExperimentNames().front();
+  return main ? grid_folder : grid_folder / grid.experiment;
 }
 
 RunOutcome ReadRun(const GridRun& run, const fs::path& grid_folder) {

@@ -340,6 +340,96 @@ TEST(Judge, ExactCellsMustPrintAlike) {
   EXPECT_EQ(Judge(ModelSize(1.6303), Paper()).overall, Status::kFail);
 }
 
+// One golden cell that stands for 2.875 to 3.125, in a column whose values may
+// differ by 0.5: all binary fractions, so that the limits are exact.
+class BoundLane : public testing::Test {
+ protected:
+  static constexpr const char* kRow = "owt/sparse/k1";
+  BoundLane() : results_(Reproduction(1, 0)), golden_(Reproduction(1, 0)) {
+    Table& table = golden_.tables[0];
+    Column& column =
+        table.columns[static_cast<size_t>(table.FindColumn("val_loss"))];
+    column.lane = Lane::kBound;
+    column.margin = 0.5;
+    Cell& cell = At(&golden_, kRow, "val_loss");
+    cell.text = "3.00";
+    cell.value = 3;
+    cell.low = 2.875;
+    cell.high = 3.125;
+  }
+
+  // Of a number of ours that stands for `low` to `high`.
+  CellVerdict Of(double low, double high) {
+    Cell& cell = At(&results_, kRow, "val_loss");
+    SetValue(&cell, (low + high) / 2);
+    cell.low = low;
+    cell.high = high;
+    return Of();
+  }
+  CellVerdict Of() {
+    return Verdict(Judge(results_, golden_), kRow, "val_loss");
+  }
+
+  Document results_, golden_;
+};
+
+TEST_F(BoundLane, PassesWithinItsBoundWhateverTheRounding) {
+  const CellVerdict cell = Of(2.625, 3.375);  // both ends included
+  EXPECT_EQ(cell.status, Status::kPass) << cell.reason;
+  EXPECT_EQ(cell.reason, "");
+  EXPECT_EQ(cell.margin, 0.5);
+  EXPECT_EQ(cell.ours, 3);
+  EXPECT_EQ(cell.difference, 0);
+  EXPECT_EQ(Of(2.625, 2.625).status, Status::kPass);
+  EXPECT_EQ(Of(3.375, 3.375).status, Status::kPass);
+}
+
+TEST_F(BoundLane, FailsOverItsBoundOnEitherSide) {
+  for (const double over : {std::nextafter(3.625, 9), 4.0}) {
+    const CellVerdict cell = Of(over, over + 0.25);
+    EXPECT_EQ(cell.status, Status::kFail) << over;
+    EXPECT_EQ(cell.reason, "over its bound");
+    EXPECT_GT(cell.difference, 0);
+  }
+  for (const double under : {std::nextafter(2.375, 0), 2.0}) {
+    const CellVerdict cell = Of(under - 0.25, under);
+    EXPECT_EQ(cell.status, Status::kFail) << under;
+    EXPECT_EQ(cell.reason, "over its bound");
+    EXPECT_LT(cell.difference, 0);
+  }
+  // No pooled noise and no Holm: one run decides, whatever the others are.
+  Of(4, 4);
+  EXPECT_EQ(Judge(results_, golden_).overall, Status::kFail);
+}
+
+TEST_F(BoundLane, IsInconclusiveWhereTheRoundingDecides) {
+  const std::vector<std::pair<double, double>> kStraddling = {
+      {3.0, std::nextafter(3.375, 9)},  // the upper end
+      {std::nextafter(2.625, 0), 3.0},  // the lower end
+      {3.5, 3.5},                       // a point: the golden is rounded, too
+      {2.5, 2.5},
+      {3.625, 4.0},  // touches the bound from outside
+      {2.0, 2.375},
+      {0.0, 6.0}};  // both ends
+  for (const auto& [low, high] : kStraddling) {
+    const CellVerdict cell = Of(low, high);
+    EXPECT_EQ(cell.status, Status::kInconclusive) << low << " " << high;
+    EXPECT_EQ(cell.reason,
+              "within the bound or not, depending on the rounding");
+  }
+}
+
+TEST_F(BoundLane, HasNoVerdictWithoutAValue) {
+  Cell empty;
+  At(&results_, kRow, "val_loss") = empty;
+  EXPECT_EQ(Of().status, Status::kUnsupported);
+  EXPECT_EQ(Of().reason, "the results have no value here");
+  EXPECT_FALSE(Of().difference.has_value());
+  empty.flags = {"DIVERGED"};
+  At(&results_, kRow, "val_loss") = empty;
+  EXPECT_EQ(Of().status, Status::kFail);
+}
+
 TEST(Judge, ReportColumnsAreRecordedAndNeverJudged) {
   Document results = Reproduction(3, 0.05);
   Table table = *Paper().FindTable("compute");

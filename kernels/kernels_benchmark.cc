@@ -106,7 +106,7 @@ void BM_Gemm(benchmark::State& state) {
 BENCHMARK(BM_Gemm)
     ->Args({1024, 1024, 1024, 1, 0})
     ->Args({1024, 1024, 1024, 4, 0})
-    ->Args({2048, 768, 256, 4, 0})  // mini qkv forward
+    ->Args({2048, 768, 256, 4, 0})  // midi qkv forward
     ->Args({2048, 256, 768, 4, 2})  // its d_hidden
     ->Args({256, 768, 2048, 4, 1})  // its d_weight
     ->Args({2048, 16, 256, 4, 0})   // router scores

@@ -232,7 +232,7 @@ void RouterSizes(benchmark::internal::Benchmark* b) {
   for (int threads : {1, 4}) {
     for (int k : {10, 15, 20, 40}) b->Args({32, k, threads});
   }
-  b->Args({8, 20, 4})->Args({16, 20, 4});  // the smoke and mini grids' routers
+  b->Args({8, 20, 4})->Args({16, 20, 4});  // the smoke and midi grids' routers
   b->Args({8, 15, 1})->Args({64, 20, 1})->Args({256, 20, 1});
 }
 void Threads(benchmark::internal::Benchmark* b) {

@@ -21,11 +21,11 @@ TEST(Bench, ListsStepsProductsAndRouters) {
   EXPECT_EQ(list.exit_code, 0);
   for (const char* name :
        {"smoke/sparse1/", "smoke/sparse2/", "smoke/soft_fixed2/",
-        "smoke/soft_learned2/", "mini/sparse1/", "mini/sparse2/",
-        "mini/soft_fixed2/", "mini/soft_learned2/", "BM_FmaPeak/threads:4/",
-        "BM_ExpertForward/smoke/threads:4/", "BM_ExpertForward/mini/threads:4/",
+        "smoke/soft_learned2/", "midi/sparse1/", "midi/sparse2/",
+        "midi/soft_fixed2/", "midi/soft_learned2/", "BM_FmaPeak/threads:4/",
+        "BM_ExpertForward/smoke/threads:4/", "BM_ExpertForward/midi/threads:4/",
         "BM_ExpertBackward/smoke/threads:4/",
-        "BM_ExpertBackward/mini/threads:4/",
+        "BM_ExpertBackward/midi/threads:4/",
         "BM_RouterSoftForward/experts:8/k_tenths:20/threads:4/",
         "BM_RouterSoftBackward/experts:16/k_tenths:20/threads:4/",
         "BM_RouterSparseForward/threads:4/"}) {

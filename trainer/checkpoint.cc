@@ -3,64 +3,19 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/mutant.h"
 #include "trainer/identity_attributes.h"
+#include "trainer/metrics.h"
+#include "trainer/metrics_hdf5.h"
 #include "trainer/step_table.h"
 
 namespace softmoe::trainer {
 namespace {
 
-const Hdf5Kind kCheckpointKind{.name = "checkpoint", .version = 2};
-
-struct EvaluationColumn {
-  const char* name;
-  double EvaluationRecord::*member;
-};
-constexpr EvaluationColumn kEvaluationColumns[] = {
-    {"temperature", &EvaluationRecord::temperature},
-    {"schedule_loss", &EvaluationRecord::schedule_loss},
-    {"schedule_active", &EvaluationRecord::schedule_active},
-    {"loss", &EvaluationRecord::loss},
-    {"active_experts", &EvaluationRecord::active_experts},
-    {"zero_active_fraction", &EvaluationRecord::zero_active_fraction},
-    {"load_variance", &EvaluationRecord::load_variance},
-};
-
-void WriteEvaluations(const std::vector<EvaluationRecord>& records,
-                      Hdf5Writer& file) {
-  file.CreateGroup("/evaluations");
-  if (records.empty()) return;
-  std::vector<int64_t> steps;
-  for (const EvaluationRecord& record : records) steps.push_back(record.step);
-  file.WriteDataset("/evaluations/step", steps);
-  for (const EvaluationColumn& column : kEvaluationColumns) {
-    std::vector<double> values;
-    for (const EvaluationRecord& record : records) {
-      values.push_back(record.*column.member);
-    }
-    file.WriteDataset(std::string("/evaluations/") + column.name, values);
-  }
-}
-
-std::vector<EvaluationRecord> ReadEvaluations(const Hdf5Reader& file) {
-  if (!file.Has("/evaluations/step")) return {};
-  const auto steps = file.ReadDataset<int64_t>("/evaluations/step").values;
-  std::vector<EvaluationRecord> records(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) records[i].step = steps[i];
-  for (const EvaluationColumn& column : kEvaluationColumns) {
-    std::vector<double> values(steps.size());
-    file.ReadDatasetInto<double>(std::string("/evaluations/") + column.name,
-                                 values, {static_cast<int64_t>(steps.size())});
-    for (size_t i = 0; i < steps.size(); ++i) {
-      records[i].*column.member = values[i];
-    }
-  }
-  return records;
-}
+const Hdf5Kind kCheckpointKind{
+    .name = "checkpoint", .version = 3, .oldest_version = 2};
 
 }  // namespace
 
@@ -76,15 +31,13 @@ void WriteCheckpoint(const std::filesystem::path& path,
   file.WriteAttribute("/", "tokens", tokens.string());
   file.WriteAttribute("/", "code_version", state.code_version);
   file.WriteAttribute("/", "step", state.step);
-  file.WriteAttribute("/", "tau", state.tau);
+  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
+    WriteMetric(metric, state.*member, "/", file);
+  });
   file.WriteAttribute("/", "tau_calibrated", int64_t{state.tau_calibrated});
-  file.WriteAttribute("/", "max_active", state.max_active);
-  file.WriteAttribute("/", "most_active_in_a_token",
-                      state.most_active_in_a_token);
-  file.WriteAttribute("/", "seconds", state.seconds);
   WriteStepTable(state.history, identity.config.model.num_layers, "/history",
                  file);
-  WriteEvaluations(state.evaluations, file);
+  WriteEvaluationTable(state.evaluations, "/evaluations", file);
   const auto write = [&](const char* name, std::span<const float> values) {
     file.WriteDataset<float>(name, values,
                              {static_cast<int64_t>(values.size())});
@@ -102,14 +55,13 @@ Checkpoint::Checkpoint(const std::filesystem::path& path)
   tokens_ = file_.ReadString("/", "tokens");
   state_.code_version = file_.ReadString("/", "code_version");
   state_.step = file_.ReadInt("/", "step");
-  state_.tau = file_.ReadDouble("/", "tau");
+  const ModelConfig& model = identity_.config.model;
+  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
+    ReadMetric(file_, "/", metric, model, state_.*member);
+  });
   state_.tau_calibrated = file_.ReadInt("/", "tau_calibrated") != 0;
-  state_.max_active = file_.ReadInt("/", "max_active");
-  state_.most_active_in_a_token = file_.ReadInt("/", "most_active_in_a_token");
-  state_.seconds = file_.ReadDouble("/", "seconds");
-  state_.history =
-      ReadStepTable(file_, "/history", identity_.config.model.num_layers);
-  state_.evaluations = ReadEvaluations(file_);
+  state_.history = ReadStepTable(file_, "/history", model.num_layers);
+  state_.evaluations = ReadEvaluationTable(file_, "/evaluations");
   if (static_cast<int64_t>(state_.history.size()) != state_.step) {
     throw DataError(fmt::format(
         "{}: says step {} but holds the records of {}; delete it to begin anew",

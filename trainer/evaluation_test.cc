@@ -14,6 +14,7 @@
 #include "core/file_test_util.h"
 #include "trainer/corpus_test_util.h"
 #include "trainer/identify_run.h"
+#include "trainer/metrics.h"
 #include "trainer/prepare.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
@@ -78,9 +79,22 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   EXPECT_FALSE(report.other_tokens);
 
   const auto json = nlohmann::json::parse(EvaluationJson(report));
-  EXPECT_EQ(json.at("loss"), report.validation.loss);
-  EXPECT_EQ(json.at("active_histogram"), report.validation.active_histogram);
-  EXPECT_NE(EvaluationText(report).find("active experts"), std::string::npos);
+  const std::string text = EvaluationText(report);
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(json.at(metric.name), report.validation.*member) << metric.name;
+    if (metric.shape == MetricShape::kLayersAndCounts ||
+        metric.shape == MetricShape::kLayersAndExperts) {
+      return;
+    }
+    EXPECT_NE(text.find("\n" + std::string(metric.title) + " "),
+              std::string::npos)
+        << metric.title << " is not in\n"
+        << text;
+  });
+  EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
+  EXPECT_NE(text.find(ReportLine(metrics::kLoss, report.validation.loss)),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
@@ -144,6 +158,22 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
   EXPECT_NE(message.find("--data"), std::string::npos) << message;
   evaluate_.tokens = folder_ / "moved";
   EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Evaluation, SaysWhatToDoWhereTheCheckpointOfAFinishedRunIsGone) {
+  std::filesystem::remove(evaluate_.folder / "checkpoint.h5");
+  try {
+    EvaluateRun(evaluate_);
+    FAIL() << "evaluated nothing";
+  } catch (const EnvironmentError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("the checkpoint is gone"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find((evaluate_.folder / "result.h5").string()),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("--keep-checkpoints"), std::string::npos) << message;
+  }
 }
 
 TEST_F(Evaluation, RefusesValuesOutOfRange) {

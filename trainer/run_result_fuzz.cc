@@ -26,11 +26,18 @@ fs::path GoodFile() {
   result.allocation = {1.25, 1.75};
   for (trainer::Validation* validation :
        {&result.final_validation, &result.at_schedule_temperature}) {
-    validation->layer_active = {1, 2};
+    validation->layer_active_experts = {1, 2};
     validation->active_histogram = {{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}};
     validation->tokens_per_expert = {{1, 2, 3, 4}, {4, 3, 2, 1}};
     validation->num_tokens = 10;
   }
+  result.final_evaluations = {
+      .code_version = "0123456789ab",
+      .inference_tau = {{.factor = 0.5,
+                         .tau = 0.75,
+                         .validation = result.final_validation}},
+      .router_health = {{.load_entropy = 1, .truncated_mass = 0.5},
+                        {.dead_experts = 2, .truncated_mass = 0.25}}};
   const fs::path path = ScratchFolder() / "good.h5";
   trainer::WriteRunResult(result, path);
   return path;

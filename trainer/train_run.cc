@@ -6,17 +6,21 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <system_error>
 
 #include "core/atomic_file.h"
 #include "core/code_version.h"
 #include "core/errors.h"
+#include "core/file_error.h"
 #include "core/mutant.h"
 #include "core/paths.h"
 #include "kernels/isa.h"
 #include "trainer/calibration.h"
 #include "trainer/checkpoint.h"
+#include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
 #include "trainer/identify_run.h"
+#include "trainer/metrics.h"
 #include "trainer/progress_line.h"
 #include "trainer/resources.h"
 #include "trainer/schedules.h"
@@ -91,7 +95,15 @@ RunResult RunLoop::Run() {
   Save();
   Evaluate();
   metrics_->Sync();  // before the result is there, which ends the writing
-  return MakeResult();
+  RunResult result = MakeResult();
+  // After the run's clock was read: what is measured later takes none of it.
+  result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
+                                               options_.evaluations, [this] {
+                                                 if (options_.on_evaluation)
+                                                   options_.on_evaluation();
+                                                 StopIfAsked();
+                                               });
+  return result;
 }
 
 void RunLoop::OneStep() {
@@ -110,10 +122,11 @@ void RunLoop::OneStep() {
   if (record.step == 1 && record.zero_active_fraction > 0.5 &&
       config_.router.fallback == Fallback::kNone) {
     Say(fmt::format(
-        "warning: {:.0f}% of the tokens have no active expert at the start, "
-        "which trains none: tau {:g} is high for T = {:g}; router.tau = "
-        "\"calibrated\" or router.fallback = \"top1\" would help",
-        100 * record.zero_active_fraction, state_.tau, record.temperature));
+        "warning: {} at the start: so many tokens have no expert and train "
+        "none. tau {:g} is high for T = {:g}; router.tau = \"calibrated\" or "
+        "router.fallback = \"top1\" would help",
+        Titled(metrics::kZeroActiveFraction, record.zero_active_fraction),
+        state_.tau, record.temperature));
   }
   const int64_t log_every = std::max<int64_t>(1, options_.runtime.log_every);
   if (record.step == 1 || record.step % log_every == 0 ||
@@ -180,23 +193,23 @@ void RunLoop::Evaluate() {
       {.step = state_.step,
        .temperature = temperature,
        .schedule_loss = at_schedule_temperature_.loss,
-       .schedule_active = at_schedule_temperature_.active_experts,
+       .schedule_active_experts = at_schedule_temperature_.active_experts,
        .loss = at_one_.loss,
        .active_experts = at_one_.active_experts,
        .zero_active_fraction = at_one_.zero_active_fraction,
-       .load_variance = at_one_.load_variance});
+       .relative_load_variance = at_one_.relative_load_variance});
   metrics_->Add(state_.evaluations.back());
+  std::string loss = Titled(metrics::kLoss, at_one_.loss);
+  if (temperature != 1.0) {
+    loss += fmt::format(" at T 1, {} at {}",
+                        Shown(metrics::kLoss, at_schedule_temperature_.loss),
+                        Titled(metrics::kTemperature, temperature));
+  }
   Say(fmt::format(
-      "validation after step {} | loss {:.4f}{} | AE {:.2f} | {} | load "
-      "variance {:.3f}",
-      state_.step, at_one_.loss,
-      temperature == 1.0
-          ? ""
-          : fmt::format(" at T 1, {:.4f} at T {:.2f}",
-                        at_schedule_temperature_.loss, temperature),
-      at_one_.active_experts,
-      ZeroActiveText(config_, at_one_.zero_active_fraction),
-      at_one_.load_variance));
+      "validation after step {} | {} | {} | {} | {}", state_.step, loss,
+      Titled(metrics::kActiveExperts, at_one_.active_experts),
+      Titled(metrics::kZeroActiveFraction, at_one_.zero_active_fraction),
+      Titled(metrics::kRelativeLoadVariance, at_one_.relative_load_variance)));
 }
 
 RunResult RunLoop::MakeResult() {
@@ -211,7 +224,7 @@ RunResult RunLoop::MakeResult() {
   result.at_schedule_temperature = at_schedule_temperature_;
   result.final_validation = at_one_;
   result.unigram_loss = data_.UnigramLoss(config_.training.eval_sequences);
-  result.train_active_experts = TrainActiveExperts(state_.history);
+  result.train_ae = TrainActiveExperts(state_.history);
   for (const optimized::LayerAllocation& layer :
        model_.Allocations({.tau = state_.tau})) {
     result.allocation.push_back(layer.mean_active);
@@ -255,15 +268,49 @@ RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
   return result;
 }
 
+// After the result is durable: nothing is lost with the checkpoint then but
+// what could still be measured on it.
+void RemoveCheckpoint(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw FileError("delete", path, error.value());
+}
+
+// Measures what the plan asks and the result of a finished run lacks, if its
+// checkpoint still can tell; else leaves everything as it is.
+void EvaluateLater(const RunOptions& options, RunResult* result) {
+  const EvaluationPlan& plan = options.evaluations;
+  const std::filesystem::path checkpoint = options.folder / kCheckpointName;
+  if (MissingEvaluations(plan, *result).empty() ||
+      !EvaluationObstacle(*result, checkpoint).empty()) {
+    return;
+  }
+  const FolderLock lock(options.folder);
+  const StopSignal stop;
+  result->final_evaluations = EvaluateFinishedRun(
+      *result, checkpoint, options.tokens, options.runtime, plan, [&] {
+        if (options.on_evaluation) options.on_evaluation();
+        stop.ThrowIfRequested(
+            "during the evaluations of a finished run, whose files are as they "
+            "were; the same command begins them again");
+      });
+  WriteRunResult(*result, options.folder / kResultName);
+  if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
+}
+
 }  // namespace
 
 RunResult TrainRun(const Config& config, const RunOptions& options) {
   ValidateConfig(config);
+  CheckEvaluationPlan(options.evaluations);
   kernels::SelectIsa(options.runtime.isa);
   const RunIdentity identity = IdentifyRun(config, options.tokens);
   const std::filesystem::path result_path = options.folder / kResultName;
   if (std::filesystem::exists(result_path)) {
-    return ReadFinishedRun(identity, options.runtime.isa, result_path);
+    RunResult result =
+        ReadFinishedRun(identity, options.runtime.isa, result_path);
+    EvaluateLater(options, &result);
+    return result;
   }
   MakeFolder(options.folder);
   const FolderLock lock(options.folder);
@@ -277,6 +324,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   RequireDiskSpace(config, options.folder);
   RunResult result = RunLoop(identity, options).Run();
   WriteRunResult(result, result_path);
+  if (!options.evaluations.keep_checkpoint) {
+    RemoveCheckpoint(options.folder / kCheckpointName);
+  }
   return result;
 }
 

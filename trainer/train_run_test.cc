@@ -87,16 +87,17 @@ TEST_P(EveryRouter, LearnsAndReportsWhatItDid) {
                 4 * 0x1p-52 * k);
     EXPECT_GE(step.allocation[0], 1.0);
     EXPECT_GE(step.allocation[1], 1.0);
-    EXPECT_NEAR((step.layer_active[0] + step.layer_active[1]) / 2,
-                step.active_experts, 4 * 0x1p-52 * step.active_experts);
+    EXPECT_NEAR(
+        (step.layer_active_experts[0] + step.layer_active_experts[1]) / 2,
+        step.active_experts, 4 * 0x1p-52 * step.active_experts);
     EXPECT_GT(step.gradient_norm, 0);
   }
   EXPECT_LE(result.most_active_in_a_token, result.max_active);
   double train_ae = 0;
   for (const StepRecord& step : result.steps) train_ae += step.active_experts;
-  EXPECT_EQ(result.train_active_experts, train_ae / 100);
+  EXPECT_EQ(result.train_ae, train_ae / 100);
   if (GetParam() == RouterKind::kSparse) {
-    EXPECT_EQ(result.train_active_experts, k);
+    EXPECT_EQ(result.train_ae, k);
     EXPECT_EQ(result.final_validation.active_experts, k);
     EXPECT_EQ(result.tau, 0);
     EXPECT_FALSE(result.tau_calibrated);
@@ -337,7 +338,7 @@ TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
   for (const StepRecord& step : none.steps) {
     EXPECT_EQ(step.active_experts, 0);
     EXPECT_EQ(step.zero_active_fraction, 1);
-    EXPECT_EQ(step.load_variance, (std::vector<double>{0, 0}));
+    EXPECT_EQ(step.layer_relative_load_variance, (std::vector<double>{0, 0}));
   }
   config.router.fallback = Fallback::kTop1;
   const RunResult top1 = TrainRun(config, Options(folder / "top1", tokens));
