@@ -33,11 +33,7 @@ std::string Field(const std::string& text) {
 }
 
 // Shortest text that reads back as the same double.
-std::string Number(double value) {
-  std::string text = fmt::format("{}", value);
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text;
-}
+std::string Number(double value) { return fmt::format("{}", value); }
 
 std::string Number(int64_t value) { return std::to_string(value); }
 std::string Number(const std::optional<double>& value) {
