@@ -274,8 +274,8 @@ std::string ReportHtml(const GridOutcome& outcome,
   const std::string body =
       WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
       MoreTables(EvaluationTables(outcome)) +
-      MoreTables(ExperimentTables(outcome, paper)) + CurvePlots(outcome) + Verdicts(judged) +
-      Provenance(outcome) +
+      MoreTables(ExperimentTables(outcome, paper)) + CurvePlots(outcome) +
+      Verdicts(judged) + Provenance(outcome) +
       Paragraph("Paper: " + paper.provenance.source, "soft");
   return HtmlPage("SoftMoE grid " + outcome.grid.name, body);
 }

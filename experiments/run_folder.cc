@@ -76,8 +76,8 @@ fs::path GridFolder(const Grid& grid, const std::string& out) {
 }
 
 fs::path ReportFolder(const Grid& grid, const fs::path& grid_folder) {
-  const bool main = grid.experiment.empty() ||
-                    grid.experiment == ExperimentNames().front();
+  const bool main =
+      grid.experiment.empty() || grid.experiment == ExperimentNames().front();
   return main ? grid_folder : grid_folder / grid.experiment;
 }
 

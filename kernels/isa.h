@@ -36,20 +36,20 @@ bool IsaAvailable(Isa isa);
 
 }  // namespace softmoe::kernels
 
-#define SOFTMOE_DECLARE_KERNEL(Name)                              \
-  namespace isa_v3 {                                              \
-  void Name(const Name##Args& args, ThreadPool& pool);            \
-  }                                                               \
-  namespace isa_v4 {                                              \
-  void Name(const Name##Args& args, ThreadPool& pool);            \
-  }                                                               \
-  inline void Name(const Name##Args& args, ThreadPool& pool) {    \
-    if (ActiveIsa() == Isa::kV4) {                                \
-      isa_v4::Name(args, pool);                                   \
-    } else {                                                      \
-      isa_v3::Name(args, pool);                                   \
-    }                                                             \
-  }                                                               \
+#define SOFTMOE_DECLARE_KERNEL(Name)                           \
+  namespace isa_v3 {                                           \
+  void Name(const Name##Args& args, ThreadPool& pool);         \
+  }                                                            \
+  namespace isa_v4 {                                           \
+  void Name(const Name##Args& args, ThreadPool& pool);         \
+  }                                                            \
+  inline void Name(const Name##Args& args, ThreadPool& pool) { \
+    if (ActiveIsa() == Isa::kV4) {                             \
+      isa_v4::Name(args, pool);                                \
+    } else {                                                   \
+      isa_v3::Name(args, pool);                                \
+    }                                                          \
+  }                                                            \
   static_assert(true)
 
 #endif  // SOFTMOE_KERNELS_ISA_H_

@@ -197,7 +197,7 @@ TEST_P(ModelTest, CountsAreConsistent) {
     all_active += active;
   }
   EXPECT_EQ(step.stats.MeanActiveExperts(),
-                   static_cast<double>(all_active) / (3.0 * 76));
+            static_cast<double>(all_active) / (3.0 * 76));
 }
 
 // Sequences see nothing of each other, and noise is keyed by global tokens: the

@@ -60,10 +60,10 @@ struct ModelDifference {
   std::vector<std::string> defects;     // empty: all outputs agree
   std::vector<std::string> mistrusted;  // outputs that could not tell
   int64_t outputs = 0;                  // compared, those included
-  int64_t decisions = 0;             // (token, layer) pairs
-  int64_t ambiguous = 0;             // of them, selected differently near a tie
-  double utilisation = 0;            // largest |error| / tolerance
-  std::string loosest;               // where the utilisation was reached
+  int64_t decisions = 0;                // (token, layer) pairs
+  int64_t ambiguous = 0;   // of them, selected differently near a tie
+  double utilisation = 0;  // largest |error| / tolerance
+  std::string loosest;     // where the utilisation was reached
 
   bool ok() const { return defects.empty(); }
   bool trusted() const { return mistrusted.empty(); }
