@@ -308,6 +308,7 @@ TEST(MiniatureJudge, LoadBalanceIsAlikeWithinAFactorOfTwoEitherWay) {
   EXPECT_EQ(status(3), kContradicted);
   EXPECT_EQ(status(1 / 3.0), kContradicted);
   EXPECT_EQ(status(2), kUndecided);
+  EXPECT_EQ(status(0.5), kUndecided);
   EXPECT_EQ(status(0), kNotTestable);
 }
 
