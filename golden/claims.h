@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_GOLDEN_CLAIMS_H_
 #define SOFTMOE_GOLDEN_CLAIMS_H_
 
+#include <optional>
 #include <string>
 
 #include "golden/decimal.h"
@@ -34,6 +35,28 @@ ClaimSide FindSide(const Document& document, const Claim& claim,
 // "REFUTED" if it is true or false for all values within them, "NO_DATA" if a
 // cell is empty or absent, else "NOT_RESOLVED_BY_PAPER".
 std::string PublishedVerdict(const Document& document, const Claim& claim);
+
+// A difference counts as resolved above so many standard errors.
+inline constexpr double kResolvedErrors = 1.96;
+
+// What a claim's published numbers are worth beyond their rounding. The paper
+// trained every configuration once.
+struct PublishedEvidence {
+  std::string as_printed;  // PublishedVerdict
+  // The same where percentages of counted items also have the noise of those
+  // items: binomial, kResolvedErrors standard errors of the difference. For
+  // other numbers as_printed.
+  std::string resolved;
+  double difference = 0;  // left - right as printed; 0 without data
+  // That noise, in the unit of the column; nothing for other numbers.
+  std::optional<double> sampling;
+  // Of statistical columns without items: the deviation of one run over seeds
+  // from which on the verdict as printed would not be resolved. Nothing if it
+  // is none, or if both sides are exact.
+  std::optional<double> deviation;
+};
+
+PublishedEvidence EvidenceOf(const Document& document, const Claim& claim);
 
 }  // namespace softmoe::golden
 

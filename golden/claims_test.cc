@@ -5,6 +5,10 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
+#include <string>
+#include <vector>
+
 namespace softmoe::golden {
 namespace {
 
@@ -78,6 +82,89 @@ TEST(PublishedVerdict, KnowsNumbersAndEmptyCells) {
   EXPECT_EQ(PublishedVerdict(TwoCells({1, 2}, {1, 0}), claim), "HOLDS");
   claim.left = "other:a";
   EXPECT_EQ(PublishedVerdict(TwoCells({1, 2}, {1, 0}), claim), "NO_DATA");
+}
+
+// A document with two percentages of `items` items each, as printed.
+PublishedEvidence OfPercentages(double left, const std::string& op,
+                                double right, int64_t items) {
+  Document document =
+      TwoCells({left - 0.005, left + 0.005}, {right - 0.005, right + 0.005});
+  std::vector<Cell>& cells = document.tables[0].rows[0].cells;
+  cells[0].value = left;
+  cells[1].value = right;
+  for (Cell& cell : cells) cell.proportion = Proportion{items, {}};
+  Claim claim;
+  claim.scope = "t";
+  claim.left = "r:a";
+  claim.op = op;
+  claim.right = "r:b";
+  return EvidenceOf(document, claim);
+}
+
+TEST(EvidenceOf, PercentagesAreResolvedAboveTheNoiseOfTheirItems) {
+  // 1.96 * sqrt(2 * 0.25 / 10,000) = 1.386 points at one half.
+  const PublishedEvidence near = OfPercentages(51.2, ">", 50, 10'000);
+  EXPECT_EQ(near.as_printed, "HOLDS");
+  EXPECT_EQ(near.resolved, kOpen);
+  EXPECT_NEAR(near.difference, 1.2, 1e-12);
+  ASSERT_TRUE(near.sampling.has_value());
+  EXPECT_NEAR(*near.sampling, 1.96 * std::sqrt(0.49971200), 1e-3);
+  EXPECT_FALSE(near.deviation.has_value());
+  // Both roundings count, too: 0.01 points.
+  EXPECT_EQ(OfPercentages(51.39, ">", 50, 10'000).resolved, kOpen);
+  EXPECT_EQ(OfPercentages(51.40, ">", 50, 10'000).resolved, "HOLDS");
+  EXPECT_EQ(OfPercentages(51.40, "<", 50, 10'000).resolved, "REFUTED");
+  EXPECT_EQ(OfPercentages(51.40, ">=", 50, 10'000).resolved, "HOLDS");
+  EXPECT_EQ(OfPercentages(51.40, "==", 50, 10'000).resolved, "REFUTED");
+  EXPECT_EQ(OfPercentages(50, "==", 50, 10'000).resolved, kOpen);
+  // A hundred times the items, a tenth of the noise.
+  EXPECT_EQ(OfPercentages(51.2, ">", 50, 1'000'000).resolved, "HOLDS");
+}
+
+// Two losses, or a loss and a number, with `lane`.
+PublishedEvidence OfLosses(Interval left, const std::string& op, Interval right,
+                           Lane lane = Lane::kStatistical,
+                           const std::string& number = "") {
+  Document document = TwoCells(left, right);
+  for (Column& column : document.tables[0].columns) column.lane = lane;
+  std::vector<Cell>& cells = document.tables[0].rows[0].cells;
+  cells[0].value = (left.low + left.high) / 2;
+  cells[1].value = (right.low + right.high) / 2;
+  Claim claim;
+  claim.scope = "t";
+  claim.left = "r:a";
+  claim.op = op;
+  claim.right = number.empty() ? "r:b" : number;
+  return EvidenceOf(document, claim);
+}
+
+TEST(EvidenceOf, LossesSayWhichSeedDeviationWouldLeaveThemUnresolved) {
+  const PublishedEvidence apart = OfLosses({2, 3}, "<", {7, 8});
+  EXPECT_EQ(apart.as_printed, "HOLDS");
+  EXPECT_EQ(apart.resolved, "HOLDS");
+  EXPECT_EQ(apart.difference, -5);
+  EXPECT_FALSE(apart.sampling.has_value());
+  ASSERT_TRUE(apart.deviation.has_value());
+  EXPECT_NEAR(*apart.deviation, 4 / (1.96 * std::sqrt(2.0)), 1e-12);
+  // What is refuted can be noise as well.
+  EXPECT_NEAR(*OfLosses({7, 8}, "<", {2, 3}).deviation,
+              4 / (1.96 * std::sqrt(2.0)), 1e-12);
+  // Touching intervals: any noise at all.
+  EXPECT_EQ(OfLosses({2, 3}, "<=", {3, 4}).deviation, 0);
+  // One side has no noise: a setting, or a number.
+  EXPECT_NEAR(*OfLosses({2, 3}, "<", {7, 7}).deviation, 4 / 1.96, 1e-12);
+  EXPECT_NEAR(*OfLosses({2, 3}, "<", {0, 0}, Lane::kStatistical, "7").deviation,
+              4 / 1.96, 1e-12);
+}
+
+TEST(EvidenceOf, SaysNothingWhereNothingIsResolvedOrNothingIsNoise) {
+  EXPECT_FALSE(OfLosses({2, 3}, "<", {2.5, 4}).deviation.has_value());
+  EXPECT_FALSE(
+      OfLosses({2, 3}, "<", {7, 8}, Lane::kExact).deviation.has_value());
+  const PublishedEvidence empty = OfLosses({2, 3}, "<", {1, 0});
+  EXPECT_EQ(empty.as_printed, "NO_DATA");
+  EXPECT_EQ(empty.resolved, "NO_DATA");
+  EXPECT_FALSE(empty.deviation.has_value());
 }
 
 Interval RandomInterval() {

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "golden/claims.h"
 #include "golden/document_format.h"
 #include "golden/text_table.h"
 
@@ -128,14 +129,55 @@ std::string DescribeNotes(const Document& document, const Table* table) {
 }
 
 std::string DescribeClaims(const Document& document, const Table* table) {
-  TextTable claims({"published verdict", "claim", "left", "op", "right"});
+  TextTable claims({"published verdict", "claim", "left", "op", "right",
+                    "difference", "resolved above", "with sampling error",
+                    "lost to seeds from"});
+  // Pairs, and those that hold as printed and are resolved, of claims about
+  // percentages.
+  struct Count {
+    int pairs = 0, printed = 0, resolved = 0;
+  };
+  std::map<std::string, Count> counts;
   for (const Claim& claim : document.claims) {
     if (table != nullptr && claim.scope != table->id) continue;
+    const PublishedEvidence evidence = EvidenceOf(document, claim);
+    const bool has_data = evidence.as_printed != "NO_DATA";
     claims.Add(
-        {claim.published_verdict, claim.id, claim.left, claim.op, claim.right});
+        {claim.published_verdict, claim.id, claim.left, claim.op, claim.right,
+         has_data ? fmt::format("{:+.3g}", evidence.difference) : "-",
+         evidence.sampling ? fmt::format("{:.3g}", *evidence.sampling) : "-",
+         evidence.sampling ? evidence.resolved : "-",
+         evidence.deviation ? fmt::format("{:.2g}", *evidence.deviation)
+                            : "-"});
+    if (!evidence.sampling) continue;
+    Count& count = counts[claim.id.substr(0, claim.id.rfind('.'))];
+    ++count.pairs;
+    count.printed += evidence.as_printed == "HOLDS";
+    count.resolved += evidence.resolved == "HOLDS";
   }
   if (claims.num_rows() == 0) return "no claims\n";
-  return claims.Text();
+  std::string text = claims.Text();
+  TextTable summary({"claim on percentages", "pairs", "hold as printed",
+                     "with sampling error"});
+  for (const auto& [claim, count] : counts) {
+    summary.Add({claim, std::to_string(count.pairs),
+                 std::to_string(count.printed),
+                 std::to_string(count.resolved)});
+  }
+  if (summary.num_rows() > 0) text += "\n" + summary.Text();
+  return text + "\n" +
+         Wrap(fmt::format(
+                  "The published verdict is that of the rounded numbers. "
+                  "Percentages of counted items also have the noise of these "
+                  "items: a difference is resolved above {:g} standard errors "
+                  "(binomial, items independent). Of other measurements the "
+                  "noise is not published, for everything was trained once: "
+                  "the last column is the deviation of a run over seeds from "
+                  "which on the verdict would be lost in it, in the unit of "
+                  "the numbers.",
+                  kResolvedErrors),
+              kWidth, 0) +
+         "\n";
 }
 
 std::string DescribeArithmetic(const std::vector<ArithmeticCheck>& checks) {

@@ -26,7 +26,8 @@ std::string DescribeCells(const Document& document, const Table* table);
 // Notes; with `table`, only those that concern it or its cells.
 std::string DescribeNotes(const Document& document, const Table* table);
 
-// Claims with their published verdicts; with `table`, only its own.
+// Claims with their published verdicts, and what sampling and seeds leave of
+// them; with `table`, only its own.
 std::string DescribeClaims(const Document& document, const Table* table);
 
 // Inconsistencies first, then the number of checks by rule.

@@ -125,6 +125,10 @@ TEST(Golden, ShowsWhatIsInconsistent) {
   ExpectSays(arithmetic, "139967");
   const Output claims = RunGolden("show --claims");
   ExpectSays(claims, "REFUTED                star_lower_loss.6");
+  ExpectSays(claims,
+             "soft_higher_hellaswag         10               10               "
+             "     1\n");
+  ExpectSays(claims, "resolved above 1.96 standard errors");
   EXPECT_EQ(RunGolden("show --notes").exit_code, 0);
 }
 

@@ -9,13 +9,14 @@
 #include <numeric>
 #include <utility>
 
+#include "golden/miniature_noise.h"
+#include "golden/miniature_quantity.h"
 #include "golden/statistics.h"
 
 namespace softmoe::golden {
 namespace {
 
 using Values = std::vector<double>;
-using SeedRuns = std::map<int64_t, const MiniatureRun*>;
 
 double Sum(const Values& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -25,108 +26,6 @@ double Mean(const Values& values) {
   return Sum(values) / static_cast<double>(values.size());
 }
 
-// Share of the last layers, less what they would have if all were equal.
-double LateShare(const Values& allocation, double share_of_layers) {
-  const auto layers = static_cast<double>(allocation.size());
-  // As many as the share rounds up to; 0.3 * 10 may be a little above 3.
-  const double late = std::ceil(share_of_layers * layers - 1e-6);
-  const auto first = allocation.end() - static_cast<std::ptrdiff_t>(late);
-  return std::accumulate(first, allocation.end(), 0.0) / Sum(allocation) -
-         late / layers;
-}
-
-double NumPairs(size_t layers) {
-  const auto n = static_cast<double>(layers);
-  return n * (n - 1) / 2;
-}
-
-// Kendall's tau of k_l and depth; equal k_l count as neither order.
-double DepthOrder(const Values& allocation) {
-  int64_t balance = 0;
-  for (size_t i = 0; i < allocation.size(); ++i) {
-    for (size_t j = i + 1; j < allocation.size(); ++j) {
-      balance +=
-          (allocation[i] < allocation[j]) - (allocation[i] > allocation[j]);
-    }
-  }
-  return static_cast<double>(balance) / NumPairs(allocation.size());
-}
-
-double Distance(const Values& a, const Values& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]);
-  return sum;
-}
-
-// Every layer begins with the same k_l.
-Values FirstAllocation(const MiniatureRun& run) {
-  const Values& final = run.allocation.back().allocation;
-  return Values(final.size(), Mean(final));
-}
-
-// Share of the budget that is in another layer at the end than at the start.
-double Movement(const MiniatureRun& run) {
-  const Values& final = run.allocation.back().allocation;
-  return Distance(FirstAllocation(run), final) / 2 / Sum(final);
-}
-
-double EarlyMovement(const MiniatureRun& run, double share_of_steps) {
-  const AllocationPoint& last = run.allocation.back();
-  const double when = share_of_steps * static_cast<double>(last.step);
-  AllocationPoint before{0, FirstAllocation(run)};
-  const double whole = Distance(before.allocation, last.allocation);
-  for (const AllocationPoint& after : run.allocation) {
-    if (static_cast<double>(after.step) >= when) {
-      const auto begin = static_cast<double>(before.step);
-      const auto end = static_cast<double>(after.step);
-      const double part = end > begin ? (when - begin) / (end - begin) : 1;
-      Values between = before.allocation;
-      for (size_t l = 0; l < between.size(); ++l) {
-        between[l] += part * (after.allocation[l] - between[l]);
-      }
-      return 1 - Distance(between, last.allocation) / whole;
-    }
-    before = after;
-  }
-  return 1;  // not reached: `when` is before the last step
-}
-
-// Loss at half the active experts less that at the trained tau.
-QuantityValue HalvingCost(const MiniatureRun& run) {
-  const auto trained =
-      std::find_if(run.at_tau.begin(), run.at_tau.end(),
-                   [](const TauPoint& point) { return point.factor == 1; });
-  if (trained == run.at_tau.end()) {
-    return {0, "was not evaluated at other tau"};
-  }
-  const double half = trained->infer_ae / 2;
-  for (auto more = trained, fewer = trained + 1; fewer != run.at_tau.end();
-       more = fewer++) {
-    if (fewer->infer_ae > half) continue;
-    const double part =
-        (more->infer_ae - half) / (more->infer_ae - fewer->infer_ae);
-    return {more->loss + part * (fewer->loss - more->loss) - trained->loss, ""};
-  }
-  return {0, fmt::format("keeps {:.2f} of {:.2f} active experts at {:g} times "
-                         "the trained tau, more than half",
-                         run.at_tau.back().infer_ae, trained->infer_ae,
-                         run.at_tau.back().factor)};
-}
-
-QuantityValue OfAllocation(const MiniatureMeasure& measure,
-                           const MiniatureRun& run) {
-  if (run.allocation.empty() || run.allocation.back().allocation.size() < 2) {
-    return {0, "has no learned allocation over two layers or more"};
-  }
-  const Values& final = run.allocation.back().allocation;
-  if (measure.quantity == Quantity::kLateShare) {
-    return {LateShare(final, measure.share_of_layers), ""};
-  }
-  if (measure.quantity == Quantity::kDepthOrder) return {DepthOrder(final), ""};
-  if (Movement(run) == 0) return {0, "has an allocation that never moved"};
-  return {EarlyMovement(run, measure.share_of_steps), ""};
-}
-
 // Sparse rows by k = 1, 2, ...: their mean losses, joined by straight lines.
 class SparseCurve {
  public:
@@ -134,7 +33,7 @@ class SparseCurve {
 
   double largest() const { return static_cast<double>(losses_.size()); }
 
-  // Weights of the rows at `active_experts`; held at the ends.
+  // Weights of the rows at `active_experts`, a number; held at the ends.
   Values Weights(double active_experts) const {
     const double k = std::clamp(active_experts, 1.0, largest()) - 1;
     const auto below = std::min(static_cast<size_t>(k), losses_.size() - 2);
@@ -155,44 +54,23 @@ class SparseCurve {
   Values losses_;
 };
 
-// A row of a difference, with its sign and weight, and the runs (or samples)
-// behind its mean.
-struct Term {
-  std::string row;
-  double weight = 0;
-  size_t count = 0;
-};
-
-// Standard error and degrees of freedom of a sum of row means. Variances of
-// several sources combine as Welch and Satterthwaite do.
+// ErrorOf, into the case.
 void SetError(const std::vector<Term>& terms, const RowNoise& noise,
               MiniatureCase* result) {
   if (!noise.pooled.known()) {
     result->problem = "no two rows with two seeds in common: unknown noise";
     return;
   }
-  double pooled = 0, variance = 0, squares = 0;
-  for (const Term& term : terms) {
-    if (term.weight == 0) continue;
-    const PooledDeviation& of = noise.Of(term.row);
-    const double part = term.weight * term.weight * of.deviation *
-                        of.deviation / static_cast<double>(term.count);
-    variance += part;
-    if (noise.own.contains(term.row)) {
-      squares += part * part / of.freedom;
-      result->own_deviation.push_back(term.row);
-    } else {
-      pooled += part;
-    }
-  }
-  squares += pooled * pooled / noise.pooled.freedom;
-  result->seed_error = std::sqrt(variance);
-  result->freedom =
-      variance == 0 ? noise.pooled.freedom : variance * variance / squares;
+  const SumError error = ErrorOf(terms, noise);
+  result->seed_error = error.error;
+  result->freedom = error.freedom;
+  result->own_deviation = error.own;
 }
 
+// The cases of one measure on one corpus.
 class CorpusCases {
  public:
+  // All of it must outlive this.
   CorpusCases(const MiniatureClaims& claims, const MiniatureMeasure& measure,
               const std::map<std::string, SeedRuns>& runs,
               const std::string& corpus)
@@ -270,7 +148,7 @@ class CorpusCases {
         }
       }
       noise.pooled.deviation =
-          std::max(noise.pooled.deviation, 2 / NumPairs(layers));
+          std::max(noise.pooled.deviation, DepthOrderStep(layers));
     }
     return noise;
   }
@@ -303,7 +181,7 @@ class CorpusCases {
     if (measure_.quantity != Quantity::kEarlyMovement) return "";
     Values movements;
     for (const auto& [seed, run] : RunsOf(row)) {
-      movements.push_back(Movement(*run));
+      movements.push_back(MovementOf(*run));
     }
     if (Mean(movements) >= measure_.least_movement) return "";
     return fmt::format("{} moves {:.2g} of its budget, less than {:g}", row,
@@ -431,8 +309,9 @@ class CorpusCases {
     }
     if (!result->problem.empty()) return;
     std::vector<Term> terms = {{row, 1, 0}};
-    for (const std::string& sparse : claims_.sparse)
+    for (const std::string& sparse : claims_.sparse) {
       terms.push_back({sparse, 0, 0});
+    }
     const std::vector<int64_t> seeds = CommonSeeds(&terms, result);
     if (!result->problem.empty()) return;
     const SparseCurve curve = CurveOver(seeds);
@@ -449,13 +328,18 @@ class CorpusCases {
   }
 
   RowNoise CurveNoise(const SparseCurve& curve) const {
-    SeedValues values = ValuesOf(measure_.pooled, measure_);
-    for (auto& [row, seeds] : values) {
+    SeedValues values;
+    for (const auto& [row, seeds] : ValuesOf(measure_.pooled, measure_)) {
       const auto& sparse = claims_.sparse;
-      if (std::find(sparse.begin(), sparse.end(), row) != sparse.end())
-        continue;
-      for (auto& [seed, value] : seeds) {
-        value -= curve.At(RunsOf(row).at(seed)->infer_ae);
+      const bool on_curve =
+          std::find(sparse.begin(), sparse.end(), row) != sparse.end();
+      for (const auto& [seed, loss] : seeds) {
+        const double experts = RunsOf(row).at(seed)->infer_ae;
+        if (on_curve) {
+          values[row][seed] = loss;
+        } else if (std::isfinite(experts)) {
+          values[row][seed] = loss - curve.At(experts);
+        }
       }
     }
     return NoiseOf(values, measure_.noise);
@@ -561,43 +445,6 @@ std::vector<MiniatureCase> ThroughputCases(
 }
 
 }  // namespace
-
-QuantityValue ReadQuantity(const MiniatureMeasure& measure,
-                           const MiniatureRun& run) {
-  QuantityValue result;
-  switch (measure.quantity) {
-    case Quantity::kLoss:
-      result.value = run.loss;
-      break;
-    case Quantity::kInferAe:
-      result.value = run.infer_ae;
-      break;
-    case Quantity::kLogLoadVariance:
-      if (run.load_variance <= 0) {
-        return {0, "has a load variance without a logarithm"};
-      }
-      result.value = std::log(run.load_variance);
-      break;
-    case Quantity::kHellaswag:
-      if (!run.hellaswag) return {0, "has no accuracy"};
-      result.value = *run.hellaswag;
-      break;
-    case Quantity::kLateShare:
-    case Quantity::kDepthOrder:
-    case Quantity::kEarlyMovement:
-      result = OfAllocation(measure, run);
-      break;
-    case Quantity::kHalvingCost:
-      result = HalvingCost(run);
-      break;
-    case Quantity::kLogThroughput:
-      return {0, "is no benchmark"};
-  }
-  if (result.problem.empty() && !std::isfinite(result.value)) {
-    result.problem = "gave no number";
-  }
-  return result;
-}
 
 std::vector<MiniatureCase> MakeCases(
     const MiniatureClaims& claims, const MiniatureMeasure& measure,

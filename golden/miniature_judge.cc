@@ -6,176 +6,22 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "core/errors.h"
 #include "golden/miniature_cases.h"
+#include "golden/miniature_evidence.h"
 #include "golden/miniature_noise.h"
+#include "golden/miniature_runs.h"
 #include "golden/statistics.h"
 
 namespace softmoe::golden {
 namespace {
 
-constexpr int64_t kMaxSeeds = 10'000;  // more than anybody trains
 constexpr double kPower = 0.8;
-
-std::string NameOfRun(const std::string& corpus, const std::string& row,
-                      int64_t seed) {
-  return fmt::format("{}/{}/{}", corpus, row, seed);
-}
-
-void RequireInOrder(const MiniatureRun& run, const std::string& name) {
-  for (size_t i = 0; i < run.at_tau.size(); ++i) {
-    const double before = i == 0 ? 0 : run.at_tau[i - 1].factor;
-    if (!(run.at_tau[i].factor > before)) {
-      throw DataError(
-          fmt::format("run {}: tau factors must ascend, but {:g} "
-                      "follows {:g}",
-                      name, run.at_tau[i].factor, before));
-    }
-  }
-  for (size_t i = 0; i < run.allocation.size(); ++i) {
-    const AllocationPoint& point = run.allocation[i];
-    const int64_t before = i == 0 ? -1 : run.allocation[i - 1].step;
-    if (point.step <= before) {
-      throw DataError(
-          fmt::format("run {}: steps must ascend, but {} follows "
-                      "{}",
-                      name, point.step, before));
-    }
-    if (point.allocation.size() != run.allocation[0].allocation.size()) {
-      throw DataError(fmt::format("run {}: {} layers at step {}, {} before",
-                                  name, point.allocation.size(), point.step,
-                                  run.allocation[0].allocation.size()));
-    }
-  }
-}
-
-RunIndex IndexRuns(const MiniatureClaims& claims,
-                   const std::vector<MiniatureRun>& runs) {
-  RunIndex index;
-  for (const MiniatureRun& run : runs) {
-    const std::string name = NameOfRun(run.corpus, run.row, run.seed);
-    const std::vector<int64_t>* seeds =
-        claims.PlannedSeeds(run.row, run.corpus);
-    if (seeds == nullptr ||
-        std::find(seeds->begin(), seeds->end(), run.seed) == seeds->end()) {
-      throw DataError(
-          fmt::format("run {} is not planned: runs that were added "
-                      "later cannot be judged with the others",
-                      name));
-    }
-    if (!index[run.corpus][run.row].emplace(run.seed, &run).second) {
-      throw DataError(
-          fmt::format("run {} is there twice; leave one out", name));
-    }
-    RequireInOrder(run, name);
-  }
-  return index;
-}
-
-void RequireThroughput(const std::vector<ThroughputSamples>& throughput) {
-  std::set<double> seen;
-  for (const ThroughputSamples& samples : throughput) {
-    if (!seen.insert(samples.active_experts).second) {
-      throw DataError(
-          fmt::format("throughput at {:g} active experts is there "
-                      "twice; leave one out",
-                      samples.active_experts));
-    }
-    for (const double speed : samples.tokens_per_second) {
-      if (!(speed > 0) || !std::isfinite(speed)) {
-        throw DataError(
-            fmt::format("throughput at {:g} active experts: {:g} "
-                        "tokens/s is no speed",
-                        samples.active_experts, speed));
-      }
-    }
-  }
-}
-
-struct OneSided {
-  double shown = 1, contradicted = 1;
-};
-
-// The p-values of one difference (FORMAT.md, "Claims in miniature").
-OneSided TestDifference(const MiniatureMeasure& measure, double estimate,
-                        double error, double freedom) {
-  auto below = [&](double margin) {  // theta < margin
-    return StudentCdf((estimate - margin) / error, freedom);
-  };
-  auto above = [&](double margin) {  // theta > margin
-    return StudentCdf((margin - estimate) / error, freedom);
-  };
-  const double margin = measure.margin;
-  switch (measure.holds) {
-    case Holds::kBelow:
-      return {below(margin), above(margin)};
-    case Holds::kAbove:
-      return {above(margin), below(margin)};
-    case Holds::kWithin:
-      return {std::max(below(margin), above(-margin)),
-              std::min(1.0, 2 * std::min(above(margin), below(-margin)))};
-  }
-  return {};
-}
-
-// Evidence that at least `count` of the hypotheses are false (Benjamini and
-// Heller, "Screening for partial conjunction hypotheses", 2008, with
-// Bonferroni's bound), and the last of those that it takes.
-std::pair<double, size_t> PartialConjunction(const std::vector<double>& p,
-                                             int64_t count) {
-  std::vector<size_t> order(p.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return p[a] < p[b]; });
-  const size_t last = order[static_cast<size_t>(count) - 1];
-  const auto others =
-      static_cast<double>(p.size()) - static_cast<double>(count) + 1;
-  return {std::min(1.0, others * p[last]), last};
-}
-
-struct MeasureTest {
-  double p = 1;
-  bool leans_to_shown = true;
-  size_t deciding = 0;
-};
-
-MeasureTest Combine(const std::vector<MiniatureCase>& cases, int64_t needed) {
-  std::vector<double> shown, contradicted;
-  for (const MiniatureCase& each : cases) {
-    shown.push_back(each.p_shown);
-    contradicted.push_back(each.p_contradicted);
-  }
-  const auto [p_shown, last_shown] = PartialConjunction(shown, needed);
-  const auto [p_contradicted, last_contradicted] = PartialConjunction(
-      contradicted, static_cast<int64_t>(cases.size()) - needed + 1);
-  const bool to_shown = p_shown <= p_contradicted;
-  // Two directions, each at half the level.
-  return {std::min(1.0, 2 * std::min(p_shown, p_contradicted)), to_shown,
-          to_shown ? last_shown : last_contradicted};
-}
-
-// As if every case had `seeds` seeds; nothing: those that it has.
-void TestCases(const MiniatureMeasure& measure, std::optional<int64_t> seeds,
-               std::vector<MiniatureCase>* cases) {
-  for (MiniatureCase& each : *cases) {
-    if (!each.problem.empty()) continue;
-    double error = each.seed_error, freedom = each.freedom;
-    if (seeds) {
-      const auto now = static_cast<double>(each.seeds);
-      const auto then = static_cast<double>(*seeds);
-      error *= std::sqrt(now / then);
-      freedom *= (then - 1) / (now - 1);
-    }
-    const OneSided p = TestDifference(
-        measure, each.estimate, std::max(error, each.least_error), freedom);
-    each.p_shown = p.shown;
-    each.p_contradicted = p.contradicted;
-  }
-}
 
 class MiniatureJudge {
  public:
@@ -204,7 +50,8 @@ class MiniatureJudge {
         for (MiniatureCase& each : verdict.cases) AddInterval(&each);
         if (verdict.status == MiniatureStatus::kUndecided) {
           verdict.seeds_needed =
-              SeedsNeeded(claims_.claims[c].measures[m], verdict);
+              SeedsNeeded(claims_.claims[c].measures[m], verdict.cases,
+                          verdict.cases_needed, LevelOfOne());
         }
         verdict.reason = Reason(verdict);
       }
@@ -294,6 +141,11 @@ class MiniatureJudge {
     return verdict;
   }
 
+  // What Holm's procedure asks of the first of all measures.
+  double LevelOfOne() const {
+    return claims_.level / static_cast<double>(claims_.num_measures());
+  }
+
   void AddInterval(MiniatureCase* each) {
     if (!each->problem.empty()) return;
     const double half =
@@ -336,25 +188,6 @@ class MiniatureJudge {
         measure.status = MiniatureStatus::kUndecided;
       }
     }
-  }
-
-  std::optional<int64_t> SeedsNeeded(
-      const MiniatureMeasure& measure,
-      const MiniatureMeasureVerdict& verdict) const {
-    const double level =
-        claims_.level / static_cast<double>(claims_.num_measures());
-    std::vector<MiniatureCase> cases = verdict.cases;
-    auto decided = [&](int64_t seeds) {
-      TestCases(measure, seeds, &cases);
-      return Combine(cases, verdict.cases_needed).p <= level;
-    };
-    if (!decided(kMaxSeeds)) return std::nullopt;
-    int64_t low = 1, high = kMaxSeeds;  // decided at high, not at low
-    while (high - low > 1) {
-      const int64_t middle = low + (high - low) / 2;
-      (decided(middle) ? high : low) = middle;
-    }
-    return high;
   }
 
   std::string Reason(const MiniatureMeasureVerdict& measure) const {
@@ -449,7 +282,7 @@ class MiniatureJudge {
       }
       MiniatureResolution resolution;
       resolution.corpus = corpus;
-      resolution.seeds = kMaxSeeds;
+      resolution.seeds = std::numeric_limits<int64_t>::max();
       for (const auto& [row, seeds] : losses) {
         ++resolution.rows;
         resolution.seeds =
@@ -468,9 +301,9 @@ class MiniatureJudge {
       resolution.one_test =
           DetectableDifference(paired.deviation, paired.freedom,
                                resolution.seeds, claims_.level, kPower);
-      resolution.family = DetectableDifference(
-          paired.deviation, paired.freedom, resolution.seeds,
-          claims_.level / static_cast<double>(claims_.num_measures()), kPower);
+      resolution.family =
+          DetectableDifference(paired.deviation, paired.freedom,
+                               resolution.seeds, LevelOfOne(), kPower);
       verdicts_.resolution.push_back(std::move(resolution));
     }
   }
@@ -522,13 +355,6 @@ void RequireSameMiniatureClaims(const MiniatureClaims& claims,
       "margins must be fixed before the runs; judge it with the version that "
       "recorded it",
       where, recorded_hash, claims.Hash()));
-}
-
-double DetectableDifference(double deviation, double freedom, int64_t seeds,
-                            double level, double power) {
-  return (StudentQuantile(1 - level / 2, freedom) +
-          StudentQuantile(power, freedom)) *
-         deviation * std::sqrt(2 / static_cast<double>(seeds));
 }
 
 }  // namespace softmoe::golden

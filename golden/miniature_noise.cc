@@ -171,4 +171,27 @@ RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
   return {PoolOf(all, noise), {}};
 }
 
+SumError ErrorOf(const std::vector<Term>& terms, const RowNoise& noise) {
+  SumError result;
+  double pooled = 0, variance = 0, squares = 0;
+  for (const Term& term : terms) {
+    if (term.weight == 0) continue;
+    const PooledDeviation& of = noise.Of(term.row);
+    const double part = term.weight * term.weight * of.deviation *
+                        of.deviation / static_cast<double>(term.count);
+    variance += part;
+    if (noise.own.contains(term.row)) {
+      squares += part * part / of.freedom;
+      result.own.push_back(term.row);
+    } else {
+      pooled += part;
+    }
+  }
+  squares += pooled * pooled / noise.pooled.freedom;
+  result.error = std::sqrt(variance);
+  result.freedom =
+      variance == 0 ? noise.pooled.freedom : variance * variance / squares;
+  return result;
+}
+
 }  // namespace softmoe::golden

@@ -5,9 +5,11 @@
 #ifndef SOFTMOE_GOLDEN_MINIATURE_NOISE_H_
 #define SOFTMOE_GOLDEN_MINIATURE_NOISE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "golden/equivalence.h"
 #include "golden/miniature.h"
@@ -36,6 +38,25 @@ struct RowNoise {
 // the pool.
 RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
                   double own_rows);
+
+// A row in a sum of row means, with its sign and weight, and the runs behind
+// its mean.
+struct Term {
+  std::string row;
+  double weight = 0;
+  size_t count = 0;
+};
+
+// Standard error of such a sum, its degrees of freedom, and the rows in it that
+// keep their own deviation.
+struct SumError {
+  double error = 0, freedom = 0;
+  std::vector<std::string> own;
+};
+
+// Variances of several sources combine as Welch and Satterthwaite do. The
+// pooled deviation must be known, counts positive.
+SumError ErrorOf(const std::vector<Term>& terms, const RowNoise& noise);
 
 }  // namespace softmoe::golden
 

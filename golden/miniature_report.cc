@@ -185,7 +185,14 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
   text += fmt::format("margins  {}, fixed before any run\n", verdicts.hash);
   text += fmt::format("runs     {} of {} planned\n", verdicts.finished,
                       verdicts.planned);
-  text += Missing(verdicts) + "\n";
+  text += Missing(verdicts);
+  if (!verdicts.equal_seeds.empty()) {
+    text += Wrap(fmt::format("equal bits under two seeds: {}",
+                             fmt::join(verdicts.equal_seeds, ", ")),
+                 kWidth, 2) +
+            "\n";
+  }
+  text += "\n";
   text += ClaimLines(verdicts) + "\n";
   text += MeasureLines(verdicts) + "\n";
   text += Reasons(verdicts);

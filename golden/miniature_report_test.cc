@@ -16,14 +16,14 @@ void ExpectHas(const std::string& text, const std::string& part) {
 }
 
 MiniatureResults Results() {
-  return MadeUpResults(LoadMiniatureClaims(), [](size_t, MiniatureRun* run) {
+  return MadeUpResults(FrozenClaims(), [](size_t, MiniatureRun* run) {
     // C7 on its margin, but for 0.0002.
     if (run->row.find("jitter") != std::string::npos) run->loss -= 0.0398;
   });
 }
 
 TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
-  const MiniatureClaims claims = LoadMiniatureClaims();
+  const MiniatureClaims& claims = FrozenClaims();
   const std::string text = DescribeMiniature(JudgeMiniature(claims, Results()));
   ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
   ExpectHas(text, "margins  " + claims.Hash() + ", fixed before any run\n");
@@ -44,7 +44,7 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
 }
 
 TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
-  const MiniatureClaims claims = LoadMiniatureClaims();
+  const MiniatureClaims& claims = FrozenClaims();
   MiniatureResults results = Results();
   results.runs.resize(results.runs.size() - 12);
   const std::string text = DescribeMiniature(JudgeMiniature(claims, results));
@@ -54,8 +54,25 @@ TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
   ExpectHas(text, "C1     INTERIM (SHOWN so far)");
 }
 
+// Of a row that enters no claim, too.
+TEST(DescribeMiniature, NamesSeedsWithEqualBits) {
+  MiniatureResults results = Results();
+  double first = 0;
+  for (MiniatureRun& run : results.runs) {
+    if (run.row != "softmoe-2-paper-tau") continue;
+    if (run.seed == 1234) first = run.loss;
+    run.loss = first;
+  }
+  const std::string text =
+      DescribeMiniature(JudgeMiniature(FrozenClaims(), results));
+  ExpectHas(text,
+            "equal bits under two seeds: gcide/softmoe-2-paper-tau: 1234 and "
+            "1235\n");
+  ExpectHas(text, "C1     SHOWN ");
+}
+
 TEST(DescribeMiniature, CasesAndRowsAreAllThere) {
-  const MiniatureClaims claims = LoadMiniatureClaims();
+  const MiniatureClaims& claims = FrozenClaims();
   const std::string cases =
       DescribeMiniatureCases(JudgeMiniature(claims, Results()));
   ExpectHas(cases, "softmoe-star-1.5-calibrated - sparse-2");
@@ -68,7 +85,7 @@ TEST(DescribeMiniature, CasesAndRowsAreAllThere) {
 }
 
 TEST(MiniatureJson, HasEveryNumberOfTheText) {
-  const MiniatureClaims claims = LoadMiniatureClaims();
+  const MiniatureClaims& claims = FrozenClaims();
   const MiniatureVerdicts verdicts = JudgeMiniature(claims, Results());
   const nlohmann::json json = nlohmann::json::parse(MiniatureJson(verdicts));
   EXPECT_EQ(json["hash"], claims.Hash());

@@ -69,7 +69,18 @@ std::vector<double> Rising(double mean, double done, double wobble) {
 
 }  // namespace
 
-double MadeUpLoss(const std::string& row) { return Truths().at(row).loss; }
+const MiniatureClaims& FrozenClaims() {
+  static const MiniatureClaims kClaims = LoadMiniatureClaims();
+  return kClaims;
+}
+
+MiniatureVerdicts JudgeMadeUp(const RunChange& change) {
+  return JudgeMiniature(FrozenClaims(), MadeUpResults(FrozenClaims(), change));
+}
+
+void AddToLoss(const std::string& row, double difference, MiniatureRun* run) {
+  if (run->row == row) run->loss += difference;
+}
 
 // Eight rows with noise, four seeds each, over (9 - 1)(4 - 1).
 double MadeUpDeviation() { return kNoise * std::sqrt(32.0 / 24); }

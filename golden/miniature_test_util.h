@@ -16,8 +16,8 @@ namespace softmoe::golden {
 // Changes one made-up run; `index` counts the seeds of its row from 0.
 using RunChange = std::function<void(size_t index, MiniatureRun* run)>;
 
-// The final loss of rows in MadeUpResults, before any noise.
-double MadeUpLoss(const std::string& row);
+// LoadMiniatureClaims, read once.
+const MiniatureClaims& FrozenClaims();
 
 // All planned runs, such that every claim is shown but C6 and C9, for which
 // there is nothing. Each final loss has the effect of its seed, 0.05 * (+ - +
@@ -25,6 +25,12 @@ double MadeUpLoss(const std::string& row);
 // variance and allocation have a little. `change` is called last.
 MiniatureResults MadeUpResults(const MiniatureClaims& claims,
                                const RunChange& change = {});
+
+// JudgeMiniature of MadeUpResults of FrozenClaims.
+MiniatureVerdicts JudgeMadeUp(const RunChange& change = {});
+
+// Adds to the final loss if the run is one of `row`.
+void AddToLoss(const std::string& row, double difference, MiniatureRun* run);
 
 // What remains of the losses of MadeUpResults when the effects of rows and
 // seeds are taken out, pooled over the nine main rows of gcide, exactly.

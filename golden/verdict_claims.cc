@@ -139,8 +139,20 @@ class ClaimJudge {
                       *side.row);
   }
 
-  static std::string Published(const Claim& claim) {
-    return "; the published numbers: " + claim.published_verdict;
+  // What the golden's numbers say, and what is left of it beside their noise.
+  std::string Published(const Claim& claim) const {
+    std::string text = "; the published numbers: " + claim.published_verdict;
+    const PublishedEvidence evidence = EvidenceOf(golden_, claim);
+    if (evidence.sampling && evidence.resolved != evidence.as_printed) {
+      text += fmt::format(" ({} with the sampling error of their items)",
+                          evidence.resolved);
+    } else if (evidence.deviation) {
+      text += fmt::format(
+          " (unless a run deviates by {:.2g} or more over "
+          "seeds)",
+          *evidence.deviation);
+    }
+    return text;
   }
 
   // A cell of ours that should have noise and has none.

@@ -64,6 +64,19 @@ TEST(Judge, ClaimsAreTestedOnOurRuns) {
   EXPECT_EQ(Claimed(verdicts, "best_piqa_owt.6").status, Status::kInconclusive);
 }
 
+TEST(Judge, ClaimsTellWhatNoiseLeavesOfThePublishedNumbers) {
+  const Verdicts verdicts = Judge(Reproduction(8, 0.03), ClosedPaper());
+  EXPECT_TRUE(Contains(Claimed(verdicts, "soft_higher_hellaswag.1").reason,
+                       "the published numbers: HOLDS (NOT_RESOLVED_BY_PAPER "
+                       "with the sampling error of their items)"));
+  // Resolved all the same: nothing to add.
+  EXPECT_TRUE(Claimed(verdicts, "soft_higher_hellaswag.3")
+                  .reason.ends_with("the published numbers: HOLDS"));
+  EXPECT_TRUE(Contains(Claimed(verdicts, "star_lower_loss.1").reason,
+                       "the published numbers: HOLDS (unless a run deviates by "
+                       "0.014 or more over seeds)"));
+}
+
 TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
   const Verdicts verdicts = Judge(Reproduction(8, 0.03), Paper());
   const ClaimVerdict& strict = Claimed(verdicts, "star_lower_loss.1");
