@@ -3,15 +3,15 @@
 // error_bounds.h - how far a float kernel may be from the reference, element
 // by element (verify/README.md). u = 2^-24.
 //
-// A bound is derived by running the operation's formula over numbers that carry
-// their own error (BoundedNumber): every rounding adds u |x|, a sum of n
-// terms in any order, by additions or fused multiply-adds, at most n u sum |x|
-// (the dot-product bound), exp and log their documented 2 u. What the formulas
-// cannot say stands here: underflow, the condition of the LapSum equation, and
-// the softmax that is computed in steps. Nothing is fitted.
+// A bound is derived by running the reference's formula over numbers that carry
+// their own error (BoundedNumber): every rounding adds u |x|, a sum of n terms
+// in any order, by additions or fused multiply-adds, at most n u sum |x| (the
+// dot-product bound), exp and log their documented 2 u. What the formulas
+// cannot say stands here: weights that are flushed, the condition of the LapSum
+// equation, and the softmax that is computed in steps. Nothing is fitted.
 //
 // The value of such a number must be the reference's own to within a small part
-// of its error: a bound for another formula is none.
+// of its error: else the bound was derived for another formula.
 #ifndef SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 #define SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 
@@ -45,11 +45,13 @@ inline constexpr double kUnderflow = 64 * FloatRounding::kUnderflow;
 // exponential, and their sum.
 template <typename Number>
 Number InSteps(const Number& weight, double steps) {
-  return weight.Rounded(2 * 5 * steps);
+  const double rescaled = 5 * steps;  // (1 + a)/(1 - a) = 1 + 2 a/(1 - a)
+  return weight.Rounded(2 * rescaled / (1 - rescaled * Number::kUnit));
 }
 // The same of the logarithm of the sum.
 inline Bounded LogarithmInSteps(const Bounded& log_sum_exp, double steps) {
-  return {log_sum_exp.value, log_sum_exp.error + 5 * steps * kUnit};
+  return {log_sum_exp.value,
+          log_sum_exp.error - std::log1p(-5 * steps * kUnit)};
 }
 // A weight may be computed again from its logarithm, e^(score - log_sum_exp).
 inline Bounded Recomputed(const Bounded& weight, const Bounded& score,

@@ -101,9 +101,6 @@ struct BoundedNumber {
                (a.error + std::abs(quotient) * b.error) / least + kUnderflow)
         .Rounded();
   }
-  BoundedNumber& operator+=(const BoundedNumber& b) {
-    return *this = *this + b;
-  }
 
   // Within 1 ulp, which is at most 2 u relative.
   friend BoundedNumber exp(const BoundedNumber& x) {
