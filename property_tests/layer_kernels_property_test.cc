@@ -203,7 +203,7 @@ RC_GTEST_PROP(LayerKernels, CrossEntropyIsWithinItsBounds, ()) {
       Flat(formula::TokenLosses<Bounded>(bounded, c.targets));
   const std::vector<Bounded> d_logits =
       Flat(formula::TokenLossesBackward<Bounded>(
-          formula::TokenProbabilities<Bounded>(bounded), c.targets,
+          formula::SoftmaxRows<Bounded>(bounded), c.targets,
           reference::VectorOf<Bounded>::Constant(c.num_tokens,
                                                  Bounded(c.grad_scale))));
   RC_ASSERT(Mismatch("loss", got[0], reference::TokenLosses(logits, c.targets),

@@ -58,7 +58,7 @@ struct LmHeadFormula {
     const reference::MatrixOf<W> logits =
         As<W>(formula::LmHeadLogits<N>(As<N>(hidden), As<N>(weight)));
     const reference::MatrixOf<W> d_logits = formula::TokenLossesBackward<W>(
-        Loosened(formula::TokenProbabilities<W>(logits), logits), targets,
+        Loosened(formula::SoftmaxRows<W>(logits), logits), targets,
         reference::VectorOf<W>::Constant(logits.rows(), W(grad_scale)));
     const reference::LmHeadGradientsOf<W> gradients =
         formula::LmHeadBackward<W>(d_logits, As<W>(hidden), As<W>(weight));
