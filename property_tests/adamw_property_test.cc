@@ -17,6 +17,7 @@
 #include "property_tests/kernel_case.h"
 #include "property_tests/simulated_case.h"
 #include "reference/adamw.h"
+#include "reference/adamw_formula.h"
 
 namespace softmoe::property_tests {
 namespace {
@@ -74,30 +75,26 @@ RC_GTEST_PROP(OptimizerDifference, OneUpdateIsWithinItsBounds, ()) {
 
   // Every constant of the formula is rounded to float once.
   const double t = static_cast<double>(completed) + 1;
-  const Bounded beta1 = Bounded(training.beta1).Rounded();
-  const Bounded beta2 = Bounded(training.beta2).Rounded();
-  const Bounded bias1 =
-      Bounded(1 / (1 - std::pow(training.beta1, t))).Rounded();
-  const Bounded bias2 =
-      Bounded(1 / (1 - std::pow(training.beta2, t))).Rounded();
-  const Bounded scale =
-      Bounded(reference::ClipFactor(norm, training.clip_norm)).Rounded();
-  const Bounded epsilon = Bounded(training.adam_epsilon).Rounded();
-  const Bounded rate = Bounded(learning_rate).Rounded();
+  const auto rounded = [](double x) { return Bounded(x).Rounded(); };
+  using reference::formula::Correction;
+  const reference::formula::AdamWStep<Bounded> step = {
+      .clip = rounded(reference::ClipFactor(norm, training.clip_norm)),
+      .learning_rate = rounded(learning_rate),
+      .beta1 = rounded(training.beta1),
+      .beta2 = rounded(training.beta2),
+      .epsilon = rounded(training.adam_epsilon),
+      .first_correction = rounded(Correction(training.beta1, t)),
+      .second_correction = rounded(Correction(training.beta2, t))};
   UpdateBounds bounds;
   for (const ParameterTensor& tensor : layout.tensors) {
     const Bounded decay =
-        Bounded(tensor.weight_decay ? training.weight_decay : 0.0).Rounded();
+        rounded(tensor.weight_decay ? training.weight_decay : 0.0);
     for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
-      const Bounded g = scale * Bounded(gradient[i]);
-      const Bounded first = beta1 * Bounded(m[i]) + (Bounded(1) - beta1) * g;
-      const Bounded second =
-          beta2 * Bounded(v[i]) + (Bounded(1) - beta2) * (g * g);
-      const Bounded step = first * bias1 / (Sqrt(second * bias2) + epsilon);
+      Bounded parameter = p[i], first = m[i], second = v[i];
+      step.Update(gradient[i], decay, &parameter, &first, &second);
+      bounds.parameter.push_back(parameter);
       bounds.first_moment.push_back(first);
       bounds.second_moment.push_back(second);
-      bounds.parameter.push_back(Bounded(p[i]) -
-                                 rate * (step + decay * Bounded(p[i])));
     }
   }
   const auto span = [](const reference::Vector& x) {

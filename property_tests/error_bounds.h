@@ -3,85 +3,60 @@
 // error_bounds.h - how far a float kernel may be from the reference, element
 // by element (verify/README.md). u = 2^-24.
 //
-// A bound is derived by running the operation's formula over numbers that carry
-// their own error (kernels::Bounded): every rounding adds u |x|, a sum of n
-// terms in any order, by additions or fused multiply-adds, at most n u sum |x|
-// (the dot-product bound), exp and log their documented 2 u. What the formulas
-// cannot say stands here: underflow, the condition of the LapSum equation, and
-// the softmax that is computed in steps. Nothing is fitted.
+// A bound is derived by running the reference's formula over numbers that carry
+// their own error (BoundedNumber): every rounding adds u |x|, a sum of n terms
+// in any order, by additions or fused multiply-adds, at most n u sum |x| (the
+// dot-product bound), exp and log their documented 2 u. What the formulas
+// cannot say stands here: weights that are flushed, the condition of the LapSum
+// equation, and the softmax that is computed in steps. Nothing is fitted.
 //
 // The value of such a number must be the reference's own to within a small part
-// of its error: a bound for another formula is none.
+// of its error: else the bound was derived for another formula.
 #ifndef SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 #define SOFTMOE_PROPERTY_TESTS_ERROR_BOUNDS_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "core/testing/bounded.h"
 #include "golden/comparator.h"
-#include "kernels/bounded.h"
 #include "reference/lapsum.h"
 #include "reference/matrix.h"
+#include "reference/testing/bounded_scalar.h"
 
 namespace softmoe::property_tests {
 
-using kernels::Bounded;
-using kernels::Exp;
-using kernels::kUnit;
-using kernels::Log;
-using BoundedSum = kernels::Sum<Bounded>;
+using Bounded = BoundedNumber<FloatRounding>;
+// The same where sums are of random terms: Roundings.
+using RandomBounded = BoundedNumber<FloatRounding, Roundings::kRandom>;
+inline constexpr double kUnit = FloatRounding::kUnit;
 
-// exp flushes results below 1.7e-38 (vector_math.h), and products of such
-// numbers lose at most as much each; a result is behind fewer than 64 of them
-// with factors of size 1.
-inline constexpr double kUnderflow = 64 * 0x1p-125;
+// What a result may lose besides: where float flushes a weight, what follows
+// takes it for 0. A result is behind fewer than 64 such numbers with factors of
+// size 1.
+inline constexpr double kUnderflow = 64 * FloatRounding::kUnderflow;
 
-inline Bounded Sqrt(Bounded x) {
-  const double root = std::sqrt(x.value);
-  return Bounded(root, x.error / root).Rounded();
+// A softmax may be computed in at most `steps` steps, each of which rescales
+// what there is by a factor with an error of at most 5 u: so may be each
+// exponential, and their sum.
+template <typename Number>
+Number InSteps(const Number& weight, double steps) {
+  const double rescaled = 5 * steps;  // (1 + a)/(1 - a) = 1 + 2 a/(1 - a)
+  return weight.Rounded(2 * rescaled / (1 - rescaled * Number::kUnit));
 }
-inline Bounded Negate(Bounded x) { return {-x.value, x.error}; }
-
-// 1 / (1 + e^-z), and SiLU(z) = z times it. Where e^-z overflows, it is 0.
-template <typename N>
-N Sigmoid(N z) {
-  N s = N(1) / (N(1) + Exp(Negate(z)));
-  if constexpr (std::is_same_v<N, Bounded>) s.error += kernels::kFlushed;
-  return s;
+// The same of the logarithm of the sum.
+inline Bounded LogarithmInSteps(const Bounded& log_sum_exp, double steps) {
+  return {log_sum_exp.value,
+          log_sum_exp.error - std::log1p(-5 * steps * kUnit)};
 }
-
-// e^(score - largest) / sum e^(score - largest) of a row, and ln sum e^score,
-// computed at once or in at most `steps` steps of which each rescales what it
-// has by a factor with an error of at most 5 u.
-template <typename N>
-struct SoftmaxValues {
-  std::vector<N> exponentials;  // relative to the largest score
-  N sum;
-  N log_sum_exp;
-};
-using BoundedSoftmax = SoftmaxValues<Bounded>;
-template <typename N>
-SoftmaxValues<N> SoftmaxOf(const std::vector<N>& scores, double steps) {
-  size_t largest = 0;
-  for (size_t i = 1; i < scores.size(); ++i) {
-    if (scores[i].value > scores[largest].value) largest = i;
-  }
-  SoftmaxValues<N> result;
-  kernels::Sum<N> sum;
-  for (const N& score : scores) {
-    // Which score is taken for the largest cancels; that it is inexact does
-    // not matter, only the difference is.
-    result.exponentials.push_back(
-        Exp(score - scores[largest]).Rounded(5 * steps));
-    sum.Add(result.exponentials.back());
-  }
-  result.sum = sum.Get();
-  result.log_sum_exp = scores[largest] + Log(result.sum);
-  return result;
+// A weight may be computed again from its logarithm, e^(score - log_sum_exp).
+inline Bounded Recomputed(const Bounded& weight, const Bounded& score,
+                          const Bounded& log_sum_exp) {
+  return {weight.value, std::max(weight.error, exp(score - log_sum_exp).error)};
 }
 
 // The arguments u_i = (r_i - root)/T of one row as the kernel may compute them:
@@ -105,17 +80,6 @@ inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution,
         u, kUnit * (chain + 4 * (std::abs(u + t) + std::abs(t))));
   }
   return arguments;
-}
-
-// F(u) and f(u) of an argument: |F'| = f, |f'| = f within the error.
-inline Bounded LaplaceCdf(Bounded u) {
-  const double f = 0.5 * std::exp(-std::abs(u.value));
-  const double p = u.value <= 0 ? f : 1 - f;
-  return {p, f * std::expm1(u.error) + 3 * kUnit * p};
-}
-inline Bounded LaplaceDensity(Bounded u) {
-  const double f = 0.5 * std::exp(-std::abs(u.value));
-  return {f, f * std::expm1(u.error) + 3 * kUnit * f};
 }
 
 // Why `got` is not `expected` within `bounds`; "" if it is. All of one size.

@@ -25,7 +25,7 @@ RC_GTEST_PROP(ErrorBounds, CoverTheNaiveChainOfADotProduct, ()) {
   const Floats a = NormalFloats(n, seed, 1), b = NormalFloats(n, seed, 2);
   float chain = 0, backwards = 0, fused = 0;
   double exact = 0;
-  BoundedSum bound;
+  BoundedSum<Bounded> bound;
   for (int64_t i = 0; i < n; ++i) {
     chain += a[i] * b[i];
     backwards += a[n - 1 - i] * b[n - 1 - i];
@@ -55,7 +55,7 @@ RC_GTEST_PROP(ErrorBounds, RandomRoundingsCoverRandomSums, ()) {
   std::shuffle(terms.begin(), terms.end(), order);
   float nearest = 0, truncated = 0;
   double exact = 0;
-  BoundedSum sum;
+  BoundedSum<Bounded> sum;
   for (const float x : terms) {
     nearest += x;
     const double both = static_cast<double>(truncated) + x;  // exact
@@ -67,7 +67,7 @@ RC_GTEST_PROP(ErrorBounds, RandomRoundingsCoverRandomSums, ()) {
     sum.Add(Bounded(x));
   }
   const double worst = sum.Get().error;
-  const double random = sum.Get(kernels::Roundings::kRandom).error;
+  const double random = sum.Get(Roundings::kRandom).error;
   RC_ASSERT(random < worst / 4);
   RC_ASSERT(std::abs(nearest - exact) <= random);
   RC_ASSERT(std::abs(truncated - exact) <= worst);
@@ -76,16 +76,15 @@ RC_GTEST_PROP(ErrorBounds, RandomRoundingsCoverRandomSums, ()) {
 
 TEST(ErrorBounds, FewTermsKeepTheWorstCase) {
   for (const double n : {1.0, 2.0, 80.0}) {
-    EXPECT_EQ(kernels::CountRoundings(n, kernels::Roundings::kRandom), n);
+    EXPECT_EQ(CountRoundings(n, Roundings::kRandom), n);
   }
-  EXPECT_LT(kernels::CountRoundings(100, kernels::Roundings::kRandom), 100);
+  EXPECT_LT(CountRoundings(100, Roundings::kRandom), 100);
   // The declared probability: 2 e^(-lambda^2/2) for each sum of a suite. The
   // exponent is a logarithm of a quotient, its root and its square: 6
   // roundings, relative to itself; 5 more with the exponential and the product.
-  const double exponent = kernels::Lambda() * kernels::Lambda() / 2;
-  EXPECT_NEAR(2 * std::exp(-exponent) * kernels::kSumsOfASuite,
-              kernels::kFalseAlarm,
-              (6 * exponent + 5) * 0x1p-53 * kernels::kFalseAlarm);
+  const double exponent = Lambda() * Lambda() / 2;
+  EXPECT_NEAR(2 * std::exp(-exponent) * kSumsOfASuite, kFalseAlarm,
+              (6 * exponent + 5) * 0x1p-53 * kFalseAlarm);
 }
 
 class MismatchTest : public ::testing::Test {

@@ -14,11 +14,14 @@
 #include "property_tests/generators.h"
 #include "property_tests/simulated_case.h"
 #include "reference/embedding.h"
-#include "reference/expert.h"
-#include "reference/lm_head.h"
+#include "reference/embedding_formula.h"
+#include "reference/expert_formula.h"
+#include "reference/lm_head_formula.h"
 
 namespace softmoe::property_tests {
 namespace {
+
+namespace formula = reference::formula;
 
 // Tokens with 0 to max_active rows each.
 struct RowsCase {
@@ -56,6 +59,21 @@ struct RowsCase {
   }
 };
 
+reference::MatrixOf<Bounded> AsBounded(const reference::Matrix& matrix) {
+  return matrix.unaryExpr([](double x) { return Bounded(x); });
+}
+std::vector<Bounded> Flat(const reference::MatrixOf<Bounded>& matrix) {
+  return {matrix.data(), matrix.data() + matrix.size()};
+}
+
+// Of the sum of each id's rows [., d], in any order.
+std::vector<Bounded> SumBounds(const std::vector<int32_t>& ids,
+                               const Floats& rows, int64_t num_ids, int64_t d) {
+  const int64_t count = static_cast<int64_t>(ids.size());
+  return Flat(formula::EmbeddingBackward<Bounded>(
+      ids, AsBounded(AsMatrix(rows, count, d)), num_ids));
+}
+
 RC_GTEST_PROP(LayerKernels, PermuteCopiesAndUnpermuteAdds, ()) {
   const RowsCase c;
   const int64_t n = c.num_tokens, d = c.size;
@@ -81,19 +99,14 @@ RC_GTEST_PROP(LayerKernels, PermuteCopiesAndUnpermuteAdds, ()) {
   // Unpermute is the transpose of permute: the embedding's gradient.
   const reference::Matrix sums = reference::EmbeddingBackward(
       c.row_token, AsMatrix(row_values, c.num_rows(), d), n);
-  std::vector<BoundedSum> sum(n * d), added(n * d);
-  for (int64_t i = 0; i < n * d; ++i) added[i].Add(residual[i]);
-  for (int64_t r = 0; r < c.num_rows(); ++r) {
-    for (int64_t j = 0; j < d; ++j) {
-      sum[c.row_token[r] * d + j].Add(row_values[r * d + j]);
-      added[c.row_token[r] * d + j].Add(row_values[r * d + j]);
-    }
-  }
-  std::vector<Bounded> sum_bounds, added_bounds;
-  for (int64_t i = 0; i < n * d; ++i) {
-    sum_bounds.push_back(sum[i].Get());
-    added_bounds.push_back(added[i].Get());
-  }
+  const std::vector<Bounded> sum_bounds =
+      SumBounds(c.row_token, row_values, n, d);
+  // What is there is one more row of each token.
+  std::vector<int32_t> ids = c.row_token;
+  Floats all = row_values;
+  for (int64_t t = 0; t < n; ++t) ids.push_back(static_cast<int32_t>(t));
+  all.insert(all.end(), residual.begin(), residual.end());
+  const std::vector<Bounded> added_bounds = SumBounds(ids, all, n, d);
   RC_ASSERT(Mismatch("out", got[1], sums, sum_bounds) == "");
   const reference::Matrix expected = AsMatrix(residual, n, d) + sums;
   RC_ASSERT(Mismatch("out +=", got[2], expected, added_bounds) == "");
@@ -127,7 +140,7 @@ RC_GTEST_PROP(LayerKernels, SwigluIsWithinItsBounds, ()) {
   for (int64_t r = 0; r < rows; ++r) {
     const double row_gate = c.row_gate[r];
     double dot = 0;
-    BoundedSum bounded_dot;
+    BoundedSum<Bounded> bounded_dot;
     for (int64_t j = 0; j < f; ++j) {
       const float z = gate_up[r * 2 * f + j], up = gate_up[r * 2 * f + f + j];
       const double d = d_activation[r * f + j];
@@ -136,12 +149,11 @@ RC_GTEST_PROP(LayerKernels, SwigluIsWithinItsBounds, ()) {
       d_gate_up(r, f + j) = row_gate * d * reference::Silu(z);
       dot += d * reference::Silu(z) * up;
 
-      const Bounded s = Sigmoid(Bounded(z)), silu = Bounded(z) * s;
+      const Bounded silu = formula::Silu<Bounded>(z);
       activations.push_back(silu * Bounded(up) * Bounded(row_gate));
       const Bounded scaled = Bounded(d) * Bounded(row_gate);
       d_gate_ups[r * 2 * f + j] =
-          scaled * Bounded(up) *
-          (s * (Bounded(1) + Bounded(z) * (Bounded(1) - s)));
+          scaled * Bounded(up) * formula::SiluDerivative<Bounded>(z);
       d_gate_ups[r * 2 * f + f + j] = scaled * silu;
       bounded_dot.Add(silu * Bounded(up) * Bounded(d));
     }
@@ -184,22 +196,16 @@ struct LogitsCase {
 RC_GTEST_PROP(LayerKernels, CrossEntropyIsWithinItsBounds, ()) {
   const LogitsCase c;
   const auto got = c.Run();
-  std::vector<Bounded> losses, d_logits;
-  for (int64_t t = 0; t < c.num_tokens; ++t) {
-    std::vector<Bounded> row;
-    for (int64_t w = 0; w < c.vocab_size; ++w) {
-      row.emplace_back(c.logits[t * c.vocab_size + w]);
-    }
-    const BoundedSoftmax softmax = SoftmaxOf(row, 0);
-    losses.push_back(softmax.log_sum_exp - row[c.targets[t]]);
-    const Bounded factor = Bounded(c.grad_scale) / softmax.sum;
-    for (int64_t w = 0; w < c.vocab_size; ++w) {
-      const Bounded p = softmax.exponentials[w] * factor;
-      d_logits.push_back(w == c.targets[t] ? p - Bounded(c.grad_scale) : p);
-    }
-  }
   const reference::Matrix logits =
       AsMatrix(c.logits, c.num_tokens, c.vocab_size);
+  const reference::MatrixOf<Bounded> bounded = AsBounded(logits);
+  const std::vector<Bounded> losses =
+      Flat(formula::TokenLosses<Bounded>(bounded, c.targets));
+  const std::vector<Bounded> d_logits =
+      Flat(formula::TokenLossesBackward<Bounded>(
+          formula::SoftmaxRows<Bounded>(bounded), c.targets,
+          reference::VectorOf<Bounded>::Constant(c.num_tokens,
+                                                 Bounded(c.grad_scale))));
   RC_ASSERT(Mismatch("loss", got[0], reference::TokenLosses(logits, c.targets),
                      losses) == "");
   RC_ASSERT(

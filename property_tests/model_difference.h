@@ -7,8 +7,8 @@
 // of every operation moved by a relative perturbation of u = 2^-24 or less, and
 // a sum of n terms collects n of them: sqrt(n) u if they are independent, times
 // lambda = 8 for a false-alarm rate below 1e-9 (Higham and Mary;
-// kernels/bounded.h). How far such perturbations carry is not estimated but
-// measured, on the reference: it is run again with every parameter moved by
+// core/testing/bounded.h). How far such perturbations carry is not estimated
+// but measured, on the reference: it is run again with every parameter moved by
 // +-u (random signs), and the root mean square of what comes out differently
 // is the response s of each output. So
 //

@@ -19,6 +19,7 @@
 #include "optimized/initialize.h"
 #include "property_tests/training_oracle.h"
 #include "reference/adamw.h"
+#include "reference/adamw_formula.h"
 #include "reference/dual.h"
 #include "reference/schedules.h"
 #include "trainer/schedules.h"
@@ -100,20 +101,13 @@ TEST(InitializationOracle, ParametersAreTheSame) {
   EXPECT_TRUE(comparison.ok()) << comparison.Text();
 }
 
-Approximate Sqrt(Approximate x) {
-  const double root = std::sqrt(x.value);
-  // |sqrt(a) - sqrt(b)| = |a - b| / (sqrt(a) + sqrt(b)); from 0, sqrt(b).
-  const double error = root > 0 ? x.error / root : std::sqrt(x.error);
-  return Approximate(root, error).Rounded();
-}
-
 // An updated element and its moments.
 struct Updated {
   Approximate parameter, first_moment, second_moment;
 };
 
-// Ours: adamw.h; theirs: torch.optim.AdamW. The formula is the same, what is
-// rounded is not.
+// Ours: adamw_formula.h; theirs: torch.optim.AdamW. The formula is the same,
+// what is rounded is not.
 Updated Update(bool ours, const TrainingConfig& training, double decay,
                Approximate rate, double t, Approximate g, double p, double m,
                double v) {
@@ -123,21 +117,26 @@ Updated Update(bool ours, const TrainingConfig& training, double decay,
   };
   const Approximate correction1 = correction(training.beta1);
   const Approximate correction2 = correction(training.beta2);
-  Updated to;
-  to.first_moment =
-      ours ? beta1 * m + (one - beta1) * g : m + (one - beta1) * (g - m);
-  to.second_moment = beta2 * v + (one - beta2) * g * g;
   if (ours) {
-    const Approximate step =
-        to.first_moment / correction1 /
-        (Sqrt(to.second_moment / correction2) + training.adam_epsilon);
-    to.parameter = p - rate * (step + Approximate(decay) * p);
-  } else {
-    const Approximate step =
-        to.first_moment /
-        (Sqrt(to.second_moment) / Sqrt(correction2) + training.adam_epsilon);
-    to.parameter = p * (one - rate * decay) - rate / correction1 * step;
+    Updated to = {p, m, v};
+    const reference::formula::AdamWStep<Approximate> step = {
+        .clip = 1,
+        .learning_rate = rate,
+        .beta1 = beta1,
+        .beta2 = beta2,
+        .epsilon = training.adam_epsilon,
+        .first_correction = correction1,
+        .second_correction = correction2};
+    step.Update(g, decay, &to.parameter, &to.first_moment, &to.second_moment);
+    return to;
   }
+  Updated to;
+  to.first_moment = m + (one - beta1) * (g - m);
+  to.second_moment = beta2 * v + (one - beta2) * g * g;
+  const Approximate step =
+      to.first_moment /
+      (sqrt(to.second_moment) / sqrt(correction2) + training.adam_epsilon);
+  to.parameter = p * (one - rate * decay) - rate / correction1 * step;
   return to;
 }
 

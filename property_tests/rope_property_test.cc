@@ -11,6 +11,7 @@
 #include "property_tests/error_bounds.h"
 #include "property_tests/kernel_case.h"
 #include "reference/rope.h"
+#include "reference/rope_formula.h"
 
 namespace softmoe::property_tests {
 namespace {
@@ -27,10 +28,6 @@ struct RopeCase {
 
   int64_t rows() const { return sequences * length; }
   int64_t width() const { return heads * dim; }
-  // Part 0, 1, 2 is q, k, v; token `t` of sequence `s`.
-  int64_t At(int64_t s, int64_t h, int part, int64_t t, int64_t j) const {
-    return ((s * length + t) * 3 + part) * width() + h * dim + j;
-  }
 };
 
 RC_GTEST_PROP(RopeDifference, RotatesForthAndBackWithinItsBounds, ()) {
@@ -54,28 +51,14 @@ RC_GTEST_PROP(RopeDifference, RotatesForthAndBackWithinItsBounds, ()) {
                     pool);
       return std::vector<Floats>{rotated};
     });
-    // The tables are rounded once.
-    std::vector<Bounded> bounds(c.qkv.begin(), c.qkv.end());
-    for (int64_t s = 0; s < c.sequences; ++s) {
-      for (int64_t h = 0; h < c.heads; ++h) {
-        for (int part = 0; part < 2; ++part) {
-          for (int64_t t = 0; t < c.length; ++t) {
-            for (int64_t i = 0; i < pairs; ++i) {
-              const double angle = reference::RopeAngle(t, i, c.dim, kBase);
-              const Bounded co = Bounded(std::cos(angle)).Rounded();
-              const Bounded si =
-                  Bounded(inverse ? -std::sin(angle) : std::sin(angle))
-                      .Rounded();
-              const int64_t low = c.At(s, h, part, t, i);
-              const int64_t high = c.At(s, h, part, t, i + pairs);
-              const Bounded a(c.qkv[low]), b(c.qkv[high]);
-              bounds[low] = a * co - b * si;
-              bounds[high] = a * si + b * co;
-            }
-          }
-        }
-      }
-    }
+    // The tables are rounded once: as if q and k were.
+    const reference::MatrixOf<Bounded> inexact =
+        qkv.unaryExpr([](double x) { return Bounded(x).Rounded(); });
+    const reference::MatrixOf<Bounded> rotated =
+        reference::formula::RotateQueriesAndKeys<Bounded>(
+            inexact, c.sequences, c.heads, kBase, inverse ? -1 : 1);
+    const std::vector<Bounded> bounds(rotated.data(),
+                                      rotated.data() + rotated.size());
     const reference::Matrix expected =
         inverse ? reference::RopeBackward(qkv, c.sequences, c.heads, kBase)
                 : reference::RopeForward(qkv, c.sequences, c.heads, kBase);

@@ -149,6 +149,10 @@ TEST_P(TransformerOracle, ReferenceAgrees) {
     for (size_t i = 0; i < active.size(); ++i) {
       EXPECT_EQ(got.data()[i], active[i] != 0)
           << "layer " << layer << ", entry " << i;
+      // What is not active is masked: the loss would not show it.
+      EXPECT_EQ(routing.routing.gates.data()[i],
+                active[i] != 0 ? routing.routing.soft_weights.data()[i] : 0)
+          << "layer " << layer << ", entry " << i;
     }
   }
 }

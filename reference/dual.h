@@ -16,42 +16,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/testing/bounded.h"
 #include "reference/compensated_sum.h"
 #include "reference/scalar.h"
 
 namespace softmoe::reference {
 
 // A double and how far it may be from the exact result.
-struct Approximate {
-  static constexpr double kUnit = 0x1p-53;
-  static constexpr double kUnderflow = 0x1p-1074;  // what a product may lose
-
-  double value = 0, error = 0;
-
-  Approximate() = default;
-  Approximate(double v, double e = 0) : value(v), error(e) {}
-  // After `count` roundings of this result.
-  Approximate Rounded(double count = 1) const {
-    return {value, error + count * kUnit * (std::abs(value) + error)};
-  }
-};
-inline Approximate operator-(Approximate a) { return {-a.value, a.error}; }
-inline Approximate operator+(Approximate a, Approximate b) {
-  return Approximate(a.value + b.value, a.error + b.error).Rounded();
-}
-inline Approximate operator-(Approximate a, Approximate b) { return a + -b; }
-inline Approximate operator*(Approximate a, Approximate b) {
-  return Approximate(a.value * b.value,
-                     std::abs(a.value) * b.error + a.error * std::abs(b.value) +
-                         a.error * b.error + Approximate::kUnderflow)
-      .Rounded();
-}
-inline Approximate operator/(Approximate a, Approximate b) {
-  const double quotient = a.value / b.value;
-  const double least = std::max(std::abs(b.value) - b.error, 0.0);
-  return Approximate(quotient, (a.error + std::abs(quotient) * b.error) / least)
-      .Rounded();
-}
+using Approximate = BoundedNumber<DoubleRounding>;
 
 struct Dual {
   Approximate value, slope;
@@ -99,24 +71,13 @@ inline bool operator!=(Dual a, Dual b) { return !(a == b); }
 inline Dual abs(Dual a) { return std::signbit(a.value.value) ? -a : a; }
 
 inline Dual exp(Dual a) {
-  const double e = std::exp(a.value.value);
-  const Approximate value =
-      Approximate(e, e * std::expm1(a.value.error) + Approximate::kUnderflow)
-          .Rounded(2);
+  const Approximate value = exp(a.value);
   return {value, value * a.slope};
 }
-inline Dual log(Dual a) {
-  const double least = std::max(a.value.value - a.value.error, 0.0);
-  return {
-      Approximate(std::log(a.value.value), a.value.error / least).Rounded(2),
-      a.slope / a.value};
-}
+inline Dual log(Dual a) { return {log(a.value), a.slope / a.value}; }
 inline Dual sqrt(Dual a) {
-  const double root = std::sqrt(a.value.value);
-  const Approximate value =
-      Approximate(root, a.value.error == 0 ? 0 : a.value.error / root)
-          .Rounded();
-  return {value, a.slope / (Approximate(2) * value)};
+  const Approximate value = sqrt(a.value);
+  return {value, a.slope / (2 * value)};
 }
 inline Dual hypot(Dual a, Dual b) {
   const Approximate value =

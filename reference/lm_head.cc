@@ -45,7 +45,7 @@ Matrix TokenLossesBackward(const Matrix& logits,
   CheckLogits(logits, targets);
   SOFTMOE_CHECK(d_token_losses.size() == logits.rows());
   return formula::TokenLossesBackward<double>(
-      formula::TokenProbabilities<double>(logits), targets, d_token_losses);
+      formula::SoftmaxRows<double>(logits), targets, d_token_losses);
 }
 
 LmHeadGradients LmHeadBackward(const Matrix& hidden, const Matrix& head_weight,

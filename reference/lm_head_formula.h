@@ -31,16 +31,6 @@ VectorOf<N> TokenLosses(const MatrixOf<N>& logits,
   return losses;
 }
 
-// softmax(logits_t)
-template <typename N>
-MatrixOf<N> TokenProbabilities(const MatrixOf<N>& logits) {
-  MatrixOf<N> probabilities(logits.rows(), logits.cols());
-  for (int64_t t = 0; t < logits.rows(); ++t) {
-    probabilities.row(t) = Softmax<N>(logits.row(t));
-  }
-  return probabilities;
-}
-
 // d_logits_t = d_loss_t (softmax(logits_t) - onehot(target_t))
 template <typename N>
 MatrixOf<N> TokenLossesBackward(const MatrixOf<N>& probabilities,

@@ -11,16 +11,6 @@
 
 namespace softmoe::reference::formula {
 
-// softmax(r_t) of each token.
-template <typename N>
-MatrixOf<N> SoftmaxRows(const MatrixOf<N>& scores) {
-  MatrixOf<N> rows(scores.rows(), scores.cols());
-  for (int64_t t = 0; t < scores.rows(); ++t) {
-    rows.row(t) = Softmax<N>(scores.row(t));
-  }
-  return rows;
-}
-
 // P_i = mean_t p_ti / k_l
 template <typename N>
 VectorOf<N> SoftProbabilities(const MatrixOf<N>& soft_weights,

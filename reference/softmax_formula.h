@@ -40,6 +40,16 @@ VectorOf<N> Softmax(const VectorOf<N>& scores) {
   return exponentials.terms;
 }
 
+// softmax(r_t) of each token.
+template <typename N>
+MatrixOf<N> SoftmaxRows(const MatrixOf<N>& scores) {
+  MatrixOf<N> rows(scores.rows(), scores.cols());
+  for (int64_t t = 0; t < scores.rows(); ++t) {
+    rows.row(t) = Softmax<N>(scores.row(t));
+  }
+  return rows;
+}
+
 // s_i (v_i - sum_j s_j v_j)
 template <typename N>
 VectorOf<N> SoftmaxVjp(const VectorOf<N>& softmax,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "property_tests/verify/adamw_case.h"
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/step_operations.h"
 #include "reference/adamw.h"
+#include "reference/adamw_formula.h"
 
 namespace softmoe::verify {
 namespace {
@@ -13,49 +12,28 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Vector;
 
-constexpr char kUpdate[] = "adamw-f32/1";
+constexpr char kUpdate[] = "adamw-f32/2";
 constexpr char kNorm[] = "norm-f64/1";
 
-// What float may lose of a product that underflows, flushed or not.
-Bounded MayUnderflow(Bounded x) {
-  return {x.value, x.error + kernels::kFlushed};
+// A step over numbers that carry their error; every constant of the formula is
+// rounded to float once.
+reference::formula::AdamWStep<Bounded> StepBounds(
+    const TrainingConfig& training, double learning_rate, int64_t completed,
+    double norm) {
+  const double t = static_cast<double>(completed) + 1;
+  const auto correction = [&](double beta) {
+    return Bounded(reference::formula::Correction(beta, t)).Rounded();
+  };
+  return {
+      .clip =
+          Bounded(reference::ClipFactor(norm, training.clip_norm)).Rounded(),
+      .learning_rate = learning_rate,
+      .beta1 = training.beta1,
+      .beta2 = training.beta2,
+      .epsilon = training.adam_epsilon,
+      .first_correction = correction(training.beta1),
+      .second_correction = correction(training.beta2)};
 }
-
-// |sqrt(a) - sqrt(b)| <= |a - b| / sqrt(a), and <= sqrt(|a - b|).
-Bounded SquareRoot(Bounded x) {
-  const double root = std::sqrt(x.value);
-  double error = std::sqrt(x.error);
-  if (root > 0) error = std::min(error, x.error / root);
-  return Bounded(root, error).Rounded();
-}
-
-// One step of one element over numbers that carry their error; every constant
-// of the formula is rounded to float once.
-struct StepBounds {
-  Bounded rate, beta1, beta2, bias1, bias2, scale, epsilon;
-
-  StepBounds(const TrainingConfig& training, double learning_rate,
-             int64_t completed, double norm)
-      : rate(learning_rate),
-        beta1(training.beta1),
-        beta2(training.beta2),
-        scale(
-            Bounded(reference::ClipFactor(norm, training.clip_norm)).Rounded()),
-        epsilon(training.adam_epsilon) {
-    const double t = static_cast<double>(completed) + 1;
-    bias1 = Bounded(1 / (1 - std::pow(training.beta1, t))).Rounded();
-    bias2 = Bounded(1 / (1 - std::pow(training.beta2, t))).Rounded();
-  }
-
-  void Apply(double gradient, Bounded decay, Bounded* p, Bounded* m,
-             Bounded* v) const {
-    const Bounded g = MayUnderflow(scale * Bounded(gradient));
-    *m = MayUnderflow(beta1 * *m + (Bounded(1) - beta1) * g);
-    *v = MayUnderflow(beta2 * *v + (Bounded(1) - beta2) * (g * g));
-    const Bounded step = *m * bias1 / (SquareRoot(*v * bias2) + epsilon);
-    *p = *p - rate * (step + decay * *p);
-  }
-};
 
 class AdamW : public Operation {
  public:
@@ -164,14 +142,14 @@ class AdamW : public Operation {
                                         gradient, &parameters, &state);
       norm_bounds.emplace_back(
           norms[s],
-          norms[s] * kernels::kUnit * (static_cast<double>(size) + 1) / 2);
-      const StepBounds step(update.training, rate, update.completed + s,
-                            norms[s]);
+          norms[s] * Bounded::kUnit * (static_cast<double>(size) + 1) / 2);
+      const reference::formula::AdamWStep<Bounded> step =
+          StepBounds(update.training, rate, update.completed + s, norms[s]);
       for (const ParameterTensor& tensor : update.layout.tensors) {
         const Bounded decay(tensor.weight_decay ? update.training.weight_decay
                                                 : 0);
         for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
-          step.Apply(gradient[i], decay, &p[i], &m[i], &v[i]);
+          step.Update(gradient[i], decay, &p[i], &m[i], &v[i]);
         }
       }
     }

@@ -6,6 +6,7 @@
 #include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/attention.h"
+#include "reference/attention_formula.h"
 
 namespace softmoe::verify {
 namespace {
@@ -13,106 +14,77 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "attention-f32/2";
+constexpr char kDerivation[] = "attention-f32/3";
 
 struct AttentionShape {
   int64_t sequences, length, heads, dim;
 
   int64_t rows() const { return sequences * length; }
   int64_t width() const { return heads * dim; }
-  // Part 0, 1, 2 is q, k, v; token `t` of sequence `s`.
-  int64_t At(int64_t s, int64_t h, int part, int64_t t, int64_t j) const {
-    return ((s * length + t) * 3 + part) * width() + h * dim + j;
-  }
-  int64_t Out(int64_t s, int64_t h, int64_t t, int64_t j) const {
-    return (s * length + t) * width() + h * dim + j;
-  }
 };
 
-// The formula; N is Bounded, or Naive at bf16.
+// What an implementation may do otherwise: the softmax in blocks of 16 keys or
+// more, divided at the end, and for the gradient again from the logarithm of
+// its sum.
+reference::MatrixOf<Bounded> Loosened(
+    reference::MatrixOf<Bounded> weights,
+    const reference::MatrixOf<Bounded>& logits, bool backward) {
+  const double steps = static_cast<double>(logits.rows() / 16 + 1);
+  for (int64_t t = 0; t < logits.rows(); ++t) {
+    const Bounded log_sum_exp = property_tests::LogarithmInSteps(
+        reference::formula::LogSumExp<Bounded>(logits.row(t).head(t + 1)),
+        steps);
+    for (int64_t s = 0; s <= t; ++s) {
+      Bounded& weight = weights(t, s);
+      weight = property_tests::InSteps(weight, steps).Rounded();
+      if (!backward) continue;
+      weight = property_tests::Recomputed(weight, logits(t, s), log_sum_exp);
+    }
+  }
+  return weights;
+}
+// The naive program does as the formula says.
+reference::MatrixOf<Naive> Loosened(reference::MatrixOf<Naive> weights,
+                                    const reference::MatrixOf<Naive>&, bool) {
+  return weights;
+}
+
 template <typename N>
-class AttentionFormula {
- public:
+struct AttentionFormula {
   std::map<std::string, std::vector<N>> outputs;
 
   AttentionFormula(const AttentionShape& shape, const Tensor& qkv,
-                   const Tensor& d_out, kernels::Roundings roundings)
-      : roundings_(roundings),
-        out_(d_out.size()),
-        d_qkv_(qkv.size()),
-        shape_(shape),
-        qkv_(qkv.values),
-        d_out_(d_out.values) {
+                   const Tensor& d_out) {
+    namespace formula = reference::formula;
+    // Only of the scores the terms are random.
+    using W = typename WorstCaseOf<N>::Type;
+    using Block = reference::MatrixOf<W>;
+    const Matrix packed = ToMatrix(qkv), cotangent = ToMatrix(d_out);
+    Block out(shape.rows(), shape.width());
+    Block d_qkv(shape.rows(), 3 * shape.width());
+    const formula::HeadBlock block = {shape.length, shape.width(), shape.dim};
     for (int64_t s = 0; s < shape.sequences; ++s) {
-      for (int64_t h = 0; h < shape.heads; ++h) AddHead(s, h);
-    }
-    outputs["out"] = out_;
-    outputs["d_qkv"] = Values(d_qkv_);
-  }
-
- private:
-  using Sum = kernels::Sum<N>;
-
-  void AddHead(int64_t s, int64_t h) {
-    const AttentionShape& c = shape_;
-    // The root and the quotient are rounded once each.
-    const N scale = N(1 / std::sqrt(static_cast<double>(c.dim))).Rounded(2);
-    for (int64_t t = 0; t < c.length; ++t) {
-      std::vector<N> scores;
-      for (int64_t key = 0; key <= t; ++key) {
-        Sum dot;
-        for (int64_t j = 0; j < c.dim; ++j) {
-          dot.AddProduct(qkv_[c.At(s, h, 0, t, j)],
-                         qkv_[c.At(s, h, 1, key, j)]);
-        }
-        scores.push_back(dot.Get(roundings_) * scale);
-      }
-      const auto softmax = property_tests::SoftmaxOf(
-          scores, static_cast<double>(c.length / 16 + 1));
-      const N reciprocal = N(1) / softmax.sum;
-      Sum delta;
-      for (int64_t j = 0; j < c.dim; ++j) {
-        Sum sum;
-        for (int64_t key = 0; key <= t; ++key) {
-          sum.AddProduct(softmax.exponentials[key],
-                         qkv_[c.At(s, h, 2, key, j)]);
-        }
-        N& element = out_[c.Out(s, h, t, j)];
-        element = sum.Get() * reciprocal;
-        delta.AddProduct(element, d_out_[c.Out(s, h, t, j)]);
-      }
-      AddBackward(s, h, t, scores, softmax.log_sum_exp, delta.Get(), scale);
-    }
-  }
-
-  // What query t adds to the gradients of q, k and v.
-  void AddBackward(int64_t s, int64_t h, int64_t t,
-                   const std::vector<N>& scores, N log_sum_exp, N delta,
-                   N scale) {
-    const AttentionShape& c = shape_;
-    for (int64_t key = 0; key <= t; ++key) {
-      const N weight = Exp(scores[key] - log_sum_exp);
-      Sum d_weight;
-      for (int64_t j = 0; j < c.dim; ++j) {
-        const N d(d_out_[c.Out(s, h, t, j)]);
-        d_weight.AddProduct(d, qkv_[c.At(s, h, 2, key, j)]);
-        d_qkv_[c.At(s, h, 2, key, j)].AddProduct(weight, d);
-      }
-      const N d_score = weight * scale * (d_weight.Get() - delta);
-      for (int64_t j = 0; j < c.dim; ++j) {
-        const int64_t q = c.At(s, h, 0, t, j), k = c.At(s, h, 1, key, j);
-        d_qkv_[q].AddProduct(d_score, qkv_[k]);
-        d_qkv_[k].AddProduct(d_score, qkv_[q]);
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        const Matrix q = block(packed, s, 0, head);
+        const Matrix k = block(packed, s, 1, head);
+        const Block v = As<W>(Matrix(block(packed, s, 2, head)));
+        const Block logits =
+            As<W>(formula::AttentionLogits<N>(As<N>(q), As<N>(k)));
+        const Block weights = formula::CausalSoftmax<W>(logits);
+        block(out, s, 0, head) = formula::WeightedValues<W>(
+            Loosened(weights, logits, /*backward=*/false), v);
+        const reference::CausalAttentionGradientsOf<W> gradients =
+            formula::CausalAttentionBackward<W>(
+                Loosened(weights, logits, /*backward=*/true), As<W>(q),
+                As<W>(k), v, As<W>(Matrix(block(cotangent, s, 0, head))));
+        block(d_qkv, s, 0, head) = gradients.d_q;
+        block(d_qkv, s, 1, head) = gradients.d_k;
+        block(d_qkv, s, 2, head) = gradients.d_v;
       }
     }
+    outputs["out"] = Flat<N>(As<N>(out));
+    outputs["d_qkv"] = Flat<N>(As<N>(d_qkv));
   }
-
-  kernels::Roundings roundings_;
-  std::vector<N> out_;
-  std::vector<Sum> d_qkv_;
-  const AttentionShape& shape_;
-  const std::vector<double>& qkv_;
-  const std::vector<double>& d_out_;
 };
 
 class Attention : public Operation {

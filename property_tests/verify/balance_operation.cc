@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
+#include "property_tests/verify/formula.h"
 #include "property_tests/verify/router_operation.h"
 #include "property_tests/verify/row_bounds.h"
 #include "property_tests/verify/score_parameters.h"
-#include "reference/load_balance.h"
+#include "reference/load_balance_formula.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
 
@@ -15,8 +15,11 @@ namespace softmoe::verify {
 namespace {
 
 using Kind = Parameter::Kind;
+namespace formula = reference::formula;
 using reference::Matrix;
 using reference::Vector;
+
+constexpr char kSums[] = "balance-sums-f32/2";
 
 bool SoftBasis(const Case& c) { return c.Choice("basis") == "soft_weights"; }
 
@@ -66,7 +69,7 @@ class BalanceSums : public Operation {
         LapSumWeightsDerivation(),
         LapSumGradientDerivation(),
         SoftmaxDerivation(),
-        {"balance-sums-f32/1",
+        {kSums,
          "A sum over tokens errs by the sum of its terms' bounds (softmax,\n"
          "LapSum weights); the sum itself by n u sum |x|, which an "
          "accumulator\n"
@@ -116,71 +119,75 @@ class BalanceSums : public Operation {
         .cutoff = 0,
         .max_active = c.Size("count_top"),
         .fallback = Fallback::kNone};
-    Matrix d_scores = Matrix::Zero(rows, n);
-    if (SoftBasis(c)) {
-      const Vector d_weights = d_basis / settings.mean_active;
-      d_scores = reference::SoftWeightsBackward(
-          settings, scores, d_weights.transpose().replicate(rows, 1));
-    }
-    Vector sums = Vector::Zero(n);
-    double z_sum = 0;
-    std::vector<BoundedSum> sum_bounds(n);
+    // Values and their bounds, row by row, of the basis (softmax, or p/k) and
+    // of the gradient.
+    const Matrix softmax = formula::SoftmaxRows<double>(scores);
+    Matrix basis = softmax, d_scores(rows, n);
+    reference::MatrixOf<Bounded> basis_bounds(rows, n);
     std::vector<Bounded> d_bounds;
-    BoundedSum z_bound;
     Tensor counts(Dtype::kI32, {n});
     std::vector<double> doubt(n);
+    Vector d_weights = d_basis;
     std::vector<Bounded> v(d_basis.begin(), d_basis.end());
     if (SoftBasis(c)) {
+      d_weights /= settings.mean_active;
       for (Bounded& x : v) x = x / Bounded(settings.mean_active);
     }
     for (int64_t t = 0; t < rows; ++t) {
-      const SoftmaxRow softmax = BoundSoftmaxRow(scores.row(t));
-      const Vector s = reference::Softmax(scores.row(t));
-      const double log_sum_exp = reference::LogSumExp(scores.row(t));
-      z_sum += log_sum_exp * log_sum_exp;
-      z_bound.Add(softmax.log_sum_exp * softmax.log_sum_exp);
+      const SoftmaxRow bounds = BoundSoftmaxRow(scores.row(t));
+      std::vector<Bounded> row_bounds = bounds.weights;
       WeightedGradient part;
-      std::vector<Bounded> basis = softmax.weights;
       if (SoftBasis(c)) {
         const LapSumRow row =
             BoundLapSumRow(scores.row(t), settings.mean_active, temperature);
-        basis = row.weights;
-        for (Bounded& p : basis) p = p / Bounded(settings.mean_active);
-        part = BoundGradient(row.shares, row.densities, v, temperature);
-        sums += row.solution.weights / settings.mean_active;
+        basis.row(t) = row.solution.weights / settings.mean_active;
+        row_bounds = row.weights;
+        for (Bounded& p : row_bounds) p = p / Bounded(settings.mean_active);
+        part = BoundLapSumGradient(row, v, temperature);
+        d_scores.row(t) =
+            reference::LapSumVjp(row.solution, d_weights).d_scores;
       } else {
-        part = BoundGradient(softmax.weights, softmax.weights, v, 1);
-        d_scores.row(t) += reference::SoftmaxVjp(s, d_basis);
-        sums += s;
+        part = BoundSoftmaxGradient(bounds.weights, v);
+        d_scores.row(t) = reference::SoftmaxVjp(softmax.row(t), d_weights);
       }
-      d_scores.row(t) += 2 * d_z * log_sum_exp * s;
+      d_scores.row(t) += formula::SquaredLogSumExpGradient<double>(
+          2 * d_z, reference::LogSumExp(scores.row(t)), softmax.row(t));
+      const reference::VectorOf<Bounded> z_gradient =
+          formula::SquaredLogSumExpGradient<Bounded>(
+              Bounded(2 * d_z), bounds.log_sum_exp,
+              Eigen::Map<const reference::VectorOf<Bounded>>(
+                  bounds.weights.data(), n));
       for (int64_t e = 0; e < n; ++e) {
-        sum_bounds[e].Add(basis[e]);
+        basis_bounds(t, e) = row_bounds[e];
         // In any order, and with the v added before or after.
-        BoundedSum sum;
+        FloatSum sum;
         sum.Add(part.gradient[e]);
-        sum.Add(Bounded(2 * d_z) * softmax.log_sum_exp * softmax.weights[e]);
+        sum.Add(z_gradient[e]);
         d_bounds.push_back(sum.Get());
       }
-      Count(c, scores, basis, t, &counts, &doubt);
+      Count(c, scores, row_bounds, t, &counts, &doubt);
     }
+    const Vector sums = formula::ColumnSums<double>(basis);
+    const reference::VectorOf<Bounded> sum_bounds =
+        formula::ColumnSums<Bounded>(basis_bounds);
     Tensor z(Dtype::kF64, {}), zero(Dtype::kF64, {});
-    z.values = {z_sum};
+    z.values = {formula::SumOfSquaredLogSumExps<double>(scores)};
     Expected expected;
     auto& outputs = expected.outputs;
     // Sums of 1, 1/2, 1/4, ...: no order rounds.
     const bool exact = !SoftBasis(c) && c.fill.name == "exact";
     outputs["basis_sums"] =
         exact ? ExactRegime(ToTensor(sums))
-              : FromBounds("basis_sums", ToTensor(sums), Values(sum_bounds),
-                           "balance-sums-f32/1");
-    outputs["z_sum"] =
-        FromBounds("z_sum", z, {z_bound.Get()}, "balance-sums-f32/1");
+              : FromBounds("basis_sums", ToTensor(sums),
+                           {sum_bounds.begin(), sum_bounds.end()}, kSums);
+    outputs["z_sum"] = FromBounds(
+        "z_sum", z,
+        {formula::SumOfSquaredLogSumExps<Bounded>(As<Bounded>(scores))}, kSums);
     outputs["counts"] = Exactly(counts, "counts/1");
     outputs["counts"].bounds = doubt;
-    outputs["d_scores"] = FromBounds("d_scores", ToTensor(d_scores, {rows, n}),
-                                     d_bounds, "balance-sums-f32/1");
-    outputs["d_mean_active"] = Exactly(zero, "balance-sums-f32/1");
+    outputs["d_scores"] =
+        FromBounds("d_scores", ToTensor(d_scores, {rows, n}), d_bounds, kSums);
+    outputs["d_mean_active"] = Exactly(zero, kSums);
     return expected;
   }
 
@@ -189,24 +196,20 @@ class BalanceSums : public Operation {
     (void)choice;
     const Matrix scores = ToMatrix(At(inputs, "scores"));
     const double mean_active = ScalarOf(inputs, "mean_active");
-    Matrix basis(scores.rows(), scores.cols());
     Tensor z_sum(Dtype::kF64, {});
-    z_sum.values = {0};
-    for (int64_t t = 0; t < scores.rows(); ++t) {
-      const Vector row = scores.row(t);
-      basis.row(t) =
-          SoftBasis(c) ? reference::SolveLapSum(row, mean_active,
-                                                ScalarOf(inputs, "temperature"))
-                             .weights
-                       : reference::Softmax(row);
-      z_sum.values[0] += std::pow(reference::LogSumExp(row), 2);
-    }
+    z_sum.values = {formula::SumOfSquaredLogSumExps<double>(scores)};
     TensorMap outputs = {{"z_sum", z_sum}};
+    Matrix basis = formula::SoftmaxRows<double>(scores);
     if (SoftBasis(c)) {
+      for (int64_t t = 0; t < scores.rows(); ++t) {
+        basis.row(t) = reference::SolveLapSum(scores.row(t), mean_active,
+                                              ScalarOf(inputs, "temperature"))
+                           .weights;
+      }
       outputs["above_root"] = AboveRoot(basis, mean_active);
       basis /= mean_active;
     }
-    outputs["basis_sums"] = ToTensor(Vector(basis.colwise().sum()));
+    outputs["basis_sums"] = ToTensor(formula::ColumnSums<double>(basis));
     return outputs;
   }
 

@@ -3,9 +3,9 @@
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
-#include "property_tests/verify/row_bounds.h"
 #include "property_tests/verify/step_operations.h"
 #include "reference/budget.h"
+#include "reference/budget_formula.h"
 #include "reference/load_balance.h"
 #include "reference/router.h"
 
@@ -15,8 +15,8 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Vector;
 
-constexpr char kAllocation[] = "budget-f64/1";
-constexpr char kGradient[] = "budget-gradient-f32/1";
+constexpr char kAllocation[] = "budget-f64/2";
+constexpr char kGradient[] = "budget-gradient-f32/2";
 constexpr char kWhole[] = "whole-experts/1";
 
 // K = k L, as a product in double.
@@ -30,25 +30,27 @@ struct BudgetBounds {
   std::vector<Bounded> allocation, cutoff, d_logits;
 
   BudgetBounds(const Case& c, const TensorMap& inputs) {
-    const Vector logits = ToVector(At(inputs, "budget_logits"));
-    const Vector g = ToVector(At(inputs, "d_mean_active"));
-    const Bounded layers(static_cast<double>(c.Size("layers")));
-    const Bounded spare =
-        Bounded(ScalarOf(inputs, "mean_active_experts")) * layers - layers;
+    const Bounded budget = Bounded(ScalarOf(inputs, "mean_active_experts")) *
+                           static_cast<double>(c.Size("layers"));
     const Bounded experts(static_cast<double>(c.Size("num_experts")));
-    const SoftmaxRow softmax = BoundSoftmaxRow(logits);
-    BoundedSum mean;
-    for (Eigen::Index l = 0; l < logits.size(); ++l) {
-      const Bounded& share = softmax.weights[l];
-      allocation.push_back(Bounded(1) + spare * share);
-      cutoff.push_back(Bounded(ScalarOf(inputs, "tau")) * allocation.back() /
-                       experts);
-      mean.Add(share * Bounded(g[l]));
+    const reference::BudgetOf<Bounded> allocated =
+        reference::formula::AllocateBudget<Bounded>(
+            budget, AsBounded(inputs, "budget_logits"));
+    allocation = {allocated.allocation.begin(), allocated.allocation.end()};
+    for (const Bounded& k : allocation) {
+      cutoff.push_back(Bounded(ScalarOf(inputs, "tau")) * k / experts);
     }
-    for (Eigen::Index l = 0; l < logits.size(); ++l) {
-      d_logits.push_back(spare * softmax.weights[l] *
-                         (Bounded(g[l]) - mean.Get()));
-    }
+    const reference::VectorOf<Bounded> d = reference::formula::BudgetVjp(
+        budget, allocated.shares, AsBounded(inputs, "d_mean_active"));
+    d_logits = {d.begin(), d.end()};
+  }
+
+ private:
+  static reference::VectorOf<Bounded> AsBounded(const TensorMap& inputs,
+                                                const std::string& name) {
+    return ToVector(At(inputs, name)).unaryExpr([](double x) {
+      return Bounded(x);
+    });
   }
 };
 

@@ -3,9 +3,9 @@
 // dual_forward.h - the forward pass of the operations over dual numbers: J v
 // without a step and without a hand-written derivative.
 //
-// LapSum runs the reference's own closed form (reference/lapsum_root.h), the
-// others state their formula once more, elementwise. Values are checked against
-// Operation::Forward before slopes are believed (gradient_check.h).
+// The formulas are the reference's own (reference/*_formula.h), run over
+// another number; LapSum's is the closed form of the root. Values are checked
+// against Operation::Forward before slopes are believed (gradient_check.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_DUAL_FORWARD_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_DUAL_FORWARD_H_
 

@@ -4,27 +4,23 @@
 #include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/embedding.h"
+#include "reference/embedding_formula.h"
 
 namespace softmoe::verify {
 namespace {
 
 using reference::Matrix;
 
-constexpr char kDerivation[] = "embedding-f32/2";
+constexpr char kDerivation[] = "embedding-f32/3";
 
-// The gradient; N is Bounded, or Naive at bf16.
 template <typename N>
 struct EmbeddingFormula {
   std::map<std::string, std::vector<N>> outputs;
 
   EmbeddingFormula(const std::vector<int32_t>& ids, const Matrix& d_out,
-                   int64_t size, kernels::Roundings roundings) {
-    const int64_t d = d_out.cols();
-    std::vector<kernels::Sum<N>> sums(size);
-    for (int64_t t = 0; t < d_out.rows(); ++t) {
-      for (int64_t j = 0; j < d; ++j) sums[ids[t] * d + j].Add(d_out(t, j));
-    }
-    outputs["d_table"] = Values(sums, roundings);
+                   int64_t vocab_size) {
+    outputs["d_table"] = Flat<N>(reference::formula::EmbeddingBackward<N>(
+        ids, As<N>(d_out), vocab_size));
   }
 };
 
@@ -88,7 +84,7 @@ class Embedding : public Operation {
         {{"d_table",
           ToTensor(reference::EmbeddingBackward(ids, d_out, table.rows()),
                    {table.rows(), d})}},
-        kDerivation, /*exact=*/true, ids, d_out, table.size());
+        kDerivation, /*exact=*/true, ids, d_out, table.rows());
     expected.outputs["out"] = Exactly(
         ToTensor(reference::EmbeddingForward(ids, table), {d_out.rows(), d}),
         kDerivation);

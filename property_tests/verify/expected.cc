@@ -69,10 +69,9 @@ Tensor ToTensor(const reference::Vector& vector) {
   return tensor;
 }
 
-kernels::Roundings RoundingsOf(const Case& c) {
-  return c.fill.name == "generic" && c.simplify.empty()
-             ? kernels::Roundings::kRandom
-             : kernels::Roundings::kWorstCase;
+Roundings RoundingsOf(const Case& c) {
+  return c.fill.name == "generic" && c.simplify.empty() ? Roundings::kRandom
+                                                        : Roundings::kWorstCase;
 }
 
 const char kRandomRoundingsText[] =

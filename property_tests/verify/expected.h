@@ -17,7 +17,8 @@
 namespace softmoe::verify {
 
 using property_tests::Bounded;
-using property_tests::BoundedSum;
+using property_tests::RandomBounded;
+using FloatSum = BoundedSum<Bounded>;
 
 const Tensor& At(const TensorMap& tensors, const std::string& name);
 double ScalarOf(const TensorMap& tensors, const std::string& name);
@@ -35,21 +36,9 @@ reference::Vector ToVector(const Tensor& tensor);  // all elements
 Tensor ToTensor(const reference::Matrix& matrix, std::vector<int64_t> shape);
 Tensor ToTensor(const reference::Vector& vector);
 
-// What the sums come to. `roundings` is kRandom only where the terms are random
-// numbers: RoundingsOf.
-template <typename N>
-std::vector<N> Values(
-    const std::vector<kernels::Sum<N>>& sums,
-    kernels::Roundings roundings = kernels::Roundings::kWorstCase) {
-  std::vector<N> values;
-  values.reserve(sums.size());
-  for (const auto& sum : sums) values.push_back(sum.Get(roundings));
-  return values;
-}
-
 // kRandom for generic data as it was drawn; directed and simplified data may
 // be such that all roundings agree.
-kernels::Roundings RoundingsOf(const Case& c);
+Roundings RoundingsOf(const Case& c);
 // The text of the above, for a derivation that uses it.
 extern const char kRandomRoundingsText[];
 

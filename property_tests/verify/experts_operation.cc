@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
-#include "reference/expert.h"
+#include "reference/moe_layer_formula.h"
 
 namespace softmoe::verify {
 namespace {
 
 using Kind = Parameter::Kind;
+using reference::BoolMatrix;
 using reference::Matrix;
 
-constexpr char kDerivation[] = "experts-f32/2";
+constexpr char kDerivation[] = "experts-f32/3";
 
 // The inputs as matrices; weights of expert e by rows of [experts, ...].
 struct Data {
@@ -42,110 +44,55 @@ struct Data {
   }
 };
 
-struct ExpertValues {
-  Matrix out, d_gates, d_hidden, d_up, d_down;
+// |out_before| may be in every partial sum of a token's experts.
+Bounded Loosened(const Bounded& out, double before, int64_t active) {
+  return {out.value, out.error + static_cast<double>(active) * Bounded::kUnit *
+                                     std::abs(before)};
+}
+// The naive program does as the formula says, and so does the reference.
+Naive Loosened(const Naive& out, double, int64_t) { return out; }
+double Loosened(double out, double, int64_t) { return out; }
 
-  explicit ExpertValues(const Data& x)
-      : out(x.before),
-        d_gates(Matrix::Zero(x.rows, x.experts)),
-        d_hidden(Matrix::Zero(x.rows, x.d)),
-        d_up(Matrix::Zero(x.experts, x.d * 2 * x.f)),
-        d_down(Matrix::Zero(x.experts, x.f * x.d)) {
-    for (int64_t t = 0; t < x.rows; ++t) {
-      for (int64_t e = 0; e < x.experts; ++e) {
-        if (x.active(t, e) != 0) Add(x, t, e);
-      }
-    }
-  }
-
- private:
-  void Add(const Data& x, int64_t t, int64_t e) {
-    const Matrix up = x.Up(e), down = x.Down(e);
-    const Matrix row = reference::ExpertForward(x.hidden.row(t), up, down);
-    const reference::ExpertGradients gradients = reference::ExpertBackward(
-        x.hidden.row(t), up, down, x.gates(t, e) * x.d_out.row(t));
-    out.row(t) += x.gates(t, e) * row;
-    d_gates(t, e) = x.d_out.row(t).dot(row.row(0));
-    d_hidden.row(t) += gradients.d_hidden;
-    d_up.row(e) += Eigen::Map<const Eigen::RowVectorXd>(
-        gradients.d_gate_up_weight.data(), up.size());
-    d_down.row(e) += Eigen::Map<const Eigen::RowVectorXd>(
-        gradients.d_down_weight.data(), down.size());
-  }
-};
-
-// The formula; N is Bounded, or Naive at bf16.
 template <typename N>
-class ExpertFormula {
- public:
+struct ExpertFormula {
   std::map<std::string, std::vector<N>> outputs;
 
-  ExpertFormula(const Data& x, kernels::Roundings roundings)
-      : roundings_(roundings),
-        out_(x.rows * x.d),
-        d_hidden_(x.rows * x.d),
-        d_up_(x.up.size()),
-        d_down_(x.down.size()) {
-    outputs["d_gates"].resize(x.rows * x.experts);
+  explicit ExpertFormula(const Data& x) {
+    namespace formula = reference::formula;
+    reference::ExpertWeightsOf<N> weights;
+    for (int64_t e = 0; e < x.experts; ++e) {
+      weights.gate_up_weight.push_back(As<N>(x.Up(e)));
+      weights.down_weight.push_back(As<N>(x.Down(e)));
+    }
+    const BoolMatrix active = x.active.array() != 0;
+    const reference::MatrixOf<N> gates = As<N>(x.gates);
+    const reference::MatrixOf<N> hidden = As<N>(x.hidden);
+    reference::MatrixOf<N> out = formula::Plus<N>(
+        As<N>(x.before),
+        formula::MixExperts<N>(active, gates, weights, hidden));
     for (int64_t t = 0; t < x.rows; ++t) {
-      for (int64_t j = 0; j < x.d; ++j) out_[t * x.d + j].Add(x.before(t, j));
-      for (int64_t e = 0; e < x.experts; ++e) {
-        if (x.active(t, e) != 0) AddRow(x, t, e);
+      for (int64_t j = 0; j < x.d; ++j) {
+        out(t, j) = Loosened(out(t, j), x.before(t, j), active.row(t).count());
       }
     }
-    outputs["out"] = Values(out_);
-    outputs["d_hidden"] = Values(d_hidden_);
-    outputs["d_gate_up_weight"] = Values(d_up_, roundings);
-    outputs["d_down_weight"] = Values(d_down_, roundings);
+    const formula::MixExpertsGradients<N> gradients =
+        formula::MixExpertsBackward<N>(active, gates, weights, hidden,
+                                       As<N>(x.d_out));
+    outputs["out"] = Flat<N>(out);
+    outputs["d_hidden"] = Flat<N>(gradients.d_hidden);
+    outputs["d_gates"] = Flat<N>(gradients.d_gates);
+    for (int64_t e = 0; e < x.experts; ++e) {
+      Append(gradients.d_weights.gate_up_weight[e], "d_gate_up_weight");
+      Append(gradients.d_weights.down_weight[e], "d_down_weight");
+    }
   }
 
  private:
-  using Sum = kernels::Sum<N>;
-
-  void AddRow(const Data& x, int64_t t, int64_t e) {
-    const int64_t d = x.d, f = x.f;
-    const N row_gate(x.gates(t, e));
-    const double* up_weight = x.up.row(e).data();
-    const double* down_weight = x.down.row(e).data();
-    std::vector<Sum> row_out(d), row_d_hidden(d);
-    Sum d_gate;
-    for (int64_t k = 0; k < f; ++k) {
-      Sum gate_sum, up_sum, d_hidden_sum;
-      for (int64_t j = 0; j < d; ++j) {
-        const N value(x.hidden(t, j));
-        gate_sum.AddProduct(value, up_weight[j * 2 * f + k]);
-        up_sum.AddProduct(value, up_weight[j * 2 * f + f + k]);
-        d_hidden_sum.AddProduct(x.d_out(t, j), down_weight[k * d + j]);
-      }
-      const N z = gate_sum.Get(roundings_), up = up_sum.Get(roundings_);
-      const N s = property_tests::Sigmoid(z), silu = z * s;
-      const N activation = silu * up;
-      const N d_activation = d_hidden_sum.Get(roundings_);
-      d_gate.AddProduct(activation, d_activation);
-      const N scaled = activation * row_gate;
-      const N d_scaled = d_activation * row_gate;
-      const N d_up_value = d_scaled * silu;
-      const N d_z = d_scaled * up * s * (N(1) + z * (N(1) - s));
-      for (int64_t j = 0; j < d; ++j) {
-        const N value(x.hidden(t, j));
-        row_out[j].AddProduct(scaled, down_weight[k * d + j]);
-        row_d_hidden[j].AddProduct(d_z, up_weight[j * 2 * f + k]);
-        row_d_hidden[j].AddProduct(d_up_value, up_weight[j * 2 * f + f + k]);
-        const int64_t gate_at = (e * d + j) * 2 * f + k;
-        d_up_[gate_at].AddProduct(value, d_z);
-        d_up_[gate_at + f].AddProduct(value, d_up_value);
-        d_down_[(e * f + k) * d + j].AddProduct(scaled, x.d_out(t, j));
-      }
-    }
-    for (int64_t j = 0; j < d; ++j) {
-      out_[t * d + j].Add(row_out[j].Get(roundings_));
-      d_hidden_[t * d + j].Add(row_d_hidden[j].Get(roundings_));
-    }
-    outputs["d_gates"][t * x.experts + e] = d_gate.Get(roundings_);
+  void Append(const reference::MatrixOf<N>& matrix, const std::string& output) {
+    const std::vector<N> elements = Flat<N>(matrix);
+    outputs[output].insert(outputs[output].end(), elements.begin(),
+                           elements.end());
   }
-
-  kernels::Roundings roundings_;
-  std::vector<Sum> out_, d_hidden_, d_up_, d_down_;
 };
 
 class Experts : public Operation {
@@ -258,17 +205,22 @@ class Experts : public Operation {
                   const TensorMap& got) const override {
     (void)got;
     const Data data(c, inputs);
-    const ExpertValues values(data);
+    const ExpertFormula<double> values(data);
     const std::vector<int64_t> shape = {data.rows, data.d};
+    const auto tensor = [&](const char* output, std::vector<int64_t> shape) {
+      Tensor values_of(Dtype::kF64, std::move(shape));
+      values_of.values = values.outputs.at(output);
+      return values_of;
+    };
     return ExpectByFormula<ExpertFormula>(
         c,
-        {{"out", ToTensor(values.out, shape)},
-         {"d_hidden", ToTensor(values.d_hidden, shape)},
-         {"d_gates", ToTensor(values.d_gates, {data.rows, data.experts})},
+        {{"out", tensor("out", shape)},
+         {"d_hidden", tensor("d_hidden", shape)},
+         {"d_gates", tensor("d_gates", {data.rows, data.experts})},
          {"d_gate_up_weight",
-          ToTensor(values.d_up, {data.experts, data.d, 2 * data.f})},
+          tensor("d_gate_up_weight", {data.experts, data.d, 2 * data.f})},
          {"d_down_weight",
-          ToTensor(values.d_down, {data.experts, data.f, data.d})}},
+          tensor("d_down_weight", {data.experts, data.f, data.d})}},
         kDerivation, IsExact(data), data);
   }
 
@@ -276,14 +228,9 @@ class Experts : public Operation {
                     const TensorMap& choice) const override {
     (void)choice;
     const Data x(c, inputs);
-    Matrix out = x.before;
-    for (int64_t e = 0; e < x.experts; ++e) {
-      const Matrix all = reference::ExpertForward(x.hidden, x.Up(e), x.Down(e));
-      for (int64_t t = 0; t < x.rows; ++t) {
-        if (x.active(t, e) != 0) out.row(t) += x.gates(t, e) * all.row(t);
-      }
-    }
-    return {{"out", ToTensor(out, {x.rows, x.d})}};
+    Tensor out(Dtype::kF64, {x.rows, x.d});
+    out.values = ExpertFormula<double>(x).outputs.at("out");
+    return {{"out", out}};
   }
 
  private:

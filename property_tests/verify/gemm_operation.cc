@@ -13,8 +13,8 @@ namespace {
 using Kind = Parameter::Kind;
 using reference::Matrix;
 
-constexpr char kGemm[] = "gemm-f32/1";
-constexpr char kSquares[] = "sum-of-squares-f64/1";
+constexpr char kGemm[] = "gemm-f32/2";
+constexpr char kSquares[] = "sum-of-squares-f64/2";
 
 bool Says(const Case& c, const char* choice) {
   return c.Choice(choice) == "yes";
@@ -102,7 +102,7 @@ class Gemm : public Operation {
     std::vector<Bounded> bounds;
     for (int64_t i = 0; i < a.rows(); ++i) {
       for (int64_t j = 0; j < b.cols(); ++j) {
-        BoundedSum sum;
+        FloatSum sum;
         if (Says(c, "accumulate")) sum.Add(before(i, j));
         for (int64_t l = 0; l < a.cols(); ++l) {
           sum.Add(Bounded(a(i, l)) * Bounded(b(l, j)));
@@ -168,7 +168,7 @@ class SumOfSquares : public Operation {
     const reference::Vector terms = ToVector(x);
     Tensor sum(Dtype::kF64, {});
     sum.values = {terms.squaredNorm()};
-    BoundedSum bound;
+    FloatSum bound;
     for (const double term : x.values) bound.Add(Bounded(term * term));
     Expected expected;
     expected.outputs["sum_of_squares"] =

@@ -297,7 +297,7 @@ class GradientCheck {
              const std::vector<double>& want, const std::vector<double>& bounds,
              OutputResult found) {
     found.output = output;
-    found.derivation = output.ends_with(kByDuals) ? "duals/1" : "differences/1";
+    found.derivation = output.ends_with(kByDuals) ? "duals/2" : "differences/1";
     if (got.empty()) {
       found.comparison.status = Status::kMistrusted;
       found.comparison.reason = "no direction could be decided";

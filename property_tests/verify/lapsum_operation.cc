@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/lapsum_operation.h"
 
-#include <cmath>
-
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/row_bounds.h"
@@ -91,7 +89,7 @@ class LapSum : public Operation {
     reference::Matrix weights(rows, n), d_scores(rows, n);
     double d_k = 0, d_t = 0;
     std::vector<Bounded> weight_bounds, d_score_bounds;
-    BoundedSum d_k_bound, d_t_bound;
+    FloatSum d_k_bound, d_t_bound;
     for (int64_t t = 0; t < rows; ++t) {
       const LapSumRow row = BoundLapSumRow(scores.row(t), k, temperature);
       const reference::LapSumGradient gradient =
@@ -102,14 +100,13 @@ class LapSum : public Operation {
       d_t += gradient.d_temperature;
 
       std::vector<Bounded> v(d_weights.row(t).begin(), d_weights.row(t).end());
-      const WeightedGradient bound =
-          BoundGradient(row.shares, row.densities, v, temperature);
+      const WeightedGradient bound = BoundLapSumGradient(row, v, temperature);
       weight_bounds.insert(weight_bounds.end(), row.weights.begin(),
                            row.weights.end());
       d_score_bounds.insert(d_score_bounds.end(), bound.gradient.begin(),
                             bound.gradient.end());
       d_k_bound.Add({bound.mean.value, bound.mean.error + FlushedMean(row, v)});
-      BoundTemperature(row, v, temperature, &d_t_bound);
+      d_t_bound.Add(bound.d_temperature);
     }
     Tensor scalar(Dtype::kF64, {});
     const std::string gradient_id = LapSumGradientDerivation().id;
@@ -143,23 +140,6 @@ class LapSum : public Operation {
     return {
         {"weights", ToTensor(weights, {scores.rows(), scores.cols()})},
         {"above_root", AboveRoot(weights, ScalarOf(inputs, "mean_active"))}};
-  }
-
- private:
-  // d_T = -sum_i f_i (u_i - mean u) v_i / T.
-  static void BoundTemperature(const LapSumRow& row,
-                               const std::vector<Bounded>& v,
-                               double temperature, BoundedSum* sum) {
-    BoundedSum weighted, total;
-    for (size_t i = 0; i < v.size(); ++i) {
-      weighted.Add(row.shares[i] * row.arguments[i]);
-      total.Add(row.shares[i]);
-    }
-    const Bounded mean = weighted.Get() / total.Get();
-    for (size_t i = 0; i < v.size(); ++i) {
-      const Bounded term = row.densities[i] * (row.arguments[i] - mean) * v[i];
-      sum->Add(property_tests::Negate(term / Bounded(temperature)));
-    }
   }
 };
 

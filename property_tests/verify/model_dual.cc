@@ -8,73 +8,48 @@
 #include "core/errors.h"
 #include "core/parameter_layout.h"
 #include "property_tests/verify/backward_roundings.h"
-#include "property_tests/verify/dual_functions.h"
 #include "property_tests/verify/path_dual.h"
-#include "reference/laplace.h"
-#include "reference/noise.h"
-#include "reference/rope.h"
+#include "reference/budget_formula.h"
+#include "reference/decoder_block_formula.h"
+#include "reference/embedding_formula.h"
+#include "reference/lapsum_formula.h"
+#include "reference/lm_head_formula.h"
+#include "reference/load_balance_formula.h"
+#include "reference/moe_layer_formula.h"
+#include "reference/noise_formula.h"
+#include "reference/router_formula.h"
 
 namespace softmoe::verify {
 namespace {
 
-using PathDuals = std::vector<PathDual>;
-using PathSum = reference::CompensatedSum<PathDual>;
+namespace formula = reference::formula;
+using PathDuals = reference::VectorOf<PathDual>;
+using PathMatrix = reference::MatrixOf<PathDual>;
+using PathSum = reference::Sum<PathDual>;
 
-// Row-major [rows, columns].
-struct Rows {
-  Rows(int64_t rows, int64_t columns)
-      : columns(columns), values(static_cast<size_t>(rows * columns)) {}
-  PathDual* operator[](int64_t row) { return &values[row * columns]; }
-  const PathDual* operator[](int64_t row) const {
-    return &values[row * columns];
-  }
-  int64_t count() const {
-    return static_cast<int64_t>(values.size()) / columns;
-  }
-
-  int64_t columns;
-  PathDuals values;
-};
-
-// x W, W [x.columns, columns] at `weight`.
-Rows Times(const Rows& x, const PathDual* weight, int64_t columns) {
-  Rows y(x.count(), columns);
-  for (int64_t t = 0; t < x.count(); ++t) {
-    for (int64_t j = 0; j < columns; ++j) {
-      y[t][j] = Dot(x[t], 1, weight + j, columns, x.columns);
-    }
-  }
-  return y;
-}
-
-Rows Normalized(const Rows& x, const PathDual* weight, double epsilon) {
-  Rows y(x.count(), x.columns);
-  for (int64_t t = 0; t < x.count(); ++t) {
-    std::ranges::copy(RmsNormOf(x[t], weight, PathDual(epsilon), x.columns),
-                      y[t]);
-  }
-  return y;
-}
-
-// Not the form without overflow: see the header.
-PathDual Silu(const PathDual& z) {
-  const PathDual e = exp(z);
-  return z * (e / (1 + e));
-}
-
-PathDuals LapSumWeights(const PathDuals& scores, const PathDual& k,
-                        double temperature) {
-  LapSumOf<PathDual> lapsum(scores, k, temperature);
-  SOFTMOE_CHECK(!lapsum.root.balanced)
+PathDuals LapSumRow(const PathDuals& scores, const PathDual& k,
+                    double temperature) {
+  const reference::LapSumRoot<PathDual> root =
+      formula::SolveLapSumRoot<PathDual>(scores, k, temperature);
+  SOFTMOE_CHECK(!root.balanced)
       << "k_l is a whole number: RelativeDistance of the reference is another";
+  PathDuals arguments =
+      formula::LapSumArguments<PathDual>(scores, root, temperature);
   double error = 0;
-  for (const PathDual& u : lapsum.arguments) {
+  for (const PathDual& u : arguments) {
     error = std::max(error, u.value().error);
   }
-  PathDuals weights;
-  for (PathDual& u : lapsum.arguments) {
+  for (PathDual& u : arguments) {
     u.dual.value.error = 5 * error;  // the header says why
-    weights.push_back(reference::LaplaceCdfOf(u));
+  }
+  return formula::LapSumWeights<PathDual>(arguments);
+}
+
+PathMatrix LapSumRows(const PathMatrix& scores, const PathDual& k,
+                      double temperature) {
+  PathMatrix weights(scores.rows(), scores.cols());
+  for (int64_t t = 0; t < scores.rows(); ++t) {
+    weights.row(t) = LapSumRow(scores.row(t), k, temperature);
   }
   return weights;
 }
@@ -98,17 +73,14 @@ class DualModel {
 
   ObjectiveSlope Run() {
     const PathDuals mean_active = Allocations();
-    Rows hidden(num_tokens(), d());
-    for (int64_t t = 0; t < num_tokens(); ++t) {
-      const PathDual* row =
-          &parameters_[layout_.embedding + at_.group.inputs[t] * d()];
-      std::copy(row, row + d(), hidden[t]);
-    }
+    PathMatrix hidden = formula::EmbeddingForward<PathDual>(
+        at_.group.inputs,
+        Parameters(layout_.embedding, model_.vocab_size, d()));
     CrossStream(0, hidden);
     for (int64_t l = 0; l < model_.num_layers; ++l) {
-      AddAttention(l, hidden);
+      hidden = AddAttention(l, hidden);
       CrossStream(2 * l + 1, hidden);
-      AddMoe(l, mean_active[l], hidden);
+      hidden = AddMoe(l, mean_active[l], hidden);
       CrossStream(2 * l + 2, hidden);
     }
     const reference::GroupResult& found = at_.found.result;
@@ -133,11 +105,11 @@ class DualModel {
               (y.dual.slope.error + BackwardError(y, roundings_));
     return {value, y.dual.slope.value};
   }
-  void CrossStream(int64_t stage, Rows& hidden) {
+  void CrossStream(int64_t stage, PathMatrix& hidden) {
     for (int64_t t = 0; t < num_tokens(); ++t) {
       for (int64_t j = 0; j < d(); ++j) {
-        hidden[t][j] =
-            Cross("hidden state", hidden[t][j], at_.found.stream[stage](t, j),
+        hidden(t, j) =
+            Cross("hidden state", hidden(t, j), at_.found.stream[stage](t, j),
                   at_.found.d_stream[stage](t, j));
       }
     }
@@ -148,208 +120,129 @@ class DualModel {
     return static_cast<int64_t>(at_.group.inputs.size());
   }
 
+  // The [rows, columns] parameters at `offset`.
+  PathMatrix Parameters(int64_t offset, int64_t rows, int64_t columns) const {
+    return Eigen::Map<const PathMatrix>(parameters_.data() + offset, rows,
+                                        columns);
+  }
+
   // k_l of every layer.
   PathDuals Allocations() {
     const int64_t num_layers = model_.num_layers;
-    const double layers = static_cast<double>(num_layers);
     const double k = config_.router.mean_active_experts;
-    PathDuals mean_active(static_cast<size_t>(num_layers), k);
+    PathDuals mean_active = PathDuals::Constant(num_layers, k);
     if (config_.router.kind != RouterKind::kSoftLearned) return mean_active;
-    const auto logits = parameters_.begin() + layout_.budget_logits;
-    const PathDuals shares =
-        SoftmaxOf(PathDuals(logits, logits + num_layers)).weights;
+    mean_active = formula::AllocateBudget<PathDual>(
+                      k * static_cast<double>(num_layers),
+                      Parameters(layout_.budget_logits, num_layers, 1))
+                      .allocation;
     for (int64_t l = 0; l < num_layers; ++l) {
-      mean_active[l] = Cross("k_l", 1 + (k * layers - layers) * shares[l],
+      mean_active[l] = Cross("k_l", mean_active[l],
                              at_.found.result.layers[l].allocation.mean_active,
                              at_.found.d_mean_active[l]);
     }
     return mean_active;
   }
 
-  PathDual LossSum(const Rows& hidden) const {
-    const Rows head_input = Normalized(hidden, &parameters_[layout_.final_norm],
-                                       model_.norm_epsilon);
+  PathDual LossSum(const PathMatrix& hidden) const {
+    const PathMatrix head_input = formula::RmsNormForward<PathDual>(
+        hidden, Parameters(layout_.final_norm, d(), 1), model_.norm_epsilon);
+    const PathMatrix logits = formula::LmHeadLogits<PathDual>(
+        head_input, Parameters(layout_.head_weight, model_.vocab_size, d()));
     PathSum losses;
-    for (int64_t t = 0; t < num_tokens(); ++t) {
-      PathDuals logits;
-      for (int64_t w = 0; w < model_.vocab_size; ++w) {
-        logits.push_back(Dot(head_input[t], 1,
-                             &parameters_[layout_.head_weight + w * d()], 1,
-                             d()));
-      }
-      losses.Add(SoftmaxOf(logits).log_sum_exp - logits[at_.group.targets[t]]);
+    for (const PathDual& loss :
+         formula::TokenLosses<PathDual>(logits, at_.group.targets)) {
+      losses.Add(loss);
     }
     return losses.Get();
   }
 
-  // hidden += Attention(RMSNorm(hidden)) W_o.
-  void AddAttention(int64_t l, Rows& hidden) const {
+  // hidden + Attention(RMSNorm(hidden)) W_o
+  PathMatrix AddAttention(int64_t l, const PathMatrix& hidden) const {
     const LayerOffsets& offsets = layout_.layers[l];
-    Rows qkv = Times(Normalized(hidden, &parameters_[offsets.attention_norm],
-                                model_.norm_epsilon),
-                     &parameters_[offsets.qkv_weight], 3 * d());
-    Rotate(qkv);
-    Add(Times(Attention(qkv), &parameters_[offsets.output_weight], d()),
-        hidden);
+    return formula::AttentionHalf<PathDual>(
+               at_.group.num_sequences, model_.num_heads, model_.rope_base,
+               model_.norm_epsilon, Parameters(offsets.attention_norm, d(), 1),
+               Parameters(offsets.qkv_weight, d(), 3 * d()),
+               Parameters(offsets.output_weight, d(), d()), hidden)
+        .middle;
   }
 
-  // hidden += Moe(RMSNorm(hidden)).
-  void AddMoe(int64_t l, const PathDual& mean_active, Rows& hidden) {
-    Add(Moe(l, mean_active,
-            Normalized(hidden, &parameters_[layout_.layers[l].moe_norm],
-                       model_.norm_epsilon)),
-        hidden);
-  }
-
-  static void Add(const Rows& update, Rows& hidden) {
-    for (size_t i = 0; i < hidden.values.size(); ++i) {
-      hidden.values[i] += update.values[i];
-    }
-  }
-
-  // Pairs (i, i + head_dim/2) of q and k; positions restart per sequence.
-  void Rotate(Rows& qkv) const {
-    const int64_t dim = d() / model_.num_heads;
-    for (int64_t t = 0; t < num_tokens(); ++t) {
-      for (int64_t head = 0; head < 2 * d(); head += dim) {
-        for (int64_t i = 0; i < dim / 2; ++i) {
-          const double angle = reference::RopeAngle(t % model_.sequence_length,
-                                                    i, dim, model_.rope_base);
-          PathDual& first = qkv[t][head + i];
-          PathDual& second = qkv[t][head + dim / 2 + i];
-          const PathDual x = first, y = second;
-          first = x * std::cos(angle) - y * std::sin(angle);
-          second = x * std::sin(angle) + y * std::cos(angle);
-        }
-      }
-    }
-  }
-
-  Rows Attention(const Rows& qkv) const {
-    const int64_t dim = d() / model_.num_heads;
-    const double scale = 1 / std::sqrt(static_cast<double>(dim));
-    Rows out(num_tokens(), d());
-    for (int64_t t = 0; t < num_tokens(); ++t) {
-      const int64_t first = t - t % model_.sequence_length;
-      for (int64_t column = 0; column < d(); column += dim) {
-        PathDuals scores;
-        for (int64_t key = first; key <= t; ++key) {
-          scores.push_back(
-              scale * Dot(qkv[t] + column, 1, qkv[key] + d() + column, 1, dim));
-        }
-        const PathDuals weights = SoftmaxOf(scores).weights;
-        for (int64_t j = column; j < column + dim; ++j) {
-          out[t][j] = Dot(weights.data(), 1, qkv[first] + 2 * d() + j, 3 * d(),
-                          t - first + 1);
-        }
-      }
-    }
-    return out;
+  // hidden + Moe(RMSNorm(hidden))
+  PathMatrix AddMoe(int64_t l, const PathDual& mean_active,
+                    const PathMatrix& hidden) {
+    const LayerOffsets& offsets = layout_.layers[l];
+    return formula::Plus<PathDual>(
+        hidden, Moe(l, mean_active,
+                    formula::RmsNormForward<PathDual>(
+                        hidden, Parameters(offsets.moe_norm, d(), 1),
+                        model_.norm_epsilon)));
   }
 
   // The scores of every token, as routed.
-  std::vector<PathDuals> Scores(int64_t l, Rows x) const {
+  PathMatrix Scores(int64_t l, const PathMatrix& x) const {
     reference::RouterNoise noise;
     noise.kind = at_.routing.noise ? config_.router.noise : NoiseKind::kNone;
     noise.amplitude = config_.router.noise_amplitude;
     noise.seed = static_cast<uint64_t>(config_.training.seed);
     noise.step = static_cast<uint32_t>(at_.routing.step);
     noise.layer = static_cast<uint32_t>(l);
-    const int64_t experts = model_.num_experts;
-    if (noise.kind == NoiseKind::kInputJitter) {
-      const reference::Matrix factors = reference::JitterFactors(
-          noise, at_.group.first_token, num_tokens(), d());
-      for (int64_t t = 0; t < num_tokens(); ++t) {
-        for (int64_t j = 0; j < d(); ++j) x[t][j] = x[t][j] * factors(t, j);
-      }
-    }
-    Rows scores =
-        Times(x, &parameters_[layout_.layers[l].router_weight], experts);
-    if (noise.kind == NoiseKind::kLogitGauss) {
-      const reference::Matrix draws = reference::GaussDraws(
-          noise, at_.group.first_token, num_tokens(), experts);
-      for (int64_t t = 0; t < num_tokens(); ++t) {
-        for (int64_t e = 0; e < experts; ++e) {
-          scores[t][e] += noise.amplitude * draws(t, e);
-        }
-      }
-    }
-    std::vector<PathDuals> rows;
-    for (int64_t t = 0; t < num_tokens(); ++t) {
-      rows.emplace_back(scores[t], scores[t] + experts);
-    }
-    return rows;
+    const PathMatrix router_input =
+        formula::NoisyRouterInput<PathDual>(noise, at_.group.first_token, x);
+    return formula::NoisyScores<PathDual>(
+        noise, at_.group.first_token,
+        formula::Multiply<PathDual>(
+            router_input, Parameters(layout_.layers[l].router_weight, d(),
+                                     model_.num_experts)));
   }
 
-  Rows Moe(int64_t l, const PathDual& mean_active, const Rows& x) {
+  PathMatrix Moe(int64_t l, const PathDual& mean_active, const PathMatrix& x) {
     const reference::LayerRouting& chosen = at_.found.result.layers[l];
-    const std::vector<PathDuals> scores = Scores(l, x);
+    const PathMatrix scores = Scores(l, x);
     Auxiliary(scores, Frozen(mean_active), chosen);
-    Rows out(num_tokens(), d());
-    for (int64_t t = 0; t < num_tokens(); ++t) {
-      const PathDuals gates =
-          config_.router.kind == RouterKind::kSparse
-              ? SoftmaxOf(scores[t]).weights
-              : LapSumWeights(scores[t], mean_active, at_.routing.temperature);
-      std::vector<PathSum> sums(static_cast<size_t>(d()));
-      for (int64_t e = 0; e < model_.num_experts; ++e) {
-        if (!chosen.routing.active(t, e)) continue;
-        const PathDuals y = Expert(l, e, x[t]);
-        for (int64_t j = 0; j < d(); ++j) sums[j].Add(gates[e] * y[j]);
-      }
-      for (int64_t j = 0; j < d(); ++j) out[t][j] = sums[j].Get();
-    }
-    return out;
+    const PathMatrix soft_weights =
+        config_.router.kind == RouterKind::kSparse
+            ? formula::SoftmaxRows<PathDual>(scores)
+            : LapSumRows(scores, mean_active, at_.routing.temperature);
+    return formula::MixExperts<PathDual>(
+        chosen.routing.active,
+        formula::Gates<PathDual>(chosen.routing.active, soft_weights),
+        Experts(l), x);
   }
 
-  // coeff E sum_e f_e mean_t basis_te, and coeff mean_t lse_t^2.
-  void Auxiliary(const std::vector<PathDuals>& scores, const PathDual& frozen_k,
+  reference::ExpertWeightsOf<PathDual> Experts(int64_t l) const {
+    const LayerOffsets& offsets = layout_.layers[l];
+    const int64_t f = model_.d_ffn;
+    reference::ExpertWeightsOf<PathDual> weights;
+    for (int64_t e = 0; e < model_.num_experts; ++e) {
+      weights.gate_up_weight.push_back(
+          Parameters(offsets.gate_up_weight + e * d() * 2 * f, d(), 2 * f));
+      weights.down_weight.push_back(
+          Parameters(offsets.down_weight + e * f * d(), f, d()));
+    }
+    return weights;
+  }
+
+  // The load balance and the z loss.
+  void Auxiliary(const PathMatrix& scores, const PathDual& frozen_k,
                  const reference::LayerRouting& found) {
     const bool megatron =
         config_.router.kind == RouterKind::kSparse ||
         config_.router.load_balance == LoadBalanceKind::kMegatron;
-    std::vector<PathSum> sums(scores.front().size());
-    PathSum z_sum;
-    for (const PathDuals& row : scores) {
-      const SoftmaxOf softmax(row);
-      z_sum.Add(softmax.log_sum_exp * softmax.log_sum_exp);
-      const PathDuals basis =
-          megatron ? softmax.weights
-                   : LapSumWeights(row, frozen_k, at_.routing.temperature);
-      for (size_t e = 0; e < basis.size(); ++e) sums[e].Add(basis[e]);
-    }
-    const double tokens = static_cast<double>(num_tokens());
-    PathSum balance;
-    for (size_t e = 0; e < sums.size(); ++e) {
-      const PathDual mean = sums[e].Get() / tokens;
-      balance.Add(found.balance.fractions[e] *
-                  (megatron ? mean : mean / frozen_k));
-    }
-    auxiliary_.Add(Cross("load balance",
-                         config_.router.aux_loss_coeff *
-                             static_cast<double>(model_.num_experts) *
-                             balance.Get(),
-                         found.balance.loss, at_.group_scale));
-    auxiliary_.Add(Cross("z loss",
-                         config_.router.z_loss_coeff * z_sum.Get() / tokens,
-                         found.z_loss, at_.group_scale));
-  }
-
-  PathDuals Expert(int64_t l, int64_t e, const PathDual* x) const {
-    const int64_t f = model_.d_ffn;
-    const PathDual* gate =
-        &parameters_[layout_.layers[l].gate_up_weight + e * d() * 2 * f];
-    const PathDual* down =
-        &parameters_[layout_.layers[l].down_weight + e * f * d()];
-    PathDuals activation, y;
-    for (int64_t k = 0; k < f; ++k) {
-      activation.push_back(Silu(Dot(x, 1, gate + k, 2 * f, d())) *
-                           Dot(x, 1, gate + f + k, 2 * f, d()));
-    }
-    for (int64_t j = 0; j < d(); ++j) {
-      y.push_back(Dot(activation.data(), 1, down + j, d(), f));
-    }
-    return y;
+    const PathDuals probabilities =
+        megatron ? formula::MegatronProbabilities<PathDual>(
+                       formula::SoftmaxRows<PathDual>(scores))
+                 : formula::SoftProbabilities<PathDual>(
+                       LapSumRows(scores, frozen_k, at_.routing.temperature),
+                       frozen_k);
+    auxiliary_.Add(Cross(
+        "load balance",
+        formula::BalanceLoss<PathDual>(config_.router.aux_loss_coeff,
+                                       found.balance.fractions, probabilities),
+        found.balance.loss, at_.group_scale));
+    auxiliary_.Add(Cross(
+        "z loss", formula::ZLoss<PathDual>(config_.router.z_loss_coeff, scores),
+        found.z_loss, at_.group_scale));
   }
 
   const ModelPoint& at_;
@@ -357,7 +250,7 @@ class DualModel {
   const ModelConfig& model_;
   const ParameterLayout layout_;
   const double roundings_;
-  PathDuals parameters_;
+  std::vector<PathDual> parameters_;
   PathSum auxiliary_;
   double error_ = 0;
 };

@@ -2,9 +2,10 @@
 //
 // model_dual.h - the forward pass of the whole model over dual numbers: what
 // reference::TransformerLossAndGradients claims to differentiate, and how far
-// roundings may take it from that. States every formula once more and calls no
-// backward code; LapSum is the closed form (reference/lapsum_root.h), not the
-// implicit function theorem by which the reference's backward pass is written.
+// roundings may take it from that. The formulas are the reference's own
+// (reference/*_formula.h), without any of its backward code; LapSum is the
+// closed form (reference/lapsum_root.h), not the implicit function theorem by
+// which the reference's backward pass is written.
 //
 // Held constant, as SPEC.md 2.2 and 2.5 define the gradient: active sets and
 // fractions of the load balance (taken from the reference's own result), and
@@ -28,8 +29,9 @@
 //   RMSNorm   r w_i (delta_ij - n_i n_j / d): the paths x_i and r(x); n = r x
 //   softmax   p_i (delta_ij - p_j): the paths e_i and 1 / sum e
 //   z loss    2 lse p_j
-//   SiLU      s (1 + z (1 - s)) = s + z s - z s^2: s is written e^z / (1 + e^z)
-//             for either sign of z, which has these paths: 1 - s may round
+//   SiLU      s (1 + z (1 - s)) = s + z s - z s^2: s is taken in its form
+//             e^z / (1 + e^z) for either sign of z (PositiveForm), which has
+//             these paths: 1 - s may round
 //   LapSum    (f_j/T)(delta_ij - q_i) = (f_i/T)(delta_ij - q_j), and q_i for
 //             k_l. f_i is the factor of F(u_i); the paths of the root add up to
 //             dx~/dr_j = q_j and dx~/dk = -q_i T / f_i, so their magnitude is

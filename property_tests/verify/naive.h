@@ -2,8 +2,8 @@
 //
 // naive.h - a number as a plain bf16 program computes it: every operation's
 // result is stored as bf16; sums are accumulated in float, as matrix units do,
-// and stored once. A formula that is written once over a template (Bounded
-// gives its bound) gives with this type what the rule for bf16 compares with:
+// and stored once. The reference's formulas (reference/scalar.h), run over it,
+// give what the rule for bf16 compares with:
 //
 //   |got - reference| <= 2 max |naive - reference| + one rounding of the output
 //
@@ -14,8 +14,8 @@
 
 #include <cmath>
 
-#include "kernels/bounded.h"
 #include "property_tests/verify/tensor.h"
+#include "reference/scalar.h"
 
 namespace softmoe::verify {
 
@@ -24,21 +24,23 @@ struct Naive {
 
   Naive() = default;
   Naive(double v) : value(RoundTo(Dtype::kBf16, v)) {}
-  // Bounded counts roundings that are the formula's own; here they happen.
-  Naive Rounded(double = 1) const { return *this; }
 };
+inline Naive operator-(Naive a) { return -a.value; }
 inline Naive operator+(Naive a, Naive b) { return a.value + b.value; }
 inline Naive operator-(Naive a, Naive b) { return a.value - b.value; }
 inline Naive operator*(Naive a, Naive b) { return a.value * b.value; }
 inline Naive operator/(Naive a, Naive b) { return a.value / b.value; }
-inline Naive Negate(Naive x) { return -x.value; }
-inline Naive Sqrt(Naive x) { return std::sqrt(x.value); }
-inline Naive Exp(Naive x) { return std::exp(x.value); }
-inline Naive Log(Naive x) { return std::log(x.value); }
+inline Naive sqrt(Naive x) { return std::sqrt(x.value); }
+inline Naive exp(Naive x) { return std::exp(x.value); }
+inline Naive log(Naive x) { return std::log(x.value); }
+
+inline double ValueOf(Naive x) { return x.value; }
+inline Naive Constant(Naive x) { return x; }
+inline bool PositiveForm(Naive z) { return z.value >= 0; }
 
 }  // namespace softmoe::verify
 
-namespace softmoe::kernels {
+namespace softmoe::reference {
 
 // Products of bf16 numbers are exact in float: what is added is rounded once,
 // into the accumulator. (A term that is no such product was stored before.)
@@ -49,14 +51,14 @@ class Sum<verify::Naive> {
   void AddProduct(verify::Naive a, verify::Naive b) {
     total_ += static_cast<float>(a.value * b.value);
   }
-  verify::Naive Get(Roundings = Roundings::kWorstCase) const {
-    return static_cast<double>(total_);
-  }
+  verify::Naive Get() const { return static_cast<double>(total_); }
 
  private:
   float total_ = 0;
 };
+template <>
+class CompensatedSum<verify::Naive> : public Sum<verify::Naive> {};
 
-}  // namespace softmoe::kernels
+}  // namespace softmoe::reference
 
 #endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_NAIVE_H_

@@ -30,6 +30,7 @@
 
 #include "reference/compensated_sum.h"
 #include "reference/dual.h"
+#include "reference/scalar.h"
 
 namespace softmoe::verify {
 
@@ -51,6 +52,9 @@ struct PathDual {
 double BackwardError(const PathDual& x, double roundings);
 
 inline double ValueOf(const PathDual& x) { return x.value().value; }
+inline PathDual Constant(const PathDual& x) { return ValueOf(x); }
+// The form of e^z / (1 + e^z), for its paths: model_dual.h.
+inline bool PositiveForm(const PathDual&) { return false; }
 
 // The value alone: what is held constant by definition.
 PathDual Frozen(const PathDual& x);
@@ -97,6 +101,14 @@ class CompensatedSum<verify::PathDual> {
  private:
   CompensatedSum<Dual> sum_;
   double magnitude_ = 0, slack_ = 0, terms_ = 0, absolute_ = 0;
+};
+
+template <>
+class Sum<verify::PathDual> : public CompensatedSum<verify::PathDual> {
+ public:
+  void AddProduct(const verify::PathDual& a, const verify::PathDual& b) {
+    Add(a * b);
+  }
 };
 
 }  // namespace softmoe::reference

@@ -6,6 +6,7 @@
 #include "property_tests/verify/formula.h"
 #include "property_tests/verify/model_operations.h"
 #include "reference/rmsnorm.h"
+#include "reference/rmsnorm_formula.h"
 
 namespace softmoe::verify {
 namespace {
@@ -14,40 +15,24 @@ using Kind = Parameter::Kind;
 using reference::Matrix;
 using reference::Vector;
 
-constexpr char kDerivation[] = "rmsnorm-f32/2";
+constexpr char kDerivation[] = "rmsnorm-f32/3";
 
-// The formula; N is Bounded, or Naive at bf16.
 template <typename N>
 struct RmsNormFormula {
   std::map<std::string, std::vector<N>> outputs;
 
   RmsNormFormula(const Matrix& x, const Vector& weight, double epsilon,
-                 const Matrix& d_y, const Matrix& before,
-                 kernels::Roundings roundings) {
-    using property_tests::Sqrt;
-    std::vector<N>&y = outputs["y"], &rstd = outputs["rstd"];
-    std::vector<N>& d_x = outputs["d_x"];
-    const int64_t d = x.cols();
-    const N width(static_cast<double>(d));
-    std::vector<kernels::Sum<N>> weight_sums(d);
-    for (int64_t t = 0; t < x.rows(); ++t) {
-      kernels::Sum<N> squares, dot;
-      for (int64_t j = 0; j < d; ++j) {
-        squares.AddProduct(x(t, j), x(t, j));
-        dot.Add(N(d_y(t, j)) * N(weight[j]) * N(x(t, j)));
-      }
-      const N scale = N(1) / Sqrt(squares.Get(roundings) / width + N(epsilon));
-      rstd.push_back(scale);
-      const N projection = dot.Get(roundings) * scale * scale / width;
-      for (int64_t j = 0; j < d; ++j) {
-        const N value(x(t, j)), g(d_y(t, j));
-        y.push_back(value * scale * N(weight[j]));
-        weight_sums[j].Add(g * value * scale);
-        d_x.push_back(N(before(t, j)) +
-                      scale * (g * N(weight[j]) - value * projection));
-      }
-    }
-    outputs["d_weight"] = Values(weight_sums, roundings);
+                 const Matrix& d_y, const Matrix& before) {
+    namespace formula = reference::formula;
+    const reference::MatrixOf<N> hidden = As<N>(x);
+    const reference::VectorOf<N> scale = As<N>(weight);
+    const reference::RmsNormGradientsOf<N> gradients =
+        formula::RmsNormBackward<N>(hidden, scale, epsilon, As<N>(d_y));
+    outputs["y"] = Flat<N>(formula::RmsNormForward<N>(hidden, scale, epsilon));
+    outputs["rstd"] = Flat<N>(formula::ReciprocalRms<N>(hidden, epsilon));
+    outputs["d_x"] =
+        Flat<N>(formula::Plus<N>(As<N>(before), gradients.d_hidden));
+    outputs["d_weight"] = Flat<N>(gradients.d_weight);
   }
 };
 

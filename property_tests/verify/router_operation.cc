@@ -13,6 +13,7 @@
 #include "property_tests/verify/row_bounds.h"
 #include "property_tests/verify/score_parameters.h"
 #include "reference/router.h"
+#include "reference/router_formula.h"
 
 namespace softmoe::verify {
 namespace {
@@ -249,7 +250,8 @@ class Router : public Operation {
     const std::vector<int64_t> shape = {rows, n};
     reference::RouterSaved saved = reference::RouterForward(settings, scores);
     std::vector<Bounded> weights, gates, d_scores;
-    const std::vector<Rows> bounds = BoundRows(c, settings, scores, &weights);
+    const std::vector<LapSumRow> bounds =
+        BoundRows(c, settings, scores, &weights);
 
     Expected expected;
     expected.decisions = rows * n;
@@ -258,10 +260,10 @@ class Router : public Operation {
       Select(c, settings, scores, weights, got, &active, &expected);
     }
     saved.active = active;
-    saved.gates = active.select(saved.soft_weights, 0.0);
+    saved.gates = reference::formula::Gates<double>(active, saved.soft_weights);
     const reference::RouterGradients gradients =
         reference::RouterBackward(settings, scores, saved, d_gates);
-    BoundedSum d_k;
+    FloatSum d_k;
     for (int64_t t = 0; t < rows; ++t) {
       std::vector<Bounded> v(n);
       for (int64_t e = 0; e < n; ++e) {
@@ -269,8 +271,8 @@ class Router : public Operation {
         gates.push_back(active(t, e) ? weights[t * n + e] : Bounded(0));
       }
       const WeightedGradient row =
-          BoundGradient(bounds[t].shares, bounds[t].densities, v,
-                        Sparse(c) ? 1 : settings.temperature);
+          Sparse(c) ? BoundSoftmaxGradient(bounds[t].weights, v)
+                    : BoundLapSumGradient(bounds[t], v, settings.temperature);
       d_scores.insert(d_scores.end(), row.gradient.begin(), row.gradient.end());
       if (!Sparse(c)) d_k.Add(row.mean);
     }
@@ -337,26 +339,22 @@ class Router : public Operation {
   }
 
  private:
-  struct Rows {
-    std::vector<Bounded> shares, densities;
-  };
-
-  static std::vector<Rows> BoundRows(const Case& c,
-                                     const RouterSettings& settings,
-                                     const Matrix& scores,
-                                     std::vector<Bounded>* weights) {
-    std::vector<Rows> rows;
+  // Of the sparse router only the weights are set.
+  static std::vector<LapSumRow> BoundRows(const Case& c,
+                                          const RouterSettings& settings,
+                                          const Matrix& scores,
+                                          std::vector<Bounded>* weights) {
+    std::vector<LapSumRow> rows;
     for (int64_t t = 0; t < scores.rows(); ++t) {
+      LapSumRow row;
       if (Sparse(c)) {
-        const SoftmaxRow row = BoundSoftmaxRow(scores.row(t));
-        weights->insert(weights->end(), row.weights.begin(), row.weights.end());
-        rows.push_back({row.weights, row.weights});
+        row.weights = BoundSoftmaxRow(scores.row(t)).weights;
       } else {
-        const LapSumRow row = BoundLapSumRow(
-            scores.row(t), settings.mean_active, settings.temperature);
-        weights->insert(weights->end(), row.weights.begin(), row.weights.end());
-        rows.push_back({row.shares, row.densities});
+        row = BoundLapSumRow(scores.row(t), settings.mean_active,
+                             settings.temperature);
       }
+      weights->insert(weights->end(), row.weights.begin(), row.weights.end());
+      rows.push_back(std::move(row));
     }
     return rows;
   }

@@ -4,9 +4,31 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/lapsum_formula.h"
+#include "reference/softmax_formula.h"
+
 namespace softmoe::verify {
 
-using property_tests::BoundedSoftmax;
+namespace formula = reference::formula;
+namespace {
+
+using Bounds = reference::VectorOf<Bounded>;
+
+Bounds ToBounds(std::span<const Bounded> numbers) {
+  return Eigen::Map<const Bounds>(numbers.data(),
+                                  static_cast<Eigen::Index>(numbers.size()));
+}
+
+// Divided by their sum.
+Bounds Normalized(std::span<const Bounded> shares) {
+  FloatSum total;
+  for (const Bounded& share : shares) total.Add(share);
+  Bounds normalized = ToBounds(shares);
+  for (Bounded& share : normalized) share = share / total.Get();
+  return normalized;
+}
+
+}  // namespace
 
 LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
                          double temperature) {
@@ -15,8 +37,8 @@ LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
   row.arguments = property_tests::LapSumArguments(row.solution, mean_active);
   double nearest_error = 0;  // of the smallest |u|, whichever that is
   for (const Bounded& u : row.arguments) {
-    row.weights.push_back(property_tests::LaplaceCdf(u));
-    row.densities.push_back(property_tests::LaplaceDensity(u));
+    row.weights.push_back(reference::LaplaceCdfOf(u));
+    row.densities.push_back(reference::LaplacePdfOf(u));
     if (std::abs(u.value) - u.error <= row.solution.min_distance) {
       nearest_error = std::max(nearest_error, u.error);
     }
@@ -34,8 +56,7 @@ double LapSumAtScore(const reference::Vector& scores, int64_t j,
                      double temperature) {
   double sum = 0;
   for (const double score : scores) {
-    const double u = (score - scores[j]) / temperature;
-    sum += u <= 0 ? 0.5 * std::exp(u) : 1 - 0.5 * std::exp(-u);
+    sum += reference::LaplaceCdf((score - scores[j]) / temperature);
   }
   return sum;
 }
@@ -52,30 +73,40 @@ Tensor AboveRoot(const reference::Matrix& weights, double mean_active) {
 }
 
 SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores) {
-  const std::vector<Bounded> exact(scores.begin(), scores.end());
-  const BoundedSoftmax softmax = property_tests::SoftmaxOf(exact, 0);
+  const Bounds exact = scores.unaryExpr([](double x) { return Bounded(x); });
   SoftmaxRow row;
-  row.log_sum_exp = softmax.log_sum_exp;
-  for (const Bounded& x : softmax.exponentials) {
-    row.weights.push_back(x * (Bounded(1) / softmax.sum));
+  row.log_sum_exp = formula::LogSumExp<Bounded>(exact);
+  for (const Bounded& weight : formula::Softmax<Bounded>(exact)) {
+    row.weights.push_back(weight.Rounded());  // times 1/sum
   }
   return row;
 }
 
-WeightedGradient BoundGradient(std::span<const Bounded> shares,
-                               std::span<const Bounded> weights,
-                               std::span<const Bounded> v, double scale) {
-  BoundedSum weighted, total;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    weighted.Add(shares[i] * v[i]);
-    total.Add(shares[i]);
-  }
+WeightedGradient BoundLapSumGradient(const LapSumRow& row,
+                                     std::span<const Bounded> v,
+                                     double temperature) {
+  reference::LapSumOf<Bounded> solution;
+  solution.temperature = temperature;
+  solution.arguments = ToBounds(row.arguments);
+  solution.densities = ToBounds(row.densities);
+  solution.shares = Normalized(row.shares);
+  const reference::LapSumGradientOf<Bounded> gradient =
+      formula::LapSumVjp<Bounded>(solution, ToBounds(v));
   WeightedGradient result;
-  result.mean = weighted.Get() / total.Get();
-  for (size_t i = 0; i < weights.size(); ++i) {
-    result.gradient.push_back(weights[i] * (Bounded(1) / Bounded(scale)) *
-                              (v[i] - result.mean));
+  result.mean = gradient.d_mean_active;
+  for (const Bounded& d : gradient.d_scores) {
+    result.gradient.push_back(d.Rounded());
   }
+  result.d_temperature = gradient.d_temperature.Rounded();
+  return result;
+}
+
+WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
+                                      std::span<const Bounded> v) {
+  WeightedGradient result;
+  const Bounds gradient =
+      formula::SoftmaxVjp<Bounded>(Normalized(weights), ToBounds(v));
+  result.gradient = {gradient.begin(), gradient.end()};
   return result;
 }
 
@@ -92,7 +123,7 @@ double FlushedMean(const LapSumRow& row, std::span<const Bounded> v) {
 
 const Derivation& LapSumWeightsDerivation() {
   static const Derivation derivation = {
-      "lapsum-weights-f32/1",
+      "lapsum-weights-f32/2",
       "u = 2^-24, z_i = (r_i - anchor)/T, root = anchor + T t, u_i = z_i - t.\n"
       "Subtraction, division and difference: 4 u (|z_i| + |t|). t is the\n"
       "logarithm of a quotient of positive sums of exponentials: n/4 "
@@ -108,7 +139,7 @@ const Derivation& LapSumWeightsDerivation() {
 
 const Derivation& LapSumGradientDerivation() {
   static const Derivation derivation = {
-      "lapsum-gradient-f32/1",
+      "lapsum-gradient-f32/2",
       "d_r_i = f_i/T (v_i - m), m = sum q v / sum q, d_k = sum over rows of "
       "m,\n"
       "|df_i| <= f_i (e^|du_i| - 1) + 3 u f_i from the weights' analysis; the\n"
@@ -123,7 +154,7 @@ const Derivation& LapSumGradientDerivation() {
 
 const Derivation& SoftmaxDerivation() {
   static const Derivation derivation = {
-      "softmax-f32/1",
+      "softmax-f32/2",
       "s_i = e^(r_i - max) / sum: exp and log within 2 u, every rounding u "
       "|x|,\n"
       "the sum of n terms in any order n u sum |x|; carried through the "

@@ -38,15 +38,19 @@ struct SoftmaxRow {
 };
 SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores);
 
-// m = sum_i q_i v_i / sum_i q_i, and the gradient w_i/scale * (v_i - m): of
-// LapSum (q = shares, w = f, scale = T) and of softmax (q = w = s, scale = 1).
+// A gradient by the scores of a row for the cotangents v of its weights, and by
+// k and T where there are any: the reference's formula over shares that are
+// divided by their sum, as an implementation may do at the end, and times 1/T.
 struct WeightedGradient {
-  Bounded mean;
+  Bounded mean;  // sum_i q_i v_i
   std::vector<Bounded> gradient;
+  Bounded d_temperature;
 };
-WeightedGradient BoundGradient(std::span<const Bounded> shares,
-                               std::span<const Bounded> weights,
-                               std::span<const Bounded> v, double scale);
+WeightedGradient BoundLapSumGradient(const LapSumRow& row,
+                                     std::span<const Bounded> v,
+                                     double temperature);
+WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
+                                      std::span<const Bounded> v);
 
 // What the mean may lose where a weight is so small that float flushes it: such
 // an expert may count as inactive, and its v as 0.
