@@ -47,7 +47,7 @@ void FuzzOne(std::string_view input) {
 
 std::vector<std::string> Seeds() {
   return {
-      "{\"step\":1,\"loss\":2.5,\"layer_active\":[1.0,2.0]}\n"
+      "{\"step\":1,\"loss\":2.5,\"allocation\":[1.0,2.0]}\n"
       "{\"step\":2,\"loss\":\"nan\"}\n{\"step\":3,\"loss\":\"-inf\"}\n",
       "{\"step\":2}\n{\"step\":3}\n{\"torn\":",
       "{}\n{\"a\":{\"b\":[null,true,false,-0.0,1e-300,"

@@ -49,7 +49,7 @@ struct Cluster {
   int64_t gpus_per_node = 4;        // at most
   std::vector<std::string> sbatch;  // more options: "--partition=gpu"
   // Of the fp32 training step on one core. 40e9 is half of what the step of
-  // the mini grid reached on one AVX-512 core (//:bench).
+  // the midi grid reached on one AVX-512 core (//:bench).
   double core_flops = 40e9;
 };
 

@@ -124,7 +124,8 @@ void AddOwnRun(const GridRun& run, const fs::path& folder,
                         .path = entry.path(),
                         .bytes = static_cast<int64_t>(entry.file_size()),
                         .reason = "of a finished run; only //:evaluate and "
-                                  "further training would read it"});
+                                  "evaluations that a grid comes to list "
+                                  "would read it"});
     }
   }
 }

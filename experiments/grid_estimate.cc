@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "trainer/resources.h"
@@ -10,8 +12,26 @@
 namespace softmoe::experiments {
 namespace {
 
+// Of every router and model once: rows come on several corpora.
+class InitialActivities {
+ public:
+  const InitialActivity& Of(const Config& config) {
+    Config key;
+    key.model = config.model;
+    key.router = config.router;
+    key.training.seed = config.training.seed;
+    const auto [entry, is_new] = known_.try_emplace(ConfigHash(key));
+    if (is_new) entry->second = EstimateInitialActivity(config);
+    return entry->second;
+  }
+
+ private:
+  std::map<std::string, InitialActivity> known_;
+};
+
 RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
-                        const golden::Document& paper) {
+                        const golden::Document& paper,
+                        InitialActivities& activities) {
   RowEstimate row;
   row.run = run;
   row.seeds = 1;
@@ -27,9 +47,11 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   Cluster cluster = machine;
   if (run.corpus.gpus > 0) cluster.gpus = run.corpus.gpus;
   row.cost = EstimateCost(run.config, row.active_experts, cluster);
-  row.initial = EstimateInitialActivity(run.config);
+  row.initial = activities.Of(run.config);
   const trainer::ResourceNeed need = trainer::EstimateResources(run.config);
   row.disk_bytes = need.disk_bytes;
+  row.left_bytes = need.disk_bytes - (run.evaluations.keep_checkpoint ? 1 : 2) *
+                                         need.checkpoint_bytes;
   row.cpu_bytes =
       need.state_bytes + static_cast<int64_t>(CpuActivationBytes(run.config));
   return row;
@@ -54,12 +76,13 @@ std::optional<double> PaperNumber(const golden::Document& paper,
 std::vector<RowEstimate> EstimateGrid(const Grid& grid,
                                       const golden::Document& paper) {
   std::vector<RowEstimate> rows;
+  InitialActivities activities;
   for (const GridRun& run : grid.runs) {
     if (!rows.empty() && rows.back().run.corpus.id == run.corpus.id &&
         rows.back().run.row.id == run.row.id) {
       ++rows.back().seeds;
     } else {
-      rows.push_back(EstimateRow(run, grid.cluster, paper));
+      rows.push_back(EstimateRow(run, grid.cluster, paper, activities));
     }
   }
   return rows;
@@ -67,15 +90,18 @@ std::vector<RowEstimate> EstimateGrid(const Grid& grid,
 
 GridTotal Total(const std::vector<RowEstimate>& rows) {
   GridTotal total;
+  int64_t at_work = 0;
   for (const RowEstimate& row : rows) {
     const double runs = static_cast<double>(row.seeds);
     total.runs += row.seeds;
     total.tokens += row.seeds * row.cost.tokens;
-    total.disk_bytes += row.seeds * row.disk_bytes;
+    total.disk_bytes += row.seeds * row.left_bytes;
+    at_work = std::max(at_work, row.disk_bytes - row.left_bytes);
     total.train_flops += runs * row.cost.train_flops;
     total.gpu_hours += runs * row.cost.gpu_hours;
     total.core_hours += runs * row.cost.core_hours;
   }
+  total.disk_bytes += at_work;
   return total;
 }
 

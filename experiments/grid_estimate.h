@@ -28,7 +28,8 @@ struct RowEstimate {
   RunCost cost;  // of one run
   InitialActivity initial;
   std::optional<double> paper_gpu_hours;  // of the paper's own run
-  int64_t disk_bytes = 0;                 // of one run's folder
+  int64_t disk_bytes = 0;                 // of one run's folder at its peak
+  int64_t left_bytes = 0;                 // of it, once the run is finished
   int64_t cpu_bytes = 0;                  // memory of the CPU trainer
 };
 
@@ -38,7 +39,8 @@ struct RowEstimate {
 std::vector<RowEstimate> EstimateGrid(const Grid& grid,
                                       const golden::Document& paper);
 
-// Sums over all runs of the rows.
+// Sums over all runs of the rows. On disk is what they leave, and, of the run
+// at work, its peak.
 struct GridTotal {
   int64_t runs = 0, tokens = 0, disk_bytes = 0;
   double train_flops = 0, gpu_hours = 0, core_hours = 0;

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/runfiles.h"
+#include "trainer/resources.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -49,7 +51,7 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
 
 // On a stand-in there is no number of the paper to assume: k it is.
 TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
-  const std::vector<RowEstimate> rows = EstimateGrid(Shipped("mini"), Paper());
+  const std::vector<RowEstimate> rows = EstimateGrid(Shipped("midi"), Paper());
   ASSERT_EQ(rows.size(), 28u);
   for (const RowEstimate& row : rows) {
     EXPECT_EQ(row.seeds, 3);
@@ -63,6 +65,29 @@ TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
   double hours = 0;
   for (const RowEstimate& row : rows) hours += 3 * row.cost.core_hours;
   EXPECT_EQ(total.core_hours, hours);
+}
+
+// Every finished run leaves a checkpoint, or none; the one at work has two.
+TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
+  Grid grid = Shipped("smoke");
+  for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
+  const std::vector<RowEstimate> kept = EstimateGrid(grid, Paper());
+  for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = false;
+  const std::vector<RowEstimate> gone = EstimateGrid(grid, Paper());
+  int64_t all_kept = 0, all_gone = 0, largest = 0;
+  for (size_t r = 0; r < kept.size(); ++r) {
+    const int64_t checkpoint =
+        trainer::EstimateResources(kept[r].run.config).checkpoint_bytes;
+    EXPECT_EQ(kept[r].disk_bytes, gone[r].disk_bytes);
+    EXPECT_EQ(kept[r].left_bytes, kept[r].disk_bytes - checkpoint);
+    EXPECT_EQ(gone[r].left_bytes, kept[r].disk_bytes - 2 * checkpoint);
+    EXPECT_GT(gone[r].left_bytes, 0);
+    all_kept += kept[r].seeds * kept[r].left_bytes;
+    all_gone += gone[r].seeds * gone[r].left_bytes;
+    largest = std::max(largest, checkpoint);
+  }
+  EXPECT_EQ(Total(kept).disk_bytes, all_kept + largest);
+  EXPECT_EQ(Total(gone).disk_bytes, all_gone + 2 * largest);
 }
 
 TrainingConfig Batch(int64_t global, int64_t micro, int64_t group) {

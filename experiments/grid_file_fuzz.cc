@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any text as a grid. What is accepted has valid configurations, ids that can
-// be names of folders, and as many runs as corpora, rows and seeds say.
+// be names of folders, and no more runs than corpora, rows and seeds say.
 #include "core/fuzz_support.h"
 #include "experiments/grid_file.h"
 
@@ -12,8 +12,9 @@ void FuzzOne(std::string_view input) {
   WriteScratch(path, input);
   experiments::Grid grid;
   if (!Accepts([&] { grid = experiments::LoadGrid(path, {}); })) return;
-  Require(grid.runs.size() ==
-              grid.corpora.size() * grid.rows.size() * grid.seeds.size(),
+  Require(!grid.runs.empty() && grid.runs.size() <= grid.corpora.size() *
+                                                        grid.rows.size() *
+                                                        grid.seeds.size(),
           "a number of runs that nobody asked for");
   for (const experiments::GridRun& run : grid.runs) {
     Require(Accepts([&] { ValidateConfig(run.config); }),
@@ -41,6 +42,13 @@ std::vector<std::string> Seeds() {
           "sharded_optimizer = true\ngpu_bytes = 8e10\ngpus_per_node = 8\n"
           "core_flops = 1e10\nsbatch = [\"--partition=gpu\"]\n" +
           corpus + row,
+      head + "seeds = [1, 2]\n" + corpus + "seeds = [2]\n" + row +
+          "seeds = [1, 2]\ncorpora = [\"c\"]\n",
+      head +
+          "seeds = [1]\n[experiments]\ntau = { corpora = [\"c\"], seeds = "
+          "[1], variants = [\"v\"] }\n[evaluations]\nrouter_health = true\n"
+          "inference_tau_factors = [0.5, 2]\nkeep_checkpoint = false\n" +
+          corpus + row + "variant = \"v\"\n",
       head + corpus + row,
       "corpora = [1]\nrows = 2\n" + head,
   };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "core/errors.h"
 #include "core/paths.h"
 #include "core/suggestion.h"
+#include "experiments/experiment.h"
 #include "experiments/grid_clean.h"
 #include "experiments/grid_file.h"
 #include "experiments/grid_plan.h"
@@ -34,16 +36,22 @@ using Strings = std::vector<std::string>;
 
 constexpr char kDescription[] =
     "Reruns the paper's experiments: a grid is rows (routers) x corpora x "
-    "seeds, described by a TOML file, and every run of it is a folder.";
+    "seeds, described by a TOML file, and every run of it is a folder. Each "
+    "table and figure of the paper is an experiment, at several scales.";
 
 constexpr char kExamples[] = R"(
 Examples:
   grid list
-      the grids that ship, and what each is for
+      scales, experiments, and what each is for
   grid plan paper
       rows, tokens, FLOPs, memory, GPU hours; runs nothing
+  grid plan all --scale=paper
+      all that the paper's tables and figures need, each run once
   grid run smoke
       all nine rows on real text in minutes, with table and report
+  grid run tau --scale=mini --seeds x2
+      Table 6 in miniature, with the first two seeds; main is Table 1, and
+      smoke, mini, midi, paper are short for main at that scale
   grid run mini --rows sparse-1,softmoe-1.5-calibrated --seeds 1,2,3
       some rows only, other seeds
   grid run my-grid.toml --set training.steps=1000 --out /scratch/my-grid
@@ -52,12 +60,16 @@ Examples:
   grid report smoke            the report again, from what is on disk
   grid clean smoke [--yes]     what could be deleted [delete it]
 
+Experiments of one scale share the folder runs/SCALE, and a run that several
+need is trained once, whoever asks first; their reports are in folders of their
+own there, EXPERIMENT/report.html.
+
 Stopped by Ctrl-C, SIGTERM or a crash, the same command goes on: finished runs
 are read, the interrupted one resumes at its checkpoint, and the bits are those
 of an unbroken run. A run that fails does not keep the others from running; the
 same command tries it again. --threads never changes a result.
 
-Results are in runs/GRID under the folder where you stand, or --out; the
+Results are in runs/GRID, runs/SCALE for experiments, under the folder where you stand, or --out; the
 configuration is part of the name of each run's folder, so that other settings
 never mix with these. Corpora and tokenizers are in $XDG_CACHE_HOME/softmoe.
 
@@ -69,19 +81,24 @@ saved.)";
 
 // What any subcommand can be told.
 struct Arguments {
-  std::string grid, out;
-  Strings overrides, runtime, rows, corpora, only;
-  std::vector<int64_t> seeds;
-  bool quiet = false, yes = false;
+  std::string grid, scale, out;
+  Strings overrides, runtime, rows, corpora, only, seeds;
+  bool quiet = false, yes = false, keep_checkpoints = false;
 };
 
 Grid Load(const Arguments& arguments) {
-  CheckSeeds(arguments.seeds);
   Strings overrides = arguments.overrides;
   // The options of [runtime] are short forms of --set.
   overrides.insert(overrides.end(), arguments.runtime.begin(),
                    arguments.runtime.end());
-  return LoadGrid(GridPath(arguments.grid), overrides, arguments.seeds);
+  return SelectGrid(arguments.grid, arguments.scale, overrides,
+                    ParseSeeds(arguments.seeds));
+}
+
+// The experiments that share the folder of one of them.
+std::vector<Grid> LoadAll(const Grid& grid, const Arguments& arguments) {
+  return LoadExperiments(grid.path, grid.overrides,
+                         ParseSeeds(arguments.seeds));
 }
 
 // The folder of a grid that must have been run.
@@ -90,14 +107,18 @@ fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
   if (fs::is_directory(folder)) return folder;
   throw EnvironmentError(fmt::format(
       "{}: no such folder; `run {}` makes it, --out says where another is",
-      folder.string(), arguments.grid));
+      folder.string(),
+      arguments.grid +
+          (arguments.scale.empty() ? "" : " --scale=" + arguments.scale)));
 }
 
 // Judges what is there, says it and writes the report. `selected` must finish.
 ExitCode Report(GridOutcome outcome, const std::vector<size_t>& selected,
-                const fs::path& folder) {
+                const fs::path& grid_folder) {
   for (RunOutcome& run : outcome.runs) run.selected = false;
   for (const size_t r : selected) outcome.runs[r].selected = true;
+  const fs::path folder = ReportFolder(outcome.grid, grid_folder);
+  MakeFolder(folder);
   const GridReport report = WriteGridReport(outcome, folder);
   fmt::print("\n{}\n", report.text);
   for (const RunOutcome& run : outcome.runs) {
@@ -118,13 +139,39 @@ ExitCode Report(GridOutcome outcome, const std::vector<size_t>& selected,
   return report.invariants_hold ? ExitCode::kDone : ExitCode::kFailed;
 }
 
+// The reports of all experiments that have one of the selected runs of `all`.
+ExitCode ReportEach(const Grid& all, const std::vector<size_t>& selected,
+                    const fs::path& folder, const Arguments& arguments) {
+  std::set<std::string> asked;
+  for (const size_t r : selected) asked.insert(RunIdentityKey(all.runs[r]));
+  ExitCode worst = ExitCode::kDone;
+  for (const Grid& grid : LoadAll(all, arguments)) {
+    std::vector<size_t> own;
+    for (size_t r = 0; r < grid.runs.size(); ++r) {
+      if (asked.contains(RunIdentityKey(grid.runs[r]))) own.push_back(r);
+    }
+    if (own.empty()) continue;
+    fmt::print("\nExperiment {}: {}\n", grid.experiment, grid.title);
+    const ExitCode code = Report(
+        ReadGrid(grid, folder, /*check_checkpoints=*/false), own, folder);
+    if (code != ExitCode::kDone) worst = code;
+  }
+  return worst;
+}
+
 ExitCode Run(const Arguments& arguments) {
-  const Grid grid = Load(arguments);
+  Grid grid = Load(arguments);
+  if (arguments.keep_checkpoints) {
+    for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
+  }
   GridRunOptions options;
   options.folder = GridFolder(grid, arguments.out);
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
-  return Report(RunGrid(grid, options), options.selected, options.folder);
+  GridOutcome outcome = RunGrid(grid, options);
+  return grid.experiment == kAllExperiments
+             ? ReportEach(grid, options.selected, options.folder, arguments)
+             : Report(std::move(outcome), options.selected, options.folder);
 }
 
 ExitCode ReportAgain(const Arguments& arguments) {
@@ -142,7 +189,10 @@ ExitCode ReportAgain(const Arguments& arguments) {
         "give the --out, --seeds and --set that it was run with",
         folder.string(), grid.name));
   }
-  return Report(std::move(outcome), SelectRuns(grid, {}, {}), folder);
+  const std::vector<size_t> every = SelectRuns(grid, {}, {});
+  return grid.experiment == kAllExperiments
+             ? ReportEach(grid, every, folder, arguments)
+             : Report(std::move(outcome), every, folder);
 }
 
 ExitCode Status(const Arguments& arguments) {
@@ -159,7 +209,12 @@ ExitCode Plan(const Arguments& arguments) {
 }
 
 ExitCode Clean(const Arguments& arguments) {
-  const Grid grid = Load(arguments);
+  Grid grid = Load(arguments);
+  // The folder is that of all experiments of the scale.
+  if (!grid.experiment.empty()) {
+    grid = LoadExperiment(kAllExperiments, grid.path, grid.overrides,
+                          ParseSeeds(arguments.seeds));
+  }
   const fs::path folder = ExistingFolder(grid, arguments);
   const trainer::FolderLock lock(folder);
   const std::pair<const char*, Waste> kKinds[] = {
@@ -202,7 +257,7 @@ class CommandLine {
     app_.set_version_flag("--version", CodeVersion(),
                           "the commit that this was built from");
     app_.require_subcommand(1);
-    app_.add_subcommand("list", "the grids that ship with the program");
+    app_.add_subcommand("list", "the grids and experiments of the program");
     Add("plan", "what a grid would train and take; runs nothing");
     CLI::App* run = Add("run", "train what is not finished, then report");
     Add("report", "write the report again from what is on disk");
@@ -218,6 +273,8 @@ class CommandLine {
             "threads; 0: one per core; never changes the result [0]");
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
+    run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
+                  "of finished runs, also where the grid lets them go");
     clean->add_flag("--yes", arguments_.yes, "delete what is shown");
     clean
         ->add_option("--only", arguments_.only,
@@ -246,15 +303,20 @@ class CommandLine {
     CLI::App* command = app_.add_subcommand(name, help);
     command
         ->add_option("grid", arguments_.grid,
-                     "smoke, mini, paper, or the path of a .toml file")
+                     "smoke, mini, midi, paper, the path of a .toml file, or, "
+                     "with --scale, an experiment: see list")
         ->required();
+    command->add_option("--scale", arguments_.scale,
+                        "of an experiment: smoke, mini, midi, paper, or the "
+                        "path of a .toml file");
     command->add_option("--out", arguments_.out,
                         "folder of the results [runs/GRID]");
     command->add_option("--set", arguments_.overrides,
                         "section.key=value over every run; may be repeated");
     command
         ->add_option("--seeds", arguments_.seeds,
-                     "these seeds instead of the grid's: N,N,...")
+                     "these seeds instead of the grid's: N,N,...; x4: the "
+                     "first four")
         ->delimiter(',');
     return command;
   }

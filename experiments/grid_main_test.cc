@@ -27,7 +27,7 @@ TEST_F(GridMain, HelpTeaches) {
              "run", "report", "status", "clean", "75"});
   ExpectEnd(Grid({"run", "--help"}), 0,
             {"--rows", "--corpora", "--seeds", "--set", "--out", "--threads",
-             "--isa", "--quiet"});
+             "--isa", "--quiet", "--scale", "--keep-checkpoints"});
 }
 
 TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
@@ -35,8 +35,10 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
       {{}, {"subcommand"}},
       {{"rum", "smoke"}, {"no command 'rum'", "did you mean 'run'?"}},
       {{"run"}, {"grid is required"}},
-      {{"run", "smoek"}, {"no grid 'smoek'", "did you mean 'smoke'?"}},
-      {{"run", "nano"}, {"known are 'smoke', 'mini' and 'paper'", ".toml"}},
+      {{"run", "smoek"},
+       {"no grid or experiment 'smoek'", "did you mean 'smoke'?"}},
+      {{"run", "nano"},
+       {"known are 'smoke', 'mini', 'midi', 'paper', 'main'", ".toml"}},
       {{"run", "micro.toml", "--row", "sparse-2"},
        {"run does not take '--row'", "did you mean '--rows'?"}},
       {{"status", "micro.toml", "--rows=x"}, {"status does not take"}},
@@ -95,7 +97,8 @@ TEST_F(GridMain, ThePaperNeedsGpus) {
 }
 
 TEST_F(GridMain, ListsAndPlansWithoutRunning) {
-  ExpectEnd(Grid({"list"}), 0, {"smoke", "mini", "paper"});
+  ExpectEnd(Grid({"list"}), 0,
+            {"smoke", "mini", "midi", "paper", "inference_tau", "T6"});
   ExpectEnd(Grid({"plan", "micro.toml"}), 0, {"sparse-2", "learned-1.5"});
   EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
 }
@@ -104,7 +107,7 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   const auto first = Grid({"run", "micro.toml", "--threads", "2"});
   ExpectEnd(first, 0,
             {"grid micro: 3 runs", "row 1/3 sparse-2, grid 0% | step 1/60",
-             "row 2/3 star-1.5 finished: loss ", "unigram", "tau ",
+             "row 2/3 star-1.5 finished: val loss ", "unigram", "tau ",
              "row 3/3 learned-1.5 finished", "grid 100%", "results.h5",
              "report.html", "3 of 3 rows finished; every invariant holds"});
   EXPECT_EQ(FilesIn(RunFolder(0)),

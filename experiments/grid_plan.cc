@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <string>
-#include <system_error>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/paths.h"
 #include "core/runfiles.h"
+#include "experiments/experiment.h"
 #include "experiments/grid_estimate.h"
 #include "experiments/grid_select.h"
 #include "experiments/plan_numbers.h"
@@ -32,17 +33,6 @@ golden::Document Paper() {
   return golden::ReadDocument(RunfilePath("golden/paper.h5"));
 }
 
-bool IsShipped(const Grid& grid) {
-  for (const std::string& name : ShippedGrids()) {
-    std::error_code missing;
-    if (grid.name == name &&
-        fs::equivalent(grid.path, GridPath(name), missing)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool HasGpus(const Grid& grid) {
   return std::any_of(grid.corpora.begin(), grid.corpora.end(),
                      [](const GridCorpus& corpus) { return corpus.gpus > 0; });
@@ -60,12 +50,66 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
   return corpora;
 }
 
+// Rows and corpora may have some of the seeds only.
+bool IsWhole(const Grid& grid) {
+  return grid.runs.size() ==
+         grid.corpora.size() * grid.rows.size() * grid.seeds.size();
+}
+
+// Which experiments train the runs of this one, which may have them first.
+std::string WhoTrains(const Grid& grid) {
+  if (grid.experiment.empty()) return "";
+  std::string who;
+  for (const std::string& name : ExperimentNames()) {
+    const auto runs =
+        std::ranges::count(grid.runs, name, &GridRun::first_experiment);
+    const bool of_all = grid.experiment == kAllExperiments;
+    if (runs == 0 && !of_all) continue;
+    who += fmt::format("{}{} of {}", who.empty() ? "" : ", ",
+                       runs == 0 ? "none" : std::to_string(runs), name);
+  }
+  return Paragraph(fmt::format(
+      "{}: {}. An experiment shares the runs that one before it has: they are "
+      "trained once.",
+      Count(static_cast<int64_t>(grid.runs.size()), "training"), who));
+}
+
+// What is measured on the final weights.
+std::string Evaluations(const Grid& grid) {
+  trainer::EvaluationPlan any;
+  int64_t with_tau = 0;
+  for (const GridRun& run : grid.runs) {
+    const trainer::EvaluationPlan& plan = run.evaluations;
+    if (!plan.inference_tau_factors.empty()) {
+      any.inference_tau_factors = plan.inference_tau_factors;
+      ++with_tau;
+    }
+    any.active_histogram |= plan.active_histogram;
+    any.router_health |= plan.router_health;
+  }
+  std::vector<std::string> what;
+  if (with_tau > 0) {
+    what.push_back(fmt::format("validation at {} times tau ({})",
+                               fmt::join(any.inference_tau_factors, ", "),
+                               Count(with_tau, "run")));
+  }
+  if (any.active_histogram) what.push_back("histograms of active experts");
+  if (any.router_health) what.push_back("the health of the routers");
+  if (what.empty()) return "";
+  return Paragraph(fmt::format("after training: {}", fmt::join(what, ", ")));
+}
+
 std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
-  std::string text = fmt::format("Grid {}: {}\n", grid.name, grid.title);
+  std::string text =
+      grid.name == grid.scale_grid || grid.experiment.empty()
+          ? fmt::format("Grid {}: {}\n", grid.name, grid.title)
+          : fmt::format("Experiment {} at the scale of grid {}: {}\n",
+                        grid.experiment, grid.scale_grid, grid.title);
   text += Paragraph(fmt::format(
-      "{} = {} x {} x {} ({}); scale {}. A plan: nothing is run, downloaded or "
-      "written.",
+      "{} {} {} x {} x {} ({}); scale {}. A plan: nothing is run, downloaded "
+      "or written.",
       Count(static_cast<int64_t>(grid.runs.size()), "run"),
+      IsWhole(grid) ? "=" : "of",
       Count(static_cast<int64_t>(grid.corpora.size()), "corpus", "corpora"),
       Count(static_cast<int64_t>(grid.rows.size()), "row"),
       Count(static_cast<int64_t>(grid.seeds.size()), "seed"),
@@ -77,6 +121,7 @@ std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
       });
   text += Paragraph("model: " +
                     (same ? model : "of different sizes, see `parameters`"));
+  text += WhoTrains(grid) + Evaluations(grid);
   return text + fmt::format("results: {}\n", folder.string());
 }
 
@@ -96,12 +141,11 @@ SlurmJob JobOf(const Grid& grid, const Rows& rows, const fs::path& folder) {
     job.hours = std::max(job.hours, static_cast<double>(row.seeds) *
                                         std::max(row.cost.hours, paper_hours));
   }
-  job.command = {"run",
-                 IsShipped(grid) ? grid.name : fs::absolute(grid.path).string(),
-                 "--corpora",
-                 corpus.id,
-                 "--seeds",
-                 fmt::format("{}", fmt::join(grid.seeds, ","))};
+  job.command = CommandWords(grid);
+  job.command.insert(job.command.begin(), "run");
+  job.command.insert(job.command.end(),
+                     {"--corpora", corpus.id, "--seeds",
+                      fmt::format("{}", fmt::join(grid.seeds, ","))});
   for (const std::string& assignment : grid.overrides) {
     job.command.insert(job.command.end(), {"--set", assignment});
   }
@@ -127,6 +171,51 @@ std::string SlurmSection(const Grid& grid, const Rows& rows,
         fmt::format("\n----- {}.sbatch -----\n{}", job.name, SlurmScript(job));
   }
   return text;
+}
+
+}  // namespace
+
+namespace {
+
+// How many rows the paper's table has, and, at every scale, how many runs the
+// experiment needs and how many of them none before it has.
+std::string ListExperiments(const golden::Document& paper) {
+  std::vector<std::string> header = {"experiment", "paper's rows"};
+  std::vector<std::vector<std::string>> lines;
+  std::string titles;
+  for (const std::string& name : ExperimentNames()) {
+    lines.push_back({name});
+  }
+  lines.push_back({kAllExperiments, ""});
+  for (const std::string& scale : ShippedGrids()) {
+    header.push_back(scale);
+    int64_t all = 0;
+    size_t line = 0;
+    for (const Grid& grid : LoadExperiments(GridPath(scale), {})) {
+      const auto own = std::ranges::count(grid.runs, grid.experiment,
+                                          &GridRun::first_experiment);
+      std::vector<std::string>& words = lines[line++];
+      if (words.size() == 1) {
+        const golden::Table* table = paper.FindTable(grid.table);
+        SOFTMOE_CHECK(table != nullptr) << "no table " << grid.table;
+        words.push_back(std::to_string(table->rows.size()));
+        titles +=
+            fmt::format("{:13}  {}\n", grid.experiment, grid.experiment_title);
+      }
+      words.push_back(fmt::format("{} (+{})", grid.runs.size(), own));
+      all += own;
+    }
+    lines.back().push_back(std::to_string(all));
+  }
+  golden::TextTable table(header);
+  for (std::vector<std::string>& line : lines) table.Add(std::move(line));
+  return table.Text() + "\n" + titles +
+         "\nRuns at each scale, and in brackets those that no experiment above "
+         "has,"
+         "\ntoo. plan, run, status, report EXPERIMENT --scale=SCALE; SCALE "
+         "alone "
+         "means\nmain.\n"
+         "means main.\n";
 }
 
 }  // namespace
@@ -168,14 +257,15 @@ std::string DescribeGrids() {
   for (const std::string& name : ShippedGrids()) {
     const Grid grid = LoadGrid(GridPath(name), {});
     const GridTotal total = Total(EstimateGrid(grid, paper));
-    table.Add({name, std::to_string(total.runs),
-               fmt::format("{} x {} x {}", grid.corpora.size(),
-                           grid.rows.size(), grid.seeds.size()),
-               grid.scale, CostInWords(total, HasGpus(grid)),
-               trainer::FormatBytes(total.disk_bytes)});
+    table.Add(
+        {name, std::to_string(total.runs),
+         fmt::format("{}{} x {} x {}", IsWhole(grid) ? "" : "of ",
+                     grid.corpora.size(), grid.rows.size(), grid.seeds.size()),
+         grid.scale, CostInWords(total, HasGpus(grid)),
+         trainer::FormatBytes(total.disk_bytes)});
     titles += fmt::format("{:5}  {}\n", name, grid.title);
   }
-  return table.Text() + "\n" + titles + "\n" +
+  return table.Text() + "\n" + titles + "\n" + ListExperiments(paper) + "\n" +
          "Costs are estimates; `plan GRID` shows what goes into them.\n"
          "A grid of your own is a path to a TOML file: "
          "experiments/GRIDS.md.\n";

@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/runfiles.h"
+#include "experiments/grid_select.h"
 #include "trainer/subprocess.h"
 
 namespace softmoe::experiments {
@@ -24,6 +26,23 @@ Grid Shipped(const std::string& name,
              const std::vector<std::string>& overrides = {}) {
   return LoadGrid(RunfilePath("experiments/grids/" + name + ".toml"),
                   overrides);
+}
+
+// The plan of a grid that ships, of an experiment at the paper's scale, and the
+// list of them all: each made once, for they take their time.
+const std::string& PlanOf(const std::string& name) {
+  static std::map<std::string, std::string> plans;
+  const auto [plan, is_new] = plans.try_emplace(name);
+  if (is_new) {
+    plan->second = DescribePlan(
+        name == "all" ? SelectGrid("all", "paper", {}) : Shipped(name), "/tmp");
+  }
+  return plan->second;
+}
+
+const std::string& List() {
+  static const std::string list = DescribeGrids();
+  return list;
 }
 
 fs::path Folder(const std::string& name) {
@@ -59,10 +78,10 @@ bool Contains(const std::string& text, const std::string& part) {
 // ruling 17); tokens and GPU hours of the paper's Table
 // tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
 TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
-  const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));
-  // Row, k, tau, start, none%, AE, from, parameters, active parameters.
+  const std::string& plan = PlanOf("paper");
+  // Row, k, tau, start, zero AE, AE, from, parameters, active parameters.
   EXPECT_EQ(Entry(plan, "sparse-2", 0),
-            (Words{"sparse-2", "2", "-", "2.00", "0", "2.00", "paper",
+            (Words{"sparse-2", "2", "-", "2.00", "0.0%", "2.00", "paper",
                    "1,631,409,280", "156,849,280"}));
   const Words learned = Entry(plan, "softmoe-2-paper-tau", 0);
   ASSERT_EQ(learned.size(), 9u);
@@ -93,7 +112,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
 // At T = 5 and tau = 1.8 no expert is active (DESIGN.md, ruling 7; SPEC.md
 // 2.3); with tau 1.1 or 1.2, calibrated, or in sparse rows, enough are.
 TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
-  const std::string plan = DescribePlan(Shipped("paper"), Folder("paper"));
+  const std::string& plan = PlanOf("paper");
   const size_t first = plan.find("WARNING owt/");
   ASSERT_NE(first, std::string::npos) << plan;
   const std::string warning =
@@ -110,7 +129,7 @@ TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
 }
 
 TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
-  const std::string plan = DescribePlan(Shipped("smoke"), Folder("smoke"));
+  const std::string& plan = PlanOf("smoke");
   EXPECT_TRUE(Contains(plan, "No warnings.")) << plan;
   EXPECT_FALSE(Contains(plan, "sbatch")) << plan;
   EXPECT_FALSE(Contains(plan, "GPU")) << plan;
@@ -118,15 +137,33 @@ TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
 }
 
 TEST(GridPlan, FitsATerminal) {
-  for (const char* name : {"smoke", "mini", "paper"}) {
-    const fs::path folder = "/tmp";  // short: paths are not broken
-    for (const std::string& line : Lines(DescribePlan(Shipped(name), folder))) {
+  for (const std::string& name : Scales()) {
+    for (const std::string& line : Lines(PlanOf(name))) {
       EXPECT_LE(line.size(), 100u) << line;
     }
   }
-  for (const std::string& line : Lines(DescribeGrids())) {
+  for (const std::string& line : Lines(List())) {
     EXPECT_LE(line.size(), 80u) << line;
   }
+}
+
+// The acceptance numbers of the plan of everything.
+TEST(GridPlan, AllExperimentsOfThePaper) {
+  const std::string& plan = PlanOf("all");
+  EXPECT_TRUE(Contains(plan,
+                       "38 trainings: 28 of main, 7 of tau, none of "
+                       "inference_tau, 3 of jitter,"))
+      << plan;
+  for (const char* row : {"softmoe-star-1-tau-1.5", "sparse-3-jitter-0.05"}) {
+    EXPECT_EQ(Entry(plan, row, 0).back(),
+              row[0] == 's' && row[1] == 'p' ? "206,001,280" : "107,697,280");
+    EXPECT_EQ(Entry(plan, row, 0).at(7), "1,631,409,280") << row;
+    EXPECT_EQ(Entry(plan, row, 1).at(2), "8,847,360,000") << row;
+    EXPECT_TRUE(Entry(plan, row, 2).size() <= 1) << "on OWT only: " << row;
+  }
+  EXPECT_TRUE(Contains(plan, "validation at 0.5, 1, 1.5, 2 times tau (2 runs)"))
+      << plan;
+  EXPECT_TRUE(Contains(plan, "grid run all \\\n  --scale=paper \\\n")) << plan;
 }
 
 TEST(GridPlan, WritesNothing) {
@@ -223,12 +260,30 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
       << ended.output;
 }
 
+// The paper's rows, then runs and new ones at smoke, mini, midi and paper
+// scale.
+TEST(GridList, CountsTheRunsOfExperiments) {
+  const std::string& list = List();
+  EXPECT_EQ(Entry(list, "tau", 0),
+            (Words{"tau", "10", "10", "(+10)", "20", "(+14)", "30", "(+21)",
+                   "10", "(+7)"}))
+      << list;
+  const std::pair<const char*, const char*> kPaperRows[] = {
+      {"main", "18"},          {"inference_tau", "8"}, {"jitter", "6"},
+      {"load_variance", "18"}, {"throughput", "3"},    {"compute", "18"}};
+  for (const auto& [name, rows] : kPaperRows) {
+    EXPECT_EQ(Entry(list, name, 0).at(1), rows) << name;
+  }
+  EXPECT_EQ(Entry(list, "all", 0), (Words{"all", "22", "90", "114", "38"}));
+}
+
 TEST(GridList, NamesTheGridsThatShip) {
-  const std::string list = DescribeGrids();
+  const std::string& list = List();
   // Grid, runs, corpora x rows x seeds.
   for (const Words& start :
        {Words{"smoke", "9", "1", "x", "9", "x", "1", "smoke"},
-        Words{"mini", "84", "2", "x", "14", "x", "3", "mini"},
+        Words{"mini", "76", "of", "2", "x", "17", "x", "4", "mini"},
+        Words{"midi", "84", "2", "x", "14", "x", "3", "midi"},
         Words{"paper", "28", "2", "x", "14", "x", "1", "paper"}}) {
     Words entry = Entry(list, start[0], 0);
     ASSERT_GT(entry.size(), start.size()) << list;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "experiments/cost_model.h"
+#include "trainer/metrics.h"
 #include "trainer/progress_line.h"
 
 namespace softmoe::experiments {
@@ -78,6 +79,11 @@ void GridProgress::Step(const trainer::StepRecord& record) {
       in_logs);
 }
 
+void GridProgress::Evaluating() {
+  output_.Show(
+      fmt::format("{}, {} | trained, being measured", Place(), Share()), false);
+}
+
 void GridProgress::End(const RunOutcome& outcome) {
   Run& run = runs_[current_];
   if (outcome.state == RunState::kFailed) {
@@ -88,13 +94,16 @@ void GridProgress::End(const RunOutcome& outcome) {
   }
   const trainer::RunResult& result = *outcome.result;
   const auto& validation = result.final_validation;
+  namespace metrics = trainer::metrics;
   // Without a step in this session there was nothing but a validation to do.
   if (run.step == 0) run.first_step = run.config.training.steps;
   run.step = run.config.training.steps;
   output_.Note(fmt::format(
-      "{} finished: loss {:.4f} (unigram {:.4f}), AE {:.2f}{}, {}", Place(),
-      validation.loss, result.unigram_loss, validation.active_experts,
-      result.tau_calibrated ? fmt::format(", tau {:.3f}", result.tau) : "",
+      "{} finished: {} ({}), {}{}, {}", Place(),
+      Titled(metrics::kValLoss, validation.loss),
+      Titled(metrics::kUnigramLoss, result.unigram_loss),
+      Titled(metrics::kInferAe, validation.active_experts),
+      result.tau_calibrated ? ", " + Titled(metrics::kTau, result.tau) : "",
       run.finished_before ? "earlier" : FormatDuration(clock_() - run_start_)));
 }
 

@@ -34,6 +34,8 @@ class GridProgress {
   // Run `position` of `selected` starts, has done a step, has ended.
   void Begin(size_t position);
   void Step(const trainer::StepRecord& record);
+  // Is measured after training; one call for every balance group.
+  void Evaluating();
   void End(const RunOutcome& outcome);
 
   // Of the work of all selected runs, in [0, 1].

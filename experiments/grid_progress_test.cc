@@ -49,7 +49,7 @@ class GridProgressTest : public testing::Test {
     record.step = step;
     record.loss = 3;
     record.seconds = 1;
-    record.layer_active.assign(10, 1.0);
+    record.layer_active_experts.assign(10, 1.0);
     return record;
   }
   void Finish(size_t n) {
@@ -98,10 +98,26 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   }
   // As many FLOPs are left as were spent: a division and a product.
   EXPECT_NEAR(progress.seconds_left(), 50, 2 * kUnit * 50);
-  EXPECT_NE(out_.str().find("row 1/2 row-1 finished: loss 2.5000 (unigram "
-                            "5.5000), AE 0.00, earlier\n"),
+  EXPECT_NE(out_.str().find("row 1/2 row-1 finished: val loss 2.5000 (unigram "
+                            "5.5000), infer AE 0.00, earlier\n"),
             std::string::npos)
       << out_.str();
+}
+
+// On a terminal, where it is rewritten; a log says what came of it.
+TEST_F(GridProgressTest, SaysThatATrainedRunIsMeasured) {
+  const auto says = [&](int columns) {
+    out_.str("");
+    GridProgress progress(outcome_, {0, 1}, Options(columns));
+    progress.Begin(0);
+    progress.Step(Record(100));
+    now_ += 1;
+    progress.Evaluating();
+    return out_.str().find("row 1/2 row-1, grid ") != std::string::npos &&
+           out_.str().find("trained, being measured") != std::string::npos;
+  };
+  EXPECT_TRUE(says(200)) << out_.str();
+  EXPECT_FALSE(says(0)) << out_.str();
 }
 
 TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {

@@ -8,6 +8,8 @@
 #include "core/atomic_file.h"
 #include "core/code_version.h"
 #include "core/runfiles.h"
+#include "experiments/evaluation_tables.h"
+#include "experiments/experiment_tables.h"
 #include "experiments/grid_table.h"
 #include "experiments/invariants.h"
 #include "experiments/report_csv.h"
@@ -16,6 +18,7 @@
 #include "golden/document.h"
 #include "golden/text_table.h"
 #include "golden/verdict.h"
+#include "golden/verdict_report.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -41,13 +44,13 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
   text += fmt::format(". Overall {}.", golden::StatusName(v.overall));
   if (v.overall == golden::Status::kNotComparable &&
       !v.fingerprint_differences.empty()) {
+    const auto differences = golden::DifferenceLines(v.fingerprint_differences);
     std::string first;
-    for (size_t i = 0;
-         i < std::min<size_t>(3, v.fingerprint_differences.size()); ++i) {
-      first += (i == 0 ? "" : "; ") + v.fingerprint_differences[i];
+    for (size_t i = 0; i < std::min<size_t>(3, differences.size()); ++i) {
+      first += (i == 0 ? "" : "; ") + differences[i];
     }
     text += fmt::format(" Not the paper's set-up: {} fields differ, e.g. {}.",
-                        v.fingerprint_differences.size(), first);
+                        differences.size(), first);
   }
   return golden::Wrap(text, kWidth, 2) + "\n";
 }
@@ -85,8 +88,10 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
   GridReport report;
   report.invariants_hold = AllHold(invariants);
-  report.text =
-      DescribeGridTable(outcome) + "\n" + DescribeInvariants(invariants) + "\n";
+  report.text = DescribeGridTable(outcome) + "\n" +
+                DescribeTables(EvaluationTables(outcome)) +
+                DescribeTables(ExperimentTables(outcome, paper)) +
+                DescribeInvariants(invariants) + "\n";
 
   std::vector<JudgedResults> judged;
   for (const std::string& variant : Variants(outcome.grid)) {
@@ -107,6 +112,10 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   };
   write("runs.csv", RunsCsv(outcome));
   write("steps.csv", StepsCsv(outcome));
+  if (!EvaluationTables(outcome).empty()) {
+    write("inference_tau.csv", InferenceTauCsv(outcome));
+    write("router_health.csv", RouterHealthCsv(outcome));
+  }
   write("report.html", ReportHtml(outcome, invariants, judged, paper));
   return report;
 }

@@ -14,8 +14,8 @@
 namespace softmoe::experiments {
 
 struct GridReport {
-  // For the terminal: the paper-shaped table, the invariants, one line of
-  // verdicts.
+  // For the terminal: the paper-shaped table, what was measured on the final
+  // models, the invariants, one line of verdicts.
   std::string text;
   bool invariants_hold = false;
   std::vector<std::filesystem::path> files;
@@ -28,7 +28,8 @@ struct GridReport {
 //                beside it where rows come in both readings of tau. Equal runs
 //                give equal bytes.
 //   report.html  one self-contained page
-//   runs.csv, steps.csv   report_csv.h
+//   runs.csv, steps.csv   report_csv.h; where final models were measured,
+//                inference_tau.csv and router_health.csv beside them
 //
 // Throws EnvironmentError if a file cannot be written.
 GridReport WriteGridReport(const GridOutcome& outcome,

@@ -47,6 +47,29 @@ std::string FirstBadTag(const std::string& html) {
   return open.empty() ? "" : "<" + open.back() + "> is never closed";
 }
 
+TEST(GridReport, ShowsWhatWasMeasuredOnTheFinalModels) {
+  const fs::path folder = FreshFolder("grid_report_evaluations");
+  GridOutcome outcome = ExampleOutcome();
+  trainer::FinalEvaluations evaluations;
+  evaluations.inference_tau = {{.factor = 0.5,
+                                .tau = 0.75,
+                                .validation = {.loss = 3.14159265,
+                                               .num_tokens = 10,
+                                               .layer_active_experts = {},
+                                               .active_histogram = {},
+                                               .tokens_per_expert = {}}}};
+  RunOf(outcome, "soft-2").result->final_evaluations = evaluations;
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_EQ(report.files.size(), 6u);
+  EXPECT_NE(report.text.find("3.1416"), std::string::npos) << report.text;
+  EXPECT_NE(ReadWholeFile(folder / "inference_tau.csv").find("3.14159265"),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(folder / "router_health.csv"));
+  const std::string html = ReadWholeFile(folder / "report.html");
+  EXPECT_NE(html.find("3.1416"), std::string::npos);
+  EXPECT_EQ(FirstBadTag(html), "");
+}
+
 TEST(GridReport, WritesEverything) {
   const fs::path folder = FreshFolder("grid_report");
   const GridOutcome outcome = ExampleOutcome();

@@ -2,22 +2,46 @@
 #include "experiments/grid_select.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
+#include <charconv>
 #include <limits>
-#include <set>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "core/errors.h"
 #include "core/paths.h"
 #include "core/runfiles.h"
 #include "core/suggestion.h"
+#include "experiments/experiment.h"
+#include "experiments/grid_toml.h"
 
 namespace softmoe::experiments {
 namespace {
 
-template <typename T>
-bool Contains(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+// Beyond it the seeds are no longer counted up by hand.
+constexpr size_t kMostFirstSeeds = 10'000;
+
+// A whole number that is written as digits only; nothing if it is not one, or
+// not below 2^63 - 1.
+std::optional<int64_t> ParseInteger(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 ||
+      value == std::numeric_limits<int64_t>::max()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+bool IsPath(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".toml");
+}
+
+bool IsExperiment(const std::string& name) {
+  return name == kAllExperiments || Contains(ExperimentNames(), name);
 }
 
 // `asked` must be ids of `known`.
@@ -33,22 +57,64 @@ void CheckIds(const std::string& option, const std::string& kind,
 
 }  // namespace
 
-const std::vector<std::string>& ShippedGrids() {
-  static const std::vector<std::string> names = {"smoke", "mini", "paper"};
-  return names;
-}
+const std::vector<std::string>& ShippedGrids() { return Scales(); }
 
 std::filesystem::path GridPath(const std::string& name) {
   if (Contains(ShippedGrids(), name)) {
     return RunfilePath("experiments/grids/" + name + ".toml");
   }
-  if (name.find('/') != std::string::npos || name.ends_with(".toml")) {
-    return UserPath(name);
-  }
+  if (IsPath(name)) return UserPath(name);
   throw ConfigError(fmt::format(
       "no grid '{}'; {}. A grid of your own is given by the path of its file, "
       "which ends in .toml",
       name, Suggestion(name, ShippedGrids())));
+}
+
+Grid SelectGrid(const std::string& name, const std::string& scale,
+                const std::vector<std::string>& overrides,
+                const SeedOption& seeds) {
+  const std::string scales = fmt::format("{}", fmt::join(ShippedGrids(), ", "));
+  if (!scale.empty()) {
+    if (IsPath(name) || Contains(ShippedGrids(), name)) {
+      throw ConfigError(fmt::format(
+          "'{}' is a grid, and --scale belongs to an experiment: {} or {}; "
+          "leave --scale out",
+          name, fmt::join(ExperimentNames(), ", "), kAllExperiments));
+    }
+    return LoadExperiment(name, GridPath(scale), overrides, seeds);
+  }
+  if (IsExperiment(name)) {
+    throw ConfigError(fmt::format(
+        "experiment '{}' is run at a scale: --scale={}, or the path of a grid "
+        "file",
+        name, scales));
+  }
+  if (Contains(ShippedGrids(), name)) {
+    return LoadExperiment(ExperimentNames().front(), GridPath(name), overrides,
+                          seeds);
+  }
+  if (IsPath(name)) return LoadGrid(GridPath(name), overrides, seeds);
+  std::vector<std::string> known = ShippedGrids();
+  known.insert(known.end(), ExperimentNames().begin(), ExperimentNames().end());
+  known.push_back(kAllExperiments);
+  throw ConfigError(fmt::format(
+      "no grid or experiment '{}'; {}. A grid of your own is given by the path "
+      "of its file, which ends in .toml",
+      name, Suggestion(name, known)));
+}
+
+std::vector<std::string> CommandWords(const Grid& grid) {
+  std::string file = std::filesystem::absolute(grid.path).string();
+  for (const std::string& name : ShippedGrids()) {
+    std::error_code missing;
+    if (std::filesystem::equivalent(grid.path, GridPath(name), missing)) {
+      file = name;
+    }
+  }
+  if (grid.experiment.empty() || grid.experiment == ExperimentNames().front()) {
+    return {file};
+  }
+  return {grid.experiment, "--scale=" + file};
 }
 
 std::vector<size_t> SelectRuns(const Grid& grid,
@@ -66,23 +132,42 @@ std::vector<size_t> SelectRuns(const Grid& grid,
     if (!corpora.empty() && !Contains(corpora, run.corpus.id)) continue;
     selected.push_back(r);
   }
+  if (selected.empty()) {
+    throw ConfigError(fmt::format(
+        "--rows and --corpora: grid '{}' has none of these rows on any of "
+        "these corpora; `plan` shows which rows are on which",
+        grid.name));
+  }
   return selected;
 }
 
-void CheckSeeds(const std::vector<int64_t>& seeds) {
-  std::set<int64_t> seen;
-  for (int64_t seed : seeds) {
-    // CLI11 reads what is beyond the range as the largest number.
-    constexpr int64_t kBeyond = std::numeric_limits<int64_t>::max();
-    if (seed < 0 || seed == kBeyond) {
+SeedOption ParseSeeds(const std::vector<std::string>& words) {
+  SeedOption seeds;
+  for (const std::string& word : words) {
+    if (words.size() == 1 && word.starts_with('x')) {
+      const auto first = ParseInteger(std::string_view(word).substr(1));
+      if (!first || *first < 1 ||
+          static_cast<size_t>(*first) > kMostFirstSeeds) {
+        throw ConfigError(
+            fmt::format("--seeds {}: expected x1 to x{}: the first so many",
+                        word, kMostFirstSeeds));
+      }
+      seeds.first = static_cast<size_t>(*first);
+      return seeds;
+    }
+    const auto seed = ParseInteger(word);
+    if (!seed) {
       throw ConfigError(
-          fmt::format("--seeds {}: a seed is an integer >= 0 and below {}",
-                      seed, kBeyond));
+          fmt::format("--seeds {}: a seed is an integer >= 0 and below {}; x4 "
+                      "alone means the first four",
+                      word, std::numeric_limits<int64_t>::max()));
     }
-    if (!seen.insert(seed).second) {
-      throw ConfigError(fmt::format("--seeds: {} is listed twice", seed));
+    if (Contains(seeds.listed, *seed)) {
+      throw ConfigError(fmt::format("--seeds: {} is listed twice", *seed));
     }
+    seeds.listed.push_back(*seed);
   }
+  return seeds;
 }
 
 }  // namespace softmoe::experiments

@@ -12,6 +12,7 @@
 #include "experiments/run_folder.h"
 #include "golden/text_table.h"
 #include "trainer/folder_lock.h"
+#include "trainer/metrics.h"
 #include "trainer/resources.h"
 #include "trainer/train_run.h"
 
@@ -34,8 +35,9 @@ Progressed ReadMetrics(const fs::path& path) {
     if (record.value("kind", "") != "step") continue;
     const std::string place = path.string();
     progressed.step = static_cast<int64_t>(JsonNumber(record, "step", place));
-    progressed.loss = JsonNumber(record, "loss", place);
-    progressed.seconds += JsonNumber(record, "seconds", place);
+    progressed.loss = JsonNumber(record, trainer::metrics::kLoss.name, place);
+    progressed.seconds +=
+        JsonNumber(record, trainer::metrics::kStepSeconds.name, place);
   }
   return progressed;
 }
@@ -52,7 +54,7 @@ int64_t FolderBytes(const fs::path& folder) {
 }
 
 struct Line {
-  std::string state = "waiting", heldout = "-";
+  std::string state = "waiting", val_loss = "-";
   Progressed progressed;
 };
 
@@ -63,7 +65,8 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
   if (outcome.state == RunState::kFinished) {
     const trainer::RunResult& result = *outcome.result;
     line.state = "finished";
-    line.heldout = fmt::format("{:.4f}", result.final_validation.loss);
+    line.val_loss =
+        Shown(trainer::metrics::kValLoss, result.final_validation.loss);
     line.progressed = {.step = result.steps.back().step,
                        .loss = result.steps.back().loss,
                        .seconds = result.seconds};
@@ -87,8 +90,9 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
 
 GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
   GridStatus status;
-  golden::TextTable table(
-      {"run", "state", "steps", "loss", "held-out", "size", "time"});
+  golden::TextTable table({"run", "state", "steps",
+                           trainer::metrics::kLoss.title,
+                           trainer::metrics::kValLoss.title, "size", "time"});
   std::string problems;
   int64_t finished = 0, bytes = 0;
   for (const GridRun& run : grid.runs) {
@@ -109,8 +113,8 @@ GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
     table.Add(
         {run.id, line.state,
          fmt::format("{}/{}", line.progressed.step, run.config.training.steps),
-         begun ? fmt::format("{:.4f}", line.progressed.loss) : "-",
-         line.heldout, size > 0 ? trainer::FormatBytes(size) : "-",
+         begun ? Shown(trainer::metrics::kLoss, line.progressed.loss) : "-",
+         line.val_loss, size > 0 ? trainer::FormatBytes(size) : "-",
          begun ? FormatDuration(line.progressed.seconds) : "-"});
     finished += line.state == "finished" ? 1 : 0;
     bytes += size;

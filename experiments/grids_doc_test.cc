@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GRIDS.md says what the code does: its example loads, and it knows every key.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "core/errors.h"
 #include "core/runfiles.h"
 #include "experiments/grid_file.h"
+#include "experiments/run_columns.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -61,14 +63,16 @@ TEST(GridsDoc, KnowsEveryKeyOfAConfiguration) {
   EXPECT_GT(count, 40);
 }
 
-// What the tables of [grid], [[corpora]], [[rows]] and [cluster] list is
-// known to the reader, and nothing else is: an unknown key is refused with the
-// list of the known ones.
+// What the tables of [grid], [[corpora]], ... list is known to the reader, and
+// nothing else is: an unknown key is refused with the list of the known ones.
 TEST(GridsDoc, KnowsEveryKeyOfAGrid) {
   const std::string example = Between(Doc(), "```toml\n", "```");
-  for (const char* table : {"[grid]", "[[corpora]]", "[[rows]]", "[cluster]"}) {
+  for (const char* table : {"[grid]", "[[corpora]]", "[[rows]]", "[cluster]",
+                            "[evaluations]", "[experiments.tau]"}) {
+    std::string heading = table;
+    if (heading == "[experiments.tau]") heading = "[experiments.NAME]";
     const std::string section =
-        Between(Doc(), "### `" + std::string(table) + "`", "\n### ");
+        Between(Doc(), "### `" + heading + "`", "\n### ");
     ASSERT_FALSE(section.empty()) << table;
     std::string documented;
     for (size_t at = section.find("\n| `"); at != std::string::npos;
@@ -104,6 +108,18 @@ TEST(GridsDoc, KnowsEveryKeyOfAGrid) {
         << table << ": " << documented << "\n"
         << refusal;
   }
+}
+
+TEST(GridsDoc, HasTheColumnsOfRunsCsv) {
+  std::string table = "| column | title | unit | what |\n|-|-|-|-|\n";
+  for (const RunColumn& column : RunColumns()) {
+    const trainer::Metric& metric = column.metric;
+    table += fmt::format("| `{}` | {} | {} | {} |\n", metric.name, metric.title,
+                         metric.unit, metric.definition);
+  }
+  EXPECT_NE(Doc().find("\n\n" + table + "\n"), std::string::npos)
+      << "GRIDS.md must have this table:\n"
+      << table;
 }
 
 }  // namespace

@@ -47,14 +47,15 @@ std::vector<float> DrawScores(const Config& config, int64_t num_rows,
   return scores;
 }
 
+// Before any fallback.
 struct Routing {
   std::vector<int32_t> num_active;  // [rows]
   std::vector<float> gates;         // [rows, max_active]
 };
 
 Routing Route(const Config& config, const std::vector<float>& scores,
-              const optimized::LayerAllocation& allocation, double temperature,
-              bool fallback) {
+              const optimized::LayerAllocation& allocation,
+              double temperature) {
   const int64_t experts = config.model.num_experts;
   const int64_t rows = static_cast<int64_t>(scores.size()) / experts;
   const int64_t cap = allocation.max_active;
@@ -78,7 +79,7 @@ Routing Route(const Config& config, const std::vector<float>& scores,
                 .cutoff = static_cast<float>(allocation.cutoff),
                 .max_active = cap,
                 .balance_top = allocation.balance_top,
-                .fallback_top1 = fallback};
+                .fallback_top1 = false};
   args.scores = scores.data();
   args.soft_weights = soft_weights.data();
   args.root = root.data();
@@ -111,8 +112,7 @@ double CalibratedTau(const Config& config, int64_t num_rows) {
   const std::vector<float> scores =
       DrawScores(config, num_rows, /*noise=*/false);
   const optimized::LayerAllocation all = InitialAllocation(config, 0);
-  Routing routing = Route(config, scores, all, trainer::Temperature(config, 0),
-                          /*fallback=*/false);
+  Routing routing = Route(config, scores, all, trainer::Temperature(config, 0));
   const double uniform =
       all.mean_active / static_cast<double>(config.model.num_experts);
   for (float& gate : routing.gates) {
@@ -162,17 +162,18 @@ InitialActivity EstimateInitialActivity(const Config& config,
       DrawScores(config, num_rows, /*noise=*/true);
   const Routing routing =
       Route(config, scores, InitialAllocation(config, activity.tau),
-            trainer::Temperature(config, completed_updates),
-            config.router.fallback == Fallback::kTop1);
+            trainer::Temperature(config, completed_updates));
+  const bool fallback = config.router.fallback == Fallback::kTop1;
   double sum = 0, squares = 0, none = 0;
-  for (const int32_t active : routing.num_active) {
+  for (const int32_t above : routing.num_active) {
+    const double active = fallback && above == 0 ? 1 : above;
     sum += active;
-    squares += static_cast<double>(active) * active;
-    none += active == 0;
+    squares += active * active;
+    none += above == 0;
   }
   const double rows = static_cast<double>(num_rows);
   activity.active_experts = sum / rows;
-  activity.zero_active_share = none / rows;
+  activity.zero_active_fraction = none / rows;
   const double variance = (squares - sum * sum / rows) / (rows - 1);
   activity.standard_error = std::sqrt(variance / rows);
   return activity;

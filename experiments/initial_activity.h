@@ -20,11 +20,11 @@
 namespace softmoe::experiments {
 
 struct InitialActivity {
-  double tau = 0;                // in force; expected if it is calibrated;
-                                 // 0 for sparse
-  double active_experts = 0;     // mean per token and layer
-  double standard_error = 0;     // of active_experts, from the rows drawn
-  double zero_active_share = 0;  // of the tokens: no expert at all
+  double tau = 0;  // in force; expected if it is calibrated; 0 for sparse
+  // As in trainer/metrics.h.
+  double active_experts = 0;
+  double zero_active_fraction = 0;
+  double standard_error = 0;  // of active_experts, from the rows drawn
 };
 
 // Standard deviation of a router score at initialisation; `noise`: with the

@@ -81,7 +81,7 @@ TEST(InitialActivity, AgreesWithTheSpecification) {
   config.router.tau = 1.8;
   const InitialActivity none = EstimateInitialActivity(config);
   EXPECT_EQ(none.active_experts, 0);
-  EXPECT_EQ(none.zero_active_share, 1);
+  EXPECT_EQ(none.zero_active_fraction, 1);
 }
 
 // The same section: tau calibrated to 1.197, 1.174, 1.159, and the share of
@@ -107,7 +107,7 @@ TEST(InitialActivity, CalibratesAsTheSpecificationDoes) {
     EXPECT_NEAR(activity.tau, known.tau,
                 4 * both * activity.standard_error / slope + 0.0005);
     const double p = known.zero_share;
-    EXPECT_NEAR(activity.zero_active_share, p,
+    EXPECT_NEAR(activity.zero_active_fraction, p,
                 4 * both * std::sqrt(p * (1 - p) / 4096) + known.zero_rounding);
   }
 }
@@ -130,17 +130,17 @@ TEST(InitialActivity, SparseRoutersActivateK) {
   config.router.mean_active_experts = 3;
   const InitialActivity activity = EstimateInitialActivity(config);
   EXPECT_EQ(activity.active_experts, 3);
-  EXPECT_EQ(activity.zero_active_share, 0);
+  EXPECT_EQ(activity.zero_active_fraction, 0);
   EXPECT_EQ(activity.tau, 0);
 }
 
-TEST(InitialActivity, FallbackLeavesNoTokenWithout) {
+TEST(InitialActivity, FallbackGivesOneExpertToTokensBelowTheCutoff) {
   Config config = PaperRouter(1.5, 2);
   config.router.tau = 1.8;
   config.router.fallback = Fallback::kTop1;
   const InitialActivity activity = EstimateInitialActivity(config);
   EXPECT_EQ(activity.active_experts, 1);
-  EXPECT_EQ(activity.zero_active_share, 0);
+  EXPECT_EQ(activity.zero_active_fraction, 1);  // before the fallback
 }
 
 TEST(InitialActivity, RefusesScoresThatOverflow) {

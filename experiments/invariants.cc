@@ -217,7 +217,7 @@ Reading Cap(const RunResult& result) {
 
 Reading SparseExactlyK(const RunResult& result) {
   const double k = result.config.router.mean_active_experts;
-  const double train = result.train_active_experts;
+  const double train = result.train_ae;
   const double infer = result.final_validation.active_experts;
   if (train != k || infer != k) {
     return {kBroken,

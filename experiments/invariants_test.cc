@@ -80,7 +80,7 @@ std::vector<Break> Breaks() {
       {"cap", "soft-2", "the caps went up to 6, 5 are allowed",
        [](R& r) { r.max_active = 6; }},
       {"sparse_exactly_k", "sparse-2", "k = 2",
-       [](R& r) { r.train_active_experts = std::nextafter(2.0, 3.0); }},
+       [](R& r) { r.train_ae = std::nextafter(2.0, 3.0); }},
       {"sparse_exactly_k", "sparse-2", "0.5 in validation",
        [](R& r) { r.final_validation.active_experts = 0.5; },
        "sparse_active_parameters"},

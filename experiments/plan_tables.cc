@@ -9,6 +9,7 @@
 
 #include "experiments/plan_numbers.h"
 #include "golden/text_table.h"
+#include "trainer/metrics.h"
 #include "trainer/resources.h"
 
 namespace softmoe::experiments {
@@ -58,13 +59,15 @@ std::string Tau(const RowEstimate& row) {
 }
 
 std::string WhatIsTrained(const Rows& rows) {
-  golden::TextTable table({"row", "k", "tau", "start", "none%", "AE", "from",
-                           "parameters", "active"});
+  golden::TextTable table({"row", "k", "tau", "start",
+                           trainer::metrics::kZeroActiveFraction.title, "AE",
+                           "from", "parameters", "active"});
   for (const RowEstimate& row : rows) {
     table.Add({row.run.row.id,
                fmt::format("{:.4g}", row.run.config.router.mean_active_experts),
                Tau(row), fmt::format("{:.2f}", row.initial.active_experts),
-               fmt::format("{:.0f}", 100 * row.initial.zero_active_share),
+               Shown(trainer::metrics::kZeroActiveFraction,
+                     row.initial.zero_active_fraction),
                fmt::format("{:.2f}", row.active_experts),
                row.active_from_paper ? "paper" : "k",
                Thousands(row.cost.parameters),
@@ -157,13 +160,15 @@ std::string DescribeCorpus(const Rows& rows) {
 }
 
 std::string PlanLegend(const Cluster& cluster, bool gpus) {
-  std::string text = Paragraph(
+  using trainer::metrics::kZeroActiveFraction;
+  std::string text = Paragraph(fmt::format(
       "k: the mean of active experts asked for. tau: the cutoff in units of "
-      "k/E; ~: calibrated on the first batches, expected value. start, none%: "
-      "active experts per token and layer, and tokens without any, before the "
-      "first update, from random scores through the router. AE: the mean that "
-      "the active parameters, FLOPs and hours assume: the paper's Train-AE of "
-      "the row (from paper), or k. active: the exact count at AE.");
+      "k/E; ~: calibrated on the first batches, expected value. start, {}: "
+      "active experts per token and layer, and the {}; before the first "
+      "update, from random scores through the router. AE: the mean that the "
+      "active parameters, FLOPs and hours assume: the paper's Train-AE of the "
+      "row (from paper), or k. active: the exact count at AE.",
+      kZeroActiveFraction.title, kZeroActiveFraction.definition));
   text += Paragraph(
       "FLOPs: all training steps, a multiply-add as two; causal attention; "
       "nothing for recomputation, calibration and validation.");

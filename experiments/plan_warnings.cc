@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "experiments/plan_numbers.h"
+#include "trainer/metrics.h"
 #include "trainer/resources.h"
 #include "trainer/schedules.h"
 
@@ -37,10 +38,11 @@ std::string ActivityProblem(const RowEstimate& row) {
   const RouterConfig& router = row.run.config.router;
   std::string problem = fmt::format(
       "with tau = {:.4g} at T = {:.4g}, {:.3g} experts are active on average "
-      "at the start, and {:.0f} % of the tokens have none: experts get {} "
-      "gradient. ",
+      "at the start ({}): experts get {} gradient. ",
       initial.tau, trainer::Temperature(row.run.config, 0),
-      initial.active_experts, 100 * initial.zero_active_share,
+      initial.active_experts,
+      Titled(trainer::metrics::kZeroActiveFraction,
+             initial.zero_active_fraction),
       initial.active_experts < 0.005 ? "no" : "little");
   const double share = ShareOfStepsUntilActive(row.run.config);
   problem +=

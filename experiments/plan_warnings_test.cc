@@ -27,6 +27,7 @@ RowEstimate Row(const std::string& id) {
   row.cost.state_bytes_per_gpu = 10e9;
   row.cost.activation_bytes_per_gpu = 20e9;
   row.disk_bytes = 1000;
+  row.left_bytes = 600;
   return row;
 }
 
@@ -49,12 +50,12 @@ TEST(PlanWarnings, FewActiveExperts) {
   row.initial.active_experts = 0.5;
   EXPECT_TRUE(Warnings({row}).empty());
   row.initial.active_experts = 0.499;
-  row.initial.zero_active_share = 0.61;
+  row.initial.zero_active_fraction = 0.61;
   const std::vector<std::string> warnings = Warnings({row});
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(warnings[0].starts_with("owt/a: with tau = 1.1 at T = 5, 0.499 "))
       << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "61 % of the tokens")) << warnings[0];
+  EXPECT_TRUE(Contains(warnings[0], "(zero AE 61.0%)")) << warnings[0];
   EXPECT_TRUE(Contains(warnings[0], "little gradient")) << warnings[0];
   EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
 }
@@ -107,11 +108,13 @@ TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
 
 TEST(PlanWarnings, MoreDiskThanIsFree) {
   RowEstimate row = Row("a");
+  // Two are finished and the third is at its peak: 600 + 600 + 1000.
   row.seeds = 3;
-  EXPECT_TRUE(Warnings({row}, 3000).empty());
-  const std::vector<std::string> warnings = Warnings({row}, 2999);
+  EXPECT_TRUE(Warnings({row}, 2200).empty());
+  const std::vector<std::string> warnings = Warnings({row}, 2199);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(Contains(warnings[0], "2.9 KiB")) << warnings[0];
+  EXPECT_TRUE(Contains(warnings[0], "up to 2.1 KiB, the disk has 2.1 KiB"))
+      << warnings[0];
   EXPECT_TRUE(Contains(warnings[0], "--out")) << warnings[0];
 }
 

@@ -4,15 +4,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
-#include "experiments/cost_model.h"
 #include "experiments/row_summary.h"
+#include "experiments/run_columns.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
 
-using trainer::RunResult;
+using trainer::Metric;
+using trainer::StepRecord;
+using trainer::Validation;
+namespace metrics = trainer::metrics;
 
 // RFC 4180: quoted where a separator, a quote or a line end is inside.
 std::string Field(const std::string& text) {
@@ -26,7 +33,16 @@ std::string Field(const std::string& text) {
 }
 
 // Shortest text that reads back as the same double.
-std::string Number(double value) { return fmt::format("{}", value); }
+std::string Number(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+std::string Number(int64_t value) { return std::to_string(value); }
+std::string Number(const std::optional<double>& value) {
+  return value ? Number(*value) : "";
+}
 
 const char* StateName(RunState state) {
   switch (state) {
@@ -42,30 +58,23 @@ const char* StateName(RunState state) {
   return "unknown";
 }
 
-void AddResult(const RunOutcome& run, std::vector<std::string>* fields) {
-  const RunResult& r = *run.result;
-  const auto& v = r.final_validation;
-  for (const double value :
-       {r.tau, r.train_active_experts, v.active_experts,
-        ActiveParameters(r.config.model, v.active_experts), v.loss,
-        r.unigram_loss, r.at_schedule_temperature.loss, v.zero_active_fraction,
-        v.load_variance}) {
-    fields->push_back(Number(value));
-  }
-  fields->push_back(std::to_string(r.parameters));
-  fields->push_back(Number(r.seconds));
-  fields->push_back(r.config_hash);
-}
-
 }  // namespace
 
 std::string RunsCsv(const GridOutcome& outcome) {
-  std::string text =
-      "run,corpus,row,label,variant,seed,state,k,alpha,tau,"
-      "train_active_experts,infer_active_experts,active_parameters,loss,"
-      "unigram_loss,loss_at_schedule_temperature,zero_active_fraction,"
-      "load_variance,parameters,seconds,config_hash\n";
-  constexpr size_t kColumns = 21;
+  std::vector<std::string> header = {"run",
+                                     "corpus",
+                                     "row",
+                                     "label",
+                                     "variant",
+                                     "seed",
+                                     "state",
+                                     "mean_active_experts",
+                                     "expansion_factor"};
+  for (const RunColumn& column : RunColumns()) {
+    header.push_back(column.metric.name);
+  }
+  header.push_back("config_hash");
+  std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const RunOutcome& run : outcome.runs) {
     const RouterConfig& router = run.run.config.router;
     std::vector<std::string> fields = {Field(run.run.id),
@@ -79,25 +88,82 @@ std::string RunsCsv(const GridOutcome& outcome) {
                                        router.kind == RouterKind::kSparse
                                            ? ""
                                            : Setting(router.expansion_factor)};
-    if (run.state == RunState::kFinished) AddResult(run, &fields);
-    fields.resize(kColumns);
+    if (run.state == RunState::kFinished) {
+      for (const RunColumn& column : RunColumns()) {
+        const double value = column.read(*run.result);
+        fields.push_back(std::isnan(value) ? "" : Number(value));
+      }
+      fields.push_back(ConfigHash(run.result->identity.config));
+    }
+    fields.resize(header.size());
     text += fmt::format("{}\n", fmt::join(fields, ","));
   }
   return text;
 }
 
 std::string StepsCsv(const GridOutcome& outcome) {
-  std::string text =
-      "run,step,loss,load_balance_loss,z_loss,active_experts,"
-      "zero_active_fraction,temperature,gradient_norm,learning_rate\n";
+  std::vector<double StepRecord::*> members;
+  std::string text = "run,step";
+  trainer::VisitStepMetrics([&](const Metric& metric, auto member) {
+    if constexpr (std::is_same_v<decltype(member), double StepRecord::*>) {
+      if (metric.clock) return;
+      text += fmt::format(",{}", metric.name);
+      members.push_back(member);
+    }
+  });
+  text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (run.state != RunState::kFinished) continue;
     const std::string id = Field(run.run.id);
-    for (const trainer::StepRecord& s : run.result->steps) {
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", id, s.step, s.loss,
-                          s.load_balance_loss, s.z_loss, s.active_experts,
-                          s.zero_active_fraction, s.temperature,
-                          s.gradient_norm, s.learning_rate);
+    for (const StepRecord& step : run.result->steps) {
+      text += fmt::format("{},{}", id, step.step);
+      for (const auto member : members) text += "," + Number(step.*member);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string InferenceTauCsv(const GridOutcome& outcome) {
+  std::vector<double Validation::*> members;
+  std::string text =
+      fmt::format("run,{},{}", metrics::kTauFactor.name, metrics::kTau.name);
+  trainer::VisitValidationMetrics([&](const Metric& metric, auto member) {
+    if constexpr (std::is_same_v<decltype(member), double Validation::*>) {
+      text += fmt::format(",{}", metric.name);
+      members.push_back(member);
+    }
+  });
+  text += "\n";
+  for (const RunOutcome& run : outcome.runs) {
+    if (!run.result || !run.result->final_evaluations) continue;
+    for (const auto& at : run.result->final_evaluations->inference_tau) {
+      text += fmt::format("{},{},{}", Field(run.run.id), Number(at.factor),
+                          Number(at.tau));
+      for (const auto member : members) {
+        text += "," + Number(at.validation.*member);
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string RouterHealthCsv(const GridOutcome& outcome) {
+  std::string text = "run,layer";
+  trainer::VisitHealthMetrics([&](const Metric& metric, auto) {
+    text += fmt::format(",{}", metric.name);
+  });
+  text += "\n";
+  for (const RunOutcome& run : outcome.runs) {
+    if (!run.result || !run.result->final_evaluations) continue;
+    const auto& layers = run.result->final_evaluations->router_health;
+    for (size_t l = 0; l < layers.size(); ++l) {
+      text += fmt::format("{},{}", Field(run.run.id), l);
+      trainer::VisitHealthMetrics([&](const Metric&, auto member) {
+        text += "," + Number(layers[l].*member);
+      });
+      text += "\n";
     }
   }
   return text;

@@ -10,18 +10,25 @@
 
 namespace softmoe::experiments {
 
-// One line for each run: run, corpus, row, label, variant, seed, state, k,
-// alpha, tau, train_active_experts, infer_active_experts, active_parameters,
-// loss, unigram_loss, loss_at_schedule_temperature, zero_active_fraction,
-// load_variance, parameters, seconds, config_hash. Numbers read back exactly;
-// what a run does not have is empty. Units: nats per token, experts per token
-// and layer, seconds.
+// One line for each run: run, corpus, row, label, variant, seed, state,
+// mean_active_experts, expansion_factor, RunColumns() by their names,
+// config_hash. Numbers read back exactly; what a run does not have is empty.
+// Units: GRIDS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
-// One line for each step of each finished run: run, step, loss,
-// load_balance_loss, z_loss, active_experts, zero_active_fraction, temperature,
-// gradient_norm, learning_rate.
+// One line for each step of each finished run: run, step, and what is measured
+// of a step (trainer/metrics.h) but for lists and what a clock gave.
 std::string StepsCsv(const GridOutcome& outcome);
+
+// One line for each finished run and each other tau that it was validated with:
+// run, factor, tau, and the single numbers of a validation. The sparse router
+// has none.
+std::string InferenceTauCsv(const GridOutcome& outcome);
+
+// One line for each layer of each finished run whose routers were measured:
+// run, layer (from 0), and what is measured of a router (truncated_mass is
+// empty for the sparse one).
+std::string RouterHealthCsv(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,6 +39,34 @@ TEST(ReportCsv, HasALineForEachRun) {
       std::to_string(outcome.runs[0].result->final_validation.loss);
   EXPECT_NE(lines[1].find(loss.substr(0, 7)), std::string::npos) << lines[1];
   EXPECT_NE(lines[7].find(",failed,2,2,,"), std::string::npos) << lines[7];
+}
+
+TEST(ReportCsv, ColumnsHaveTheNamesOfTheMetrics) {
+  const std::string header = Lines(RunsCsv(ExampleOutcome()))[0];
+  EXPECT_EQ(header,
+            "run,corpus,row,label,variant,seed,state,mean_active_experts,"
+            "expansion_factor,tau,train_ae,infer_ae,active_parameters,val_loss,"
+            "unigram_loss,schedule_loss,zero_active_fraction,"
+            "relative_load_variance,parameters,seconds,config_hash");
+  EXPECT_EQ(Lines(StepsCsv(ExampleOutcome()))[0],
+            "run,step,loss,load_balance_loss,z_loss,active_experts,"
+            "zero_active_fraction,temperature,gradient_norm,learning_rate");
+}
+
+TEST(ReportCsv, NumbersReadBackExactly) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.runs[0].result->unigram_loss = 1.0 / 3;
+  outcome.runs[0].result->parameters = int64_t{1} << 40;
+  std::vector<std::string> fields;
+  std::istringstream line(Lines(RunsCsv(outcome))[1]);
+  for (std::string field; std::getline(line, field, ',');) {
+    fields.push_back(field);
+  }
+  ASSERT_EQ(fields.size(), 21u);
+  EXPECT_EQ(std::stod(fields[14]), 1.0 / 3);
+  EXPECT_EQ(fields[18], "1099511627776");
+  outcome.runs[0].result->unigram_loss = std::nan("");
+  EXPECT_EQ(Lines(RunsCsv(outcome))[1].find("nan"), std::string::npos);
 }
 
 TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {

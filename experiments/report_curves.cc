@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <functional>
 
 #include "experiments/row_summary.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
 
+using trainer::Metric;
 using trainer::RunResult;
 using trainer::StepRecord;
+namespace metrics = trainer::metrics;
 
 constexpr size_t kMostPoints = 150;  // of a curve; more only blur
 
@@ -32,13 +36,13 @@ std::vector<Line> Lines(const GridOutcome& outcome, const std::string& corpus) {
   return lines;
 }
 
-Series OverSteps(const Line& line,
-                 const std::function<double(const StepRecord&)>& read) {
+template <typename Read>
+Series OverSteps(const Line& line, const Read& read) {
   Series series;
   series.name = line.name;
   for (const StepRecord& step : line.result->steps) {
     series.x.push_back(static_cast<double>(step.step));
-    series.y.push_back(read(step));
+    series.y.push_back(std::invoke(read, step));
   }
   return Thin(series, kMostPoints);
 }
@@ -60,9 +64,10 @@ Curves LayersOverSteps(const Line& line, const std::string& corpus,
   Curves curves{
       fmt::format("Learned allocation during training, {}, {}", line.name,
                   corpus),
-      "k_l of every layer over the steps; they add up to the same K at every "
-      "step.",
-      {id, "step", "k_l", {}}};
+      fmt::format("{} of every layer over the steps; they add up to the same K "
+                  "at every step.",
+                  metrics::kAllocation.title),
+      {id, "step", metrics::kAllocation.title, {}}};
   for (size_t l = 0; l < line.result->allocation.size(); ++l) {
     Series series = OverSteps(
         line, [l](const StepRecord& step) { return step.allocation[l]; });
@@ -70,6 +75,14 @@ Curves LayersOverSteps(const Line& line, const std::string& corpus,
     curves.plot.series.push_back(std::move(series));
   }
   return curves;
+}
+
+// "Mean cross-entropy of ..., over the steps."
+std::string OverTheSteps(const Metric& metric) {
+  std::string text = metric.definition;
+  text[0] =
+      static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text + ", over the steps.";
 }
 
 std::string Id(const char* what, size_t corpus) {
@@ -84,23 +97,24 @@ std::vector<Curves> MakeCurves(const GridOutcome& outcome) {
     const std::string& corpus = outcome.grid.corpora[c].id;
     const std::vector<Line> lines = Lines(outcome, corpus);
     Curves loss{"Training loss, " + corpus,
-                "Cross-entropy of the training batches over the steps, each "
-                "point the mean of several steps.",
-                {Id("loss", c), "step", "nat/token", {}}};
-    Curves active{"Active experts in training, " + corpus,
-                  "Mean number of active experts per token and layer over the "
-                  "steps. Sparse rows are constant.",
-                  {Id("active", c), "step", "experts", {}}};
-    Curves layers{"Learned allocation over the layers, " + corpus,
-                  "k_l at the end of training for each layer; all rows begin "
-                  "with the same k in every layer.",
-                  {Id("layers", c), "layer", "k_l", {}, true}};
+                OverTheSteps(metrics::kLoss) +
+                    " Each point is the mean of several steps.",
+                {Id("loss", c), "step", metrics::kLoss.unit, {}}};
+    Curves active{
+        "Active experts in training, " + corpus,
+        OverTheSteps(metrics::kActiveExperts) + " Sparse rows are constant.",
+        {Id("active", c), "step", metrics::kActiveExperts.unit, {}}};
+    Curves layers{
+        "Learned allocation over the layers, " + corpus,
+        fmt::format("{} at the end of training for each layer; all rows begin "
+                    "with the same k in every layer.",
+                    metrics::kAllocation.title),
+        {Id("layers", c), "layer", metrics::kAllocation.title, {}, true}};
     std::vector<Curves> over_steps;
     for (const Line& line : lines) {
-      loss.plot.series.push_back(
-          OverSteps(line, [](const StepRecord& s) { return s.loss; }));
-      active.plot.series.push_back(OverSteps(
-          line, [](const StepRecord& s) { return s.active_experts; }));
+      loss.plot.series.push_back(OverSteps(line, &StepRecord::loss));
+      active.plot.series.push_back(
+          OverSteps(line, &StepRecord::active_experts));
       if (!line.learned) continue;
       layers.plot.series.push_back(OverLayers(line));
       over_steps.push_back(LayersOverSteps(

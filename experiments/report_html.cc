@@ -9,10 +9,13 @@
 #include "core/errors.h"
 #include "core/markup.h"
 #include "core/progress.h"
+#include "experiments/evaluation_tables.h"
+#include "experiments/experiment_tables.h"
 #include "experiments/grid_table.h"
 #include "experiments/html_text.h"
 #include "experiments/report_curves.h"
 #include "experiments/row_summary.h"
+#include "golden/verdict_report.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -71,44 +74,33 @@ std::string WhatThisIs(const GridOutcome& outcome) {
 }
 
 std::string Results(const GridOutcome& outcome) {
-  const std::vector<GridTableRow> table = MakeGridTable(outcome);
-  std::vector<std::string> header = {
-      "corpus",   "experts",  "model",  "k",    "alpha",   "tau",
-      "Train-AE", "Infer-AE", "Active", "loss", "unigram", "none %"};
-  // Only where there is something to say.
-  const bool seeds = outcome.grid.seeds.size() > 1;
-  if (seeds) header.insert(header.end(), {"sd", "runs"});
-  const bool problems =
-      std::any_of(table.begin(), table.end(),
-                  [](const GridTableRow& r) { return !r.problem.empty(); });
-  if (problems) header.push_back("");
+  const GridTable table = MakeGridTable(outcome);
+  std::vector<std::string> header = {"corpus"};
+  header.insert(header.end(), table.header.begin(), table.header.end());
   std::vector<Cells> rows;
-  for (const GridTableRow& r : table) {
-    Cells cells = {{r.corpus},
-                   {r.budget},
-                   {r.label},
-                   {r.k},
-                   {r.alpha},
-                   {r.tau},
-                   {r.train_experts},
-                   {r.infer_experts},
-                   {r.active_parameters},
-                   {r.loss},
-                   {r.unigram},
-                   {r.without}};
-    if (seeds) cells.insert(cells.end(), {{r.deviation}, {r.runs}});
-    if (problems) cells.push_back({r.problem, "fail"});
+  for (const GridTable::Row& row : table.rows) {
+    Cells cells = {{row.corpus}};
+    for (const std::string& text : row.cells) cells.push_back({text});
+    if (!row.problem.empty()) cells.back().css_class = "fail";
     rows.push_back(std::move(cells));
   }
   return Heading("Results") +
-         HtmlTable(
-             "Mean over the finished seeds. experts: budget, as the paper "
-             "groups its Table 1. Train-AE, Infer-AE: active experts per token "
-             "and layer. Active: parameters used per token, millions. loss and "
-             "unigram: held-out, nat/token, T = 1, noise off. none: percent of "
-             "tokens and layers without an expert. Zero-shot tasks are not "
-             "measured.",
-             header, rows);
+         HtmlTable("Mean over the finished seeds. " + table.legend, header,
+                   rows);
+}
+
+std::string MoreTables(const std::vector<EvaluationTable>& tables) {
+  std::string html;
+  for (const EvaluationTable& table : tables) {
+    std::vector<Cells> rows;
+    for (const std::vector<std::string>& row : table.rows) {
+      Cells cells;
+      for (const std::string& text : row) cells.push_back({text});
+      rows.push_back(std::move(cells));
+    }
+    html += Heading(table.title) + HtmlTable(table.caption, table.header, rows);
+  }
+  return html;
 }
 
 std::string Invariants(const std::vector<Invariant>& invariants) {
@@ -174,7 +166,7 @@ Cells VerdictRow(const CellVerdict& cell, bool judged) {
           {cell.ours ? fmt::format("{:.6g}", *cell.ours) : ""},
           {judged ? StatusName(cell.status) : "recorded",
            judged ? CssOf(cell.status) : "soft"},
-          {cell.reason},
+          {golden::ReasonText(cell)},
           {notes}};
 }
 
@@ -198,13 +190,14 @@ std::string Verdicts(const std::vector<JudgedResults>& judged) {
       html += Details(
           "What differs from the paper's set-up, so that nothing "
           "can be compared",
-          List(v.fingerprint_differences));
+          List(golden::DifferenceLines(v.fingerprint_differences)));
     }
     if (!v.assumptions.empty()) {
       html += Details("What the paper leaves open: assumptions",
-                      List(v.assumptions));
+                      List(golden::AssumptionLines(v)));
     }
-    if (!v.remarks.empty()) html += Details("For the record", List(v.remarks));
+    const auto record = golden::RecordLines(v);
+    if (!record.empty()) html += Details("For the record", List(record));
     std::vector<Cells> cells;
     for (const CellVerdict& cell : v.cells) {
       cells.push_back(VerdictRow(cell, true));
@@ -223,7 +216,7 @@ std::string Verdicts(const std::vector<JudgedResults>& judged) {
     for (const golden::ClaimVerdict& claim : v.claims) {
       claims.push_back({{claim.claim},
                         {StatusName(claim.status), CssOf(claim.status)},
-                        {claim.reason}});
+                        {golden::ReasonText(claim)}});
     }
     html += Details(fmt::format("Every claim{}", reading),
                     HtmlTable("The paper's statements about these rows.",
@@ -241,7 +234,7 @@ std::string Provenance(const GridOutcome& outcome) {
                        {std::to_string(corpus.num_tokens)},
                        {std::to_string(corpus.vocab_size)},
                        {corpus.provenance},
-                       {corpus.tokens_sha256}});
+                       {corpus.tokens.data_sha256}});
   }
   html += HtmlTable("Texts.",
                     {"corpus", "what", "tokens", "vocabulary", "source",
@@ -256,7 +249,7 @@ std::string Provenance(const GridOutcome& outcome) {
          {run.folder.filename().string()},
          {finished ? std::to_string(run.result->parameters) : ""},
          {finished ? FormatDuration(run.result->seconds) : ""},
-         {finished ? run.result->isa : ""},
+         {finished ? run.result->identity.isa : ""},
          {finished ? run.result->code_version : ""},
          {finished ? (run.result->resumed ? "resumed" : "") : run.problem,
           finished ? "soft" : "fail"}});
@@ -280,7 +273,9 @@ std::string ReportHtml(const GridOutcome& outcome,
                        const golden::Document& paper) {
   const std::string body =
       WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
-      CurvePlots(outcome) + Verdicts(judged) + Provenance(outcome) +
+      MoreTables(EvaluationTables(outcome)) +
+      MoreTables(ExperimentTables(outcome, paper)) + CurvePlots(outcome) + Verdicts(judged) +
+      Provenance(outcome) +
       Paragraph("Paper: " + paper.provenance.source, "soft");
   return HtmlPage("SoftMoE grid " + outcome.grid.name, body);
 }

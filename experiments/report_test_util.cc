@@ -51,9 +51,9 @@ Validation MakeValidation(const ModelConfig& model, double active,
                                  choices / model.num_experts);
     experts[0] += choices % model.num_experts;
     v.tokens_per_expert.push_back(experts);
-    v.layer_active.push_back(v.active_experts);
+    v.layer_active_experts.push_back(v.active_experts);
   }
-  v.load_variance = 0.04;
+  v.relative_load_variance = 0.04;
   v.load_cv = 0.2;
   v.load_var_over_mean = 10;
   return v;
@@ -62,7 +62,11 @@ Validation MakeValidation(const ModelConfig& model, double active,
 RunResult MakeResult(const GridRun& run) {
   RunResult r;
   r.config = run.config;
-  r.config_hash = ConfigHash(run.config);
+  r.identity = {.config = run.config,
+                .tokens = {.data_sha256 = std::string(64, 'a'),
+                           .index_sha256 = "",
+                           .tokenizer_sha256 = std::string(64, 'b')},
+                .isa = "v3"};
   const bool sparse = run.config.router.kind == RouterKind::kSparse;
   const double k = run.config.router.mean_active_experts;
   const double layers = static_cast<double>(run.config.model.num_layers);
@@ -89,9 +93,9 @@ RunResult MakeResult(const GridRun& run) {
                 0.01 * Noise(run.seed, run.row, s);
     step.load_balance_loss = 0.01;
     step.active_experts = train;
-    step.layer_active.assign(r.allocation.size(), train);
+    step.layer_active_experts.assign(r.allocation.size(), train);
     step.allocation = r.allocation;
-    step.load_variance.assign(r.allocation.size(), 0.04);
+    step.layer_relative_load_variance.assign(r.allocation.size(), 0.04);
     step.temperature = 5;
     step.gradient_norm = 0.5;
     step.learning_rate = 1e-3;
@@ -101,7 +105,7 @@ RunResult MakeResult(const GridRun& run) {
   r.final_validation = MakeValidation(run.config.model, infer, loss);
   r.at_schedule_temperature = r.final_validation;
   r.unigram_loss = 5.1;
-  r.train_active_experts = train;
+  r.train_ae = train;
   r.max_active = static_cast<int64_t>(std::ceil(
       sparse
           ? k
@@ -109,9 +113,6 @@ RunResult MakeResult(const GridRun& run) {
   r.most_active_in_a_token =
       sparse ? static_cast<int64_t>(k) : static_cast<int64_t>(std::ceil(infer));
   r.seconds = 12.5;
-  r.data_sha256 = std::string(64, 'a');
-  r.tokenizer_sha256 = std::string(64, 'b');
-  r.isa = "v3";
   r.code_version = "0123456789ab";
   return r;
 }
@@ -200,7 +201,7 @@ GridOutcome ExampleOutcome(const ExampleOptions& options) {
   prepared.corpus = grid.runs.front().config.data.corpus;
   prepared.description = "a text for tests";
   prepared.provenance = "dict-test 1.0";
-  prepared.tokens_sha256 = std::string(64, 'a');
+  prepared.tokens.data_sha256 = std::string(64, 'a');
   outcome.corpora = {prepared};
   return outcome;
 }

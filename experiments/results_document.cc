@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "experiments/results_measures.h"
 #include "experiments/row_summary.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -28,6 +29,10 @@ using trainer::RunResult;
 
 // What is printed of a measured number; the stored one has all its digits.
 constexpr int kDecimals = 6;
+
+bool IsSoft(const Config& config) {
+  return config.router.kind != RouterKind::kSparse;
+}
 
 bool IsLearned(const Config& config) {
   return config.router.kind == RouterKind::kSoftLearned;
@@ -107,13 +112,20 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
   }
   add("training.seed", JoinDistinct(seeds), FieldClass::kIgnore);
   add("config_hash",
-      OverSeeds(row, [](const RunResult& r) { return r.config_hash; }),
+      OverSeeds(
+          row,
+          [](const RunResult& r) { return ConfigHash(r.identity.config); }),
       FieldClass::kIgnore);
   add("data.sha256",
-      OverSeeds(row, [](const RunResult& r) { return r.data_sha256; }),
+      OverSeeds(
+          row,
+          [](const RunResult& r) { return r.identity.tokens.data_sha256; }),
       FieldClass::kReport);
   add("data.tokenizer_sha256",
-      OverSeeds(row, [](const RunResult& r) { return r.tokenizer_sha256; }),
+      OverSeeds(row,
+                [](const RunResult& r) {
+                  return r.identity.tokens.tokenizer_sha256;
+                }),
       FieldClass::kMustMatch);
   add("code.version",
       OverSeeds(row, [](const RunResult& r) { return r.code_version; }),
@@ -162,9 +174,7 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
     column.lane = golden::Lane::kReportOnly;
   }
   if (measure.column == "active_params" && !paper_sizes) {
-    column.metric =
-        "parameters that a token uses on average, counted exactly, with the "
-        "Infer-AE of the row";
+    column.metric = trainer::metrics::kActiveParameters.definition;
   }
   return column;
 }
@@ -193,13 +203,14 @@ class Builder {
         });
     std::set<std::string> taken;
     for (const RowSummary& row : rows_) {
-      std::string id = row.paper_id();
+      const std::string paper_id = row.paper_id();
+      const std::string own_id = row.corpus->id + "/" + row.row->id;
       // Stands for none of the paper's rows, or a second time for one.
-      if (id.empty() || taken.contains(id)) {
-        id = row.corpus->id + "/" + row.row->id;
-      }
-      taken.insert(id);
-      ids_.push_back(id);
+      const bool none = paper_id.empty() || !taken.insert(paper_id).second;
+      table_ids_.push_back(none ? own_id : paper_id);
+      // A row that repeats one of another table than the first.
+      ids_.push_back(row.row->paper_dataset.empty() ? table_ids_.back()
+                                                    : own_id);
     }
   }
 
@@ -208,15 +219,51 @@ class Builder {
   // The golden's table of that id, with our numbers.
   Table Make(const std::string& id, const std::vector<Measure>& measures,
              const std::function<bool(const Config&)>& applies) const {
-    const Table* golden_table = paper_.FindTable(id);
-    SOFTMOE_CHECK(golden_table != nullptr) << "no table " << id;
-    Table table;
-    table.id = id;
-    table.title = golden_table->title + ", as measured by this grid";
-    for (const Measure& measure : measures) {
-      table.columns.push_back(MakeColumn(*golden_table, measure, paper_sizes_));
+    Table table = MakeEmpty(id, measures);
+    AddRows(measures, applies, ids_, &table);
+    return table;
+  }
+
+  // The same, of the table whose rows an experiment repeats.
+  Table MakeRepeated(const std::string& id,
+                     const std::vector<Measure>& measures) const {
+    Table table = MakeEmpty(id, measures);
+    AddRows(
+        measures, [](const Config&) { return true; }, table_ids_, &table);
+    return table;
+  }
+
+  // The paper's Table 7: every row at every multiple of its tau.
+  Table MakeInferenceTau(const std::string& id) const {
+    Table table = MakeEmpty(id, InferenceTauMeasures(1));
+    std::set<double> factors;
+    for (const RowSummary& row : rows_) {
+      const auto& listed =
+          row.runs.front()->run.evaluations.inference_tau_factors;
+      factors.insert(listed.begin(), listed.end());
     }
-    AddRows(measures, applies, &table);
+    const golden::Table& golden_table = *paper_.FindTable(id);
+    for (const double factor : factors) {
+      std::vector<std::string> ids;
+      for (size_t r = 0; r < rows_.size(); ++r) {
+        const auto tau = rows_[r].config().router.tau;
+        const std::string paper_id = fmt::format(
+            "{}/infer_tau{:.1f}", table_ids_[r], factor * tau.value_or(0));
+        const bool known = tau && golden_table.FindRow(paper_id) != nullptr;
+        ids.push_back(known ? paper_id
+                            : fmt::format("{}/infer_tau_x{}", table_ids_[r],
+                                          Setting(factor)));
+      }
+      const size_t before = table.rows.size();
+      AddRows(InferenceTauMeasures(factor), IsSoft, ids, &table);
+      for (size_t r = before; r < table.rows.size(); ++r) {
+        // The first cell is the tau of inference; empty if nothing was run.
+        const std::string& tau = table.rows[r].cells.front().text;
+        table.rows[r].fields.push_back(
+            {"eval.tau", tau, FieldClass::kMustMatch,
+             tau.empty() ? Known::kUnknown : Known::kStated});
+      }
+    }
     return table;
   }
 
@@ -233,30 +280,45 @@ class Builder {
     for (const Measure& measure : measures) {
       table.columns.push_back(*measure.own);
     }
-    AddRows(measures, IsLearned, &table);
+    AddRows(measures, IsLearned, ids_, &table);
     return table;
   }
 
   // One text over all finished runs.
-  std::string OverRuns(std::string RunResult::*text) const {
+  std::string OverRuns(
+      const std::function<std::string(const RunResult&)>& read) const {
     std::vector<std::string> values;
     for (const RowSummary& row : rows_) {
       for (const RunOutcome* run : row.Finished()) {
-        values.push_back((*run->result).*text);
+        values.push_back(read(*run->result));
       }
     }
     return JoinDistinct(values);
   }
 
  private:
+  // The golden's table with the columns of ours, and no rows.
+  Table MakeEmpty(const std::string& id,
+                  const std::vector<Measure>& measures) const {
+    const Table* golden_table = paper_.FindTable(id);
+    SOFTMOE_CHECK(golden_table != nullptr) << "no table " << id;
+    Table table;
+    table.id = id;
+    table.title = golden_table->title + ", as measured by this grid";
+    for (const Measure& measure : measures) {
+      table.columns.push_back(MakeColumn(*golden_table, measure, paper_sizes_));
+    }
+    return table;
+  }
+
   void AddRows(const std::vector<Measure>& measures,
                const std::function<bool(const Config&)>& applies,
-               Table* table) const {
+               const std::vector<std::string>& ids, Table* table) const {
     for (size_t r = 0; r < rows_.size(); ++r) {
       const RowSummary& row = rows_[r];
       if (!applies(row.config())) continue;
       golden::Row out;
-      out.id = ids_[r];
+      out.id = ids[r];
       out.labels = {row.corpus->title, row.row->label,
                     "k=" + Setting(row.config().router.mean_active_experts)};
       out.fields = FieldsOf(row);
@@ -269,7 +331,9 @@ class Builder {
 
   const Document& paper_;
   std::vector<RowSummary> rows_;
-  std::vector<std::string> ids_;  // of rows_: the paper's where there is one
+  // Of rows_, the paper's where there is one: in Table 1 and those like it, and
+  // in the table that the experiment repeats.
+  std::vector<std::string> ids_, table_ids_;
   bool paper_sizes_ = false;
 };
 
@@ -312,8 +376,10 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
                   variant.empty() ? "" : ", tau: " + variant, grid.title);
   document.provenance.generator = "//:grid";
   document.provenance.compiler = "g++ " __VERSION__;
-  document.provenance.isa = builder.OverRuns(&RunResult::isa);
-  document.provenance.git_commit = builder.OverRuns(&RunResult::code_version);
+  document.provenance.isa =
+      builder.OverRuns([](const RunResult& r) { return r.identity.isa; });
+  document.provenance.git_commit =
+      builder.OverRuns([](const RunResult& r) { return r.code_version; });
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
     const auto add = [&](const std::string& name, const std::string& value) {
       if (value.empty()) return;
@@ -324,8 +390,8 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
     add("", corpus.description);
     add(".provenance", corpus.provenance);
     add(".sha256", corpus.corpus_sha256);
-    add(".tokens_sha256", corpus.tokens_sha256);
-    add(".tokenizer_sha256", corpus.tokenizer_sha256);
+    add(".tokens_sha256", corpus.tokens.data_sha256);
+    add(".tokenizer_sha256", corpus.tokens.tokenizer_sha256);
   }
   document.tables = {
       builder.Make("main_results", MainMeasures(builder.paper_sizes()), all),
@@ -335,6 +401,14 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
   if (!allocation.rows.empty()) {
     document.tables.push_back(std::move(allocation));
     document.tables.push_back(builder.MakeLayers());
+  }
+  if (grid.table == "tau_ablation") {
+    document.tables.push_back(builder.MakeRepeated(grid.table, TauMeasures()));
+  } else if (grid.table == "jitter") {
+    document.tables.push_back(
+        builder.MakeRepeated(grid.table, JitterMeasures()));
+  } else if (grid.table == "inference_tau_ablation") {
+    document.tables.push_back(builder.MakeInferenceTau(grid.table));
   }
   HoistCommonFields(&document);
   return document;

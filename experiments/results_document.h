@@ -37,6 +37,10 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 //                  three layers, budget, smallest k_l, how much moved early
 //   layers         of the same rows: k_l of every layer at the end. The golden
 //                  has no such table.
+//   tau_ablation, jitter, inference_tau_ablation   of the experiment that
+//                  repeats it: rows are GridRun::paper_id() here, and
+//                  CORPUS/ROW in the tables above. Inference at a multiple of
+//                  a tau that the paper does not have is /infer_tau_xFACTOR.
 //
 // A value is the mean over the finished seeds, with their number and standard
 // deviation. A row of which a seed failed has empty cells with the flag

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -82,7 +83,8 @@ TEST(ResultsDocument, HoldsWhatWasMeasured) {
 TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
   const Document document = Results(ExampleOutcome());
   EXPECT_EQ(CellOf(document, "owt/sparse/k1", "unigram_loss").value, 5.1);
-  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active").text, "0.000000");
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active_fraction").text,
+            "0.000000");
   const std::string row = "owt/softmoe/k2/a2";
   EXPECT_EQ(CellOf(document, row, "layer_1", "layers").value, 1.75);
   EXPECT_EQ(CellOf(document, row, "layer_3", "layers").value, 2.25);
@@ -151,7 +153,7 @@ TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
 // others it would narrow their intervals. 7 x (1/7) is not 1 in doubles.
 TEST(ResultsDocument, EqualRunsHaveNoDeviation) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3, 4, 5, 6, 7}});
-  for (RunOutcome& run : outcome.runs) run.result->train_active_experts = 1;
+  for (RunOutcome& run : outcome.runs) run.result->train_ae = 1;
   const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "train_ae");
   EXPECT_EQ(cell.value, 1);
   EXPECT_EQ(cell.runs, 7);
@@ -230,7 +232,7 @@ TEST(ResultsDocument, ThePapersSetUpIsJudged) {
   const golden::Verdicts verdicts =
       golden::Judge(Results(outcome, "paper"), Paper());
   EXPECT_TRUE(verdicts.fingerprint_differences.empty())
-      << verdicts.fingerprint_differences.front();
+      << verdicts.fingerprint_differences.front().field.name;
   const auto status = [&](const std::string& row, const std::string& column) {
     for (const golden::CellVerdict& cell : verdicts.cells) {
       if (cell.table == "main_results" && cell.row == row &&
@@ -284,6 +286,75 @@ TEST(ResultsDocument, EqualRunsGiveEqualBytes) {
   golden::WriteDocument(Results(ExampleOutcome()), folder / "a.h5");
   golden::WriteDocument(Results(later), folder / "b.h5");
   EXPECT_EQ(ReadWholeFile(folder / "a.h5"), ReadWholeFile(folder / "b.h5"));
+}
+
+// The rows of an experiment, put beside those of the table that it repeats;
+// Table 1 and the like do not have them.
+TEST(ResultsDocument, RepeatsTheTableOfTheExperiment) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.grid.table = "tau_ablation";
+  RunOutcome& run = RunOf(outcome, "star-1.5");
+  run.run.row.paper_row = "softmoe_star/k1.5/a2/tau1.8";
+  run.run.row.paper_dataset = "owt";
+  run.run.config.router.tau = run.result->tau = 1.8;
+  const std::string row = "owt/softmoe_star/k1.5/a2/tau1.8";
+  const Document document = Results(outcome);
+  EXPECT_EQ(CellOf(document, row, "ae", "tau_ablation").value, 1.75);
+  EXPECT_EQ(CellOf(document, row, "tau", "tau_ablation").text, "1.8");
+  EXPECT_EQ(CellOf(document, row, "piqa", "tau_ablation").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  EXPECT_EQ(document.FindTable("main_results")->FindRow(row), nullptr);
+  EXPECT_EQ(CellOf(document, "foldoc/star-1.5", "infer_ae").value, 1.75);
+  // As in the golden, whose cell is named by the verdict.
+  const golden::Verdicts verdicts = golden::Judge(document, Paper());
+  EXPECT_TRUE(std::ranges::any_of(verdicts.cells, [&](const auto& cell) {
+    return cell.table == "tau_ablation" && cell.row == row &&
+           cell.column == "ae" && cell.status == Status::kNotComparable;
+  }));
+
+  outcome.grid.table = "jitter";
+  run.run.row.paper_row = "sparse/k2/jitter0.05";
+  run.run.row.paper_dataset = "unstated";
+  EXPECT_EQ(CellOf(Results(outcome), "unstated/sparse/k2/jitter0.05",
+                   "val_loss", "jitter")
+                .value,
+            run.result->final_validation.loss);
+}
+
+// With the tau of the paper its rows, else named by the factor; the sparse
+// router has none.
+TEST(ResultsDocument, HasInferenceAtOtherTau) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.grid.table = "inference_tau_ablation";
+  for (RunOutcome& run : outcome.runs) {
+    run.run.evaluations.inference_tau_factors = {0.5, 2};
+    trainer::FinalEvaluations evaluations;
+    trainer::InferenceTau half{.factor = 0.5, .tau = 0.6, .validation = {}};
+    half.validation.active_experts = 4.5;
+    half.validation.loss = 2.75;
+    evaluations.inference_tau = {half};
+    run.result->final_evaluations = evaluations;
+  }
+  RunOutcome& run = RunOf(outcome, "soft-2");
+  run.run.config.router.tau = run.result->tau = 1.2;
+  const Document document = Results(outcome);
+  const std::string id = "inference_tau_ablation";
+  const std::string row = "owt/softmoe/k2/a2/infer_tau";
+  EXPECT_EQ(CellOf(document, row + "0.6", "ae", id).value, 4.5);
+  EXPECT_EQ(CellOf(document, row + "0.6", "loss", id).value, 2.75);
+  EXPECT_EQ(CellOf(document, row + "0.6", "infer_tau", id).text, "0.6");
+  const auto& fields = document.FindTable(id)->FindRow(row + "0.6")->fields;
+  EXPECT_TRUE(std::ranges::any_of(fields, [](const golden::Field& field) {
+    return field.name == "eval.tau" && field.value == "0.6";
+  }));
+  // Planned, and not measured.
+  EXPECT_EQ(CellOf(document, row + "2.4", "ae", id).flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  EXPECT_EQ(
+      CellOf(document, "owt/softmoe_star/k1.5/a2/infer_tau_x0.5", "ae", id)
+          .value,
+      4.5);
+  EXPECT_EQ(document.FindTable(id)->rows.size(), 4u);
 }
 
 }  // namespace

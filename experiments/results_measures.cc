@@ -8,14 +8,19 @@
 #include <limits>
 #include <numeric>
 
-#include "experiments/cost_model.h"
+#include "experiments/row_summary.h"
+#include "experiments/run_columns.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
 
 using golden::Column;
+using trainer::Metric;
 using trainer::RunResult;
 using trainer::StepRecord;
+using trainer::Validation;
+namespace metrics = trainer::metrics;
 
 // The paper's tally of active parameters in millions (SPEC.md 3.1, N1): base
 // and rounded expert size of its own model.
@@ -30,14 +35,24 @@ bool IsSoft(const Config& config) {
 }
 
 // A column that is shown and never judged.
-Column Recorded(const std::string& id, const std::string& unit,
-                const std::string& metric) {
+Column Recorded(const std::string& id, const Metric& metric) {
   Column column;
   column.id = id;
-  column.unit = unit;
-  column.metric = metric;
+  column.unit = metric.unit;
+  column.metric = metric.definition;
   column.decimals = 6;
   return column;
+}
+
+// A column of the golden's table that is one of ours.
+Measure Golden(const std::string& id, const Metric& metric) {
+  return {id, ColumnOf(metric).read};
+}
+
+// A column that the golden lacks.
+Measure Own(const Metric& metric) {
+  return {metric.name, ColumnOf(metric).read, false, nullptr,
+          Recorded(metric.name, metric)};
 }
 
 double Sum(const std::vector<double>& values) {
@@ -45,8 +60,7 @@ double Sum(const std::vector<double>& values) {
 }
 
 double ExactActiveParameters(const RunResult& r) {
-  return ActiveParameters(r.config.model, r.final_validation.active_experts) /
-         1e6;
+  return ColumnOf(metrics::kActiveParameters).read(r) / 1e6;
 }
 
 // Share of the budget that the last three layers hold at the end.
@@ -111,6 +125,8 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
       return kPaperBase + kPaperPerExpert * r.final_validation.active_experts;
     };
   }
+  Column exact = Recorded("active_params_exact", metrics::kActiveParameters);
+  exact.unit = "1e6 params";  // as the golden's active_params
   return {
       {"mean_active_experts",
        [](const RunResult& r) { return r.config.router.mean_active_experts; },
@@ -118,41 +134,57 @@ std::vector<Measure> MainMeasures(bool paper_sizes) {
       {"expansion_factor",
        [](const RunResult& r) { return r.config.router.expansion_factor; },
        true, IsSoft},
-      {"train_ae", [](const RunResult& r) { return r.train_active_experts; }},
-      {"infer_ae",
-       [](const RunResult& r) { return r.final_validation.active_experts; }},
+      Golden("train_ae", metrics::kTrainAe),
+      Golden("infer_ae", metrics::kInferAe),
       active,
       {"piqa", nullptr},
       {"hellaswag", nullptr},
       {"arc_e", nullptr},
-      {"val_loss", [](const RunResult& r) { return r.final_validation.loss; }},
-      {"active_params_exact", ExactActiveParameters, false, nullptr,
-       Recorded("active_params_exact", "1e6 params",
-                "parameters that a token uses on average, counted exactly, "
-                "with the Infer-AE of the row")},
-      {"unigram_loss", [](const RunResult& r) { return r.unigram_loss; }, false,
-       nullptr,
-       Recorded("unigram_loss", "nat/token",
-                "held-out cross-entropy of the unigram distribution of the "
-                "training tokens")},
-      {"zero_active",
-       [](const RunResult& r) {
-         return r.final_validation.zero_active_fraction;
-       },
-       false, nullptr,
-       Recorded("zero_active", "1",
-                "share of (token, layer) pairs of validation without an active "
-                "expert, before any fallback")},
+      Golden("val_loss", metrics::kValLoss),
+      {"active_params_exact", ExactActiveParameters, false, nullptr, exact},
+      Own(metrics::kUnigramLoss),
+      Own(metrics::kZeroActiveFraction),
   };
 }
 
 std::vector<Measure> LoadVarianceMeasures() {
   std::vector<Measure> measures = MainMeasures(false);
   measures.resize(2);  // k and alpha
-  measures.push_back({"load_variance", [](const RunResult& r) {
-                        return r.final_validation.load_variance;
-                      }});
+  measures.push_back(Golden("load_variance", metrics::kRelativeLoadVariance));
   return measures;
+}
+
+std::vector<Measure> TauMeasures() {
+  return {{"tau", [](const RunResult& r) { return r.tau; }, true},
+          Golden("ae", metrics::kInferAe),
+          {"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr}};
+}
+
+std::vector<Measure> JitterMeasures() {
+  return {{"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr},
+          Golden("val_loss", metrics::kValLoss)};
+}
+
+std::vector<Measure> InferenceTauMeasures(double factor) {
+  const auto over = [factor](double Validation::*member) {
+    return [factor, member](const RunResult& r) {
+      const trainer::InferenceTau* at = AtFactor(r, factor);
+      return at == nullptr ? std::numeric_limits<double>::quiet_NaN()
+                           : at->validation.*member;
+    };
+  };
+  return {{"infer_tau", [factor](const RunResult& r) { return factor * r.tau; },
+           true},
+          {"ae", over(&Validation::active_experts)},
+          {"piqa", nullptr},
+          {"hellaswag", nullptr},
+          {"arc_e", nullptr},
+          {"loss", over(&Validation::loss), false, nullptr,
+           Recorded("loss", metrics::kLoss)}};
 }
 
 std::vector<Measure> AllocationMeasures() {
@@ -173,7 +205,7 @@ std::vector<Measure> LayerMeasures(int64_t num_layers) {
          },
          false,
          [l](const Config& config) { return l < config.model.num_layers; },
-         Recorded(id, "experts/token", "k_l at the end of training")});
+         Recorded(id, metrics::kAllocation)});
   }
   return measures;
 }

@@ -38,6 +38,13 @@ std::vector<Measure> MainMeasures(bool paper_sizes);
 // Relative variance of the expert load, with k and alpha.
 std::vector<Measure> LoadVarianceMeasures();
 
+// The paper's Table 6, tau in training, and Table 8, input jitter.
+std::vector<Measure> TauMeasures();
+std::vector<Measure> JitterMeasures();
+
+// The paper's Table 7: validation with `factor` times the tau of training.
+std::vector<Measure> InferenceTauMeasures(double factor);
+
 // What the paper says of the learned allocation.
 std::vector<Measure> AllocationMeasures();
 

@@ -62,8 +62,8 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome) {
 }
 
 int64_t ExpertBudget(const RowSummary& row) {
-  const Sample train = row.Over(
-      [](const trainer::RunResult& r) { return r.train_active_experts; });
+  const Sample train =
+      row.Over([](const trainer::RunResult& r) { return r.train_ae; });
   const Sample infer = row.Over([](const trainer::RunResult& r) {
     return r.final_validation.active_experts;
   });
@@ -72,6 +72,15 @@ int64_t ExpertBudget(const RowSummary& row) {
   // division.
   const double experts = std::max(train.mean, infer.mean) - 1e-9;
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(experts)));
+}
+
+const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
+                                      double factor) {
+  if (!result.final_evaluations) return nullptr;
+  for (const auto& at : result.final_evaluations->inference_tau) {
+    if (at.factor == factor) return &at;
+  }
+  return nullptr;
 }
 
 std::string Setting(double value) { return fmt::format("{:g}", value); }

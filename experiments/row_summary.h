@@ -47,6 +47,11 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome);
 // nothing is finished.
 int64_t ExpertBudget(const RowSummary& row);
 
+// The validation of a run with this multiple of the tau of training; nullptr if
+// it was not measured.
+const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
+                                      double factor);
+
 // "1.5", "2": a setting without needless zeros.
 std::string Setting(double value);
 

@@ -11,6 +11,7 @@
 #include "core/paths.h"
 #include "core/sha256.h"
 #include "trainer/checkpoint.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/trainer.h"
 
@@ -29,12 +30,15 @@ trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
         "checkpoint beside it or from the beginning",
         error.what()));
   }
-  const std::string hash = ConfigHash(run.config);
-  if (result.config_hash != hash) {
+  const trainer::IdentityDifferences differences =
+      trainer::CompareConfigs(result.identity.config, run.config);
+  if (!differences.empty()) {
     throw DataError(fmt::format(
-        "{}: is the result of configuration {}, but its folder is that of {}; "
-        "move it back where it came from, or delete it",
-        path.string(), result.config_hash, hash));
+        "{}: is the result of configuration {}, but its folder is that of {}: "
+        "{}; move it back where it came from, or delete it",
+        path.string(), ConfigHash(result.identity.config),
+        ConfigHash(run.config),
+        trainer::DescribeConfigDifferences(differences)));
   }
   return result;
 }
@@ -60,12 +64,21 @@ trainer::PreparedCorpus ReadRecord(const fs::path& record) {
 }  // namespace
 
 std::string RunFolderName(const GridRun& run) {
-  return fmt::format("{}-{}-seed{}-{}", run.corpus.id, run.row.id, run.seed,
-                     ConfigHash(run.config));
+  return fmt::format("{}-{}-seed{}-{}", run.corpus.id,
+                     run.first_row.empty() ? run.row.id : run.first_row,
+                     run.seed, ConfigHash(run.config));
 }
 
 fs::path GridFolder(const Grid& grid, const std::string& out) {
-  return UserPath(out.empty() ? "runs/" + grid.name : out);
+  const std::string& name =
+      grid.scale_grid.empty() ? grid.name : grid.scale_grid;
+  return UserPath(out.empty() ? "runs/" + name : out);
+}
+
+fs::path ReportFolder(const Grid& grid, const fs::path& grid_folder) {
+  const bool main = grid.experiment.empty() ||
+                    grid.experiment == ExperimentNames().front();
+  return main ? grid_folder : grid_folder / grid.experiment;
 }
 
 RunOutcome ReadRun(const GridRun& run, const fs::path& grid_folder) {

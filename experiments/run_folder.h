@@ -2,11 +2,12 @@
 //
 // run_folder.h - where the runs of a grid live, and what their folders tell.
 //
-//   runs/GRID/                                 or --out
+//   runs/GRID/                                 or --out; SCALE for experiments
 //     CORPUS-ROW-seedSEED-CONFIGHASH/          one run
 //       checkpoint.h5 metrics.jsonl result.h5  of the trainer
 //       problem.txt                            why it failed, if it did
 //     corpus-CORPUS-KEY.json                   what the runs were trained on
+//     EXPERIMENT/                              its report; that of main is above
 #ifndef SOFTMOE_EXPERIMENTS_RUN_FOLDER_H_
 #define SOFTMOE_EXPERIMENTS_RUN_FOLDER_H_
 
@@ -20,11 +21,16 @@ namespace softmoe::experiments {
 
 inline constexpr char kProblemName[] = "problem.txt";
 
-// "foldoc-sparse-1-seed1234-0123456789abcdef"
+// "foldoc-sparse-1-seed1234-0123456789abcdef"; the same for a run in whatever
+// experiment.
 std::string RunFolderName(const GridRun& run);
 
 // `out` as the user typed it, or runs/GRID, both from where the user stands.
 std::filesystem::path GridFolder(const Grid& grid, const std::string& out);
+
+// Where in the folder of a grid its report goes.
+std::filesystem::path ReportFolder(const Grid& grid,
+                                   const std::filesystem::path& grid_folder);
 
 // What is on disk of `run`; a result is read and must be of its configuration.
 // Throws DataError that names a damaged or foreign file and the remedy.

@@ -2,6 +2,7 @@
 #include "experiments/run_grid.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -13,11 +14,14 @@
 #include "core/stop_signal.h"
 #include "experiments/cost_model.h"
 #include "experiments/grid_progress.h"
+#include "experiments/grid_select.h"
 #include "experiments/run_folder.h"
+#include "kernels/isa.h"
+#include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
 #include "trainer/prepare.h"
 #include "trainer/resources.h"
-#include "trainer/token_identity.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/trainer.h"
 
@@ -54,7 +58,11 @@ class GridRunner {
       StopIfAsked();
       RunOutcome& run = outcome_.runs[options_.selected[i]];
       progress_.Begin(i);
-      if (run.state != RunState::kFinished) Train(run);
+      if (run.state != RunState::kFinished) {
+        Train(run);
+      } else if (!Lacking(run).empty()) {
+        EvaluateFinished(run);
+      }
       progress_.End(run);
     }
     return outcome_;
@@ -112,15 +120,23 @@ class GridRunner {
         trainer::FormatBytes(free)));
   }
 
-  // Of every corpus that a run is still to be trained on, or whose record is
-  // missing.
+  static std::string Lacking(const RunOutcome& run) {
+    return trainer::MissingEvaluations(run.run.evaluations, *run.result);
+  }
+
+  // Of every corpus that a run is still to be trained or evaluated on, or whose
+  // record is missing.
   void PrepareCorpora() {
     for (size_t r : options_.selected) {
       const RunOutcome& run = outcome_.runs[r];
       const fs::path record = CorpusRecord(run.run, options_.folder);
       if (prepared_.contains(record)) continue;
       const bool recorded = fs::exists(record.string() + ".json");
-      if (run.state == RunState::kFinished && recorded) continue;
+      if (run.state == RunState::kFinished && recorded &&
+          (Lacking(run).empty() ||
+           !fs::exists(run.folder / trainer::kCheckpointName))) {
+        continue;
+      }
       StopIfAsked();
       trainer::PrepareOptions options;
       options.threads = run.run.runtime.threads;
@@ -131,32 +147,39 @@ class GridRunner {
     }
   }
 
-  // Runs on other tokens, or with other kernels than --isa asks for, do not
+  // The instruction set that finished runs must be of: the one asked for, or
+  // the one that those to come will use. "" if neither is: reading takes none.
+  std::string RequiredIsa(const RunOutcome& run) const {
+    const std::string& asked = run.run.runtime.isa;
+    const bool all_finished = CountSelected(RunState::kFinished) ==
+                              static_cast<int64_t>(options_.selected.size());
+    if (!asked.empty() || all_finished) return asked;
+    kernels::SelectIsa("");
+    return kernels::IsaName(kernels::ActiveIsa());
+  }
+
+  // Runs on other tokens, or with other kernels than those to come, do not
   // belong to this grid. Then the records can be renewed.
   void CheckFinishedRuns() {
     for (const RunOutcome& run : outcome_.runs) {
       if (run.state != RunState::kFinished) continue;
-      const trainer::RunResult& result = *run.result;
-      const std::string path = (run.folder / trainer::kResultName).string();
-      const std::string& isa = run.run.runtime.isa;
-      if (!isa.empty() && isa != result.isa) {
-        throw ConfigError(fmt::format(
-            "{}: was trained with instruction set {}, {} was asked for; use "
-            "another folder (--out), or leave --isa out",
-            path, result.isa, isa));
-      }
-      const auto tokens =
+      const trainer::RunIdentity& there = run.result->identity;
+      trainer::RunIdentity here = there;  // ReadRun compared the configuration
+      const auto corpus =
           prepared_.find(CorpusRecord(run.run, options_.folder));
-      if (tokens == prepared_.end()) continue;
-      const trainer::PreparedCorpus& now = tokens->second;
-      const std::string difference = trainer::DescribeTokenDifference(
-          {result.data_sha256, result.index_sha256, result.tokenizer_sha256},
-          {now.tokens_sha256, now.index_sha256, now.tokenizer_sha256});
-      if (difference.empty()) continue;
-      throw DataError(fmt::format(
-          "{}: was trained on other tokens than corpus '{}' has now: {}. Use "
-          "another folder (--out), or delete that file to train the run again",
-          path, run.run.config.data.corpus, difference));
+      if (corpus != prepared_.end()) here.tokens = corpus->second.tokens;
+      const std::string isa = RequiredIsa(run);
+      if (!isa.empty()) here.isa = isa;
+      trainer::RequireSameRun(
+          run.folder / trainer::kResultName, there, here,
+          {.config = "",
+           .tokens = fmt::format(
+               "Corpus '{}' has other tokens now: use another folder (--out), "
+               "or delete that file to train the run again",
+               run.run.config.data.corpus),
+           .isa = fmt::format("Go on with --isa {}, or use another folder "
+                              "(--out)",
+                              there.isa)});
     }
     for (const auto& [record, corpus] : prepared_) {
       trainer::PreparedCorpus copy = corpus;
@@ -168,22 +191,21 @@ class GridRunner {
     outcome_.corpora = ReadGrid(outcome_.grid, options_.folder, false).corpora;
   }
 
-  void Train(RunOutcome& run) {
-    const Config& config = run.run.config;
+  // Trains the run, or measures what the result of a finished one lacks.
+  trainer::RunResult CallTrainer(const RunOutcome& run) {
     trainer::RunOptions options;
     options.folder = run.folder;
     options.tokens =
         prepared_.at(CorpusRecord(run.run, options_.folder)).prefix;
     options.runtime = run.run.runtime;
     options.quiet = true;  // GridProgress speaks
+    options.evaluations = run.run.evaluations;
     options.on_step = [this](const trainer::StepRecord& record) {
       progress_.Step(record);
     };
-    run.problem.clear();
-    ForgetProblem(run.folder);
+    options.on_evaluation = [this] { progress_.Evaluating(); };
     try {
-      run.result = trainer::TrainRun(config, options);
-      run.state = RunState::kFinished;
+      return trainer::TrainRun(run.run.config, options);
     } catch (const StoppedError& error) {
       throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRows()));
     } catch (const EnvironmentError& error) {
@@ -192,11 +214,39 @@ class GridRunner {
       // A damaged file is no property of the row: verdicts would call it
       // diverged.
       throw DataError(error.what() + GoesOn());
+    }
+  }
+
+  void Train(RunOutcome& run) {
+    run.problem.clear();
+    ForgetProblem(run.folder);
+    try {
+      run.result = CallTrainer(run);
+      run.state = RunState::kFinished;
     } catch (const NumericsError& error) {
       run.state = RunState::kFailed;
       run.problem = error.what();
       RecordProblem(run.folder, run.problem);
     }
+  }
+
+  // Where it cannot be done, the run stays finished, and the reason is said.
+  void EvaluateFinished(RunOutcome& run) {
+    const fs::path checkpoint = run.folder / trainer::kCheckpointName;
+    std::string obstacle;
+    if (fs::exists(checkpoint)) {
+      try {
+        run.result = CallTrainer(run);
+        if (Lacking(run).empty()) return;
+      } catch (const NumericsError& error) {
+        obstacle = error.what();
+      }
+    }
+    if (obstacle.empty()) {
+      obstacle = trainer::EvaluationObstacle(*run.result, checkpoint);
+    }
+    progress_.Note(fmt::format("{} was not measured ({}): {}", run.run.id,
+                               Lacking(run), obstacle));
   }
 
   const GridRunOptions options_;
@@ -222,31 +272,40 @@ void RequireDevice(const Grid& grid) {
     flops += cost.train_flops;
   }
   throw EnvironmentError(fmt::format(
-      "grid '{0}' is of the paper's scale and needs GPUs, and this build "
+      "grid '{5}' is of the paper's scale and needs GPUs, and this build "
       "trains on the CPU only. Its {1} runs would take {2:.2g} FLOPs: about "
       "{3:.0f} GPU hours, {4:.0f} hours of the whole machine one after the "
       "other. `plan {0}` shows all of it; `run mini` trains the same rows at a "
       "size for CPUs. --set does not lift this: a smaller grid needs a file of "
       "its own, with another scale",
-      grid.name, grid.runs.size(), flops, gpu_hours, hours));
+      fmt::join(CommandWords(grid), " "), grid.runs.size(), flops, gpu_hours,
+      hours, grid.name));
 }
 
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs) {
-  int64_t need = 0, second_checkpoint = 0;
+  const auto bytes_there = [](const RunOutcome& run, const char* name) {
+    std::error_code missing;
+    const auto bytes = fs::file_size(run.folder / name, missing);
+    return missing ? int64_t{0} : static_cast<int64_t>(bytes);
+  };
+  int64_t need = 0, at_work = 0;
   for (const RunOutcome& run : runs) {
     if (run.state == RunState::kFinished) continue;
     const trainer::ResourceNeed one =
         trainer::EstimateResources(run.run.config);
-    need += one.disk_bytes - one.checkpoint_bytes;
-    // While a checkpoint is written, the one before is still there.
-    second_checkpoint = std::max(second_checkpoint, one.checkpoint_bytes);
-    for (const char* name : {trainer::kCheckpointName, trainer::kMetricsName}) {
-      std::error_code missing;
-      const auto bytes = fs::file_size(run.folder / name, missing);
-      if (!missing) need -= static_cast<int64_t>(bytes);
+    need += one.disk_bytes - 2 * one.checkpoint_bytes -
+            bytes_there(run, trainer::kMetricsName);
+    // While a checkpoint is written, the one before is still there; in the end
+    // one stays, or none.
+    int64_t checkpoints =
+        2 * one.checkpoint_bytes - bytes_there(run, trainer::kCheckpointName);
+    if (run.run.evaluations.keep_checkpoint) {
+      need += checkpoints - one.checkpoint_bytes;
+      checkpoints = one.checkpoint_bytes;
     }
+    at_work = std::max(at_work, checkpoints);
   }
-  return need + second_checkpoint;
+  return need + at_work;
 }
 
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {

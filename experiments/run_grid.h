@@ -33,6 +33,10 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs);
 // outcome of all runs of the grid, whoever trained them. Same grid, same bits,
 // for any number of threads, interrupted or not.
 //
+// What the evaluations of a run ask for and a finished run lacks is measured on
+// its checkpoint; where that is gone a line says what is missing and how to get
+// it, and the grid goes on.
+//
 // A run that fails (NumericsError, ConfigError, DataError) is recorded and
 // does not keep the others from running. Throws, besides what LoadGrid and
 // PrepareCorpus throw: EnvironmentError (no device, disk full, another process

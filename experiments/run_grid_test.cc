@@ -44,6 +44,24 @@ TEST(DiskBytesStillNeeded, WhatIsThereIsNotWrittenAgain) {
   EXPECT_EQ(DiskBytesStillNeeded({run}), all - 1200);
 }
 
+// Only those of the run at work are there, beside what lay there already.
+TEST(DiskBytesStillNeeded, CheckpointsThatGoCountOnce) {
+  RunOutcome small, large;
+  small.run.config.model.d_ffn = 64;
+  large.run.config.model.d_ffn = 128;
+  small.run.evaluations.keep_checkpoint = false;
+  large.run.evaluations.keep_checkpoint = false;
+  small.folder = large.folder = FreshFolder("disk_gone");
+  const auto s = trainer::EstimateResources(small.run.config);
+  const auto l = trainer::EstimateResources(large.run.config);
+  EXPECT_EQ(DiskBytesStillNeeded({small}), s.disk_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}),
+            s.disk_bytes - 2 * s.checkpoint_bytes + l.disk_bytes);
+  large.folder = FreshFolder("disk_there_and_gone");
+  WriteFileAtomically(large.folder / "checkpoint.h5", std::string(1000, 'x'));
+  EXPECT_EQ(DiskBytesStillNeeded({large}), l.disk_bytes - 1000);
+}
+
 // The disk of this machine does not hold a petabyte per run.
 TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   Grid grid = LoadGrid(GridPath("smoke"), {"data.corpus=path:missing.txt"});
@@ -70,6 +88,7 @@ TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
 TEST(RequireDevice, OnlyThePapersScaleNeedsOne) {
   EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("smoke"), {})));
   EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("mini"), {})));
+  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("midi"), {})));
   EXPECT_THROW(RequireDevice(LoadGrid(GridPath("paper"), {})),
                EnvironmentError);
 }
@@ -83,6 +102,9 @@ TEST(SelectRuns, KeepsTheOrderOfTheGrid) {
   ASSERT_EQ(some.size(), 4u);
   EXPECT_EQ(grid.runs[some[0]].id, "foldoc/sparse-1/seed1");
   EXPECT_EQ(grid.runs[some[3]].id, "foldoc/softmoe-2-calibrated/seed2");
+  // On the other corpus only.
+  EXPECT_THROW(SelectRuns(grid, {"softmoe-2-paper-tau"}, {"foldoc"}),
+               ConfigError);
 }
 
 TEST(RunFolderName, NamesRowCorpusSeedAndConfiguration) {

@@ -15,9 +15,11 @@ size_t Width(const std::string& text) {
       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+// Digits, with what stands around a measured number: 1.2e+07, 3 (5), 33.4%,
+// 0.298 M.
 bool LooksLikeNumber(const std::string& text) {
   return text.empty() || text == "-" ||
-         text.find_first_not_of("0123456789+-.,*! ()e") == std::string::npos;
+         text.find_first_not_of("0123456789+-.,*! ()e%M") == std::string::npos;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ Of this program:
   --threads=N      beside one thread, and for training steps [one per core, at
                    most four]; never more than cores, which would time waiting
   --profile[=NAME] a table of one training step by operation instead, with N
-                   threads and with one: smoke/sparse2, mini/soft_fixed2 [it],
+                   threads and with one: smoke/sparse2, midi/soft_fixed2 [it],
                    ...
 
 tokens/s: of the median training step; best_tokens/s: of the best one.
@@ -80,7 +80,7 @@ std::optional<std::string> TakeOptions(std::vector<char*>* arguments) {
     } else if (text.starts_with(kThreads)) {
       benchmark_threads = ParseThreads(text);
     } else if (text == "--profile") {
-      profile = "mini/soft_fixed2";
+      profile = "midi/soft_fixed2";
     } else if (text.starts_with(kProfile)) {
       profile = text.substr(sizeof(kProfile) - 1);
     } else {

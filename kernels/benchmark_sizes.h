@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // benchmark_sizes.h - the sizes at which speed is measured: those of the smoke
-// and mini grids. //experiments:benchmark_sizes_test holds them to the grids.
+// and midi grids. //experiments:benchmark_sizes_test holds them to the grids.
 #ifndef SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
 #define SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
 
@@ -40,7 +40,7 @@ inline constexpr BenchmarkSize kBenchmarkSizes[] = {
      .vocab_size = 1024,
      .sequence_length = 128,
      .num_sequences = 16},
-    {.name = "mini",
+    {.name = "midi",
      .num_layers = 6,
      .d_model = 256,
      .num_heads = 4,

@@ -243,7 +243,7 @@ using SizedBenchmark = void (*)(benchmark::State&, const Size&);
 // m, n, k, transposes, with all threads.
 constexpr int64_t kProducts[][4] = {
     {1024, 1024, 1024, 0},  // what compare.py asks torch for, too
-    {2048, 768, 256, 0},    // mini qkv forward
+    {2048, 768, 256, 0},    // midi qkv forward
     {2048, 256, 768, 2},    // its d_hidden
     {256, 768, 2048, 1},    // its d_weight
     {2048, 16, 256, 0},     // router scores

@@ -233,7 +233,7 @@ void RouterSizes(benchmark::internal::Benchmark* b) {
   for (const int64_t threads : BenchmarkThreadCounts()) {
     for (int k : {10, 15, 20, 40}) b->Args({32, k, threads});
   }
-  // The smoke and mini grids' routers.
+  // The smoke and midi grids' routers.
   b->Args({8, 20, benchmark_threads})->Args({16, 20, benchmark_threads});
   b->Args({8, 15, 1})->Args({64, 20, 1})->Args({256, 20, 1});
 }

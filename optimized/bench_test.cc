@@ -36,13 +36,13 @@ TEST(Bench, ListsStepsProductsAndRouters) {
   const std::string list = "\n" + listed.text;
   for (const char* name :
        {"smoke/sparse1/", "smoke/sparse2/", "smoke/soft_fixed2/",
-        "smoke/soft_learned2/", "mini/sparse1/", "mini/sparse2/",
-        "mini/soft_fixed2/", "mini/soft_learned2/"}) {
+        "smoke/soft_learned2/", "midi/sparse1/", "midi/sparse2/",
+        "midi/soft_fixed2/", "midi/soft_learned2/"}) {
     EXPECT_EQ(Count(list, name), 1) << name << " in\n" << list;
   }
   for (const std::string name :
-       {"BM_FmaPeak/", "BM_ExpertForward/smoke/", "BM_ExpertForward/mini/",
-        "BM_ExpertBackward/smoke/", "BM_ExpertBackward/mini/",
+       {"BM_FmaPeak/", "BM_ExpertForward/smoke/", "BM_ExpertForward/midi/",
+        "BM_ExpertBackward/smoke/", "BM_ExpertBackward/midi/",
         "BM_RouterSoftForward/experts:32/k_tenths:20/",
         "BM_RouterSoftBackward/experts:32/k_tenths:20/",
         "BM_RouterSparseForward/"}) {
@@ -133,8 +133,8 @@ TEST(Bench, RefusesWhatItDoesNotKnow) {
        "--threads=many: expected a number of threads, 1 to " + cores},
       {"--threads=0", "--threads=0: expected a number of threads"},
       {"--threads=" + too_many, "use at most " + cores},
-      {"--profile=mini/sparse9",
-       "--profile=mini/sparse9: known are smoke/sparse1 "},
+      {"--profile=midi/sparse9",
+       "--profile=midi/sparse9: known are smoke/sparse1 "},
       {"--isa=v9", "v9"},
       {"--benchmark_filter=^nothing$", "--benchmark_list_tests=true lists"},
       {"--speed=full", "--speed=full"},

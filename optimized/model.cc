@@ -280,6 +280,8 @@ RoutingView Model::LastRouting(int64_t layer) const {
   const RoutedShare& share = work.shares[layer];
   return {.max_active = share.max_active,
           .scores = {work.layers[layer].scores.data(), tokens * experts},
+          .soft_weights = {work.layers[layer].soft_weights.data(),
+                           tokens * experts},
           .selected = {share.selected,
                        tokens * static_cast<size_t>(share.max_active)},
           .balance_counts = {work.balance_counts.data() + layer * experts,

@@ -4,7 +4,7 @@
 // forward, backward, clipping and AdamW, with synthetic tokens.
 //
 //   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
-//   bench --profile=mini/sparse2       one step, operation by operation
+//   bench --profile=midi/sparse2       one step, operation by operation
 //
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
@@ -40,7 +40,7 @@ ModelConfig ModelOf(const BenchmarkSize& size) {
           .sequence_length = size.sequence_length};
 }
 
-// A row of the results at one size: "mini/soft_fixed2".
+// A row of the results at one size: "midi/soft_fixed2".
 struct Row {
   const char* name;
   RouterKind kind;

@@ -36,15 +36,17 @@ struct LayerStats {
   double z_loss = 0;             // times its coefficient
 };
 
-// What one layer's router did in the last pass, for another implementation to
-// replay: where a near-tie makes two implementations choose differently, all
-// that follows can only be compared with the same choice (DESIGN.md,
-// "Verification").
+// What one layer's router did in the last pass: for metrics that training does
+// not need, and for another implementation to replay: where a near-tie makes
+// two implementations choose differently, all that follows can only be compared
+// with the same choice (DESIGN.md, "Verification").
 struct RoutingView {
   int64_t max_active = 0;
-  std::span<const float> scores;      // [num_tokens, num_experts]
-  std::span<const int32_t> selected;  // [num_tokens, max_active] ascending
-                                      // expert, then -1
+  std::span<const float> scores;        // [num_tokens, num_experts]
+  std::span<const float> soft_weights;  // [num_tokens, num_experts] before
+                                        // cutoff and cap
+  std::span<const int32_t> selected;    // [num_tokens, max_active] ascending
+                                        // expert, then -1
   std::span<const int64_t> balance_counts;  // [num_experts] of the load balance
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/errors.h"
@@ -77,6 +78,50 @@ LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers) {
     mean.var_over_mean += layer.var_over_mean / num_layers;
   }
   return mean;
+}
+
+double LoadEntropy(const std::vector<int64_t>& tokens_per_expert) {
+  SOFTMOE_CHECK(!tokens_per_expert.empty()) << "no experts";
+  double total = 0;
+  for (int64_t tokens : tokens_per_expert) total += static_cast<double>(tokens);
+  double entropy = 0;
+  for (int64_t tokens : tokens_per_expert) {
+    if (tokens == 0) continue;
+    const double fraction = static_cast<double>(tokens) / total;
+    entropy -= fraction * std::log(fraction);
+  }
+  return entropy;
+}
+
+double RelativeLoadEntropy(const std::vector<int64_t>& tokens_per_expert) {
+  const double entropy = LoadEntropy(tokens_per_expert);
+  if (tokens_per_expert.size() == 1) return tokens_per_expert[0] > 0 ? 1 : 0;
+  return entropy / std::log(static_cast<double>(tokens_per_expert.size()));
+}
+
+int64_t DeadExperts(const std::vector<int64_t>& tokens_per_expert) {
+  return std::count(tokens_per_expert.begin(), tokens_per_expert.end(), 0);
+}
+
+double AtCapFraction(const Matrix& soft_weights, double cutoff,
+                     int64_t max_active) {
+  SOFTMOE_CHECK(soft_weights.rows() > 0) << "no tokens to average over";
+  int64_t at_cap = 0;
+  for (Eigen::Index t = 0; t < soft_weights.rows(); ++t) {
+    if ((soft_weights.row(t).array() > cutoff).count() >= max_active) ++at_cap;
+  }
+  return static_cast<double>(at_cap) / static_cast<double>(soft_weights.rows());
+}
+
+double TruncatedMass(const Matrix& soft_weights, const BoolMatrix& active) {
+  SOFTMOE_CHECK(soft_weights.rows() > 0) << "no tokens to average over";
+  double mass = 0;
+  for (Eigen::Index t = 0; t < soft_weights.rows(); ++t) {
+    for (Eigen::Index e = 0; e < soft_weights.cols(); ++e) {
+      if (!active(t, e)) mass += soft_weights(t, e);
+    }
+  }
+  return mass / static_cast<double>(soft_weights.rows());
 }
 
 double ActiveParameters(const ModelConfig& model, double active_experts) {

@@ -8,6 +8,9 @@
 //   load variance   Var_i(n)/Mean_i(n)^2, n_i = tokens routed to expert i
 //   Active-Param    everything but the experts, and AE experts per layer
 //
+// and, of one layer, what tells how healthy its router is: load entropy, dead
+// experts, tokens at the cap and without an expert, truncated mass.
+//
 // What the paper does not define, and the readings: ASSUMPTIONS.md.
 #ifndef SOFTMOE_REFERENCE_METRICS_H_
 #define SOFTMOE_REFERENCE_METRICS_H_
@@ -57,6 +60,38 @@ LoadVariance LoadVarianceOf(const std::vector<int64_t>& tokens_per_expert);
 // Returns the mean over the layers of each reading: what the paper's table has
 // one number for. Errors: InternalError without layers.
 LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers);
+
+// Returns the entropy of the load of one layer in nats, -sum_i f_i ln f_i with
+// f_i = n_i / sum_j n_j and 0 ln 0 = 0; in [0, ln experts], the latter for an
+// even load. 0 where no token was routed anywhere. Errors: InternalError
+// without experts.
+double LoadEntropy(const std::vector<int64_t>& tokens_per_expert);
+
+// Returns LoadEntropy over its largest value ln experts; in [0, 1]. A single
+// expert that gets all tokens has an even load: 1.
+double RelativeLoadEntropy(const std::vector<int64_t>& tokens_per_expert);
+
+// Returns how many experts got no token.
+int64_t DeadExperts(const std::vector<int64_t>& tokens_per_expert);
+
+// Returns the fraction of tokens with at least `max_active` soft weights above
+// the cutoff, in [0, 1]: before Fallback::kTop1, as ZeroActiveFraction. Sparse
+// routers: 1, since nothing but the cap limits them.
+//
+//   soft_weights  [tokens, experts]
+//   max_active    the cap, in [1, experts]
+// Errors: InternalError if there are no tokens.
+double AtCapFraction(const Matrix& soft_weights, double cutoff,
+                     int64_t max_active);
+
+// Returns the mean over the tokens of the soft weights that are not active:
+// what cutoff and cap removed and no fallback gave back, in experts per token.
+// With the mean sum of the gates it adds up to min(k_l, experts).
+//
+//   soft_weights  [tokens, experts], of a soft router
+//   active        [tokens, experts], fallback included
+// Errors: InternalError if there are no tokens.
+double TruncatedMass(const Matrix& soft_weights, const BoolMatrix& active);
 
 // Returns the number of parameters a token passes through when it activates
 // `active_experts` experts per layer; every other parameter counts in full

@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "core/errors.h"
 #include "core/parameter_layout.h"
+#include "reference/router.h"
 
 namespace softmoe::reference {
 namespace {
@@ -83,6 +84,85 @@ TEST(LoadVariance, IsAveragedOverLayersPerReading) {
   EXPECT_EQ(mean.relative, 0.0625);
   EXPECT_NEAR(mean.cv, std::sqrt(0.125) / 2, kUnit);
   EXPECT_EQ(mean.var_over_mean, 0.25);
+}
+
+// Shares 1/2, 1/4, 1/4, 0: 1/2 ln 2 + 2/4 ln 4 = 3/2 ln 2, and ln 4 at most. A
+// logarithm, a product and a sum of three numbers: fewer than 8 roundings.
+TEST(LoadEntropy, IsThatOfTheShares) {
+  const std::vector<int64_t> load = {4, 2, 2, 0};
+  EXPECT_NEAR(LoadEntropy(load), 1.5 * std::log(2.0), 8 * kUnit);
+  EXPECT_NEAR(RelativeLoadEntropy(load), 0.75, 8 * kUnit);
+  EXPECT_EQ(DeadExperts(load), 1);
+}
+
+TEST(LoadEntropy, IsLargestForAnEvenLoadAndZeroForOneExpert) {
+  EXPECT_NEAR(LoadEntropy({5, 5, 5, 5}), std::log(4.0), 8 * kUnit);
+  EXPECT_NEAR(RelativeLoadEntropy({5, 5, 5, 5}), 1, 8 * kUnit);
+  EXPECT_EQ(DeadExperts({5, 5, 5, 5}), 0);
+  EXPECT_EQ(LoadEntropy({0, 9, 0}), 0);
+  EXPECT_EQ(RelativeLoadEntropy({0, 9, 0}), 0);
+  EXPECT_EQ(DeadExperts({0, 9, 0}), 2);
+  // Alone, an expert is neither idle nor preferred.
+  EXPECT_EQ(LoadEntropy({9}), 0);
+  EXPECT_EQ(RelativeLoadEntropy({9}), 1);
+}
+
+TEST(LoadEntropy, OfNoTokensIsZeroAndAllExpertsAreDead) {
+  EXPECT_EQ(LoadEntropy({0, 0}), 0);
+  EXPECT_EQ(RelativeLoadEntropy({0, 0}), 0);
+  EXPECT_EQ(RelativeLoadEntropy({0}), 0);
+  EXPECT_EQ(DeadExperts({0, 0}), 2);
+  EXPECT_THROW(LoadEntropy({}), InternalError);
+  EXPECT_THROW(RelativeLoadEntropy({}), InternalError);
+}
+
+// Above the cutoff 0.25 are 3, 2, 1 and 0 weights; at it is not above it.
+TEST(RouterHealth, CountsTokensAtTheCap) {
+  Matrix weights(4, 3);
+  weights << 0.5, 0.75, 0.375,  //
+      0.5, 0.25, 0.5,           //
+      0.25, 0.25, 0.5,          //
+      0.25, 0.25, 0.125;
+  EXPECT_EQ(AtCapFraction(weights, 0.25, 1), 0.75);
+  EXPECT_EQ(AtCapFraction(weights, 0.25, 2), 0.5);
+  EXPECT_EQ(AtCapFraction(weights, 0.25, 3), 0.25);
+  EXPECT_EQ(AtCapFraction(weights, 0, 3), 1);
+  EXPECT_THROW(AtCapFraction(Matrix(0, 3), 0.25, 1), InternalError);
+}
+
+TEST(RouterHealth, TruncatedMassIsWhatIsNotActive) {
+  Matrix weights(2, 3);
+  weights << 0.5, 0.75, 0.25,  //
+      0.25, 0.125, 0.125;
+  EXPECT_EQ(TruncatedMass(weights, Active({{1, 1, 0}, {0, 0, 0}})), 0.375);
+  // The fallback gives the second token its largest weight back.
+  EXPECT_EQ(TruncatedMass(weights, Active({{1, 1, 0}, {1, 0, 0}})), 0.25);
+  EXPECT_EQ(TruncatedMass(weights, Active({{1, 1, 1}, {1, 1, 1}})), 0);
+  EXPECT_THROW(TruncatedMass(Matrix(0, 3), BoolMatrix(0, 3)), InternalError);
+}
+
+// Of a router's own output: what is kept and what is not add up to k_l, and
+// cutoff and cap both remove.
+TEST(RouterHealth, TruncatedMassAndGatesAddUpToTheMean) {
+  Matrix scores(3, 4);
+  scores << 2, 1, 0, -1,  //
+      0, 0, 0, 0,         //
+      -3, 3, 1, 1;
+  RouterSettings settings = {.kind = RouterKind::kSoftFixed,
+                             .mean_active = 1.5,
+                             .temperature = 1,
+                             .cutoff = 1.1 * 1.5 / 4,
+                             .max_active = 2,
+                             .fallback = Fallback::kNone};
+  for (const Fallback fallback : {Fallback::kNone, Fallback::kTop1}) {
+    settings.fallback = fallback;
+    const RouterSaved saved = RouterForward(settings, scores);
+    const double mass = TruncatedMass(saved.soft_weights, saved.active);
+    EXPECT_GT(mass, 0);
+    // 12 weights with rows that add up to 1.5 within 4 ulp an element.
+    EXPECT_NEAR(mass + saved.gates.sum() / 3, 1.5, 12 * 4 * 2 * kUnit);
+    EXPECT_EQ(saved.active.row(1).any(), fallback == Fallback::kTop1);
+  }
 }
 
 // SPEC.md 3.1: 58.54528 M + 49.152 M * AE, and 1,631,409,280 in all.

@@ -3,65 +3,19 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/mutant.h"
-#include "trainer/config_table.h"
+#include "trainer/identity_attributes.h"
+#include "trainer/metrics.h"
+#include "trainer/metrics_hdf5.h"
 #include "trainer/step_table.h"
-#include "trainer/token_identity.h"
 
 namespace softmoe::trainer {
 namespace {
 
-const Hdf5Kind kCheckpointKind{.name = "checkpoint", .version = 2};
-
-struct EvaluationColumn {
-  const char* name;
-  double EvaluationRecord::*member;
-};
-constexpr EvaluationColumn kEvaluationColumns[] = {
-    {"temperature", &EvaluationRecord::temperature},
-    {"schedule_loss", &EvaluationRecord::schedule_loss},
-    {"schedule_active", &EvaluationRecord::schedule_active},
-    {"loss", &EvaluationRecord::loss},
-    {"active_experts", &EvaluationRecord::active_experts},
-    {"zero_active_fraction", &EvaluationRecord::zero_active_fraction},
-    {"load_variance", &EvaluationRecord::load_variance},
-};
-
-void WriteEvaluations(const std::vector<EvaluationRecord>& records,
-                      Hdf5Writer& file) {
-  file.CreateGroup("/evaluations");
-  if (records.empty()) return;
-  std::vector<int64_t> steps;
-  for (const EvaluationRecord& record : records) steps.push_back(record.step);
-  file.WriteDataset("/evaluations/step", steps);
-  for (const EvaluationColumn& column : kEvaluationColumns) {
-    std::vector<double> values;
-    for (const EvaluationRecord& record : records) {
-      values.push_back(record.*column.member);
-    }
-    file.WriteDataset(std::string("/evaluations/") + column.name, values);
-  }
-}
-
-std::vector<EvaluationRecord> ReadEvaluations(const Hdf5Reader& file) {
-  if (!file.Has("/evaluations/step")) return {};
-  const auto steps = file.ReadDataset<int64_t>("/evaluations/step").values;
-  std::vector<EvaluationRecord> records(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) records[i].step = steps[i];
-  for (const EvaluationColumn& column : kEvaluationColumns) {
-    std::vector<double> values(steps.size());
-    file.ReadDatasetInto<double>(std::string("/evaluations/") + column.name,
-                                 values, {static_cast<int64_t>(steps.size())});
-    for (size_t i = 0; i < steps.size(); ++i) {
-      records[i].*column.member = values[i];
-    }
-  }
-  return records;
-}
+const Hdf5Kind kCheckpointKind{
+    .name = "checkpoint", .version = 3, .oldest_version = 2};
 
 }  // namespace
 
@@ -73,24 +27,17 @@ void WriteCheckpoint(const std::filesystem::path& path,
   SOFTMOE_CHECK(static_cast<int64_t>(state.history.size()) == state.step);
   Hdf5Writer file(path, kCheckpointKind);
   file.WriteAttribute("/", "config", ConfigToToml(identity.config));
-  file.WriteAttribute("/", "config_hash", ConfigHash(identity.config));
-  file.WriteAttribute("/", "data_sha256", identity.tokens.data_sha256);
-  file.WriteAttribute("/", "index_sha256", identity.tokens.index_sha256);
-  file.WriteAttribute("/", "tokenizer_sha256",
-                      identity.tokens.tokenizer_sha256);
-  file.WriteAttribute("/", "isa", identity.isa);
+  WriteIdentity(identity, file);
   file.WriteAttribute("/", "tokens", tokens.string());
   file.WriteAttribute("/", "code_version", state.code_version);
   file.WriteAttribute("/", "step", state.step);
-  file.WriteAttribute("/", "tau", state.tau);
+  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
+    WriteMetric(metric, state.*member, "/", file);
+  });
   file.WriteAttribute("/", "tau_calibrated", int64_t{state.tau_calibrated});
-  file.WriteAttribute("/", "max_active", state.max_active);
-  file.WriteAttribute("/", "most_active_in_a_token",
-                      state.most_active_in_a_token);
-  file.WriteAttribute("/", "seconds", state.seconds);
   WriteStepTable(state.history, identity.config.model.num_layers, "/history",
                  file);
-  WriteEvaluations(state.evaluations, file);
+  WriteEvaluationTable(state.evaluations, "/evaluations", file);
   const auto write = [&](const char* name, std::span<const float> values) {
     file.WriteDataset<float>(name, values,
                              {static_cast<int64_t>(values.size())});
@@ -103,30 +50,18 @@ void WriteCheckpoint(const std::filesystem::path& path,
 
 Checkpoint::Checkpoint(const std::filesystem::path& path)
     : file_(path, kCheckpointKind) {
-  identity_.config =
-      ParseConfig(file_.ReadString("/", "config"), path.string());
-  if (ConfigHash(identity_.config) != file_.ReadString("/", "config_hash")) {
-    throw DataError(fmt::format(
-        "{}: its configuration does not have the hash it was stored with: it "
-        "was written by another version of this program; delete it to begin "
-        "anew, or use the version that wrote it",
-        path.string()));
-  }
-  identity_.tokens.data_sha256 = file_.ReadString("/", "data_sha256");
-  identity_.tokens.index_sha256 = file_.ReadString("/", "index_sha256");
-  identity_.tokens.tokenizer_sha256 = file_.ReadString("/", "tokenizer_sha256");
-  identity_.isa = file_.ReadString("/", "isa");
+  identity_ = ReadIdentity(
+      file_, ParseConfig(file_.ReadString("/", "config"), path.string()));
   tokens_ = file_.ReadString("/", "tokens");
   state_.code_version = file_.ReadString("/", "code_version");
   state_.step = file_.ReadInt("/", "step");
-  state_.tau = file_.ReadDouble("/", "tau");
+  const ModelConfig& model = identity_.config.model;
+  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
+    ReadMetric(file_, "/", metric, model, state_.*member);
+  });
   state_.tau_calibrated = file_.ReadInt("/", "tau_calibrated") != 0;
-  state_.max_active = file_.ReadInt("/", "max_active");
-  state_.most_active_in_a_token = file_.ReadInt("/", "most_active_in_a_token");
-  state_.seconds = file_.ReadDouble("/", "seconds");
-  state_.history =
-      ReadStepTable(file_, "/history", identity_.config.model.num_layers);
-  state_.evaluations = ReadEvaluations(file_);
+  state_.history = ReadStepTable(file_, "/history", model.num_layers);
+  state_.evaluations = ReadEvaluationTable(file_, "/evaluations");
   if (static_cast<int64_t>(state_.history.size()) != state_.step) {
     throw DataError(fmt::format(
         "{}: says step {} but holds the records of {}; delete it to begin anew",
@@ -135,29 +70,15 @@ Checkpoint::Checkpoint(const std::filesystem::path& path)
 }
 
 void Checkpoint::RequireSameRun(const RunIdentity& identity) const {
-  const std::string file = file_.path().string();
-  const std::string difference =
-      DescribeConfigDifference(identity_.config, identity.config);
-  if (!difference.empty()) {
-    throw ConfigError(fmt::format(
-        "{}: belongs to another configuration: {}. Use another output folder, "
-        "or delete the checkpoint to begin anew",
-        file, difference));
-  }
-  const std::string tokens =
-      DescribeTokenDifference(identity_.tokens, identity.tokens);
-  if (!tokens.empty()) {
-    throw DataError(fmt::format(
-        "{}: was trained on other token files: {}. Give those it was trained "
-        "on ({}), or use another output folder",
-        file, tokens, tokens_.string()));
-  }
-  if (identity_.isa != identity.isa) {
-    throw ConfigError(fmt::format(
-        "{}: was trained with instruction set {}, this run uses {}: the bits "
-        "would differ. Go on with --isa {}, or use another output folder",
-        file, identity_.isa, identity.isa, identity_.isa));
-  }
+  trainer::RequireSameRun(
+      file_.path(), identity_, identity,
+      {.config = "Use another output folder, or delete the checkpoint to begin "
+                 "anew",
+       .tokens = fmt::format("Give those it was trained on ({}), or use "
+                             "another output folder",
+                             tokens_.string()),
+       .isa = fmt::format("Go on with --isa {}, or use another output folder",
+                          identity_.isa)});
 }
 
 void Checkpoint::ReadParameters(std::span<float> parameters) const {

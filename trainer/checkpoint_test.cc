@@ -34,14 +34,7 @@ TrainState State() {
   for (int64_t i = 1; i <= 3; ++i) {
     state.history.push_back(NumberedRecord(i, 2));
   }
-  state.evaluations.push_back({.step = 2,
-                               .temperature = 1.0 / 7,
-                               .schedule_loss = 2.0 / 7,
-                               .schedule_active = 3.0 / 7,
-                               .loss = 4.0 / 7,
-                               .active_experts = 5.0 / 7,
-                               .zero_active_fraction = 6.0 / 7,
-                               .load_variance = 8.0 / 7});
+  state.evaluations.push_back(NumberedEvaluation(2));
   return state;
 }
 
@@ -81,16 +74,7 @@ TEST(Checkpoint, ReadsBackEveryBit) {
   EXPECT_EQ(state.most_active_in_a_token, 4);
   EXPECT_EQ(state.seconds, 2.0 / 3);
   ExpectSameRecords(State().history, state.history);
-  ASSERT_EQ(state.evaluations.size(), 1u);
-  const EvaluationRecord& evaluation = state.evaluations[0];
-  EXPECT_EQ(evaluation.step, 2);
-  EXPECT_EQ(evaluation.temperature, 1.0 / 7);
-  EXPECT_EQ(evaluation.schedule_loss, 2.0 / 7);
-  EXPECT_EQ(evaluation.schedule_active, 3.0 / 7);
-  EXPECT_EQ(evaluation.loss, 4.0 / 7);
-  EXPECT_EQ(evaluation.active_experts, 5.0 / 7);
-  EXPECT_EQ(evaluation.zero_active_fraction, 6.0 / 7);
-  EXPECT_EQ(evaluation.load_variance, 8.0 / 7);
+  ExpectSameEvaluations(State().evaluations, state.evaluations);
 
   Tensors read{.parameters = std::vector<float>(4),
                .first_moment = std::vector<float>(4),
@@ -201,7 +185,7 @@ TEST(Checkpoint, RefusesAnotherVersionKindAndSize) {
         << error.what();
   }
   {
-    Hdf5Writer file(folder / "result.h5", {.name = "row-result", .version = 2});
+    Hdf5Writer file(folder / "result.h5", {.name = "row-result", .version = 3});
     file.Commit();
   }
   EXPECT_THROW(Checkpoint{folder / "result.h5"}, DataError);

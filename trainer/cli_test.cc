@@ -72,7 +72,7 @@ TEST_F(Cli, TrainsAndEvaluates) {
   EXPECT_SAYS(train, "* model.d_model ");
   EXPECT_SAYS(train, "calibrated on 2 batches");
   EXPECT_SAYS(train, "step 12/12 | loss ");
-  EXPECT_SAYS(train, "validation loss");
+  EXPECT_SAYS(train, "\nval loss ");
   const RunResult result = ReadRunResult(run_ / "result.h5");
 
   const ProgramResult text = Evaluate();

@@ -2,6 +2,7 @@
 #include "trainer/evaluation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -13,9 +14,10 @@
 #include "optimized/model.h"
 #include "trainer/checkpoint.h"
 #include "trainer/dataset.h"
+#include "trainer/identify_run.h"
+#include "trainer/metrics.h"
 #include "trainer/run_identity.h"
 #include "trainer/token_format.h"
-#include "trainer/token_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/validation.h"
 
@@ -35,6 +37,15 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   kernels::SelectIsa(options.runtime.isa);
   const std::filesystem::path path = options.folder / kCheckpointName;
   if (!std::filesystem::exists(path)) {
+    const std::filesystem::path result = options.folder / kResultName;
+    if (std::filesystem::exists(result)) {
+      throw EnvironmentError(fmt::format(
+          "{}: the checkpoint is gone, as those of finished runs go that a "
+          "grid does not keep. What was measured is in {}; to measure more, "
+          "delete that file and train the run again with `//:grid -- run "
+          "--keep-checkpoints`, or list it in the grid's [evaluations]",
+          path.string(), result.string()));
+    }
     throw EnvironmentError(fmt::format(
         "{}: no checkpoint there; give the folder of a run that was trained "
         "with //:train or //:grid, or train it first",
@@ -65,17 +76,18 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
         report.tokens.string()));
   }
   const RunIdentity now = IdentifyRun(report.config, report.tokens);
-  const TokenIdentity& trained = checkpoint.identity().tokens;
-  const std::string difference = DescribeTokenDifference(trained, now.tokens);
-  if (now.tokens.tokenizer_sha256 != trained.tokenizer_sha256) {
+  const IdentityDifferences differences =
+      CompareTokens(checkpoint.identity().tokens, now.tokens);
+  if (Differs(differences, IdentityPart::kTokenizer)) {
     throw DataError(fmt::format(
         "{}: cannot be told to have the vocabulary of the model in {}: {}. "
         "Give token files of that vocabulary, or leave --data out",
-        report.tokens.string(), path.string(), difference));
+        report.tokens.string(), path.string(),
+        DescribeTokenDifferences(differences)));
   }
   report.data_sha256 = now.tokens.data_sha256;
   report.isa = now.isa;
-  report.other_tokens = !difference.empty();
+  report.other_tokens = !differences.empty();
 
   ThreadPool pool(static_cast<int>(options.runtime.threads));
   const Dataset data(report.config, report.tokens);
@@ -91,57 +103,72 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   return report;
 }
 
-std::string EvaluationText(const EvaluationReport& report) {
-  const Validation& v = report.validation;
-  std::string text = fmt::format(
-      "model            {} after {} steps, configuration {}\n"
-      "tokens           {}{}\n"
-      "held-out tokens  {}\n"
-      "loss             {:.4f} nat/token at T = {:g} (unigram {:.4f})\n",
-      RouterKindName(report.config.router.kind), report.step,
-      report.config_hash, report.tokens.string(),
-      report.other_tokens ? "  (not those it was trained on)" : "",
-      v.num_tokens, v.loss, report.temperature, report.unigram_loss);
-  if (report.config.router.kind != RouterKind::kSparse) {
-    text += fmt::format("tau              {:.4f}\n", report.tau);
+namespace {
+
+// One number, or one for each layer; histograms are for programs.
+class TextLines {
+ public:
+  explicit TextLines(const Validation& validation) : validation_(validation) {}
+
+  void operator()(const Metric& metric, double Validation::*member) {
+    text_ += ReportLine(metric, validation_.*member);
   }
-  text += fmt::format(
-      "active experts   {:.4f} per token and layer; {:.2f}% {}\n",
-      v.active_experts, 100 * v.zero_active_fraction,
-      report.config.router.fallback == Fallback::kTop1 ? "by the fallback"
-                                                       : "without any");
-  text += fmt::format(
-      "load variance    {:.4f} var/mean^2, {:.4f} sd/mean, {:.2f} var/mean\n",
-      v.load_variance, v.load_cv, v.load_var_over_mean);
-  text += "active by layer ";
-  for (double active : v.layer_active) text += fmt::format(" {:.2f}", active);
-  return text + "\n";
+  void operator()(const Metric& metric, int64_t Validation::*member) {
+    text_ += ReportLine(metric, static_cast<double>(validation_.*member));
+  }
+  void operator()(const Metric& metric,
+                  std::vector<double> Validation::*member) {
+    std::vector<std::string> numbers;
+    for (const double value : validation_.*member) {
+      numbers.push_back(Shown(metric, value));
+    }
+    text_ += fmt::format("{:<22}{} {}\n", metric.title, fmt::join(numbers, " "),
+                         metric.unit);
+  }
+  void operator()(const Metric&,
+                  std::vector<std::vector<int64_t>> Validation::*) {}
+
+  const std::string& text() const { return text_; }
+
+ private:
+  const Validation& validation_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string EvaluationText(const EvaluationReport& report) {
+  std::string text = fmt::format(
+      "{:<22}{} after {} steps, configuration {}\n"
+      "{:<22}{}{}\n",
+      "model", RouterKindName(report.config.router.kind), report.step,
+      report.config_hash, "tokens", report.tokens.string(),
+      report.other_tokens ? "  (not those it was trained on)" : "");
+  if (report.config.router.kind != RouterKind::kSparse) {
+    text += ReportLine(metrics::kTemperature, report.temperature) +
+            ReportLine(metrics::kTau, report.tau);
+  }
+  TextLines lines(report.validation);
+  VisitValidationMetrics(lines);
+  return text + lines.text() +
+         ReportLine(metrics::kUnigramLoss, report.unigram_loss);
 }
 
 std::string EvaluationJson(const EvaluationReport& report) {
-  const Validation& v = report.validation;
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"config_hash", report.config_hash},
       {"router", RouterKindName(report.config.router.kind)},
       {"step", report.step},
-      {"tau", report.tau},
-      {"temperature", report.temperature},
+      {metrics::kTau.name, report.tau},
+      {metrics::kTemperature.name, report.temperature},
       {"tokens", report.tokens.string()},
       {"data_sha256", report.data_sha256},
       {"other_tokens", report.other_tokens},
       {"isa", report.isa},
-      {"loss", v.loss},
-      {"unigram_loss", report.unigram_loss},
-      {"num_tokens", v.num_tokens},
-      {"active_experts", v.active_experts},
-      {"zero_active_fraction", v.zero_active_fraction},
-      {"load_variance", v.load_variance},
-      {"load_cv", v.load_cv},
-      {"load_var_over_mean", v.load_var_over_mean},
-      {"layer_active", v.layer_active},
-      {"active_histogram", v.active_histogram},
-      {"tokens_per_expert", v.tokens_per_expert},
-  };
+      {metrics::kUnigramLoss.name, report.unigram_loss}};
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    json[metric.name] = report.validation.*member;
+  });
   return json.dump() + "\n";
 }
 

@@ -13,8 +13,9 @@
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "trainer/corpus_test_util.h"
+#include "trainer/identify_run.h"
+#include "trainer/metrics.h"
 #include "trainer/prepare.h"
-#include "trainer/run_identity.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
 
@@ -62,8 +63,9 @@ class Evaluation : public testing::Test {
 };
 
 TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
-  EXPECT_EQ(result_.data_sha256, corpus_.tokens_sha256);
-  EXPECT_EQ(result_.tokenizer_sha256, corpus_.tokenizer_sha256);
+  EXPECT_EQ(result_.identity.tokens.data_sha256, corpus_.tokens.data_sha256);
+  EXPECT_EQ(result_.identity.tokens.tokenizer_sha256,
+            corpus_.tokens.tokenizer_sha256);
   const EvaluationReport report = EvaluateRun(evaluate_);
   ExpectSameValidation(result_.final_validation, report.validation);
   evaluate_.temperature = 2;
@@ -73,13 +75,26 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   EXPECT_EQ(report.tau, result_.tau);
   EXPECT_EQ(report.step, 12);
   EXPECT_EQ(report.unigram_loss, result_.unigram_loss);
-  EXPECT_EQ(report.config_hash, result_.config_hash);
+  EXPECT_EQ(report.config_hash, ConfigHash(result_.identity.config));
   EXPECT_FALSE(report.other_tokens);
 
   const auto json = nlohmann::json::parse(EvaluationJson(report));
-  EXPECT_EQ(json.at("loss"), report.validation.loss);
-  EXPECT_EQ(json.at("active_histogram"), report.validation.active_histogram);
-  EXPECT_NE(EvaluationText(report).find("active experts"), std::string::npos);
+  const std::string text = EvaluationText(report);
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(json.at(metric.name), report.validation.*member) << metric.name;
+    if (metric.shape == MetricShape::kLayersAndCounts ||
+        metric.shape == MetricShape::kLayersAndExperts) {
+      return;
+    }
+    EXPECT_NE(text.find("\n" + std::string(metric.title) + " "),
+              std::string::npos)
+        << metric.title << " is not in\n"
+        << text;
+  });
+  EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
+  EXPECT_NE(text.find(ReportLine(metrics::kLoss, report.validation.loss)),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
@@ -143,6 +158,22 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
   EXPECT_NE(message.find("--data"), std::string::npos) << message;
   evaluate_.tokens = folder_ / "moved";
   EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Evaluation, SaysWhatToDoWhereTheCheckpointOfAFinishedRunIsGone) {
+  std::filesystem::remove(evaluate_.folder / "checkpoint.h5");
+  try {
+    EvaluateRun(evaluate_);
+    FAIL() << "evaluated nothing";
+  } catch (const EnvironmentError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("the checkpoint is gone"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find((evaluate_.folder / "result.h5").string()),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("--keep-checkpoints"), std::string::npos) << message;
+  }
 }
 
 TEST_F(Evaluation, RefusesValuesOutOfRange) {

@@ -5,15 +5,19 @@
 #include <string>
 
 #include "core/atomic_file.h"
-#include "trainer/step_table.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::trainer {
 namespace {
+
+// Of the names below. 1, which no line says: as in results of version 2.
+constexpr int kMetricsLogVersion = 2;
 
 using Json = nlohmann::ordered_json;
 
 Json RunLine(const RunIdentity& identity, const TrainState& state) {
   return {{"kind", "run"},
+          {"version", kMetricsLogVersion},
           {"config_hash", ConfigHash(identity.config)},
           {"router", RouterKindName(identity.config.router.kind)},
           {"steps", identity.config.training.steps},
@@ -27,25 +31,18 @@ Json RunLine(const RunIdentity& identity, const TrainState& state) {
 
 Json Line(const StepRecord& record) {
   Json line = {{"kind", "step"}, {"step", record.step}};
-  for (const StepScalar& field : kStepScalars) {
-    line[field.name] = record.*field.member;
-  }
-  for (const StepVector& field : kStepVectors) {
-    line[field.name] = record.*field.member;
-  }
+  VisitStepMetrics([&](const Metric& metric, auto member) {
+    line[metric.name] = record.*member;
+  });
   return line;
 }
 
 Json Line(const EvaluationRecord& record) {
-  return {{"kind", "validation"},
-          {"step", record.step},
-          {"loss", record.loss},
-          {"active_experts", record.active_experts},
-          {"zero_active_fraction", record.zero_active_fraction},
-          {"load_variance", record.load_variance},
-          {"temperature", record.temperature},
-          {"schedule_loss", record.schedule_loss},
-          {"schedule_active", record.schedule_active}};
+  Json line = {{"kind", "validation"}, {"step", record.step}};
+  VisitEvaluationMetrics([&](const Metric& metric, auto member) {
+    line[metric.name] = record.*member;
+  });
+  return line;
 }
 
 // Writes what `state` knows and returns the path.

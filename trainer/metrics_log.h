@@ -2,10 +2,12 @@
 //
 // metrics_log.h - metrics.jsonl, one JSON object per line:
 //
-//   {"kind":"run","config_hash":...,"tau":...,...}           the first line
-//   {"kind":"step","step":1,"loss":...,"layer_active":[...]}  every step
-//   {"kind":"validation","step":...,"loss":...,...}           at T = 1 and T(m)
+//   {"kind":"run","version":2,"config_hash":...,...}    the first line
+//   {"kind":"step","step":1,"loss":...,...}             VisitStepMetrics
+//   {"kind":"validation","step":...,"temperature":...}  VisitEvaluationMetrics
 //
+// Names and units: METRICS.md. Logs of before say no version; names that have
+// changed since are those of results of version 2.
 // Doubles are written so that they read back to the same bits.
 #ifndef SOFTMOE_TRAINER_METRICS_LOG_H_
 #define SOFTMOE_TRAINER_METRICS_LOG_H_
@@ -13,6 +15,7 @@
 #include <filesystem>
 
 #include "core/json_lines.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_state.h"
 
 namespace softmoe::trainer {

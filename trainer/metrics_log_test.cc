@@ -9,7 +9,7 @@
 
 #include "core/atomic_file.h"
 #include "core/file_test_util.h"
-#include "trainer/step_table.h"
+#include "trainer/metrics.h"
 #include "trainer/trainer_test_util.h"
 
 namespace softmoe::trainer {
@@ -21,10 +21,6 @@ RunIdentity Identity() {
           .isa = "v3"};
 }
 
-EvaluationRecord Evaluation(int64_t step) {
-  return {.step = step, .temperature = 1.0 / 3, .loss = 2.0 / 3};
-}
-
 TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
   const auto folder = FreshFolder("metrics");
   TrainState state;
@@ -34,7 +30,7 @@ TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
       state.history.push_back(NumberedRecord(step, 2));
       log.Add(state.history.back());
       if (step % 2 == 0) {
-        state.evaluations.push_back(Evaluation(step));
+        state.evaluations.push_back(NumberedEvaluation(step));
         log.Add(state.evaluations.back());
       }
     }
@@ -50,20 +46,25 @@ TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
 TEST(MetricsLog, EveryFieldReadsBack) {
   const auto path = FreshFolder("fields") / "metrics.jsonl";
   const StepRecord record = NumberedRecord(1, 2);
+  const EvaluationRecord evaluation = NumberedEvaluation(1);
   {
     MetricsLog log(path, Identity(), TrainState());
     log.Add(record);
+    log.Add(evaluation);
   }
   const auto lines = ReadJsonLines(path);
-  ASSERT_EQ(lines.size(), 2u);
+  ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0].at("kind"), "run");
+  EXPECT_EQ(lines[0].at("version"), 2);
   EXPECT_EQ(lines[1].at("step"), 1);
-  for (const StepScalar& field : kStepScalars) {
-    EXPECT_EQ(lines[1].at(field.name), record.*field.member) << field.name;
-  }
-  for (const StepVector& field : kStepVectors) {
-    EXPECT_EQ(lines[1].at(field.name), record.*field.member) << field.name;
-  }
+  VisitStepMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(lines[1].at(metric.name), record.*member) << metric.name;
+  });
+  EXPECT_EQ(lines[2].at("kind"), "validation");
+  EXPECT_EQ(lines[2].at("step"), 1);
+  VisitEvaluationMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(lines[2].at(metric.name), evaluation.*member) << metric.name;
+  });
 }
 
 }  // namespace

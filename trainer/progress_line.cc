@@ -2,57 +2,65 @@
 #include "trainer/progress_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "core/progress.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::trainer {
 namespace {
 
 // "AE 1.61 (min 1.00@L0 max 2.90@L9)": the mean and the layers at the ends.
 std::string ActivePart(const StepRecord& record) {
-  const auto [low, high] = std::minmax_element(record.layer_active.begin(),
-                                               record.layer_active.end());
-  return fmt::format("AE {:.2f} (min {:.2f}@L{} max {:.2f}@L{})",
-                     record.active_experts, *low,
-                     low - record.layer_active.begin(), *high,
-                     high - record.layer_active.begin());
+  const std::vector<double>& layers = record.layer_active_experts;
+  const auto [low, high] = std::minmax_element(layers.begin(), layers.end());
+  return fmt::format(
+      "{} (min {}@L{} max {}@L{})",
+      Titled(metrics::kActiveExperts, record.active_experts),
+      Shown(metrics::kLayerActiveExperts, *low), low - layers.begin(),
+      Shown(metrics::kLayerActiveExperts, *high), high - layers.begin());
+}
+
+// "k_l 1.00..2.70".
+std::string AllocationPart(const StepRecord& record) {
+  const auto [low, high] =
+      std::minmax_element(record.allocation.begin(), record.allocation.end());
+  return fmt::format("{}..{}", Titled(metrics::kAllocation, *low),
+                     Shown(metrics::kAllocation, *high));
 }
 
 }  // namespace
 
 std::string ProgressLine(const Config& config, const StepRecord& record,
                          double seconds_per_step) {
-  std::string line =
-      fmt::format("step {}/{} | loss {:.4f} | aux {:.3g} | {}", record.step,
-                  config.training.steps, record.loss,
-                  record.load_balance_loss + record.z_loss, ActivePart(record));
+  std::vector<std::string> parts = {
+      fmt::format("step {}/{}", record.step, config.training.steps),
+      Titled(metrics::kLoss, record.loss),
+      // What the objective has on top of the loss.
+      "aux " + Shown(metrics::kLoadBalanceLoss,
+                     record.load_balance_loss + record.z_loss),
+      ActivePart(record)};
   if (record.zero_active_fraction > 0) {
-    line += " | " + ZeroActiveText(config, record.zero_active_fraction);
+    parts.push_back(
+        Titled(metrics::kZeroActiveFraction, record.zero_active_fraction));
   }
   if (config.router.kind != RouterKind::kSparse) {
-    const auto [low, high] =
-        std::minmax_element(record.allocation.begin(), record.allocation.end());
-    line += fmt::format(" | k_l {:.2f}..{:.2f} | T {:.2f}", *low, *high,
-                        record.temperature);
+    parts.push_back(AllocationPart(record));
+    parts.push_back(Titled(metrics::kTemperature, record.temperature));
   }
-  const double remaining =
-      seconds_per_step *
-      static_cast<double>(config.training.steps - record.step);
-  line += fmt::format(
-      " | gnorm {:.2f} | lr {:.1e} | {:.0f} ms | {} tok/s | "
-      "eta {}",
-      record.gradient_norm, record.learning_rate, 1e3 * record.seconds,
-      ShortCount(record.tokens_per_second), FormatDuration(remaining));
-  return line;
-}
-
-std::string ZeroActiveText(const Config& config, double zero_active_fraction) {
-  return fmt::format(
-      "{} {:.1f}%",
-      config.router.fallback == Fallback::kTop1 ? "fallback" : "no expert",
-      100 * zero_active_fraction);
+  parts.push_back(Titled(metrics::kGradientNorm, record.gradient_norm));
+  parts.push_back(Titled(metrics::kLearningRate, record.learning_rate));
+  parts.push_back(Shown(metrics::kStepSeconds, record.seconds));
+  parts.push_back(ShortCount(record.tokens_per_second) +
+                  metrics::kTokensPerSecond.shown_unit);
+  parts.push_back(
+      "eta " +
+      FormatDuration(seconds_per_step *
+                     static_cast<double>(config.training.steps - record.step)));
+  return fmt::format("{}", fmt::join(parts, " | "));
 }
 
 std::string ShortCount(double count) {

@@ -17,14 +17,11 @@
 namespace softmoe::trainer {
 
 // The line of `record`. T and k_l are left out for the sparse router, which
-// has neither; "no expert 12%" is added when tokens had no active expert.
+// has neither, and the share without an expert where it is 0.
 //
 //   seconds_per_step  mean of the recent steps, for the remaining time
 std::string ProgressLine(const Config& config, const StepRecord& record,
                          double seconds_per_step);
-
-// "no expert 12.0%", or "fallback 12.0%" where such tokens are given one.
-std::string ZeroActiveText(const Config& config, double zero_active_fraction);
 
 // "873", "12.3k", "163k", "1.23M": three digits.
 std::string ShortCount(double count);

@@ -9,6 +9,7 @@
 #include "core/errors.h"
 #include "core/parameter_layout.h"
 #include "core/paths.h"
+#include "trainer/metrics.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -18,12 +19,22 @@ constexpr int64_t kFileOverhead = int64_t{1} << 18;
 // A number in metrics.jsonl with its key: at most 17 digits, sign, exponent.
 constexpr int64_t kMetricsBytesPerNumber = 40;
 
+int64_t NumbersPerStep(const ModelConfig& model) {
+  int64_t numbers = 1;  // the step itself
+  VisitStepMetrics([&](const Metric& metric, auto) {
+    int64_t size = 1;
+    for (const int64_t n : SizesOf(metric.shape, model)) size *= n;
+    numbers += size;
+  });
+  return numbers;
+}
+
 }  // namespace
 
 ResourceNeed EstimateResources(const Config& config) {
   ResourceNeed need;
   need.parameters = ParameterLayout(config).total;
-  const int64_t numbers_per_step = 11 + 3 * config.model.num_layers;
+  const int64_t numbers_per_step = NumbersPerStep(config.model);
   const int64_t history_bytes = config.training.steps * numbers_per_step * 8;
   need.checkpoint_bytes = 12 * need.parameters + history_bytes + kFileOverhead;
   need.disk_bytes =

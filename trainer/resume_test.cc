@@ -17,6 +17,7 @@
 #include "core/hdf5_file.h"
 #include "core/parameter_layout.h"
 #include "trainer/checkpoint.h"
+#include "trainer/metrics.h"
 #include "trainer/train_run.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
@@ -48,8 +49,9 @@ std::vector<nlohmann::json> Metrics(const std::filesystem::path& run) {
   std::string line;
   while (std::getline(lines, line)) {
     result.push_back(nlohmann::json::parse(line));
-    result.back().erase("seconds");
-    result.back().erase("tokens_per_second");
+    VisitStepMetrics([&](const Metric& metric, auto) {
+      if (metric.clock) result.back().erase(metric.name);
+    });
   }
   return result;
 }

@@ -19,18 +19,25 @@ fs::path GoodFile() {
   result.config = trainer::TinyConfig(RouterKind::kSoftLearned);
   result.config.training.steps = 3;
   result.config.router.tau = 1.5;
-  result.config_hash = ConfigHash(result.config);
+  result.identity.config = result.config;
   for (int64_t step = 1; step <= 3; ++step) {
     result.steps.push_back(trainer::NumberedRecord(step, 2));
   }
   result.allocation = {1.25, 1.75};
   for (trainer::Validation* validation :
        {&result.final_validation, &result.at_schedule_temperature}) {
-    validation->layer_active = {1, 2};
+    validation->layer_active_experts = {1, 2};
     validation->active_histogram = {{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}};
     validation->tokens_per_expert = {{1, 2, 3, 4}, {4, 3, 2, 1}};
     validation->num_tokens = 10;
   }
+  result.final_evaluations = {
+      .code_version = "0123456789ab",
+      .inference_tau = {{.factor = 0.5,
+                         .tau = 0.75,
+                         .validation = result.final_validation}},
+      .router_health = {{.load_entropy = 1, .truncated_mass = 0.5},
+                        {.dead_experts = 2, .truncated_mass = 0.25}}};
   const fs::path path = ScratchFolder() / "good.h5";
   trainer::WriteRunResult(result, path);
   return path;

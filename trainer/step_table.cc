@@ -3,106 +3,138 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "core/errors.h"
+#include "trainer/metrics.h"
+#include "trainer/metrics_hdf5.h"
 
 namespace softmoe::trainer {
 namespace {
 
-// A column of `num_steps` rows; every value finite.
-std::vector<double> ReadColumn(const Hdf5Reader& file, const std::string& path,
-                               std::vector<int64_t> shape) {
-  const Hdf5Array<double> column = file.ReadDataset<double>(path);
-  if (column.shape != shape) {
-    throw DataError(fmt::format(
-        "{}: dataset {} has {} values, expected {} steps; the file was not "
-        "written by this program, delete it",
-        file.path().string(), path, column.values.size(), shape[0]));
+// One column of a table: a number, or a list [num_layers], of each record.
+template <typename Record>
+class ColumnWriter {
+ public:
+  ColumnWriter(const std::vector<Record>& records, int64_t num_layers,
+               const std::string& group, Hdf5Writer& file)
+      : records_(records), num_layers_(num_layers), group_(group), file_(file) {
+    file_.CreateGroup(group_);
+    if (records_.empty()) return;
+    std::vector<int64_t> steps;
+    for (const Record& record : records_) steps.push_back(record.step);
+    file_.WriteDataset(group_ + "/step", steps);
   }
-  for (double value : column.values) {
-    if (!std::isfinite(value)) {
+
+  void operator()(const Metric& metric, double Record::*member) const {
+    if (records_.empty()) return;
+    std::vector<double> column;
+    for (const Record& record : records_) column.push_back(record.*member);
+    WriteColumn(metric, column, {static_cast<int64_t>(column.size())}, group_,
+                file_);
+  }
+
+  void operator()(const Metric& metric,
+                  std::vector<double> Record::*member) const {
+    if (records_.empty()) return;
+    std::vector<double> values;
+    for (const Record& record : records_) {
+      const std::vector<double>& row = record.*member;
+      SOFTMOE_CHECK(static_cast<int64_t>(row.size()) == num_layers_)
+          << metric.name << " has " << row.size() << " layers";
+      values.insert(values.end(), row.begin(), row.end());
+    }
+    WriteColumn(metric, values,
+                {static_cast<int64_t>(records_.size()), num_layers_}, group_,
+                file_);
+  }
+
+ private:
+  const std::vector<Record>& records_;
+  const int64_t num_layers_;
+  const std::string& group_;
+  Hdf5Writer& file_;
+};
+
+template <typename Record>
+class ColumnReader {
+ public:
+  ColumnReader(const Hdf5Reader& file, const std::string& group,
+               int64_t num_layers)
+      : file_(file), group_(group), num_layers_(num_layers) {
+    if (!file_.Has(group_)) {
       throw DataError(fmt::format(
-          "{}: dataset {} holds {}, expected finite numbers; delete the file "
-          "and run the row again",
-          file.path().string(), path, value));
+          "{}: group {} is missing; delete the file and run the row again",
+          file_.path().string(), group_));
+    }
+    if (!file_.Has(group_ + "/step")) return;
+    for (const int64_t step :
+         file_.ReadDataset<int64_t>(group_ + "/step").values) {
+      records_.emplace_back().step = step;
     }
   }
-  return column.values;
-}
+
+  void operator()(const Metric& metric, double Record::*member) {
+    if (records_.empty()) return;
+    const std::vector<double> column =
+        ReadColumn(file_, group_, metric, {num_records()});
+    for (size_t i = 0; i < column.size(); ++i) records_[i].*member = column[i];
+  }
+
+  void operator()(const Metric& metric, std::vector<double> Record::*member) {
+    if (records_.empty()) return;
+    const std::vector<double> values =
+        ReadColumn(file_, group_, metric, {num_records(), num_layers_});
+    auto row = values.begin();
+    for (Record& record : records_) {
+      (record.*member).assign(row, row + num_layers_);
+      row += num_layers_;
+    }
+  }
+
+  std::vector<Record> Take() { return std::move(records_); }
+
+ private:
+  int64_t num_records() const { return static_cast<int64_t>(records_.size()); }
+
+  const Hdf5Reader& file_;
+  const std::string& group_;
+  const int64_t num_layers_;
+  std::vector<Record> records_;
+};
 
 }  // namespace
 
 void WriteStepTable(const std::vector<StepRecord>& steps, int64_t num_layers,
                     const std::string& group, Hdf5Writer& file) {
-  file.CreateGroup(group);
-  if (steps.empty()) return;
-  const int64_t num_steps = static_cast<int64_t>(steps.size());
+  VisitStepMetrics(ColumnWriter(steps, num_layers, group, file));
+}
 
-  std::vector<int64_t> numbers;
-  for (const StepRecord& step : steps) numbers.push_back(step.step);
-  file.WriteDataset(group + "/step", numbers);
-
-  for (const StepScalar& field : kStepScalars) {
-    std::vector<double> column;
-    for (const StepRecord& step : steps) column.push_back(step.*field.member);
-    const std::string path = group + "/" + field.name;
-    file.WriteDataset(path, column);
-    file.WriteAttribute(path, "unit", field.unit);
-  }
-  for (const StepVector& field : kStepVectors) {
-    std::vector<double> values;
-    for (const StepRecord& step : steps) {
-      const std::vector<double>& row = step.*field.member;
-      SOFTMOE_CHECK(static_cast<int64_t>(row.size()) == num_layers)
-          << field.name << " has " << row.size() << " layers";
-      values.insert(values.end(), row.begin(), row.end());
-    }
-    const std::string path = group + "/" + field.name;
-    file.WriteDataset<double>(path, values, {num_steps, num_layers});
-    file.WriteAttribute(path, "unit", field.unit);
-  }
+void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
+                          const std::string& group, Hdf5Writer& file) {
+  VisitEvaluationMetrics(ColumnWriter(evaluations, 0, group, file));
 }
 
 std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers) {
-  if (!file.Has(group + "/step")) {
-    if (!file.Has(group)) {
-      throw DataError(fmt::format(
-          "{}: group {} is missing; delete the file and run the row again",
-          file.path().string(), group));
-    }
-    return {};
-  }
-  const std::vector<int64_t> numbers =
-      file.ReadDataset<int64_t>(group + "/step").values;
-  const int64_t num_steps = static_cast<int64_t>(numbers.size());
-  std::vector<StepRecord> steps(numbers.size());
-  for (int64_t i = 0; i < num_steps; ++i) {
-    if (numbers[i] != i + 1) {
-      throw DataError(fmt::format(
-          "{}: dataset {}/step holds {} at row {}, expected {}; delete the "
-          "file and run the row again",
-          file.path().string(), group, numbers[i], i, i + 1));
-    }
-    steps[i].step = numbers[i];
-  }
-  for (const StepScalar& field : kStepScalars) {
-    const std::vector<double> column =
-        ReadColumn(file, group + "/" + field.name, {num_steps});
-    for (int64_t i = 0; i < num_steps; ++i) steps[i].*field.member = column[i];
-  }
-  for (const StepVector& field : kStepVectors) {
-    const std::vector<double> values =
-        ReadColumn(file, group + "/" + field.name, {num_steps, num_layers});
-    for (int64_t i = 0; i < num_steps; ++i) {
-      (steps[i].*field.member)
-          .assign(values.begin() + i * num_layers,
-                  values.begin() + (i + 1) * num_layers);
-    }
+  ColumnReader<StepRecord> reader(file, group, num_layers);
+  VisitStepMetrics(reader);
+  std::vector<StepRecord> steps = reader.Take();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const int64_t expected = static_cast<int64_t>(i) + 1;
+    if (steps[i].step == expected) continue;
+    throw DataError(fmt::format(
+        "{}: dataset {}/step holds {} at row {}, expected {}; delete the file "
+        "and run the row again",
+        file.path().string(), group, steps[i].step, i, expected));
   }
   return steps;
+}
+
+std::vector<EvaluationRecord> ReadEvaluationTable(const Hdf5Reader& file,
+                                                  const std::string& group) {
+  ColumnReader<EvaluationRecord> reader(file, group, 0);
+  VisitEvaluationMetrics(reader);
+  return reader.Take();
 }
 
 }  // namespace softmoe::trainer

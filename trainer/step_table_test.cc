@@ -34,14 +34,24 @@ TEST(StepTable, ReadsBackEveryBit) {
   EXPECT_EQ(steps[4].tokens_per_second, read[4].tokens_per_second);
 }
 
-TEST(StepTable, NamesEveryFieldOfARecord) {
-  // NumberedRecord fills what the tables name; a field added to StepRecord and
-  // forgotten there would keep its 0.
-  const StepRecord record = NumberedRecord(1, 1);
-  EXPECT_EQ(sizeof(StepRecord),
-            sizeof(int64_t) + std::size(kStepScalars) * sizeof(double) +
-                std::size(kStepVectors) * sizeof(std::vector<double>));
-  EXPECT_NE(record.tokens_per_second, 0);
+TEST(StepTable, ReadsBackEveryBitOfEvaluations) {
+  const std::vector<EvaluationRecord> evaluations = {NumberedEvaluation(2),
+                                                     NumberedEvaluation(7)};
+  const auto path = FreshFolder("evaluations") / "evaluations.h5";
+  Hdf5Writer writer(path, kKind);
+  WriteEvaluationTable(evaluations, "/evaluations", writer);
+  WriteEvaluationTable({}, "/none", writer);
+  writer.Commit();
+  const Hdf5Reader file(path, kKind);
+  ExpectSameEvaluations(evaluations, ReadEvaluationTable(file, "/evaluations"));
+  EXPECT_TRUE(ReadEvaluationTable(file, "/none").empty());
+  EXPECT_THROW(ReadEvaluationTable(file, "/other"), DataError);
+}
+
+TEST(StepTable, SaysUnits) {
+  const Hdf5Reader file(Write({NumberedRecord(1, 2)}, 2), kKind);
+  EXPECT_EQ(file.ReadString("/steps/loss", "unit"), "nat/token");
+  EXPECT_EQ(file.ReadString("/steps/allocation", "unit"), "experts/token");
 }
 
 TEST(StepTable, MayBeEmpty) {
@@ -54,7 +64,8 @@ TEST(StepTable, MayBeEmpty) {
 // gives.
 std::string Refusal(const std::vector<StepRecord>& steps, int64_t num_layers) {
   const Hdf5Reader file(
-      Write(steps, static_cast<int64_t>(steps[0].layer_active.size())), kKind);
+      Write(steps, static_cast<int64_t>(steps[0].layer_active_experts.size())),
+      kKind);
   try {
     ReadStepTable(file, "/steps", num_layers);
   } catch (const DataError& error) {
@@ -67,7 +78,8 @@ TEST(StepTable, RefusesWhatNoRunWrites) {
   const std::vector<StepRecord> good = {NumberedRecord(1, 2),
                                         NumberedRecord(2, 2)};
   EXPECT_EQ(Refusal(good, 2), "accepted");
-  EXPECT_NE(Refusal(good, 3).find("/steps/layer_active"), std::string::npos);
+  EXPECT_NE(Refusal(good, 3).find("/steps/layer_active_experts"),
+            std::string::npos);
   std::vector<StepRecord> gap = good;
   gap[1].step = 3;
   EXPECT_NE(Refusal(gap, 2).find("holds 3 at row 1, expected 2"),

@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/paths.h"
 #include "trainer/config_table.h"
+#include "trainer/metrics.h"
 #include "trainer/prepare.h"
 #include "trainer/profile_run.h"
 #include "trainer/resources.h"
@@ -102,17 +103,18 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
 }
 
 void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
-  const auto& v = result.final_validation;
-  fmt::print(
-      "\nvalidation loss  {:.4f} nat/token at T = 1 (unigram {:.4f})\n"
-      "active experts   {:.3f} in training, {:.3f} in inference, per token "
-      "and layer\n"
-      "time             {:.1f} s{}\n"
-      "result           {}\n",
-      v.loss, result.unigram_loss, result.train_active_experts,
-      v.active_experts, result.seconds,
-      result.resumed ? " in several sessions" : "",
-      (folder / "result.h5").string());
+  namespace metrics = softmoe::trainer::metrics;
+  const auto line = [](const softmoe::trainer::Metric& metric, double value) {
+    fmt::print("{}", ReportLine(metric, value));
+  };
+  fmt::print("\n");
+  line(metrics::kValLoss, result.final_validation.loss);
+  line(metrics::kUnigramLoss, result.unigram_loss);
+  line(metrics::kTrainAe, result.train_ae);
+  line(metrics::kInferAe, result.final_validation.active_experts);
+  line(metrics::kRunSeconds, result.seconds);
+  fmt::print("{:<22}{}{}\n", "result", (folder / "result.h5").string(),
+             result.resumed ? " (trained in several sessions)" : "");
 }
 
 ExitCode Train(const Arguments& arguments) {

@@ -6,22 +6,24 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <system_error>
 
 #include "core/atomic_file.h"
 #include "core/code_version.h"
 #include "core/errors.h"
+#include "core/file_error.h"
 #include "core/mutant.h"
 #include "core/paths.h"
 #include "kernels/isa.h"
 #include "trainer/calibration.h"
 #include "trainer/checkpoint.h"
-#include "trainer/config_table.h"
+#include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
+#include "trainer/identify_run.h"
+#include "trainer/metrics.h"
 #include "trainer/progress_line.h"
 #include "trainer/resources.h"
-#include "trainer/run_identity.h"
 #include "trainer/schedules.h"
-#include "trainer/token_identity.h"
 #include "trainer/validation.h"
 
 namespace softmoe::trainer {
@@ -93,7 +95,15 @@ RunResult RunLoop::Run() {
   Save();
   Evaluate();
   metrics_->Sync();  // before the result is there, which ends the writing
-  return MakeResult();
+  RunResult result = MakeResult();
+  // After the run's clock was read: what is measured later takes none of it.
+  result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
+                                               options_.evaluations, [this] {
+                                                 if (options_.on_evaluation)
+                                                   options_.on_evaluation();
+                                                 StopIfAsked();
+                                               });
+  return result;
 }
 
 void RunLoop::OneStep() {
@@ -112,10 +122,11 @@ void RunLoop::OneStep() {
   if (record.step == 1 && record.zero_active_fraction > 0.5 &&
       config_.router.fallback == Fallback::kNone) {
     Say(fmt::format(
-        "warning: {:.0f}% of the tokens have no active expert at the start, "
-        "which trains none: tau {:g} is high for T = {:g}; router.tau = "
-        "\"calibrated\" or router.fallback = \"top1\" would help",
-        100 * record.zero_active_fraction, state_.tau, record.temperature));
+        "warning: {} at the start: so many tokens have no expert and train "
+        "none. tau {:g} is high for T = {:g}; router.tau = \"calibrated\" or "
+        "router.fallback = \"top1\" would help",
+        Titled(metrics::kZeroActiveFraction, record.zero_active_fraction),
+        state_.tau, record.temperature));
   }
   const int64_t log_every = std::max<int64_t>(1, options_.runtime.log_every);
   if (record.step == 1 || record.step % log_every == 0 ||
@@ -182,29 +193,29 @@ void RunLoop::Evaluate() {
       {.step = state_.step,
        .temperature = temperature,
        .schedule_loss = at_schedule_temperature_.loss,
-       .schedule_active = at_schedule_temperature_.active_experts,
+       .schedule_active_experts = at_schedule_temperature_.active_experts,
        .loss = at_one_.loss,
        .active_experts = at_one_.active_experts,
        .zero_active_fraction = at_one_.zero_active_fraction,
-       .load_variance = at_one_.load_variance});
+       .relative_load_variance = at_one_.relative_load_variance});
   metrics_->Add(state_.evaluations.back());
+  std::string loss = Titled(metrics::kLoss, at_one_.loss);
+  if (temperature != 1.0) {
+    loss += fmt::format(" at T 1, {} at {}",
+                        Shown(metrics::kLoss, at_schedule_temperature_.loss),
+                        Titled(metrics::kTemperature, temperature));
+  }
   Say(fmt::format(
-      "validation after step {} | loss {:.4f}{} | AE {:.2f} | {} | load "
-      "variance {:.3f}",
-      state_.step, at_one_.loss,
-      temperature == 1.0
-          ? ""
-          : fmt::format(" at T 1, {:.4f} at T {:.2f}",
-                        at_schedule_temperature_.loss, temperature),
-      at_one_.active_experts,
-      ZeroActiveText(config_, at_one_.zero_active_fraction),
-      at_one_.load_variance));
+      "validation after step {} | {} | {} | {} | {}", state_.step, loss,
+      Titled(metrics::kActiveExperts, at_one_.active_experts),
+      Titled(metrics::kZeroActiveFraction, at_one_.zero_active_fraction),
+      Titled(metrics::kRelativeLoadVariance, at_one_.relative_load_variance)));
 }
 
 RunResult RunLoop::MakeResult() {
   RunResult result;
+  result.identity = identity_;
   result.config = config_;
-  result.config_hash = ConfigHash(config_);
   if (state_.tau_calibrated) result.config.router.tau = state_.tau;
   result.tau = state_.tau;
   result.tau_calibrated = state_.tau_calibrated;
@@ -213,7 +224,7 @@ RunResult RunLoop::MakeResult() {
   result.at_schedule_temperature = at_schedule_temperature_;
   result.final_validation = at_one_;
   result.unigram_loss = data_.UnigramLoss(config_.training.eval_sequences);
-  result.train_active_experts = TrainActiveExperts(state_.history);
+  result.train_ae = TrainActiveExperts(state_.history);
   for (const optimized::LayerAllocation& layer :
        model_.Allocations({.tau = state_.tau})) {
     result.allocation.push_back(layer.mean_active);
@@ -223,10 +234,6 @@ RunResult RunLoop::MakeResult() {
   result.most_active_in_a_token = state_.most_active_in_a_token;
   result.seconds = Seconds();
   result.resumed = resumed_;
-  result.data_sha256 = identity_.tokens.data_sha256;
-  result.index_sha256 = identity_.tokens.index_sha256;
-  result.tokenizer_sha256 = identity_.tokens.tokenizer_sha256;
-  result.isa = identity_.isa;
   result.code_version = state_.code_version;
   return result;
 }
@@ -246,44 +253,64 @@ void RunLoop::Say(const std::string& line) const {
 namespace {
 
 // The result of a run that ended earlier, if it is the run that is asked for.
-RunResult ReadFinishedRun(const RunIdentity& identity, const std::string& isa,
+// Reading it takes no kernels: any instruction set will do if none is asked
+// for.
+RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
                           const std::filesystem::path& path) {
-  const RunResult result = ReadRunResult(path);
-  if (result.config_hash != ConfigHash(identity.config)) {
-    Config there = result.config;
-    if (result.tau_calibrated) there.router.tau.reset();
-    throw ConfigError(fmt::format(
-        "{}: is the result of another configuration: {}. Use another output "
-        "folder, or delete this one to begin anew",
-        path.string(), DescribeConfigDifference(there, identity.config)));
-  }
-  const std::string difference = DescribeTokenDifference(
-      {result.data_sha256, result.index_sha256, result.tokenizer_sha256},
-      identity.tokens);
-  if (!difference.empty()) {
-    throw DataError(fmt::format(
-        "{}: is the result of training on other token files: {}. Give those it "
-        "was trained on, or use another output folder",
-        path.string(), difference));
-  }
-  if (!isa.empty() && result.isa != identity.isa) {
-    throw ConfigError(fmt::format(
-        "{}: was trained with instruction set {}, --isa {} was asked for; use "
-        "another output folder, or leave --isa out to read this one",
-        path.string(), result.isa, isa));
-  }
+  RunResult result = ReadRunResult(path);
+  if (isa.empty()) identity.isa = result.identity.isa;
+  RequireSameRun(
+      path, result.identity, identity,
+      {.config = "Use another output folder, or delete this one to begin anew",
+       .tokens = "Give those it was trained on, or use another output folder",
+       .isa = "Use another output folder, or leave --isa out to read this "
+              "one"});
   return result;
+}
+
+// After the result is durable: nothing is lost with the checkpoint then but
+// what could still be measured on it.
+void RemoveCheckpoint(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw FileError("delete", path, error.value());
+}
+
+// Measures what the plan asks and the result of a finished run lacks, if its
+// checkpoint still can tell; else leaves everything as it is.
+void EvaluateLater(const RunOptions& options, RunResult* result) {
+  const EvaluationPlan& plan = options.evaluations;
+  const std::filesystem::path checkpoint = options.folder / kCheckpointName;
+  if (MissingEvaluations(plan, *result).empty() ||
+      !EvaluationObstacle(*result, checkpoint).empty()) {
+    return;
+  }
+  const FolderLock lock(options.folder);
+  const StopSignal stop;
+  result->final_evaluations = EvaluateFinishedRun(
+      *result, checkpoint, options.tokens, options.runtime, plan, [&] {
+        if (options.on_evaluation) options.on_evaluation();
+        stop.ThrowIfRequested(
+            "during the evaluations of a finished run, whose files are as they "
+            "were; the same command begins them again");
+      });
+  WriteRunResult(*result, options.folder / kResultName);
+  if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
 }
 
 }  // namespace
 
 RunResult TrainRun(const Config& config, const RunOptions& options) {
   ValidateConfig(config);
+  CheckEvaluationPlan(options.evaluations);
   kernels::SelectIsa(options.runtime.isa);
   const RunIdentity identity = IdentifyRun(config, options.tokens);
   const std::filesystem::path result_path = options.folder / kResultName;
   if (std::filesystem::exists(result_path)) {
-    return ReadFinishedRun(identity, options.runtime.isa, result_path);
+    RunResult result =
+        ReadFinishedRun(identity, options.runtime.isa, result_path);
+    EvaluateLater(options, &result);
+    return result;
   }
   MakeFolder(options.folder);
   const FolderLock lock(options.folder);
@@ -297,6 +324,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   RequireDiskSpace(config, options.folder);
   RunResult result = RunLoop(identity, options).Run();
   WriteRunResult(result, result_path);
+  if (!options.evaluations.keep_checkpoint) {
+    RemoveCheckpoint(options.folder / kCheckpointName);
+  }
   return result;
 }
 

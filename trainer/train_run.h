@@ -21,6 +21,7 @@
 #include "optimized/optimizer.h"
 #include "trainer/dataset.h"
 #include "trainer/metrics_log.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_state.h"
 #include "trainer/train_step.h"
 #include "trainer/trainer.h"
@@ -38,7 +39,8 @@ class RunLoop {
   // and calibrates tau. Throws what TrainRun throws.
   RunLoop(const RunIdentity& identity, const RunOptions& options);
 
-  // Trains to the end, validates, writes the final checkpoint and the result.
+  // Trains to the end, writes the final checkpoint, validates, measures what
+  // options.evaluations asks for.
   RunResult Run();
 
  private:

@@ -78,7 +78,7 @@ TEST_P(EveryRouter, LearnsAndReportsWhatItDid) {
   EXPECT_LT(result.final_validation.loss, result.unigram_loss);
   EXPECT_EQ(result.final_validation.num_tokens, 8 * 16);
   EXPECT_FALSE(result.resumed);
-  EXPECT_EQ(result.config_hash, ConfigHash(config));
+  EXPECT_EQ(ConfigHash(result.identity.config), ConfigHash(config));
 
   const double k = config.router.mean_active_experts;
   for (const StepRecord& step : result.steps) {
@@ -87,16 +87,17 @@ TEST_P(EveryRouter, LearnsAndReportsWhatItDid) {
                 4 * 0x1p-52 * k);
     EXPECT_GE(step.allocation[0], 1.0);
     EXPECT_GE(step.allocation[1], 1.0);
-    EXPECT_NEAR((step.layer_active[0] + step.layer_active[1]) / 2,
-                step.active_experts, 4 * 0x1p-52 * step.active_experts);
+    EXPECT_NEAR(
+        (step.layer_active_experts[0] + step.layer_active_experts[1]) / 2,
+        step.active_experts, 4 * 0x1p-52 * step.active_experts);
     EXPECT_GT(step.gradient_norm, 0);
   }
   EXPECT_LE(result.most_active_in_a_token, result.max_active);
   double train_ae = 0;
   for (const StepRecord& step : result.steps) train_ae += step.active_experts;
-  EXPECT_EQ(result.train_active_experts, train_ae / 100);
+  EXPECT_EQ(result.train_ae, train_ae / 100);
   if (GetParam() == RouterKind::kSparse) {
-    EXPECT_EQ(result.train_active_experts, k);
+    EXPECT_EQ(result.train_ae, k);
     EXPECT_EQ(result.final_validation.active_experts, k);
     EXPECT_EQ(result.tau, 0);
     EXPECT_FALSE(result.tau_calibrated);
@@ -281,7 +282,10 @@ TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
   ExpectSameValidation(calibrated.final_validation, again.final_validation);
   EXPECT_FALSE(again.tau_calibrated);
   EXPECT_EQ(ConfigToToml(calibrated.config), ConfigToToml(again.config));
-  EXPECT_NE(calibrated.config_hash, again.config_hash);
+  const IdentityDifferences differences =
+      CompareIdentities(calibrated.identity, again.identity);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].name, "router.tau");
 }
 
 TEST(TrainRun, AFinishedRunIsOnlyRead) {
@@ -334,7 +338,7 @@ TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
   for (const StepRecord& step : none.steps) {
     EXPECT_EQ(step.active_experts, 0);
     EXPECT_EQ(step.zero_active_fraction, 1);
-    EXPECT_EQ(step.load_variance, (std::vector<double>{0, 0}));
+    EXPECT_EQ(step.layer_relative_load_variance, (std::vector<double>{0, 0}));
   }
   config.router.fallback = Fallback::kTop1;
   const RunResult top1 = TrainRun(config, Options(folder / "top1", tokens));

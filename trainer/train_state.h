@@ -9,29 +9,22 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
-#include "trainer/token_identity.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::trainer {
 
 // A validation on the way (training.eval_every), in both readings of ruling 8.
 struct EvaluationRecord {
-  int64_t step = 0;                 // completed updates
-  double temperature = 0;           // T(m)
-  double schedule_loss = 0;         // nats per token at T(m)
-  double schedule_active = 0;       // experts per token and layer at T(m)
-  double loss = 0;                  // at T = 1
-  double active_experts = 0;        // at T = 1
-  double zero_active_fraction = 0;  // at T = 1
-  double load_variance = 0;         // at T = 1, var/mean^2
-};
-
-// What must be the same for a checkpoint to go on in bits.
-struct RunIdentity {
-  Config config;  // as given: tau may still be "calibrated"
-  TokenIdentity tokens;
-  std::string isa;
+  int64_t step = 0;        // completed updates
+  double temperature = 0;  // T(m)
+  // At T(m).
+  double schedule_loss = 0;
+  double schedule_active_experts = 0;
+  // At T = 1.
+  double loss = 0;
+  double active_experts = 0;
+  double zero_active_fraction = 0;
+  double relative_load_variance = 0;
 };
 
 struct TrainState {

@@ -112,13 +112,13 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
   record.z_loss = totals.ZLoss();
   record.active_experts = totals.MeanActive();
   record.zero_active_fraction = totals.ZeroActiveFraction();
-  record.layer_active = totals.LayerActive();
+  record.layer_active_experts = totals.LayerActive();
   for (const optimized::LayerAllocation& layer : allocations) {
     record.allocation.push_back(layer.mean_active);
     outcome.max_active = std::max(outcome.max_active, layer.max_active);
   }
   for (const LoadVariance& layer : totals.LayerLoadVariance()) {
-    record.load_variance.push_back(layer.relative);
+    record.layer_relative_load_variance.push_back(layer.relative);
   }
   record.temperature = routing.temperature;
   outcome.most_active_in_a_token = totals.MostActive();

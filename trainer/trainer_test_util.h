@@ -25,13 +25,18 @@ Config TinyConfig(RouterKind kind);
 std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
                                       uint64_t seed = 1);
 
-// A record in which no two numbers are the same.
+// Records in which no two numbers are the same.
 StepRecord NumberedRecord(int64_t step, int64_t num_layers);
+EvaluationRecord NumberedEvaluation(int64_t step);
 
 // gtest failures for every number that differs, but for those of a clock.
 void ExpectSameRecords(const std::vector<StepRecord>& expected,
                        const std::vector<StepRecord>& got);
+void ExpectSameEvaluations(const std::vector<EvaluationRecord>& expected,
+                           const std::vector<EvaluationRecord>& got);
 void ExpectSameValidation(const Validation& expected, const Validation& got);
+void ExpectSameEvaluations(const FinalEvaluations& expected,
+                           const FinalEvaluations& got);
 void ExpectSameResult(const RunResult& expected, const RunResult& got);
 // The parameters and moments of two checkpoints.
 void ExpectSameTensors(const std::filesystem::path& expected,

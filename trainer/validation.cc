@@ -14,7 +14,8 @@
 namespace softmoe::trainer {
 
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
-                    double temperature, const StopPoll& poll) {
+                    double temperature, const StopPoll& poll,
+                    const GroupObserver& observe) {
   const Config& config = model.config();
   const int64_t length = config.model.sequence_length;
   const int64_t group = config.training.balance_group_sequences;
@@ -43,11 +44,14 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
     const std::span<int32_t> in(inputs.data(), count * length);
     const std::span<int32_t> out(targets.data(), count * length);
     data.FillValidation(first, count, in, out);
-    totals.Add(model.Forward({.num_sequences = count,
-                              .inputs = in,
-                              .targets = out,
-                              .first_token = first * length},
-                             routing));
+    const optimized::StepStats stats =
+        model.Forward({.num_sequences = count,
+                       .inputs = in,
+                       .targets = out,
+                       .first_token = first * length},
+                      routing);
+    totals.Add(stats);
+    if (observe) observe(stats);
   }
 
   Validation result;
@@ -61,12 +65,12 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   result.num_tokens = totals.num_tokens();
   result.active_experts = totals.MeanActive();
   result.zero_active_fraction = totals.ZeroActiveFraction();
-  result.layer_active = totals.LayerActive();
+  result.layer_active_experts = totals.LayerActive();
   result.active_histogram = totals.active_histogram();
   result.tokens_per_expert = totals.tokens_per_expert();
   const double layers = static_cast<double>(config.model.num_layers);
   for (const LoadVariance& layer : totals.LayerLoadVariance()) {
-    result.load_variance += layer.relative / layers;
+    result.relative_load_variance += layer.relative / layers;
     result.load_cv += layer.cv / layers;
     result.load_var_over_mean += layer.var_over_mean / layers;
   }

@@ -49,7 +49,8 @@ TEST(Validate, CountsEveryTokenOnce) {
     const auto& load = all.tokens_per_expert[l];
     const int64_t routed =
         std::accumulate(load.begin(), load.end(), int64_t{0});
-    EXPECT_EQ(all.layer_active[l], static_cast<double>(routed) / (5 * 16));
+    EXPECT_EQ(all.layer_active_experts[l],
+              static_cast<double>(routed) / (5 * 16));
     active += routed;
   }
   EXPECT_EQ(all.active_experts, static_cast<double>(active) / (2 * 5 * 16));
@@ -111,10 +112,10 @@ TEST(Validate, ReportsTheThreeReadingsOfLoadVariance) {
   // that, whatever the layer; and sqrt is concave, so the mean of the CVs is at
   // most the root of the mean.
   const double mean = 8 * 16 * 2.0 / 4;
-  EXPECT_GT(v.load_variance, 0);
-  EXPECT_NEAR(v.load_var_over_mean, v.load_variance * mean,
+  EXPECT_GT(v.relative_load_variance, 0);
+  EXPECT_NEAR(v.load_var_over_mean, v.relative_load_variance * mean,
               8 * 0x1p-53 * v.load_var_over_mean);
-  EXPECT_LE(v.load_cv, std::sqrt(v.load_variance) * (1 + 4 * 0x1p-53));
+  EXPECT_LE(v.load_cv, std::sqrt(v.relative_load_variance) * (1 + 4 * 0x1p-53));
 }
 
 TEST(Validate, WholeSplitIsTheDefault) {

@@ -5,7 +5,7 @@
     ./bazelw build //:bench
     python3 experiments/peers/compare.py bazel-bin/optimized/bench
 
-Whole training steps at the sizes of the smoke and mini grids, and LapSum
+Whole training steps at the sizes of the smoke and midi grids, and LapSum
 forward + backward at those of their routers and the paper's. In every round
 both sides run for a few seconds, one after the other; a side's figure is its
 median step (LapSum: its best call), a round's ratio is ours to the faster form
@@ -40,7 +40,7 @@ VOID_BELOW = 0.6
 DISTURBED_ABOVE = 0.05
 PATIENCE = 60  # seconds to wait for a quiet machine, before each round
 ATTEMPTS = 3  # per round
-# The routers of the smoke, mini and paper grids; rows as in our benchmark.
+# The routers of the smoke, midi and paper grids; rows as in our benchmark.
 LAPSUM_EXPERTS, K, ROWS = (8, 16, 32), 2.0, 8192
 
 
@@ -205,7 +205,7 @@ def processor():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("benchmark", help="the program behind //:bench")
-    parser.add_argument("--sizes", default="smoke,mini")
+    parser.add_argument("--sizes", default="smoke,midi")
     parser.add_argument("--routers", default="sparse,soft")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
