@@ -215,6 +215,8 @@ def main():
                         help="neither wait for a quiet machine nor repeat "
                         "disturbed rounds")
     args = parser.parse_args()
+    if args.threads is not None and args.threads < 1:
+        parser.error("--threads: at least 1")
     ours = Ours(args)
     threads, args.cores = ours.machine()
     if args.threads is None:
