@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/errors.h"
+#include "core/profile.h"
 
 namespace softmoe {
 namespace {
@@ -62,6 +63,8 @@ void ThreadPool::Run(int64_t num_tasks, Call call, void* body) {
     return;
   }
   std::lock_guard<std::mutex> turn(run_mutex_);
+  Profile* const profile = Profile::Active();
+  const int64_t start = profile == nullptr ? 0 : Profile::Nanoseconds();
   call_ = call;
   body_ = body;
   num_tasks_ = num_tasks;
@@ -80,6 +83,7 @@ void ThreadPool::Run(int64_t num_tasks, Call call, void* body) {
        (left = unfinished_shares_.load(std::memory_order_acquire)) != 0;) {
     WaitWhileEqual(unfinished_shares_, left);
   }
+  if (profile != nullptr) profile->AddJob(Profile::Nanoseconds() - start);
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -105,6 +109,8 @@ void ThreadPool::RunShare(int share) {
   const int64_t n = num_tasks_, count = threads();
   const int64_t begin = (share * n + count - 1) / count;
   const int64_t end = ((share + 1) * n + count - 1) / count;
+  Profile* const profile = Profile::Active();
+  const int64_t start = profile == nullptr ? 0 : Profile::Nanoseconds();
   inside_task = true;
   for (int64_t i = begin; i < end; ++i) {
     try {
@@ -119,6 +125,7 @@ void ThreadPool::RunShare(int share) {
     }
   }
   inside_task = false;
+  if (profile != nullptr) profile->AddTasks(Profile::Nanoseconds() - start);
 }
 
 void ThreadPool::WorkerLoop(int thread) {

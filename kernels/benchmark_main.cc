@@ -4,8 +4,10 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +23,11 @@ using softmoe::kernels::benchmark_threads;
 constexpr char kOurOptions[] = R"(
 Of this program:
   --isa=v3|v4      instruction set [the best of this machine]
-  --threads=N      for benchmarks that do not name their threads [one per core]
+  --threads=N      beside one thread, and for training steps [one per core, at
+                   most four]; never more than cores, which would time waiting
+  --profile[=NAME] a table of one training step by operation instead, with N
+                   threads and with one: smoke/sparse2, midi/soft_fixed2 [it],
+                   ...
 
 tokens/s: of the median training step; best_tokens/s: of the best one.
 GFLOPS: of the products alone; percent_of_peak: of what the multipliers can do
@@ -41,26 +47,48 @@ std::string ProcessorName() {
   return "unknown";
 }
 
-// Takes our options out of `arguments`.
-void TakeOptions(std::vector<char*>* arguments) {
+constexpr char kThreads[] = "--threads=", kProfile[] = "--profile=";
+
+int ParseThreads(const std::string& option) {
+  const std::string number = option.substr(sizeof(kThreads) - 1);
+  const int cores = softmoe::AvailableCores();
+  if (number.empty() || number.size() > 4 ||
+      number.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoi(number) < 1) {
+    throw softmoe::ConfigError(fmt::format(
+        "{}: expected a number of threads, 1 to {}", option, cores));
+  }
+  const int threads = std::stoi(number);
+  if (threads > cores) {
+    throw softmoe::ConfigError(
+        fmt::format("{}: this process has {} core{}; threads that share a core "
+                    "wait for each other: use at most {}",
+                    option, cores, cores == 1 ? "" : "s", cores));
+  }
+  return threads;
+}
+
+// Takes our options out of `arguments`; returns the name of --profile.
+std::optional<std::string> TakeOptions(std::vector<char*>* arguments) {
+  std::optional<std::string> profile;
+  benchmark_threads = std::min(4, softmoe::AvailableCores());
   std::vector<char*> rest;
   for (char* argument : *arguments) {
     const std::string text = argument;
     if (text.starts_with("--isa=")) {
       softmoe::kernels::SelectIsa(text.substr(6));
-    } else if (text.starts_with("--threads=")) {
-      const std::string number = text.substr(10);
-      if (number.empty() || number.size() > 4 ||
-          number.find_first_not_of("0123456789") != std::string::npos) {
-        throw softmoe::ConfigError(
-            fmt::format("{}: expected a number of threads", text));
-      }
-      benchmark_threads = std::stoi(number);
+    } else if (text.starts_with(kThreads)) {
+      benchmark_threads = ParseThreads(text);
+    } else if (text == "--profile") {
+      profile = "midi/soft_fixed2";
+    } else if (text.starts_with(kProfile)) {
+      profile = text.substr(sizeof(kProfile) - 1);
     } else {
       rest.push_back(argument);
     }
   }
   *arguments = rest;
+  return profile;
 }
 
 softmoe::ExitCode Run(std::vector<char*> arguments) {
@@ -68,19 +96,29 @@ softmoe::ExitCode Run(std::vector<char*> arguments) {
     if (std::string(argument) == "--help") fmt::print("{}\n", kOurOptions);
   }
   std::fflush(stdout);
-  TakeOptions(&arguments);
+  const std::optional<std::string> profile = TakeOptions(&arguments);
+  for (const auto& add : softmoe::kernels::add_benchmarks) add();
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) {
     return softmoe::ExitCode::kUsage;
   }
+  if (profile) {
+    if (softmoe::kernels::print_profile == nullptr) {
+      throw softmoe::ConfigError("--profile: there is no training step here");
+    }
+    fmt::print("{}, {}\n", ProcessorName(),
+               softmoe::kernels::IsaName(softmoe::kernels::ActiveIsa()));
+    softmoe::kernels::print_profile(*profile);
+    return softmoe::ExitCode::kDone;
+  }
   using softmoe::kernels::ActiveIsa;
   using softmoe::kernels::IsaName;
   benchmark::AddCustomContext("processor", ProcessorName());
   benchmark::AddCustomContext("isa", IsaName(ActiveIsa()));
-  benchmark::AddCustomContext(
-      "threads",
-      std::to_string(softmoe::ThreadPool(benchmark_threads).threads()));
+  benchmark::AddCustomContext("threads", std::to_string(benchmark_threads));
+  benchmark::AddCustomContext("cores",
+                              std::to_string(softmoe::AvailableCores()));
   benchmark::AddCustomContext("compiler", "g++ " __VERSION__);
   benchmark::AddCustomContext(
       "note",

@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// benchmark_options.h - what the command line of a benchmark program said.
+// benchmark_options.h - between a benchmark program and the libraries that it
+// is linked with.
 #ifndef SOFTMOE_KERNELS_BENCHMARK_OPTIONS_H_
 #define SOFTMOE_KERNELS_BENCHMARK_OPTIONS_H_
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace softmoe::kernels {
 
-// --threads: for benchmarks that do not name their threads; 0: one per core.
-inline int benchmark_threads = 0;
+// --threads: at most four, and never more than cores, unless the user chose.
+inline int benchmark_threads = 1;
+
+// What a kernel is timed with: one thread, and benchmark_threads.
+inline std::vector<int64_t> BenchmarkThreadCounts() {
+  return benchmark_threads == 1 ? std::vector<int64_t>{1}
+                                : std::vector<int64_t>{1, benchmark_threads};
+}
+
+// Each registers the benchmarks of a library; called when the options are
+// known.
+inline std::vector<void (*)()> add_benchmarks;
+
+// --profile=NAME: prints the table of one training step, if a library has it.
+inline void (*print_profile)(const std::string& name) = nullptr;
 
 }  // namespace softmoe::kernels
 

@@ -12,9 +12,7 @@
 // Names say the size, labels what it is (benchmark_sizes.h).
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -22,11 +20,13 @@
 
 #include "core/philox.h"
 #include "kernels/attention.h"
+#include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/fma_peak.h"
 #include "kernels/gemm.h"
+#include "kernels/peaks.h"
 
 namespace softmoe::kernels {
 namespace {
@@ -50,24 +50,6 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return seconds.count();
 }
 
-// Best of some short bursts: neighbours on the machine can only take away.
-double PeakGflops(ThreadPool& pool) {
-  static std::map<int, double> known;
-  if (const auto found = known.find(pool.threads()); found != known.end()) {
-    return found->second;
-  }
-  constexpr int64_t kSteps = 20000;
-  std::vector<float> sink(pool.threads());
-  double best = HUGE_VAL;
-  for (int burst = 0; burst < 50; ++burst) {
-    const auto begin = std::chrono::steady_clock::now();
-    FmaPeak({kSteps, sink.data()}, pool);
-    best = std::min(best, SecondsSince(begin));
-  }
-  return known[pool.threads()] =
-             1e-9 * FmaPeakFlops(kSteps) * pool.threads() / best;
-}
-
 // Times body(), which does `flops` operations.
 template <class Body>
 void TimeProducts(benchmark::State& state, double flops, ThreadPool& pool,
@@ -88,7 +70,6 @@ void BM_FmaPeak(benchmark::State& state) {
     FmaPeak({kSteps, sink.data()}, pool);
   });
 }
-BENCHMARK(BM_FmaPeak)->ArgName("threads")->Arg(1)->Arg(4)->UseRealTime();
 
 // m, n, k, threads, transposes (1: A, 2: B).
 void BM_Gemm(benchmark::State& state) {
@@ -103,18 +84,6 @@ void BM_Gemm(benchmark::State& state) {
          pool);
   });
 }
-BENCHMARK(BM_Gemm)
-    ->Args({1024, 1024, 1024, 1, 0})
-    ->Args({1024, 1024, 1024, 4, 0})
-    ->Args({2048, 768, 256, 4, 0})  // midi qkv forward
-    ->Args({2048, 256, 768, 4, 2})  // its d_hidden
-    ->Args({256, 768, 2048, 4, 1})  // its d_weight
-    ->Args({2048, 16, 256, 4, 0})   // router scores
-    ->Args({2048, 192, 64, 4, 0})   // smoke qkv
-    ->Args({2048, 64, 192, 4, 2})
-    ->Args({64, 192, 2048, 4, 1})
-    ->Args({2048, 8, 64, 4, 0})
-    ->UseRealTime();
 
 // Tokens that choose one or two experts, some experts three times as often as
 // others.
@@ -271,7 +240,32 @@ void BM_HeadCrossEntropy(benchmark::State& state, const Size& size) {
 
 using SizedBenchmark = void (*)(benchmark::State&, const Size&);
 
-const bool registered = [] {
+// m, n, k, transposes, with all threads.
+constexpr int64_t kProducts[][4] = {
+    {1024, 1024, 1024, 0},  // what compare.py asks torch for, too
+    {2048, 768, 256, 0},    // midi qkv forward
+    {2048, 256, 768, 2},    // its d_hidden
+    {256, 768, 2048, 1},    // its d_weight
+    {2048, 16, 256, 0},     // router scores
+    {2048, 192, 64, 0},     // smoke: the same
+    {2048, 64, 192, 2},     //
+    {64, 192, 2048, 1},     //
+    {2048, 8, 64, 0},       //
+};
+
+void AddBenchmarks() {
+  auto* const peak = benchmark::RegisterBenchmark("BM_FmaPeak", BM_FmaPeak);
+  peak->ArgName("threads")->UseRealTime();
+  for (const int64_t threads : BenchmarkThreadCounts()) peak->Arg(threads);
+
+  auto* const gemm = benchmark::RegisterBenchmark("BM_Gemm", BM_Gemm);
+  gemm->UseRealTime();
+  for (const auto& [m, n, k, transposes] : kProducts) {
+    const bool alone = m == 1024 && benchmark_threads > 1;
+    if (alone) gemm->Args({m, n, k, 1, transposes});
+    gemm->Args({m, n, k, benchmark_threads, transposes});
+  }
+
   const std::map<std::string, SizedBenchmark> benchmarks = {
       {"BM_ExpertForward", BM_ExpertForward},
       {"BM_ExpertBackward", BM_ExpertBackward},
@@ -280,20 +274,19 @@ const bool registered = [] {
       {"BM_HeadCrossEntropy", BM_HeadCrossEntropy}};
   for (const auto& [name, run] : benchmarks) {
     for (const Size& size : kBenchmarkSizes) {
-      benchmark::RegisterBenchmark((name + "/" + size.name).c_str(),
-                                   [run, &size](benchmark::State& state) {
-                                     run(state, size);
-                                     state.SetLabel(size.Label());
-                                   })
-          ->ArgName("threads")
-          ->Arg(1)
-          ->Arg(4)
-          ->Unit(benchmark::kMicrosecond)
-          ->UseRealTime();
+      auto* const sized =
+          benchmark::RegisterBenchmark((name + "/" + size.name).c_str(),
+                                       [run, &size](benchmark::State& state) {
+                                         run(state, size);
+                                         state.SetLabel(size.Label());
+                                       });
+      sized->ArgName("threads")->Unit(benchmark::kMicrosecond)->UseRealTime();
+      for (const int64_t threads : BenchmarkThreadCounts()) sized->Arg(threads);
     }
   }
-  return true;
-}();
+}
+
+const bool added = (add_benchmarks.push_back(AddBenchmarks), true);
 
 }  // namespace
 }  // namespace softmoe::kernels

@@ -11,6 +11,7 @@
 
 #include "core/philox.h"
 #include "kernels/adamw.h"
+#include "kernels/benchmark_options.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
@@ -229,34 +230,44 @@ void BM_SumOfSquares(benchmark::State& state) {
 
 void RouterSizes(benchmark::internal::Benchmark* b) {
   b->ArgNames({"experts", "k_tenths", "threads"})->UseRealTime();
-  for (int threads : {1, 4}) {
+  for (const int64_t threads : BenchmarkThreadCounts()) {
     for (int k : {10, 15, 20, 40}) b->Args({32, k, threads});
   }
-  b->Args({8, 20, 4})->Args({16, 20, 4});  // the smoke and midi grids' routers
+  // The smoke and midi grids' routers.
+  b->Args({8, 20, benchmark_threads})->Args({16, 20, benchmark_threads});
   b->Args({8, 15, 1})->Args({64, 20, 1})->Args({256, 20, 1});
 }
 void Threads(benchmark::internal::Benchmark* b) {
-  b->ArgName("threads")->Arg(1)->Arg(4)->UseRealTime();
+  b->ArgName("threads")->ArgsProduct({BenchmarkThreadCounts()})->UseRealTime();
 }
 void NormSizes(benchmark::internal::Benchmark* b) {
   b->ArgNames({"tokens", "d_model", "threads"})
-      ->ArgsProduct({{256, 16384}, {128, 640}, {1, 4}})
+      ->ArgsProduct({{256, 16384}, {128, 640}, BenchmarkThreadCounts()})
       ->UseRealTime();
 }
 void FlatSizes(benchmark::internal::Benchmark* b) {
   b->ArgNames({"size", "threads"})
-      ->ArgsProduct({{1 << 16, 1 << 23}, {1, 4}})
+      ->ArgsProduct({{1 << 16, 1 << 23}, BenchmarkThreadCounts()})
       ->UseRealTime();
 }
-BENCHMARK(BM_RouterSoftForward)->Apply(RouterSizes);
-BENCHMARK(BM_RouterSoftBackward)->Apply(RouterSizes);
-BENCHMARK(BM_RouterSparseForward)->Apply(Threads);
-BENCHMARK(BM_RouterSparseBackward)->Apply(Threads);
-BENCHMARK(BM_RoutePlan)->Apply(Threads);
-BENCHMARK(BM_RmsNormForward)->Apply(NormSizes);
-BENCHMARK(BM_RmsNormBackward)->Apply(NormSizes);
-BENCHMARK(BM_AdamW)->Apply(FlatSizes);
-BENCHMARK(BM_SumOfSquares)->Apply(FlatSizes);
+
+void AddBenchmarks() {
+  const auto add = [](const char* name, void (*run)(benchmark::State&),
+                      void (*sizes)(benchmark::internal::Benchmark*)) {
+    benchmark::RegisterBenchmark(name, run)->Apply(sizes);
+  };
+  add("BM_RouterSoftForward", BM_RouterSoftForward, RouterSizes);
+  add("BM_RouterSoftBackward", BM_RouterSoftBackward, RouterSizes);
+  add("BM_RouterSparseForward", BM_RouterSparseForward, Threads);
+  add("BM_RouterSparseBackward", BM_RouterSparseBackward, Threads);
+  add("BM_RoutePlan", BM_RoutePlan, Threads);
+  add("BM_RmsNormForward", BM_RmsNormForward, NormSizes);
+  add("BM_RmsNormBackward", BM_RmsNormBackward, NormSizes);
+  add("BM_AdamW", BM_AdamW, FlatSizes);
+  add("BM_SumOfSquares", BM_SumOfSquares, FlatSizes);
+}
+
+const bool added = (add_benchmarks.push_back(AddBenchmarks), true);
 
 }  // namespace
 }  // namespace softmoe::kernels

@@ -2,6 +2,7 @@
 #include "optimized/attention_block.h"
 
 #include "core/mutant.h"
+#include "core/profile.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/rmsnorm.h"
@@ -29,6 +30,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
   const LayerActivations& acts = pass.work.layers[layer];
   const int64_t n = pass.num_tokens, d = m.d_model;
 
+  BeginOperation("norm", MoveWork(2, n * d));
   kernels::RmsNormForward(
       {.num_tokens = n,
        .d_model = d,
@@ -39,6 +41,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
        .y = acts.attention_normed.data(),
        .rstd = acts.attention_rstd.data()},
       pass.pool);
+  BeginOperation("qkv product", ProductWork(1, n, 3 * d, d));
   kernels::Gemm({.a = acts.attention_normed.data(),
                  .b = pass.parameters + offsets.qkv_weight,
                  .c = acts.qkv.data(),
@@ -49,7 +52,9 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
                  .ldb = 3 * d,
                  .ldc = 3 * d},
                 pass.pool);
+  BeginOperation("rope", MoveWork(4, n * d));
   kernels::Rope(Rope(pass, acts.qkv.data(), /*inverse=*/false), pass.pool);
+  BeginOperation("attention", HeadsWork(2, pass));
   kernels::AttentionForward({.num_sequences = pass.num_sequences,
                              .sequence_length = m.sequence_length,
                              .num_heads = m.num_heads,
@@ -60,6 +65,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
                             pass.pool);
   ParallelCopy(pass.pool, n * d, acts.residual.data(),
                acts.moe_residual.data());
+  BeginOperation("output product", ProductWork(1, n, d, d));
   kernels::Gemm({.a = acts.attention_out.data(),
                  .b = pass.parameters + offsets.output_weight,
                  .c = acts.moe_residual.data(),
@@ -80,6 +86,7 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
   const Workspace& work = pass.work;
   const int64_t n = pass.num_tokens, d = m.d_model;
 
+  BeginOperation("output product, backward", ProductWork(2, n, d, d));
   // d_output_weight = attention_out^T d_residual
   kernels::Gemm({.a = acts.attention_out.data(),
                  .b = work.d_residual.data(),
@@ -104,6 +111,7 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
                  .ldc = d,
                  .transpose_b = true},
                 pass.pool);
+  BeginOperation("attention, backward", HeadsWork(5, pass));
   kernels::AttentionBackward({.num_sequences = pass.num_sequences,
                               .sequence_length = m.sequence_length,
                               .num_heads = m.num_heads,
@@ -114,7 +122,9 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
                               .d_out = work.d_attention_out.data(),
                               .d_qkv = work.d_qkv.data()},
                              pass.pool);
+  BeginOperation("rope", MoveWork(4, n * d));
   kernels::Rope(Rope(pass, work.d_qkv.data(), /*inverse=*/true), pass.pool);
+  BeginOperation("qkv product, backward", ProductWork(2, n, 3 * d, d));
   // d_qkv_weight = attention_normed^T d_qkv
   kernels::Gemm({.a = acts.attention_normed.data(),
                  .b = work.d_qkv.data(),
@@ -139,6 +149,7 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
                  .ldc = d,
                  .transpose_b = true},
                 pass.pool);
+  BeginOperation("norm, backward", MoveWork(4, n * d));
   kernels::RmsNormBackward({.num_tokens = n,
                             .d_model = d,
                             .x = acts.residual.data(),

@@ -4,9 +4,11 @@
 // was asked wrongly. How fast anything is, is not tested.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/parallel_for.h"
 #include "core/program_test_util.h"
 
 namespace softmoe::optimized {
@@ -16,34 +18,73 @@ ProgramOutput RunBench(const std::string& arguments) {
   return RunTestProgram("optimized/bench", arguments);
 }
 
+// How many benchmarks of `list` begin with `name`.
+int64_t Count(const std::string& list, const std::string& name) {
+  int64_t count = 0;
+  for (size_t at = list.find("\n" + name); at != std::string::npos;
+       at = list.find("\n" + name, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// With one thread, and with those of this machine, but four at most.
 TEST(Bench, ListsStepsProductsAndRouters) {
-  const ProgramOutput list = RunBench("--benchmark_list_tests=true 2>&1");
-  EXPECT_EQ(list.exit_code, 0);
+  const int threads = std::min(4, AvailableCores());
+  const ProgramOutput listed = RunBench("--benchmark_list_tests=true 2>&1");
+  EXPECT_EQ(listed.exit_code, 0);
+  const std::string list = "\n" + listed.text;
   for (const char* name :
        {"smoke/sparse1/", "smoke/sparse2/", "smoke/soft_fixed2/",
         "smoke/soft_learned2/", "midi/sparse1/", "midi/sparse2/",
-        "midi/soft_fixed2/", "midi/soft_learned2/", "BM_FmaPeak/threads:4/",
-        "BM_ExpertForward/smoke/threads:4/", "BM_ExpertForward/midi/threads:4/",
-        "BM_ExpertBackward/smoke/threads:4/",
-        "BM_ExpertBackward/midi/threads:4/",
-        "BM_RouterSoftForward/experts:8/k_tenths:20/threads:4/",
-        "BM_RouterSoftBackward/experts:16/k_tenths:20/threads:4/",
-        "BM_RouterSparseForward/threads:4/"}) {
-    EXPECT_NE(("\n" + list.text).find("\n" + std::string(name)),
-              std::string::npos)
-        << name << " in\n"
-        << list.text;
+        "midi/soft_fixed2/", "midi/soft_learned2/"}) {
+    EXPECT_EQ(Count(list, name), 1) << name << " in\n" << list;
   }
+  for (const std::string name :
+       {"BM_FmaPeak/", "BM_ExpertForward/smoke/", "BM_ExpertForward/midi/",
+        "BM_ExpertBackward/smoke/", "BM_ExpertBackward/midi/",
+        "BM_RouterSoftForward/experts:32/k_tenths:20/",
+        "BM_RouterSoftBackward/experts:32/k_tenths:20/",
+        "BM_RouterSparseForward/"}) {
+    for (const int count : {1, threads}) {
+      EXPECT_EQ(Count(list, name + "threads:" + std::to_string(count) + "/"), 1)
+          << name << " in\n"
+          << list;
+    }
+    EXPECT_EQ(Count(list, name), threads == 1 ? 1 : 2) << name;
+  }
+  // What compare.py asks for.
+  for (const char* experts : {"8", "16", "32"}) {
+    EXPECT_EQ(
+        Count(list, "BM_RouterSoftForward/experts:" + std::string(experts) +
+                        "/k_tenths:20/threads:" + std::to_string(threads) +
+                        "/"),
+        1);
+  }
+  EXPECT_EQ(Count(list, "BM_Gemm/1024/1024/1024/" + std::to_string(threads)),
+            1);
+}
+
+TEST(Bench, TimesWithOneThreadOnlyWhereThatIsAskedFor) {
+  const ProgramOutput list =
+      RunBench("--threads=1 --benchmark_list_tests=true 2>&1");
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_EQ(Count("\n" + list.text, "BM_FmaPeak/"), 1) << list.text;
+  EXPECT_EQ(Count("\n" + list.text, "BM_Gemm/1024/1024/1024/1/"), 1);
+  EXPECT_EQ(list.text.find("threads:2"), std::string::npos) << list.text;
 }
 
 TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
-  const ProgramOutput run = RunBench(
-      "--threads=2 --isa=v3 --benchmark_filter=^smoke/sparse2/ "
-      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
+  const int threads = std::min(2, AvailableCores());
+  const ProgramOutput run =
+      RunBench("--threads=" + std::to_string(threads) +
+               " --isa=v3 --benchmark_filter=^smoke/sparse2/ "
+               "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
   ASSERT_EQ(run.exit_code, 0) << run.text;
   const auto json = nlohmann::json::parse(run.text);
   EXPECT_EQ(json.at("context").at("isa"), "v3");
-  EXPECT_EQ(json.at("context").at("threads"), "2");
+  EXPECT_EQ(json.at("context").at("threads"), std::to_string(threads));
+  EXPECT_EQ(json.at("context").at("cores"), std::to_string(AvailableCores()));
   EXPECT_NE(json.at("context").at("processor"), "");
   ASSERT_EQ(json.at("benchmarks").size(), 1);
   const auto& step = json.at("benchmarks")[0];
@@ -51,7 +92,7 @@ TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
             "layers=4 d_model=64 heads=4 d_ffn=128 experts=8 vocab=1024 "
             "length=128 sequences=16");
   EXPECT_EQ(step.at("active_experts"), 2);
-  EXPECT_EQ(step.at("threads"), 2);
+  EXPECT_EQ(step.at("threads"), threads);
   EXPECT_GT(step.at("tokens/s"), 0);
   EXPECT_GE(step.at("best_tokens/s"), step.at("tokens/s"));
 }
@@ -68,18 +109,38 @@ TEST(Bench, CountsTheProductsAgainstThePeak) {
   EXPECT_GT(product.at("percent_of_peak"), 0);
 }
 
+// With one thread: what threads share is tested with the table itself.
+TEST(Bench, ProfilesAStep) {
+  const ProgramOutput run =
+      RunBench("--isa=v3 --threads=1 --profile=smoke/sparse2 2>&1");
+  ASSERT_EQ(run.exit_code, 0) << run.text;
+  for (const char* part : {", v3\nsmoke/sparse2: layers=4 d_model=64",
+                           "\n1 thread ", "\nexperts, backward ", "\nAdamW ",
+                           "\nthe step ", " tokens/s with 1 thread\npeaks: "}) {
+    EXPECT_NE(run.text.find(part), std::string::npos) << part << " in\n"
+                                                      << run.text;
+  }
+}
+
 TEST(Bench, RefusesWhatItDoesNotKnow) {
+  const std::string cores = std::to_string(AvailableCores());
+  const std::string too_many = std::to_string(AvailableCores() + 1);
   const struct {
-    const char* arguments;
-    const char* says;
+    std::string arguments;
+    std::string says;
   } cases[] = {
-      {"--threads=many", "--threads=many: expected a number of threads"},
+      {"--threads=many",
+       "--threads=many: expected a number of threads, 1 to " + cores},
+      {"--threads=0", "--threads=0: expected a number of threads"},
+      {"--threads=" + too_many, "use at most " + cores},
+      {"--profile=midi/sparse9",
+       "--profile=midi/sparse9: known are smoke/sparse1 "},
       {"--isa=v9", "v9"},
       {"--benchmark_filter=^nothing$", "--benchmark_list_tests=true lists"},
       {"--speed=full", "--speed=full"},
   };
   for (const auto& [arguments, says] : cases) {
-    const ProgramOutput run = RunBench(std::string(arguments) + " 2>&1");
+    const ProgramOutput run = RunBench(arguments + " 2>&1");
     EXPECT_EQ(run.exit_code, 2) << arguments << "\n" << run.text;
     EXPECT_NE(run.text.find(says), std::string::npos) << run.text;
   }

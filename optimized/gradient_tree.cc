@@ -3,6 +3,7 @@
 
 #include "core/errors.h"
 #include "core/mutant.h"
+#include "core/profile.h"
 #include "kernels/adamw.h"
 
 namespace softmoe::optimized {
@@ -36,6 +37,8 @@ void GradientTree::SumInto(int64_t begin, int64_t end, size_t depth,
   SumInto(begin, middle, depth + 1, leaf, sum);
   const Buffer<float>& right = buffers_[depth];
   SumInto(middle, end, depth + 1, leaf, right.span());
+  BeginOperation("sum over groups",
+                 {.bytes = 12.0 * static_cast<double>(size_)});
   kernels::Add({.size = size_, .x = right.data(), .y = sum.data()}, pool_);
 }
 

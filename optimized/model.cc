@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/profile.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
 #include "kernels/rmsnorm.h"
@@ -77,6 +78,7 @@ struct Model::Impl {
 
 Pass Model::Impl::Begin(const Batch& batch, const RoutingState& routing,
                         std::span<const LayerAllocation> allocations) {
+  BeginOperation("checks and budget");
   const ModelConfig& m = config.model;
   const int64_t num_tokens = batch.num_sequences * m.sequence_length;
   SOFTMOE_CHECK(batch.num_sequences > 0 && num_tokens <= work.max_tokens())
@@ -106,6 +108,7 @@ StepStats Model::Impl::ForwardLayers(
     const Pass& pass, const Batch& batch,
     std::span<const LayerAllocation> allocations) {
   const ModelConfig& m = config.model;
+  BeginOperation("embedding", MoveWork(2, pass.num_tokens * m.d_model));
   kernels::EmbeddingForward({.num_tokens = pass.num_tokens,
                              .d_model = m.d_model,
                              .ids = batch.inputs.data(),
@@ -128,6 +131,7 @@ double Model::Impl::Head(const Pass& pass, const Batch& batch,
                          double loss_scale, float* gradients) {
   const ModelConfig& m = config.model;
   const int64_t n = pass.num_tokens;
+  BeginOperation("norm", MoveWork(2, n * m.d_model));
   kernels::RmsNormForward({.num_tokens = n,
                            .d_model = m.d_model,
                            .epsilon = static_cast<float>(m.norm_epsilon),
@@ -136,6 +140,8 @@ double Model::Impl::Head(const Pass& pass, const Batch& batch,
                            .y = work.final_normed.data(),
                            .rstd = work.final_rstd.data()},
                           pool);
+  BeginOperation("head and loss",
+                 ProductWork(gradients ? 3 : 1, n, m.vocab_size, m.d_model));
   kernels::HeadCrossEntropy(
       {.num_tokens = n,
        .d_model = m.d_model,
@@ -204,7 +210,9 @@ StepStats Model::ForwardBackward(const Batch& batch,
 
   Workspace& work = impl.work;
   // The norm adds to the gradient of the residual stream, which starts here.
+  BeginOperation("clear", MoveWork(1, pass.num_tokens * m.d_model));
   std::fill_n(work.d_residual.data(), pass.num_tokens * m.d_model, 0.0f);
+  BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
   kernels::RmsNormBackward(
       {.num_tokens = pass.num_tokens,
        .d_model = m.d_model,
@@ -222,6 +230,8 @@ StepStats Model::ForwardBackward(const Batch& batch,
                                         gradients.data());
     AttentionBlockBackward(pass, l, gradients.data());
   }
+  BeginOperation("embedding, backward",
+                 MoveWork(1, (pass.num_tokens + m.vocab_size) * m.d_model));
   kernels::EmbeddingBackward(
       {.num_tokens = pass.num_tokens,
        .d_model = m.d_model,

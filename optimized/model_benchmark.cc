@@ -4,21 +4,26 @@
 // forward, backward, clipping and AdamW, with synthetic tokens.
 //
 //   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
+//   bench --profile=midi/sparse2       one step, operation by operation
 //
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "core/philox.h"
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
 #include "optimized/model.h"
 #include "optimized/optimizer.h"
+#include "optimized/step_profile.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -35,54 +40,88 @@ ModelConfig ModelOf(const BenchmarkSize& size) {
           .sequence_length = size.sequence_length};
 }
 
+// A row of the results at one size: "midi/soft_fixed2".
+struct Row {
+  const char* name;
+  RouterKind kind;
+  double mean_active_experts;
+};
+constexpr Row kRows[] = {{"sparse1", RouterKind::kSparse, 1},
+                         {"sparse2", RouterKind::kSparse, 2},
+                         {"soft_fixed2", RouterKind::kSoftFixed, 2},
+                         {"soft_learned2", RouterKind::kSoftLearned, 2}};
+
+std::string NameOf(const BenchmarkSize& size, const Row& row) {
+  return std::string(size.name) + "/" + row.name;
+}
+
+Config ConfigOf(const BenchmarkSize& size, const Row& row) {
+  Config config;
+  config.model = ModelOf(size);
+  config.router.kind = row.kind;
+  config.router.mean_active_experts = row.mean_active_experts;
+  return config;
+}
+
+// A model that trains on one batch of synthetic tokens.
+class Trainee {
+ public:
+  Trainee(const BenchmarkSize& size, const Row& row, ThreadPool& pool)
+      : size_(size),
+        model_(ConfigOf(size, row), size.num_sequences, pool),
+        optimizer_(model_.config().training, model_.layout(), pool),
+        gradients_(static_cast<size_t>(model_.layout().total)) {
+    model_.InitializeParameters(1);
+    const RandomKey key{1, RandomStream::kTestData, 0, 0};
+    for (int64_t t = 0; t <= size.tokens(); ++t) {
+      text_.push_back(
+          static_cast<int32_t>(PhiloxWords(key, static_cast<uint64_t>(t))[0] %
+                               static_cast<uint32_t>(size.vocab_size)));
+    }
+  }
+
+  // The mean of the active experts.
+  double Step() {
+    const auto n = static_cast<size_t>(size_.tokens());
+    const std::span<const int32_t> ids = text_;
+    // A cutoff that leaves about mean_active_experts active.
+    const StepStats stats = model_.ForwardBackward(
+        {size_.num_sequences, ids.first(n), ids.subspan(1)},
+        {.temperature = 1.5, .tau = 1.0}, 1.0 / static_cast<double>(n), 1.0,
+        gradients_);
+    // Rate 0 costs the same, and the routing stays as it was initialised.
+    optimizer_.Update(0.0, step_++, gradients_, model_.parameters());
+    return stats.MeanActiveExperts();
+  }
+
+ private:
+  const BenchmarkSize& size_;
+  Model model_;
+  Optimizer optimizer_;
+  std::vector<float> gradients_;
+  std::vector<int32_t> text_;
+  int64_t step_ = 0;
+};
+
 ThreadPool& Pool() {
   static ThreadPool pool(kernels::benchmark_threads);
   return pool;
 }
 
 void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
-                     RouterKind kind, double mean_active_experts) {
-  Config config;
-  config.model = ModelOf(size);
-  config.router.kind = kind;
-  config.router.mean_active_experts = mean_active_experts;
-  Model model(config, size.num_sequences, Pool());
-  model.InitializeParameters(1);
-  Optimizer optimizer(config.training, model.layout(), Pool());
-
-  const int64_t n = size.tokens();
-  const RandomKey key{1, RandomStream::kTestData, 0, 0};
-  std::vector<int32_t> text;
-  for (int64_t t = 0; t <= n; ++t) {
-    text.push_back(
-        static_cast<int32_t>(PhiloxWords(key, static_cast<uint64_t>(t))[0] %
-                             static_cast<uint32_t>(size.vocab_size)));
-  }
-  const std::span<const int32_t> ids = text;
-  const Batch batch = {size.num_sequences, ids.first(n), ids.subspan(1)};
-  // A cutoff that leaves about mean_active_experts active.
-  const RoutingState routing{.temperature = 1.5, .tau = 1.0};
-  std::vector<float> gradients(static_cast<size_t>(model.layout().total));
-
-  double active = 0;
-  const auto train = [&](int64_t step) {
-    const StepStats stats = model.ForwardBackward(
-        batch, routing, 1.0 / static_cast<double>(n), 1.0, gradients);
-    // Rate 0 costs the same, and the routing stays as it was initialised.
-    optimizer.Update(0.0, step, gradients, model.parameters());
-    active = stats.MeanActiveExperts();
-  };
-  train(0);  // touches all memory
+                     const Row& row) {
+  Trainee trainee(size, row, Pool());
+  double active = trainee.Step();  // touches all memory
   std::vector<double> seconds;
   for (auto _ : state) {
     const auto begin = std::chrono::steady_clock::now();
-    train(static_cast<int64_t>(seconds.size()) + 1);
+    active = trainee.Step();
     const std::chrono::duration<double> step =
         std::chrono::steady_clock::now() - begin;
     seconds.push_back(step.count());
   }
   std::ranges::sort(seconds);
-  const auto tokens = static_cast<double>(n);
+  const auto tokens = static_cast<double>(size.tokens());
   state.counters["tokens/s"] = tokens / seconds[seconds.size() / 2];
   state.counters["best_tokens/s"] = tokens / seconds.front();
   state.counters["active_experts"] = active;
@@ -90,26 +129,42 @@ void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
   state.SetLabel(size.Label());
 }
 
-void Register(const BenchmarkSize& size) {
-  struct Row {
-    const char* name;
-    RouterKind kind;
-    double mean_active_experts;
-  };
-  for (const Row& row : {Row{"sparse1", RouterKind::kSparse, 1},
-                         Row{"sparse2", RouterKind::kSparse, 2},
-                         Row{"soft_fixed2", RouterKind::kSoftFixed, 2},
-                         Row{"soft_learned2", RouterKind::kSoftLearned, 2}}) {
-    const std::string name = std::string(size.name) + "/" + row.name;
-    benchmark::RegisterBenchmark(name.c_str(), BM_TrainingStep, size, row.kind,
-                                 row.mean_active_experts)
-        ->Unit(benchmark::kMillisecond)
-        ->UseRealTime();
+StepProfile Measure(const BenchmarkSize& size, const Row& row, int threads) {
+  ThreadPool pool(threads);
+  Trainee trainee(size, row, pool);
+  return ProfileStep(pool, [&] { trainee.Step(); });
+}
+
+void PrintProfile(const std::string& name) {
+  std::string known;
+  for (const BenchmarkSize& size : kernels::kBenchmarkSizes) {
+    for (const Row& row : kRows) {
+      known += " " + NameOf(size, row);
+      if (NameOf(size, row) != name) continue;
+      const StepProfile all = Measure(size, row, kernels::benchmark_threads);
+      const StepProfile one = all.threads == 1 ? all : Measure(size, row, 1);
+      fmt::print("{}: {}\n{}", name, size.Label(),
+                 StepProfileTable(all, one, size.tokens()));
+      return;
+    }
+  }
+  throw ConfigError(fmt::format("--profile={}: known are{}", name, known));
+}
+
+void AddBenchmarks() {
+  for (const BenchmarkSize& size : kernels::kBenchmarkSizes) {
+    for (const Row& row : kRows) {
+      benchmark::RegisterBenchmark(NameOf(size, row).c_str(), BM_TrainingStep,
+                                   size, row)
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+    }
   }
 }
 
-const bool registered = [] {
-  for (const BenchmarkSize& size : kernels::kBenchmarkSizes) Register(size);
+const bool added = [] {
+  kernels::add_benchmarks.push_back(AddBenchmarks);
+  kernels::print_profile = PrintProfile;
   return true;
 }();
 

@@ -8,6 +8,7 @@
 #include "core/errors.h"
 #include "core/mutant.h"
 #include "core/philox.h"
+#include "core/profile.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/gemm.h"
 #include "kernels/noise.h"
@@ -99,6 +100,8 @@ void ComputeScores(const Pass& pass, int64_t layer) {
   const LayerActivations& acts = pass.work.layers[layer];
   const RouterConfig& router = pass.config.router;
   const float* input = acts.moe_normed.data();
+  BeginOperation("router scores",
+                 ProductWork(1, pass.num_tokens, m.num_experts, m.d_model));
   if (AddsNoise(pass, NoiseKind::kInputJitter)) {
     kernels::InputJitter(Jitter(pass, layer, input, acts.jittered.data()),
                          pass.pool);
@@ -150,6 +153,7 @@ LayerStats Route(const Pass& pass, int64_t layer,
   const RoutedShare& share = pass.work.shares[layer];
   const Workspace& work = pass.work;
   const kernels::RouterShape shape = Shape(pass, allocation);
+  BeginOperation("router", MoveWork(2, n * num_experts));
   int64_t* balance_counts = work.balance_counts.data() + layer * num_experts;
   double z_sum = 0;
   int64_t bad_score = -1;
@@ -168,6 +172,7 @@ LayerStats Route(const Pass& pass, int64_t layer,
                           .scratch = work.router_scratch.data()},
                          pass.pool);
   if (bad_score >= 0) ThrowBadScore(pass, layer, bad_score);
+  BeginOperation("route plan and counts", MoveWork(6, n * share.max_active));
   kernels::BuildRoutePlan({.num_tokens = n,
                            .num_experts = num_experts,
                            .max_active = share.max_active,
@@ -208,6 +213,7 @@ double RouteBackward(const Pass& pass, int64_t layer,
   const LayerActivations& acts = pass.work.layers[layer];
   const RoutedShare& share = pass.work.shares[layer];
   const Workspace& work = pass.work;
+  BeginOperation("router, backward", MoveWork(3, n * num_experts));
   // Both lists of a token are in order of ascending expert.
   for (int64_t i = 0; i < n * share.max_active; ++i) {
     const int32_t row = share.token_rows[i];
@@ -250,6 +256,7 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   const Workspace& work = pass.work;
   const int64_t router_weight = pass.layout.layers[layer].router_weight;
   const bool jitter = AddsNoise(pass, NoiseKind::kInputJitter);
+  BeginOperation("router scores, backward", ProductWork(2, n, num_experts, d));
   // d_router_weight = input^T d_scores
   kernels::Gemm({.a = jitter ? acts.jittered.data() : acts.moe_normed.data(),
                  .b = work.d_scores.data(),
@@ -292,6 +299,7 @@ LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
   const ModelConfig& m = pass.config.model;
   const LayerOffsets& offsets = pass.layout.layers[layer];
   const LayerActivations& acts = pass.work.layers[layer];
+  BeginOperation("norm", MoveWork(2, pass.num_tokens * m.d_model));
   kernels::RmsNormForward({.num_tokens = pass.num_tokens,
                            .d_model = m.d_model,
                            .epsilon = static_cast<float>(m.norm_epsilon),
@@ -304,8 +312,11 @@ LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
   LayerStats stats = Route(pass, layer, allocation);
   ParallelCopy(pass.pool, pass.num_tokens * m.d_model, acts.moe_residual.data(),
                out);
+  const kernels::RoutePlan plan = pass.work.Plan(layer, pass.num_tokens);
+  BeginOperation("experts",
+                 ProductWork(3, plan.num_routed, m.d_ffn, m.d_model));
   kernels::ExpertForward(
-      {.plan = pass.work.Plan(layer, pass.num_tokens),
+      {.plan = plan,
        .d_model = m.d_model,
        .d_ffn = m.d_ffn,
        .hidden = acts.moe_normed.data(),
@@ -325,8 +336,11 @@ double MoeBlockBackward(const Pass& pass, int64_t layer,
   const LayerOffsets& offsets = pass.layout.layers[layer];
   const LayerActivations& acts = pass.work.layers[layer];
   const Workspace& work = pass.work;
+  const kernels::RoutePlan plan = work.Plan(layer, pass.num_tokens);
+  BeginOperation("experts, backward",
+                 ProductWork(6, plan.num_routed, m.d_ffn, m.d_model));
   kernels::ExpertBackward(
-      {.plan = work.Plan(layer, pass.num_tokens),
+      {.plan = plan,
        .d_model = m.d_model,
        .d_ffn = m.d_ffn,
        .hidden = acts.moe_normed.data(),
@@ -345,6 +359,7 @@ double MoeBlockBackward(const Pass& pass, int64_t layer,
   const double d_mean_active =
       RouteBackward(pass, layer, allocation, group_scale);
   ScoresBackward(pass, layer, gradients);
+  BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
   kernels::RmsNormBackward({.num_tokens = pass.num_tokens,
                             .d_model = m.d_model,
                             .x = acts.moe_residual.data(),

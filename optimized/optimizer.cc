@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "core/mutant.h"
+#include "core/profile.h"
 #include "kernels/adamw.h"
 #include "optimized/diverged.h"
 
@@ -38,6 +39,8 @@ double Optimizer::Update(double learning_rate, int64_t completed_updates,
                 static_cast<int64_t>(parameters.size()) == total_)
       << gradient.size() << " gradients, " << parameters.size()
       << " parameters, expected " << total_;
+  BeginOperation("norm of the gradient",
+                 {.bytes = 4.0 * static_cast<double>(total_)});
   double sum_of_squares = 0;
   kernels::SumOfSquares({.size = total_,
                          .x = gradient.data(),
@@ -58,6 +61,7 @@ double Optimizer::Update(double learning_rate, int64_t completed_updates,
   const double t =
       static_cast<double>(completed_updates) +
       SOFTMOE_MUTANT("training.bias_correction_off_by_one", 1.0, 2.0);
+  BeginOperation("AdamW", {.bytes = 28.0 * static_cast<double>(total_)});
   for (const Run& run : runs_) {
     kernels::AdamW(
         {.size = run.size,

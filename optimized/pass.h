@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/parallel_for.h"
 #include "core/parameter_layout.h"
+#include "core/profile.h"
 #include "optimized/step.h"
 #include "optimized/workspace.h"
 
@@ -28,9 +29,29 @@ struct Pass {
   int64_t first_token;  // global index of the first token
 };
 
+// Of `count` products of an [m, k] and a [k, n] matrix.
+inline OperationWork ProductWork(int64_t count, int64_t m, int64_t n,
+                                 int64_t k) {
+  return {.flops = 2.0 * static_cast<double>(count * m * n * k)};
+}
+
+// Of reading or writing `size` floats `times` times.
+inline OperationWork MoveWork(int64_t times, int64_t size) {
+  return {.bytes = 4.0 * static_cast<double>(times * size)};
+}
+
+// Of `count` products of half of a [length, length] matrix for every head, as
+// causal attention has them.
+inline OperationWork HeadsWork(int64_t count, const Pass& pass) {
+  const ModelConfig& m = pass.config.model;
+  return {.flops = static_cast<double>(count * pass.num_tokens * m.d_model *
+                                       (m.sequence_length + 1))};
+}
+
 // target = source over [size], by all threads.
 inline void ParallelCopy(ThreadPool& pool, int64_t size, const float* source,
                          float* target) {
+  BeginOperation("copy", MoveWork(2, size));
   constexpr int64_t kBlock = 16384;
   pool.ParallelForBlocks(size, kBlock, [&](int64_t begin, int64_t end) {
     std::memcpy(target + begin, source + begin,

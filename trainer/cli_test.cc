@@ -103,6 +103,24 @@ TEST_F(Cli, TrainsAndEvaluates) {
             result.final_validation.loss);
 }
 
+TEST_F(Cli, ProfilesAStepAndWritesNothing) {
+  const ProgramResult profile = Train({"--profile", "--threads", "2"});
+  ASSERT_EQ(profile.exit_status, 0) << profile.output;
+  EXPECT_SAYS(profile, "\n2 threads ");
+  // Two groups: both have a batch, and their gradients are added.
+  for (const char* operation :
+       {"\nexperts, backward ", "\nattention ", "\nhead and loss ", "\nbatch ",
+        "\nsum over groups ", "\nAdamW ", "\nrecord "}) {
+    EXPECT_SAYS(profile, operation);
+  }
+  EXPECT_SAYS(profile, "tokens/s with 2 threads, ");
+  EXPECT_FALSE(std::filesystem::exists(run_));
+  const ProgramResult alone = Train({"--profile", "--threads", "1"});
+  ASSERT_EQ(alone.exit_status, 0) << alone.output;
+  EXPECT_SAYS(alone, "tokens/s with 1 thread\n");
+  EXPECT_EQ(Train({"--profile", "--dry-run"}).exit_status, 2);
+}
+
 TEST_F(Cli, MoreHeldOutSequencesThanThereAreMeansAll) {
   const Strings many = {"--set", "training.eval_sequences=1000000"};
   const ProgramResult train = Train(many);

@@ -16,6 +16,7 @@
 #include "trainer/config_table.h"
 #include "trainer/metrics.h"
 #include "trainer/prepare.h"
+#include "trainer/profile_run.h"
 #include "trainer/resources.h"
 #include "trainer/schedules.h"
 #include "trainer/trainer.h"
@@ -42,6 +43,8 @@ Examples:
       token files prepared earlier (//:prepare_data, or Megatron's)
   train --config my.toml --data corpus/tokens --dry-run
       prints the resolved configuration and what the run needs
+  train --config my.toml --data corpus/tokens --profile
+      where the time of one step goes, operation by operation: trains nothing
 
 In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
 result.h5. Ctrl-C and SIGTERM finish the step and save.
@@ -54,7 +57,7 @@ struct Arguments {
   std::string config, data, corpus, out;
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
-  bool dry_run = false, quiet = false;
+  bool dry_run = false, profile = false, quiet = false;
 };
 
 // runs/train/<name of the file>-<hash> under the user's folder, or --out.
@@ -149,6 +152,11 @@ ExitCode Train(const Arguments& arguments) {
   } else {
     options.tokens = softmoe::UserPath(arguments.data);
   }
+  if (arguments.profile) {
+    fmt::print("\n{}", softmoe::trainer::ProfileRun(config, options.tokens,
+                                                    options.runtime));
+    return ExitCode::kDone;
+  }
   PrintResult(softmoe::trainer::TrainRun(config, options), folder);
   return ExitCode::kDone;
 }
@@ -189,8 +197,13 @@ int main(int argc, char** argv) {
   runtime("--log-every", "log_every", "steps between progress lines [10]");
   runtime("--checkpoint-every", "checkpoint_every",
           "steps between checkpoints; 0: at the end and on a signal [0]");
-  app.add_flag("--dry-run", arguments.dry_run,
-               "print the resolved configuration and the plan, and stop");
+  auto* const dry_run =
+      app.add_flag("--dry-run", arguments.dry_run,
+                   "print the resolved configuration and the plan, and stop");
+  app.add_flag("--profile", arguments.profile,
+               "print a table of one step by operation, with all threads and "
+               "with one, and stop")
+      ->excludes(dry_run);
   app.add_flag("--quiet", arguments.quiet, "no progress lines");
   try {
     app.parse(argc, argv);

@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/mutant.h"
+#include "core/profile.h"
 #include "trainer/routing_totals.h"
 #include "trainer/schedules.h"
 
@@ -59,6 +60,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
     tree_.Sum(
         0, num_groups_,
         [&](int64_t group, std::span<float> gradient) {
+          BeginOperation("batch");
           data_.FillBatch(completed_updates,
                           SOFTMOE_MUTANT("training.groups_see_the_same_text",
                                          group * group_sequences, int64_t{0}),
@@ -102,6 +104,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
         error.what()));
   }
 
+  BeginOperation("record");
   StepRecord& record = outcome.record;
   record.step = completed_updates + 1;
   record.loss = totals.MeanLoss();

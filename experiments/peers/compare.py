@@ -13,6 +13,10 @@ of the peer, and the ratio printed is the median of the rounds. Rounds in which
 other processes took more than 5 % of the machine are repeated, and where that
 does not help the line says how much they took: such a ratio is no result.
 
+Both sides run as many threads as //:bench takes by itself, one per core and at
+most four, or --threads. With more threads than cores a ratio is void: PyTorch's
+threads spin while they wait, and lose far more to each other than ours do.
+
 Beside each comparison both sides multiply 1024^3 matrices: where torch reaches
 less than 60 % of our rate it is not at its best here, and the ratio is void.
 Ends with 1 if a ratio misses what is asked of it, 4 if one is void or disturbed.
@@ -76,8 +80,10 @@ class Ours:
         self.context = {}
 
     def run(self, pattern, seconds):
+        threads = self.args.threads
         output = subprocess.run(
-            [self.args.benchmark, f"--threads={self.args.threads}",
+            [self.args.benchmark,
+             *([] if threads is None else [f"--threads={threads}"]),
              f"--benchmark_filter={pattern}",
              f"--benchmark_min_time={seconds}", "--benchmark_format=json"],
             check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -85,6 +91,13 @@ class Ours:
         parsed = json.loads(output)
         self.context = parsed["context"]
         return parsed["benchmarks"]
+
+    def machine(self):
+        """The threads that it takes by itself, and the cores that there are."""
+        threads, self.args.threads = self.args.threads, None
+        self.run("^BM_FmaPeak/threads:1/", 0.01)
+        self.args.threads = threads
+        return int(self.context["threads"]), int(self.context["cores"])
 
     def gemm(self):
         return self.run("^BM_Gemm/1024/1024/1024/"
@@ -120,6 +133,7 @@ def step_round(args, ours, size, router):
     return {"ours": mine["tokens/s"], "loop": loop, "batched": batched,
             "ratio": mine["tokens/s"] / max(loop, batched),
             "best_ratio": mine["best_tokens/s"] / theirs["tokens_per_second"],
+            "threads": max(mine["threads"], theirs["threads"]),
             "ours_active": mine["active_experts"],
             "torch_active": theirs["active_experts"],
             "our_gemm": ours.gemm(), "torch_gemm": theirs["gemm_gflops"]}
@@ -132,7 +146,12 @@ def lapsum_round(args, ours, experts):
                   str(experts), "--k", str(K), "--threads", str(args.threads))
     return {"ours": mine, "torch": theirs["ns_per_row_float32"],
             "ratio": theirs["ns_per_row_float32"] / mine,
+            "threads": max(args.threads, theirs["threads"]),
             "our_gemm": ours.gemm(), "torch_gemm": theirs["gemm_gflops"]}
+
+
+def too_many(threads, cores):
+    return f"VOID: {threads:g} threads on {cores} core{'s' * (cores != 1)}"
 
 
 def compare(args, kind, what, run_round):
@@ -159,6 +178,8 @@ def compare(args, kind, what, run_round):
                      "machine")
     if result["torch_gemm"] < VOID_BELOW * result["our_gemm"]:
         notes.append("VOID: torch's product is below 60 % of ours")
+    if result["threads"] > args.cores:
+        notes.append(too_many(result["threads"], args.cores))
     usable = not notes
     met = result["ratio"] >= ASKED[kind]
     notes.insert(0, "met" if met else "MISSED")
@@ -188,17 +209,26 @@ def main():
     parser.add_argument("--routers", default="sparse,soft")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--threads", type=int, default=4, choices=[1, 4],
-                        help="the counts that //:bench times kernels with")
+    parser.add_argument("--threads", type=int,
+                        help="at most one per core [one per core, at most 4]")
     parser.add_argument("--no-repeat", dest="repeat", action="store_false",
                         help="neither wait for a quiet machine nor repeat "
                         "disturbed rounds")
     args = parser.parse_args()
+    if args.threads is not None and args.threads < 1:
+        parser.error("--threads: at least 1")
     ours = Ours(args)
-    ours.gemm()  # for the context
+    threads, args.cores = ours.machine()
+    if args.threads is None:
+        args.threads = threads
+    if args.threads > args.cores:
+        print(f"{too_many(args.threads, args.cores)}; nothing was timed, use "
+              f"--threads {args.cores} at most")
+        sys.exit(4)
     torch = peer("lapsum_peer.py", "--rows", "64", "--repeats", "1")["torch"]
     facts = {"date": time.strftime("%Y-%m-%d"), "processor": processor(),
-             "threads": args.threads, "isa": ours.context["isa"],
+             "cores": args.cores, "threads": args.threads,
+             "isa": ours.context["isa"],
              "compiler": ours.context["compiler"], "torch": torch}
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
 

@@ -9,13 +9,14 @@ one quadratic; its backward pass is v*f - f*<q, v> with q = softmax(-|u|).
 This is the same algorithm, without the notebook's habit of shifting its saved
 input in place (SPEC.md 1.1). Independent of this repository's C++.
 
-    python3 lapsum_peer.py [--rows 4096] [--experts 16] [--k 2] [--threads 4]
+    python3 lapsum_peer.py [--rows 4096] [--experts 16] [--k 2] [--threads N]
 
 prints ns per row of forward + backward, for float32 and float64.
 """
 import argparse
 import json
 import math
+import os
 import time
 
 import torch
@@ -107,6 +108,11 @@ def nanoseconds_per_row(rows, experts, k, dtype, repeats):
     return best / rows * 1e9
 
 
+def default_threads():
+    """As //:bench: one per core of this process, at most four."""
+    return min(4, len(os.sched_getaffinity(0)))
+
+
 def gemm_gflops():
     """Best rate of a 1024^3 float32 product."""
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
@@ -123,14 +129,14 @@ def main():
     parser.add_argument("--rows", type=int, default=4096)
     parser.add_argument("--experts", type=int, default=16)
     parser.add_argument("--k", type=float, default=2.0)
-    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=default_threads())
     parser.add_argument("--repeats", type=int, default=50)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     check()
     result = {
         "peer": "lapsum_torch", "torch": torch.__version__,
-        "threads": args.threads, "rows": args.rows, "experts": args.experts,
+        "threads": torch.get_num_threads(), "rows": args.rows, "experts": args.experts,
         "k": args.k, "gemm_gflops": round(gemm_gflops(), 1),
     }
     for dtype in (torch.float32, torch.float64):

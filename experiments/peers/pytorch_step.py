@@ -9,7 +9,7 @@ sizes, same threads, the faster of two honest forms of the experts
 with torch's own attention, cross-entropy and fused AdamW. Independent of the
 C++ code; nothing is recomputed, nothing left out that the C++ step does.
 
-    python3 pytorch_step.py --size smoke [--router sparse|soft] [--threads 4]
+    python3 pytorch_step.py --size smoke [--router sparse|soft] [--threads N]
 
 prints one JSON line: tokens/s of each form, torch version, threads, and the
 GFLOP/s that torch's GEMM reaches here (below 60 % of ours the ratio is void).
@@ -22,7 +22,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-from lapsum_peer import gemm_gflops, soft_topk
+from lapsum_peer import default_threads, gemm_gflops, soft_topk
 
 # The labels that //:bench gives its rows: compare.py holds both sides to them.
 LABELS = {
@@ -196,7 +196,7 @@ def main():
     parser.add_argument("--router", choices=["sparse", "soft"],
                         default="sparse")
     parser.add_argument("--k", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=default_threads())
     parser.add_argument("--seconds", type=float, default=5.0)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
