@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "core/canonical_toml.h"
 #include "core/config_check.h"
 #include "core/config_enums.h"
 #include "core/config_fields.h"
-#include "core/config_text.h"
 #include "core/errors.h"
 #include "core/sha256.h"
 
@@ -22,17 +22,8 @@ void ValidateConfig(const Config& config) {
 }
 
 std::string ConfigToToml(const Config& config) {
-  std::string toml;
-  std::string current;
-  VisitConfig(config, [&](const std::string& section, const std::string& key,
-                          const auto& field, const AllowedRange&) {
-    if (section != current) {
-      toml += (current.empty() ? "[" : "\n[") + section + "]\n";
-      current = section;
-    }
-    toml += key + " = " + TomlText(field) + "\n";
-  });
-  return toml;
+  return CanonicalToml(
+      config, [](const Config& c, auto&& visit) { VisitConfig(c, visit); });
 }
 
 std::string ConfigHash(const Config& config) {

@@ -7,7 +7,8 @@
 // logging interval) is in RuntimeConfig and stays out of the hash.
 //
 // Field names are the keys of the TOML files. Adding a field means adding it
-// to VisitConfig (config.cc), which alone drives parsing, printing and hashing.
+// to VisitConfig (config_fields.h), which alone drives parsing, printing and
+// hashing.
 #ifndef SOFTMOE_CORE_CONFIG_H_
 #define SOFTMOE_CORE_CONFIG_H_
 
@@ -68,6 +69,8 @@ struct RouterConfig {
 struct TrainingConfig {
   int64_t steps = 18000;
   int64_t global_batch_sequences = 240;
+  // Of these two, what a file leaves out follows what it sets, as near to the
+  // default as it can be (config_batches.h).
   int64_t micro_batch_sequences = 30;    // divides the global batch
   int64_t balance_group_sequences = 30;  // divides the micro-batch (ruling 6)
   double learning_rate = 1e-3;
@@ -109,8 +112,9 @@ struct RuntimeConfig {
 // the key, the value and the allowed range.
 void ValidateConfig(const Config& config);
 
-// The resolved configuration as canonical TOML: every key, fixed order,
-// shortest decimal that reads back to the same double.
+// The resolved configuration as canonical TOML: fixed order, shortest decimal
+// that reads back to the same double; every key but those added later that have
+// their default (config_fields.h).
 std::string ConfigToToml(const Config& config);
 
 // First 16 hex digits of SHA-256 over ConfigToToml.

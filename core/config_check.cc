@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <type_traits>
 
+#include "core/config_batches.h"
 #include "core/config_fields.h"
 #include "core/config_text.h"
 
@@ -43,9 +45,7 @@ class Checker {
   // "KEY = VALUE RULE; REMEDY"
   void Add(const std::string& key, const std::string& rule,
            const std::string& remedy) {
-    for (const ConfigProblem& problem : problems_) {
-      if (problem.key == key) return;  // one message for each key is enough
-    }
+    if (Has(key)) return;  // one message for each key is enough
     problems_.push_back({key, fmt::format("{} = {} {}; {}", key,
                                           values_.at(key), rule, remedy)});
   }
@@ -65,6 +65,11 @@ class Checker {
         "must be " + range.Describe() +
             (one_sided && !finite ? " and finite" : ""),
         "the default is " + defaults_.at(key));
+  }
+  bool Has(const std::string& key) const {
+    return std::any_of(
+        problems_.begin(), problems_.end(),
+        [&](const ConfigProblem& problem) { return problem.key == key; });
   }
   std::vector<ConfigProblem> Take() { return std::move(problems_); }
 
@@ -168,6 +173,31 @@ void CheckRouter(const Config& config, Checker* checker) {
   }
 }
 
+// Micro-batches consist of whole balance groups, and batches of whole
+// micro-batches.
+void CheckBatchSizes(const TrainingConfig& t, Checker* checker) {
+  const std::string batch_key = "training.global_batch_sequences";
+  const std::string micro_key = "training.micro_batch_sequences";
+  const std::string group_key = "training.balance_group_sequences";
+  for (const std::string& key : {batch_key, micro_key, group_key}) {
+    if (checker->Has(key)) return;  // out of range
+  }
+  const int64_t batch = t.global_batch_sequences;
+  const int64_t group = t.balance_group_sequences;
+  int64_t micro = t.micro_batch_sequences;  // one that would do
+  if (batch % micro != 0) {
+    micro = NearestDivisor(batch, micro, batch % group == 0 ? group : 1);
+    checker->Add(micro_key,
+                 fmt::format("must divide {} = {}", batch_key, batch),
+                 fmt::format("write {} = {}", micro_key, micro));
+  }
+  if (micro % group != 0) {
+    checker->Add(
+        group_key, fmt::format("must divide {} = {}", micro_key, micro),
+        fmt::format("write {} = {}", group_key, NearestDivisor(micro, group)));
+  }
+}
+
 void CheckTraining(const TrainingConfig& t, Checker* checker) {
   if (t.min_learning_rate > t.learning_rate) {
     checker->Add(
@@ -175,23 +205,7 @@ void CheckTraining(const TrainingConfig& t, Checker* checker) {
         fmt::format("must be <= training.learning_rate = {}", t.learning_rate),
         "lower it");
   }
-  const std::string whole_groups =
-      "micro-batches consist of whole balance groups, and batches of whole "
-      "micro-batches";
-  if (t.micro_batch_sequences >= 1 &&
-      t.global_batch_sequences % t.micro_batch_sequences != 0) {
-    checker->Add("training.micro_batch_sequences",
-                 fmt::format("must divide training.global_batch_sequences = {}",
-                             t.global_batch_sequences),
-                 whole_groups);
-  }
-  if (t.balance_group_sequences >= 1 &&
-      t.micro_batch_sequences % t.balance_group_sequences != 0) {
-    checker->Add("training.balance_group_sequences",
-                 fmt::format("must divide training.micro_batch_sequences = {}",
-                             t.micro_batch_sequences),
-                 whole_groups);
-  }
+  CheckBatchSizes(t, checker);
 }
 
 }  // namespace

@@ -38,9 +38,17 @@ constexpr AllowedRange Below(double low, double high) {
 }
 constexpr AllowedRange kAnyText = {};
 
+// The range of a key that did not exist from the beginning. While it has its
+// default, which must mean what was done before, it is left out of the text
+// that is hashed (canonical_toml.h): configurations keep their hashes, hence
+// runs their folders. Its default can never be another.
+struct LaterKey : AllowedRange {};
+constexpr LaterKey Later(const AllowedRange& range) { return {range}; }
+
 // Calls visit(section, key, field, range) for every field of `config` (const
 // or not) in the canonical order. The upper limits of sizes keep every product
-// of the program within 63 bits.
+// of the program within 63 bits. A key that is added from now on has a range
+// Later(...).
 template <typename ConfigType, typename Visitor>
 void VisitConfig(ConfigType& config, Visitor&& visit) {
   auto& m = config.model;

@@ -10,6 +10,8 @@
 #include <limits>
 #include <set>
 
+#include "core/canonical_toml.h"
+#include "core/config_batches.h"
 #include "core/config_check.h"
 #include "core/config_enums.h"
 #include "core/config_fields.h"
@@ -191,6 +193,104 @@ TEST(ConfigHash, IsTheDocumentedFunctionOfTheToml) {
   EXPECT_EQ(hash.size(), 16u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
   EXPECT_EQ(hash, ConfigHash(Config()));
+}
+
+// Runs are found by their hash: of the defaults it is what it was before any
+// key was added.
+TEST(ConfigHash, IsTheOneOfEarlierVersions) {
+  EXPECT_EQ(ConfigHash(Config()), "d61d6f881fbacac5");
+}
+
+struct Before {
+  int64_t steps = 10;
+};
+struct After {
+  int64_t steps = 10;
+  std::string precision = "fp32";
+  int64_t blocks = 1;
+};
+template <typename Visitor>
+void VisitBefore(const Before& c, Visitor&& visit) {
+  visit("training", "steps", c.steps, AtLeast(1));
+}
+template <typename Visitor>
+void VisitAfter(const After& c, Visitor&& visit) {
+  visit("numbers", "blocks", c.blocks, Later(AtLeast(1)));
+  visit("training", "precision", c.precision, Later(kAnyText));
+  visit("training", "steps", c.steps, AtLeast(1));
+}
+
+TEST(CanonicalToml, ALaterKeyIsLeftOutWhileItMeansWhatWasDoneBefore) {
+  const auto before = [](const Before& c) {
+    return CanonicalToml(
+        c, [](const auto& b, auto&& visit) { VisitBefore(b, visit); });
+  };
+  const auto after = [](const After& c) {
+    return CanonicalToml(
+        c, [](const auto& a, auto&& visit) { VisitAfter(a, visit); });
+  };
+  EXPECT_EQ(before({.steps = 7}), "[training]\nsteps = 7\n");
+  EXPECT_EQ(after({.steps = 7}), before({.steps = 7}));
+  // Of the first keys a default is no reason to leave one out.
+  EXPECT_EQ(after({}), before({}));
+  EXPECT_EQ(after({.steps = 7, .precision = "bf16"}),
+            "[training]\nprecision = \"bf16\"\nsteps = 7\n");
+  EXPECT_EQ(after({.steps = 7, .blocks = 2}),
+            "[numbers]\nblocks = 2\n\n[training]\nsteps = 7\n");
+}
+
+// In ranges a later key is as any other.
+TEST(CanonicalToml, ALaterKeyHasARange) {
+  EXPECT_TRUE(Later(AtLeast(1)).Contains(1));
+  EXPECT_FALSE(Later(AtLeast(1)).Contains(0));
+}
+
+TEST(NearestDivisor, IsTheNearestByRatio) {
+  EXPECT_EQ(NearestDivisor(240, 30), 30);
+  EXPECT_EQ(NearestDivisor(16, 30), 16);
+  EXPECT_EQ(NearestDivisor(72, 30), 36);
+  EXPECT_EQ(NearestDivisor(48, 30), 24);
+  EXPECT_EQ(NearestDivisor(1 << 20, 30), 32);
+  EXPECT_EQ(NearestDivisor(36, 6, 4), 4);  // of 4, 12 and 36
+  EXPECT_EQ(NearestDivisor(36, 6, 5), 0);  // no divisor is a multiple of 5
+  EXPECT_EQ(NearestDivisor(12, 6, 12), 12);
+}
+
+TEST(FollowBatchSizes, AcceptsWhatCanBeAndKeepsWhatWasAccepted) {
+  const auto holds = [](const TrainingConfig& t) {
+    return t.global_batch_sequences % t.micro_batch_sequences == 0 &&
+           t.micro_batch_sequences % t.balance_group_sequences == 0;
+  };
+  int64_t kept = 0;
+  for (int64_t batch = 1; batch <= 96; ++batch) {
+    for (int64_t micro = 0; micro <= 64; ++micro) {  // 0: not set
+      for (int64_t group = 0; group <= 64; ++group) {
+        SCOPED_TRACE(testing::Message()
+                     << batch << " " << micro << " " << group);
+        TrainingConfig t;
+        t.global_batch_sequences = batch;
+        if (micro != 0) t.micro_batch_sequences = micro;
+        if (group != 0) t.balance_group_sequences = group;
+        const TrainingConfig before = t;
+        FollowBatchSizes(micro != 0, group != 0, &t);
+        ASSERT_EQ(t.global_batch_sequences, batch);
+        // As long as 30 was the default of both, whatever else was set.
+        const bool same =
+            t.micro_batch_sequences == before.micro_batch_sequences &&
+            t.balance_group_sequences == before.balance_group_sequences;
+        if (holds(before)) {
+          ASSERT_TRUE(same);
+          ++kept;
+        }
+        ASSERT_TRUE(micro == 0 || t.micro_batch_sequences == micro);
+        ASSERT_TRUE(group == 0 || t.balance_group_sequences == group);
+        const int64_t over_groups = micro == 0 ? batch : micro;
+        ASSERT_EQ(holds(t), (micro == 0 || batch % micro == 0) &&
+                                (group == 0 || over_groups % group == 0));
+      }
+    }
+  }
+  EXPECT_GT(kept, 100);
 }
 
 TEST(ConfigHash, DiffersWhenAnySingleFieldDiffers) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/atomic_file.h"
+#include "core/config_batches.h"
 #include "core/config_check.h"
 #include "core/config_enums.h"
 #include "core/config_fields.h"
@@ -270,7 +271,10 @@ void ConfigDraft::ApplyOverride(const std::string& assignment) {
   *this = std::move(changed);
 }
 
-void ConfigDraft::Validate() const {
+void ConfigDraft::Resolve() {
+  FollowBatchSizes(origins.contains("training.micro_batch_sequences"),
+                   origins.contains("training.balance_group_sequences"),
+                   &config.training);
   std::vector<ConfigProblem> problems = ConfigProblems(config);
   for (ConfigProblem& problem : RuntimeProblems(runtime)) {
     problems.push_back(std::move(problem));
@@ -307,14 +311,14 @@ ConfigDraft LoadConfig(const std::filesystem::path& path,
   for (const std::string& assignment : overrides) {
     draft.ApplyOverride(assignment);
   }
-  draft.Validate();
+  draft.Resolve();
   return draft;
 }
 
 Config ParseConfig(const std::string& text, const std::string& name) {
   ConfigDraft draft;
   draft.Apply(ParseToml(text, name));
-  draft.Validate();
+  draft.Resolve();
   return draft.config;
 }
 

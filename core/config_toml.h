@@ -19,7 +19,7 @@
 namespace softmoe {
 
 // A configuration in the making. Later calls override earlier ones; nothing is
-// range-checked before Validate, so that overrides can mend each other.
+// range-checked before Resolve, so that overrides can mend each other.
 struct ConfigDraft {
   Config config;
   RuntimeConfig runtime;
@@ -37,9 +37,10 @@ struct ConfigDraft {
   // needs no quotes. Throws ConfigError that shows the option.
   void ApplyOverride(const std::string& assignment);
 
-  // Throws ConfigError with everything that ConfigProblems and RuntimeProblems
-  // find, each line with its origin.
-  void Validate() const;
+  // Gives the keys that nobody set, and that follow others, their values
+  // (config_batches.h). Throws ConfigError with everything that ConfigProblems
+  // and RuntimeProblems find, each line with its origin.
+  void Resolve();
 };
 
 // Parses TOML text; `name` (a file name) is what messages call it. Throws

@@ -23,7 +23,7 @@ void FuzzOne(std::string_view input) {
     for (const std::string& assignment : overrides) {
       draft.ApplyOverride(assignment);
     }
-    draft.Validate();
+    draft.Resolve();
   });
   if (!accepted) return;
   const std::string text = ConfigToToml(draft.config);

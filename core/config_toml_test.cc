@@ -24,7 +24,7 @@ std::string ErrorOf(const std::string& text,
     ConfigDraft draft;
     draft.Apply(ParseToml(text, "a.toml"));
     for (const auto& option : overrides) draft.ApplyOverride(option);
-    draft.Validate();
+    draft.Resolve();
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -46,7 +46,7 @@ TEST(ConfigToml, SetsWhatIsWrittenAndKeepsTheDefaultsOfTheRest) {
                 "[runtime]\n"
                 "threads = 3\n",
                 "a.toml"));
-  draft.Validate();
+  draft.Resolve();
   EXPECT_EQ(draft.config.model.d_model, 128);
   EXPECT_EQ(draft.config.model.num_layers, 10);
   EXPECT_EQ(draft.config.router.kind, RouterKind::kSoftLearned);
@@ -207,13 +207,84 @@ TEST(ConfigDraft, AppliesSubtreesOfAGridWithTheirPositions) {
   draft.Apply(*row["set"].as_table());
   EXPECT_EQ(TomlPosition(*row.get("name")), "grid.toml:2:8");
   try {
-    draft.Validate();
+    draft.Resolve();
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_EQ(std::string(error.what()).find("grid.toml:3:26: router.tau = -1"),
               0u)
         << error.what();
   }
+}
+
+// The sizes of batch, micro-batch and balance group of a file that sets these.
+std::vector<int64_t> BatchSizes(
+    const std::string& lines, const std::vector<std::string>& overrides = {}) {
+  ConfigDraft draft;
+  draft.Apply(ParseToml("[training]\n" + lines, "a.toml"));
+  for (const std::string& option : overrides) draft.ApplyOverride(option);
+  draft.Resolve();
+  const TrainingConfig& t = draft.config.training;
+  return {t.global_batch_sequences, t.micro_batch_sequences,
+          t.balance_group_sequences};
+}
+
+TEST(BatchSizes, WhatIsLeftOutFollowsWhatIsSet) {
+  using Sizes = std::vector<int64_t>;
+  const std::string batch = "global_batch_sequences = ";
+  const std::string micro = "micro_batch_sequences = ";
+  const std::string group = "balance_group_sequences = ";
+  EXPECT_EQ(BatchSizes(""), (Sizes{240, 30, 30}));
+  EXPECT_EQ(BatchSizes(batch + "16"), (Sizes{16, 16, 16}));
+  EXPECT_EQ(BatchSizes(batch + "1"), (Sizes{1, 1, 1}));
+  EXPECT_EQ(BatchSizes(batch + "60"), (Sizes{60, 30, 30}));
+  EXPECT_EQ(BatchSizes(batch + "256"), (Sizes{256, 32, 32}));
+  EXPECT_EQ(BatchSizes(batch + "37"), (Sizes{37, 37, 37}));
+  EXPECT_EQ(BatchSizes(micro + "60"), (Sizes{240, 60, 30}));
+  EXPECT_EQ(BatchSizes(micro + "8"), (Sizes{240, 8, 8}));
+  EXPECT_EQ(BatchSizes(group + "15"), (Sizes{240, 30, 15}));
+  EXPECT_EQ(BatchSizes(group + "16"), (Sizes{240, 48, 16}));
+  EXPECT_EQ(BatchSizes(group + "60"), (Sizes{240, 60, 60}));
+  EXPECT_EQ(BatchSizes(batch + "16\n" + micro + "8"), (Sizes{16, 8, 8}));
+  EXPECT_EQ(BatchSizes(batch + "16\n" + group + "4"), (Sizes{16, 16, 4}));
+  EXPECT_EQ(BatchSizes(micro + "48\n" + group + "4"), (Sizes{240, 48, 4}));
+  EXPECT_EQ(BatchSizes(batch + "16\n" + micro + "8\n" + group + "2"),
+            (Sizes{16, 8, 2}));
+  // An override is as good as the file, and what followed follows it.
+  EXPECT_EQ(BatchSizes("", {"training.global_batch_sequences=16"}),
+            (Sizes{16, 16, 16}));
+  EXPECT_EQ(BatchSizes(batch + "16", {"training.micro_batch_sequences=4"}),
+            (Sizes{16, 4, 4}));
+  EXPECT_EQ(BatchSizes(batch + "16", {"training.global_batch_sequences=64"}),
+            (Sizes{64, 32, 32}));
+}
+
+TEST(BatchSizes, WhereNoneFollowsTheErrorNamesTheKeyAndWhatToWrite) {
+  const std::string micro = "[training]\nmicro_batch_sequences = ";
+  const std::string group = "[training]\nbalance_group_sequences = ";
+  EXPECT_EQ(ErrorOf(micro + "32"),
+            "a.toml:2:25: training.micro_batch_sequences = 32 must divide "
+            "training.global_batch_sequences = 240; write "
+            "training.micro_batch_sequences = 30");
+  EXPECT_EQ(ErrorOf(group + "7"),
+            "a.toml:2:27: training.balance_group_sequences = 7 must divide "
+            "training.micro_batch_sequences = 30; write "
+            "training.balance_group_sequences = 6");
+  EXPECT_EQ(ErrorOf(micro + "16", {"training.global_batch_sequences=8"}),
+            "a.toml:2:25: training.micro_batch_sequences = 16 must divide "
+            "training.global_batch_sequences = 8; write "
+            "training.micro_batch_sequences = 8");
+  // With both of them written, to the last.
+  const std::string both = ErrorOf(
+      micro + "32\nbalance_group_sequences = 32\nglobal_batch_sequences = 100");
+  EXPECT_NE(both.find("write training.micro_batch_sequences = 25\n"),
+            std::string::npos)
+      << both;
+  EXPECT_NE(both.find("write training.balance_group_sequences = 25"),
+            std::string::npos)
+      << both;
+  EXPECT_EQ(ErrorOf("[training]\nglobal_batch_sequences = 0"),
+            "a.toml:2:26: training.global_batch_sequences = 0 must be in "
+            "[1, 1048576]; the default is 240");
 }
 
 TEST(ConfigDraft, AFailedApplyChangesNothing) {

@@ -8,18 +8,18 @@
 #include <set>
 
 #include "experiments/row_summary.h"
+#include "experiments/run_columns.h"
 #include "golden/text_table.h"
 #include "trainer/metrics.h"
 
 namespace softmoe::experiments {
 namespace {
 
-namespace metrics = trainer::metrics;
 using trainer::InferenceTau;
+using trainer::Metric;
 using trainer::RouterHealth;
 using trainer::RunResult;
-using trainer::Shown;
-using trainer::Validation;
+namespace metrics = trainer::metrics;
 
 constexpr size_t kWidth = 96;
 
@@ -49,17 +49,16 @@ std::string Runs(const RowSummary& some, const RowSummary& row) {
 EvaluationTable InferenceTauTable(const std::vector<RowSummary>& rows) {
   EvaluationTable table;
   table.title = "Inference with another tau";
-  table.caption =
-      "Final parameters, held-out text, T = 1, noise off; factor: tau over "
-      "that "
-      "of training. AE: active experts per token and layer. loss: nat/token; "
-      "sd: over seeds; none: percent of tokens and layers without an expert "
-      "before any fallback; load: variance over squared mean. The sparse "
-      "router "
-      "has no tau.";
+  table.caption = fmt::format(
+      "Final parameters, held-out text, T = 1, noise off; means "
+      "over seeds, sd: their deviation. {}. {}. {}. {}. {}. The "
+      "sparse router has no tau.",
+      Legend(metrics::kTauFactor), Legend(metrics::kActiveExperts),
+      Legend(metrics::kLoss), Legend(metrics::kZeroActiveFraction),
+      Legend(metrics::kRelativeLoadVariance));
   table.header = {"row",
                   metrics::kTauFactor.title,
-                  metrics::kInferenceTau.title,
+                  metrics::kTau.title,
                   metrics::kActiveExperts.title,
                   metrics::kLoss.title,
                   "sd",
@@ -78,29 +77,28 @@ EvaluationTable InferenceTauTable(const std::vector<RowSummary>& rows) {
       const RowSummary some = Restricted(row, [&](const RunResult& r) {
         return AtFactor(r, factor) != nullptr;
       });
-      const auto shown = [&](const trainer::Metric& metric,
-                             double Validation::*member) {
-        return Shown(metric, some.Over([&](const RunResult& r) {
-                                   return AtFactor(r, factor)->validation.*
-                                          member;
-                                 })
-                                 .mean);
+      const auto over = [&](double trainer::Validation::*member) {
+        return some.Over([&](const RunResult& r) {
+          return AtFactor(r, factor)->validation.*member;
+        });
+      };
+      const auto cell = [&](const Metric& metric,
+                            double trainer::Validation::*member) {
+        return Shown(metric, over(member).mean);
       };
       const Sample tau = some.Over(
           [&](const RunResult& r) { return AtFactor(r, factor)->tau; });
-      const Sample loss = some.Over([&](const RunResult& r) {
-        return AtFactor(r, factor)->validation.loss;
-      });
+      const Sample loss = over(&trainer::Validation::loss);
       table.rows.push_back(
           {Label(row), Shown(metrics::kTauFactor, factor),
-           Shown(metrics::kInferenceTau, tau.mean),
-           shown(metrics::kActiveExperts, &Validation::active_experts),
+           Shown(metrics::kTau, tau.mean),
+           cell(metrics::kActiveExperts, &trainer::Validation::active_experts),
            Shown(metrics::kLoss, loss.mean),
            loss.deviation ? Shown(metrics::kLoss, *loss.deviation) : "",
-           shown(metrics::kZeroActiveFraction,
-                 &Validation::zero_active_fraction),
-           shown(metrics::kRelativeLoadVariance,
-                 &Validation::relative_load_variance),
+           cell(metrics::kZeroActiveFraction,
+                &trainer::Validation::zero_active_fraction),
+           cell(metrics::kRelativeLoadVariance,
+                &trainer::Validation::relative_load_variance),
            Runs(some, row)});
     }
   }
@@ -141,14 +139,14 @@ double TruncatedMass(const RunResult& result) {
 EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
   EvaluationTable table;
   table.title = "Router health";
-  table.caption =
+  table.caption = fmt::format(
       "Final parameters, held-out text, tau of training, T = 1, noise off; "
-      "means over layers. entropy: of the load, 1 is even; least: of the worst "
-      "layer. dead: experts without a token, in all layers; of so many. at "
-      "cap, "
-      "zero-active: tokens with as many experts as the cap allows, and without "
-      "one before any fallback. cut: soft weights that cutoff and cap removed, "
-      "in experts per token; the sparse router has none.";
+      "means over layers. {}; least: of the worst layer. {}; in all layers, of "
+      "so many. {}. {}. {}.",
+      Legend(metrics::kRelativeLoadEntropy), Legend(metrics::kDeadExperts),
+      Legend(metrics::kAtCapFraction),
+      Legend(metrics::kLayerZeroActiveFraction),
+      Legend(metrics::kTruncatedMass));
   table.header = {"row",
                   metrics::kRelativeLoadEntropy.title,
                   "least",
@@ -161,29 +159,26 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
   for (const RowSummary& row : rows) {
     const RowSummary some = Restricted(row, HasHealth);
     if (some.runs.empty()) continue;
-    const auto shown = [&](const trainer::Metric& metric,
-                           const std::function<double(const RunResult&)>& of) {
-      return Shown(metric, some.Over(of).mean);
-    };
-    const auto mean = [&](const trainer::Metric& metric,
-                          double RouterHealth::*member) {
-      return shown(metric, [&](const RunResult& r) {
+    const auto cell = [&](const Metric& metric, double RouterHealth::*member) {
+      const auto over_layers = [&](const RunResult& r) {
         return MeanOverLayers(r, member);
-      });
+      };
+      return Shown(metric, some.Over(over_layers).mean);
     };
     const ModelConfig& model = row.config().model;
     const bool sparse = row.config().router.kind == RouterKind::kSparse;
     table.rows.push_back(
         {Label(row),
-         mean(metrics::kRelativeLoadEntropy,
+         cell(metrics::kRelativeLoadEntropy,
               &RouterHealth::relative_load_entropy),
-         shown(metrics::kRelativeLoadEntropy, LeastEntropy),
-         shown(metrics::kDeadExperts, DeadExperts),
+         Shown(metrics::kRelativeLoadEntropy, some.Over(LeastEntropy).mean),
+         Shown(metrics::kDeadExperts, some.Over(DeadExperts).mean),
          std::to_string(model.num_layers * model.num_experts),
-         mean(metrics::kAtCapFraction, &RouterHealth::at_cap_fraction),
-         mean(metrics::kLayerZeroActiveFraction,
+         cell(metrics::kAtCapFraction, &RouterHealth::at_cap_fraction),
+         cell(metrics::kLayerZeroActiveFraction,
               &RouterHealth::zero_active_fraction),
-         sparse ? "" : shown(metrics::kTruncatedMass, TruncatedMass),
+         sparse ? ""
+                : Shown(metrics::kTruncatedMass, some.Over(TruncatedMass).mean),
          Runs(some, row)});
   }
   return table;

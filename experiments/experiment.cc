@@ -14,7 +14,7 @@
 #include "core/suggestion.h"
 #include "experiments/grid_parts.h"
 #include "experiments/grid_toml.h"
-#include "trainer/config_table.h"
+#include "trainer/run_identity.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -151,7 +151,8 @@ void CheckNames(const std::vector<Grid>& experiments) {
           "{}: row '{}' has other settings on corpus '{}' than the row of that "
           "name at {}: {}. Rename one of them",
           run.row.place, run.row.id, run.corpus.id, other->row.place,
-          trainer::DescribeConfigDifference(there, run.config)));
+          trainer::DescribeConfigDifferences(
+              trainer::CompareConfigs(there, run.config))));
     }
   }
 }

@@ -234,6 +234,69 @@ TEST(Grid, SeedsAndOverridesReachEveryRun) {
   EXPECT_EQ(grid.runs[1].paper_id(), "");
 }
 
+// Runs are found by their hash: as long as a file stays what it is, its rows
+// keep theirs, whatever keys are added. Of another file it is another.
+TEST(Grid, ShippedRowsKeepTheirHashes) {
+  const std::map<std::string, std::map<std::string, std::string>> kHashes = {
+      {"smoke",
+       {{"foldoc/sparse-1/seed1234", "6ca20b5567186920"},
+        {"foldoc/sparse-2/seed1234", "bdebe32834ddd7ee"},
+        {"foldoc/sparse-3/seed1234", "5bdf88c3e5f28469"},
+        {"foldoc/sparse-4/seed1234", "838c5e85b2336d82"},
+        {"foldoc/softmoe-star-1/seed1234", "3aba00621b53116a"},
+        {"foldoc/softmoe-star-1.5/seed1234", "ed8177ffbeb03116"},
+        {"foldoc/softmoe-star-2/seed1234", "1405770653d29970"},
+        {"foldoc/softmoe-1.5/seed1234", "d03ac63d358483d8"},
+        {"foldoc/softmoe-2/seed1234", "dba173b6da410cd4"}}},
+      {"midi",
+       {{"gcide/sparse-1/seed1234", "60a434f8e03d2bb7"},
+        {"gcide/softmoe-star-1.5-paper-tau/seed1234", "c4ac391c79813e95"},
+        {"gcide/softmoe-2-calibrated/seed1234", "da35f2a2e31f45bc"}}},
+      {"paper",
+       {{"owt/sparse-1/seed1234", "cd72513422c2cce1"},
+        {"owt/softmoe-star-1.5-paper-tau/seed1234", "be7045f2bc6ec616"},
+        {"c4/softmoe-2-calibrated/seed1234", "ef31e19caf06171a"}}}};
+  for (const auto& [name, hashes] : kHashes) {
+    size_t found = 0;
+    for (const GridRun& run : LoadGrid(Shipped(name), {}).runs) {
+      const auto expected = hashes.find(run.id);
+      if (expected == hashes.end()) continue;
+      EXPECT_EQ(ConfigHash(run.config), expected->second) << run.id;
+      ++found;
+    }
+    EXPECT_EQ(found, hashes.size()) << name;
+  }
+}
+
+// What a layer leaves out follows what all of them set together.
+TEST(Grid, BatchSizesFollowWhateverLayerSetsThem) {
+  const auto sizes = [](const std::string& layers,
+                        const std::vector<std::string>& overrides) {
+    const Grid grid = LoadGrid(Write(Minimal(layers)), overrides);
+    const TrainingConfig& t = grid.runs[0].config.training;
+    return std::vector<int64_t>{t.global_batch_sequences,
+                                t.micro_batch_sequences,
+                                t.balance_group_sequences};
+  };
+  using Sizes = std::vector<int64_t>;
+  const std::string of_grid =
+      "[config.training]\nglobal_batch_sequences = 16\n";
+  EXPECT_EQ(sizes(of_grid, {}), (Sizes{16, 16, 16}));
+  const std::string of_row =
+      "[rows.config.training]\nmicro_batch_sequences = 8\n" + of_grid;
+  EXPECT_EQ(sizes(of_row, {}), (Sizes{16, 8, 8}));
+  EXPECT_EQ(sizes(of_row, {"training.balance_group_sequences=2"}),
+            (Sizes{16, 8, 2}));
+  EXPECT_EQ(sizes(of_grid, {"training.global_batch_sequences=64"}),
+            (Sizes{64, 32, 32}));
+  const std::string failure =
+      FailureOf(Minimal(of_row), {"training.global_batch_sequences=12"});
+  EXPECT_NE(failure.find("grid.toml:"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("write training.micro_batch_sequences = 6"),
+            std::string::npos)
+      << failure;
+}
+
 TEST(Grid, SeedsOnTheCommandLineReplaceTheFiles) {
   const Grid grid = LoadGrid(Write(Minimal("")), {}, {7, 8, 9});
   ASSERT_EQ(grid.runs.size(), 3u);

@@ -242,5 +242,32 @@ TEST_F(GridInterrupt, RunsOnOtherTokensDoNotMix) {
   EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
 }
 
+TEST_F(GridInterrupt, RunsOnAnotherInstructionSetDoNotMix) {
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid(arguments).exit_status, 0);
+  const fs::path path = RunFolder(1) / "result.h5";
+  trainer::RunResult result = trainer::ReadRunResult(path);
+  result.identity.isa = "v2";  // no machine's, so that any differs
+  trainer::WriteRunResult(result, path);
+  // Reading takes no kernels.
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
+  fs::remove(RunFolder(2) / "result.h5");
+  ExpectEnd(Grid(arguments), 2,
+            {path.string(), "instruction set v2", "--isa v2", "--out"});
+  EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
+}
+
+TEST_F(GridInterrupt, AnotherVersionOfTheCodeIsNoReasonToTrainAgain) {
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid(arguments).exit_status, 0);
+  const fs::path path = RunFolder(1) / "result.h5";
+  trainer::RunResult result = trainer::ReadRunResult(path);
+  result.code_version = "0123456789ab";
+  trainer::WriteRunResult(result, path);
+  fs::remove(RunFolder(2) / "result.h5");
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished", "0123456789ab"});
+  EXPECT_EQ(trainer::ReadRunResult(path).code_version, "0123456789ab");
+}
+
 }  // namespace
 }  // namespace softmoe::experiments

@@ -107,7 +107,7 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   const auto first = Grid({"run", "micro.toml", "--threads", "2"});
   ExpectEnd(first, 0,
             {"grid micro: 3 runs", "row 1/3 sparse-2, grid 0% | step 1/60",
-             "row 2/3 star-1.5 finished: loss ", "unigram", "tau ",
+             "row 2/3 star-1.5 finished: val loss ", "unigram", "tau ",
              "row 3/3 learned-1.5 finished", "grid 100%", "results.h5",
              "report.html", "3 of 3 rows finished; every invariant holds"});
   EXPECT_EQ(FilesIn(RunFolder(0)),

@@ -335,7 +335,7 @@ std::vector<GridRun> MakeRuns(const GridParts& parts,
         const int64_t seed = grid.seeds[s];
         draft.config.training.seed = seed;
         try {
-          draft.Validate();
+          draft.Resolve();
         } catch (const ConfigError& error) {
           throw ConfigError(fmt::format("{}: row {} on corpus {}: {}",
                                         grid.path.string(), row.row.id,

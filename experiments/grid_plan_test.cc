@@ -79,7 +79,7 @@ bool Contains(const std::string& text, const std::string& part) {
 // tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
 TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   const std::string& plan = PlanOf("paper");
-  // Row, k, tau, start, zero-active, AE, from, parameters, active parameters.
+  // Row, k, tau, start, zero AE, AE, from, parameters, active parameters.
   EXPECT_EQ(Entry(plan, "sparse-2", 0),
             (Words{"sparse-2", "2", "-", "2.00", "0.0%", "2.00", "paper",
                    "1,631,409,280", "156,849,280"}));

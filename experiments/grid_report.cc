@@ -18,6 +18,7 @@
 #include "golden/document.h"
 #include "golden/text_table.h"
 #include "golden/verdict.h"
+#include "golden/verdict_report.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -43,13 +44,13 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
   text += fmt::format(". Overall {}.", golden::StatusName(v.overall));
   if (v.overall == golden::Status::kNotComparable &&
       !v.fingerprint_differences.empty()) {
+    const auto differences = golden::DifferenceLines(v.fingerprint_differences);
     std::string first;
-    for (size_t i = 0;
-         i < std::min<size_t>(3, v.fingerprint_differences.size()); ++i) {
-      first += (i == 0 ? "" : "; ") + v.fingerprint_differences[i];
+    for (size_t i = 0; i < std::min<size_t>(3, differences.size()); ++i) {
+      first += (i == 0 ? "" : "; ") + differences[i];
     }
     text += fmt::format(" Not the paper's set-up: {} fields differ, e.g. {}.",
-                        v.fingerprint_differences.size(), first);
+                        differences.size(), first);
   }
   return golden::Wrap(text, kWidth, 2) + "\n";
 }

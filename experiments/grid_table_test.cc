@@ -37,7 +37,7 @@ TEST(GridTable, GroupsRowsByTheExpertsTheyUse) {
   EXPECT_EQ(Cell(table, 2, "tau"), "1.174 c");
   EXPECT_EQ(Cell(table, 3, "experts"), "<= 3");
   EXPECT_EQ(Cell(table, 3, "unigram"), "5.1000");
-  EXPECT_EQ(Cell(table, 3, "zero-active"), "0.0%");
+  EXPECT_EQ(Cell(table, 3, "zero AE"), "0.0%");
   EXPECT_EQ(Cell(table, 3, "sd"), "no column sd");
   for (const GridTable::Row& row : table.rows) {
     EXPECT_EQ(row.cells.size(), table.header.size());

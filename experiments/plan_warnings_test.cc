@@ -55,7 +55,7 @@ TEST(PlanWarnings, FewActiveExperts) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(warnings[0].starts_with("owt/a: with tau = 1.1 at T = 5, 0.499 "))
       << warnings[0];
-  EXPECT_TRUE(Contains(warnings[0], "(zero-active 61.0%)")) << warnings[0];
+  EXPECT_TRUE(Contains(warnings[0], "(zero AE 61.0%)")) << warnings[0];
   EXPECT_TRUE(Contains(warnings[0], "little gradient")) << warnings[0];
   EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
 }

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -15,7 +16,10 @@
 namespace softmoe::experiments {
 namespace {
 
+using trainer::Metric;
 using trainer::StepRecord;
+using trainer::Validation;
+namespace metrics = trainer::metrics;
 
 // RFC 4180: quoted where a separator, a quote or a line end is inside.
 std::string Field(const std::string& text) {
@@ -33,6 +37,11 @@ std::string Number(double value) {
   std::string text = fmt::format("{}", value);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   return text;
+}
+
+std::string Number(int64_t value) { return std::to_string(value); }
+std::string Number(const std::optional<double>& value) {
+  return value ? Number(*value) : "";
 }
 
 const char* StateName(RunState state) {
@@ -84,7 +93,7 @@ std::string RunsCsv(const GridOutcome& outcome) {
         const double value = column.read(*run.result);
         fields.push_back(std::isnan(value) ? "" : Number(value));
       }
-      fields.push_back(run.result->config_hash);
+      fields.push_back(ConfigHash(run.result->identity.config));
     }
     fields.resize(header.size());
     text += fmt::format("{}\n", fmt::join(fields, ","));
@@ -95,7 +104,7 @@ std::string RunsCsv(const GridOutcome& outcome) {
 std::string StepsCsv(const GridOutcome& outcome) {
   std::vector<double StepRecord::*> members;
   std::string text = "run,step";
-  trainer::VisitStepMetrics([&](const trainer::Metric& metric, auto member) {
+  trainer::VisitStepMetrics([&](const Metric& metric, auto member) {
     if constexpr (std::is_same_v<decltype(member), double StepRecord::*>) {
       if (metric.clock) return;
       text += fmt::format(",{}", metric.name);
@@ -116,29 +125,24 @@ std::string StepsCsv(const GridOutcome& outcome) {
 }
 
 std::string InferenceTauCsv(const GridOutcome& outcome) {
-  std::string text = "run";
-  const auto visit = [](const auto& one, const trainer::InferenceTau& at) {
-    trainer::VisitInferenceTauMetrics(
-        [&](const trainer::Metric& metric, auto member) {
-          one(metric, at.*member);
-        });
-    trainer::VisitValidationMetrics(
-        [&](const trainer::Metric& metric, auto member) {
-          if constexpr (requires { trainer::AsNumber(at.validation.*member); })
-            one(metric, *trainer::AsNumber(at.validation.*member));
-        });
-  };
-  visit([&](const trainer::Metric& metric,
-            double) { text += fmt::format(",{}", metric.name); },
-        {});
+  std::vector<double Validation::*> members;
+  std::string text =
+      fmt::format("run,{},{}", metrics::kTauFactor.name, metrics::kTau.name);
+  trainer::VisitValidationMetrics([&](const Metric& metric, auto member) {
+    if constexpr (std::is_same_v<decltype(member), double Validation::*>) {
+      text += fmt::format(",{}", metric.name);
+      members.push_back(member);
+    }
+  });
   text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (!run.result || !run.result->final_evaluations) continue;
     for (const auto& at : run.result->final_evaluations->inference_tau) {
-      text += Field(run.run.id);
-      visit([&](const trainer::Metric&,
-                double value) { text += "," + Number(value); },
-            at);
+      text += fmt::format("{},{},{}", Field(run.run.id), Number(at.factor),
+                          Number(at.tau));
+      for (const auto member : members) {
+        text += "," + Number(at.validation.*member);
+      }
       text += "\n";
     }
   }
@@ -147,7 +151,7 @@ std::string InferenceTauCsv(const GridOutcome& outcome) {
 
 std::string RouterHealthCsv(const GridOutcome& outcome) {
   std::string text = "run,layer";
-  trainer::VisitRouterHealthMetrics([&](const trainer::Metric& metric, auto) {
+  trainer::VisitHealthMetrics([&](const Metric& metric, auto) {
     text += fmt::format(",{}", metric.name);
   });
   text += "\n";
@@ -156,11 +160,9 @@ std::string RouterHealthCsv(const GridOutcome& outcome) {
     const auto& layers = run.result->final_evaluations->router_health;
     for (size_t l = 0; l < layers.size(); ++l) {
       text += fmt::format("{},{}", Field(run.run.id), l);
-      trainer::VisitRouterHealthMetrics(
-          [&](const trainer::Metric&, auto member) {
-            const auto value = trainer::AsNumber(layers[l].*member);
-            text += "," + (value ? Number(*value) : "");
-          });
+      trainer::VisitHealthMetrics([&](const Metric&, auto member) {
+        text += "," + Number(layers[l].*member);
+      });
       text += "\n";
     }
   }

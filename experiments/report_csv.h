@@ -21,13 +21,13 @@ std::string RunsCsv(const GridOutcome& outcome);
 std::string StepsCsv(const GridOutcome& outcome);
 
 // One line for each finished run and each other tau that it was validated with:
-// run, factor, tau, and the single numbers of a validation (trainer/metrics.h).
-// The sparse router has none.
+// run, factor, tau, and the single numbers of a validation. The sparse router
+// has none.
 std::string InferenceTauCsv(const GridOutcome& outcome);
 
 // One line for each layer of each finished run whose routers were measured:
-// run, layer (from 0), and what is measured of a router's health; what the
-// router does not have is empty.
+// run, layer (from 0), and what is measured of a router (truncated_mass is
+// empty for the sparse one).
 std::string RouterHealthCsv(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

@@ -15,6 +15,7 @@
 #include "experiments/html_text.h"
 #include "experiments/report_curves.h"
 #include "experiments/row_summary.h"
+#include "golden/verdict_report.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -165,7 +166,7 @@ Cells VerdictRow(const CellVerdict& cell, bool judged) {
           {cell.ours ? fmt::format("{:.6g}", *cell.ours) : ""},
           {judged ? StatusName(cell.status) : "recorded",
            judged ? CssOf(cell.status) : "soft"},
-          {cell.reason},
+          {golden::ReasonText(cell)},
           {notes}};
 }
 
@@ -189,13 +190,14 @@ std::string Verdicts(const std::vector<JudgedResults>& judged) {
       html += Details(
           "What differs from the paper's set-up, so that nothing "
           "can be compared",
-          List(v.fingerprint_differences));
+          List(golden::DifferenceLines(v.fingerprint_differences)));
     }
     if (!v.assumptions.empty()) {
       html += Details("What the paper leaves open: assumptions",
-                      List(v.assumptions));
+                      List(golden::AssumptionLines(v)));
     }
-    if (!v.remarks.empty()) html += Details("For the record", List(v.remarks));
+    const auto record = golden::RecordLines(v);
+    if (!record.empty()) html += Details("For the record", List(record));
     std::vector<Cells> cells;
     for (const CellVerdict& cell : v.cells) {
       cells.push_back(VerdictRow(cell, true));
@@ -214,7 +216,7 @@ std::string Verdicts(const std::vector<JudgedResults>& judged) {
     for (const golden::ClaimVerdict& claim : v.claims) {
       claims.push_back({{claim.claim},
                         {StatusName(claim.status), CssOf(claim.status)},
-                        {claim.reason}});
+                        {golden::ReasonText(claim)}});
     }
     html += Details(fmt::format("Every claim{}", reading),
                     HtmlTable("The paper's statements about these rows.",
@@ -232,7 +234,7 @@ std::string Provenance(const GridOutcome& outcome) {
                        {std::to_string(corpus.num_tokens)},
                        {std::to_string(corpus.vocab_size)},
                        {corpus.provenance},
-                       {corpus.tokens_sha256}});
+                       {corpus.tokens.data_sha256}});
   }
   html += HtmlTable("Texts.",
                     {"corpus", "what", "tokens", "vocabulary", "source",
@@ -247,7 +249,7 @@ std::string Provenance(const GridOutcome& outcome) {
          {run.folder.filename().string()},
          {finished ? std::to_string(run.result->parameters) : ""},
          {finished ? FormatDuration(run.result->seconds) : ""},
-         {finished ? run.result->isa : ""},
+         {finished ? run.result->identity.isa : ""},
          {finished ? run.result->code_version : ""},
          {finished ? (run.result->resumed ? "resumed" : "") : run.problem,
           finished ? "soft" : "fail"}});

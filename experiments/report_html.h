@@ -22,9 +22,10 @@ struct JudgedResults {
   golden::Verdicts verdicts;
 };
 
-// What this is and what it is not; results beside the paper's; what was measured
-// on the final models; invariants; curves; the verdict of every cell and claim; configurations and provenance.
-// Without gnuplot the curves are missing, and the page says so.
+// What this is and what it is not; results beside the paper's; what was
+// measured on the final models; invariants; curves; the verdict of every cell
+// and claim; configurations and provenance. Without gnuplot the curves are
+// missing, and the page says so.
 std::string ReportHtml(const GridOutcome& outcome,
                        const std::vector<Invariant>& invariants,
                        const std::vector<JudgedResults>& judged,

@@ -62,7 +62,11 @@ Validation MakeValidation(const ModelConfig& model, double active,
 RunResult MakeResult(const GridRun& run) {
   RunResult r;
   r.config = run.config;
-  r.config_hash = ConfigHash(run.config);
+  r.identity = {.config = run.config,
+                .tokens = {.data_sha256 = std::string(64, 'a'),
+                           .index_sha256 = "",
+                           .tokenizer_sha256 = std::string(64, 'b')},
+                .isa = "v3"};
   const bool sparse = run.config.router.kind == RouterKind::kSparse;
   const double k = run.config.router.mean_active_experts;
   const double layers = static_cast<double>(run.config.model.num_layers);
@@ -109,9 +113,6 @@ RunResult MakeResult(const GridRun& run) {
   r.most_active_in_a_token =
       sparse ? static_cast<int64_t>(k) : static_cast<int64_t>(std::ceil(infer));
   r.seconds = 12.5;
-  r.data_sha256 = std::string(64, 'a');
-  r.tokenizer_sha256 = std::string(64, 'b');
-  r.isa = "v3";
   r.code_version = "0123456789ab";
   return r;
 }
@@ -200,7 +201,7 @@ GridOutcome ExampleOutcome(const ExampleOptions& options) {
   prepared.corpus = grid.runs.front().config.data.corpus;
   prepared.description = "a text for tests";
   prepared.provenance = "dict-test 1.0";
-  prepared.tokens_sha256 = std::string(64, 'a');
+  prepared.tokens.data_sha256 = std::string(64, 'a');
   outcome.corpora = {prepared};
   return outcome;
 }

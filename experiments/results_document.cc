@@ -112,13 +112,20 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
   }
   add("training.seed", JoinDistinct(seeds), FieldClass::kIgnore);
   add("config_hash",
-      OverSeeds(row, [](const RunResult& r) { return r.config_hash; }),
+      OverSeeds(
+          row,
+          [](const RunResult& r) { return ConfigHash(r.identity.config); }),
       FieldClass::kIgnore);
   add("data.sha256",
-      OverSeeds(row, [](const RunResult& r) { return r.data_sha256; }),
+      OverSeeds(
+          row,
+          [](const RunResult& r) { return r.identity.tokens.data_sha256; }),
       FieldClass::kReport);
   add("data.tokenizer_sha256",
-      OverSeeds(row, [](const RunResult& r) { return r.tokenizer_sha256; }),
+      OverSeeds(row,
+                [](const RunResult& r) {
+                  return r.identity.tokens.tokenizer_sha256;
+                }),
       FieldClass::kMustMatch);
   add("code.version",
       OverSeeds(row, [](const RunResult& r) { return r.code_version; }),
@@ -278,11 +285,12 @@ class Builder {
   }
 
   // One text over all finished runs.
-  std::string OverRuns(std::string RunResult::*text) const {
+  std::string OverRuns(
+      const std::function<std::string(const RunResult&)>& read) const {
     std::vector<std::string> values;
     for (const RowSummary& row : rows_) {
       for (const RunOutcome* run : row.Finished()) {
-        values.push_back((*run->result).*text);
+        values.push_back(read(*run->result));
       }
     }
     return JoinDistinct(values);
@@ -368,8 +376,10 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
                   variant.empty() ? "" : ", tau: " + variant, grid.title);
   document.provenance.generator = "//:grid";
   document.provenance.compiler = "g++ " __VERSION__;
-  document.provenance.isa = builder.OverRuns(&RunResult::isa);
-  document.provenance.git_commit = builder.OverRuns(&RunResult::code_version);
+  document.provenance.isa =
+      builder.OverRuns([](const RunResult& r) { return r.identity.isa; });
+  document.provenance.git_commit =
+      builder.OverRuns([](const RunResult& r) { return r.code_version; });
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
     const auto add = [&](const std::string& name, const std::string& value) {
       if (value.empty()) return;
@@ -380,8 +390,8 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
     add("", corpus.description);
     add(".provenance", corpus.provenance);
     add(".sha256", corpus.corpus_sha256);
-    add(".tokens_sha256", corpus.tokens_sha256);
-    add(".tokenizer_sha256", corpus.tokenizer_sha256);
+    add(".tokens_sha256", corpus.tokens.data_sha256);
+    add(".tokenizer_sha256", corpus.tokens.tokenizer_sha256);
   }
   document.tables = {
       builder.Make("main_results", MainMeasures(builder.paper_sizes()), all),

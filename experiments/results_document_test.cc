@@ -232,7 +232,7 @@ TEST(ResultsDocument, ThePapersSetUpIsJudged) {
   const golden::Verdicts verdicts =
       golden::Judge(Results(outcome, "paper"), Paper());
   EXPECT_TRUE(verdicts.fingerprint_differences.empty())
-      << verdicts.fingerprint_differences.front();
+      << verdicts.fingerprint_differences.front().field.name;
   const auto status = [&](const std::string& row, const std::string& column) {
     for (const golden::CellVerdict& cell : verdicts.cells) {
       if (cell.table == "main_results" && cell.row == row &&

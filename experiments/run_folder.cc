@@ -11,6 +11,7 @@
 #include "core/paths.h"
 #include "core/sha256.h"
 #include "trainer/checkpoint.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/trainer.h"
 
@@ -29,12 +30,15 @@ trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
         "checkpoint beside it or from the beginning",
         error.what()));
   }
-  const std::string hash = ConfigHash(run.config);
-  if (result.config_hash != hash) {
+  const trainer::IdentityDifferences differences =
+      trainer::CompareConfigs(result.identity.config, run.config);
+  if (!differences.empty()) {
     throw DataError(fmt::format(
-        "{}: is the result of configuration {}, but its folder is that of {}; "
-        "move it back where it came from, or delete it",
-        path.string(), result.config_hash, hash));
+        "{}: is the result of configuration {}, but its folder is that of {}: "
+        "{}; move it back where it came from, or delete it",
+        path.string(), ConfigHash(result.identity.config),
+        ConfigHash(run.config),
+        trainer::DescribeConfigDifferences(differences)));
   }
   return result;
 }

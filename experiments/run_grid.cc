@@ -16,11 +16,12 @@
 #include "experiments/grid_progress.h"
 #include "experiments/grid_select.h"
 #include "experiments/run_folder.h"
+#include "kernels/isa.h"
 #include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
 #include "trainer/prepare.h"
 #include "trainer/resources.h"
-#include "trainer/token_identity.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/trainer.h"
 
@@ -146,32 +147,39 @@ class GridRunner {
     }
   }
 
-  // Runs on other tokens, or with other kernels than --isa asks for, do not
+  // The instruction set that finished runs must be of: the one asked for, or
+  // the one that those to come will use. "" if neither is: reading takes none.
+  std::string RequiredIsa(const RunOutcome& run) const {
+    const std::string& asked = run.run.runtime.isa;
+    const bool all_finished = CountSelected(RunState::kFinished) ==
+                              static_cast<int64_t>(options_.selected.size());
+    if (!asked.empty() || all_finished) return asked;
+    kernels::SelectIsa("");
+    return kernels::IsaName(kernels::ActiveIsa());
+  }
+
+  // Runs on other tokens, or with other kernels than those to come, do not
   // belong to this grid. Then the records can be renewed.
   void CheckFinishedRuns() {
     for (const RunOutcome& run : outcome_.runs) {
       if (run.state != RunState::kFinished) continue;
-      const trainer::RunResult& result = *run.result;
-      const std::string path = (run.folder / trainer::kResultName).string();
-      const std::string& isa = run.run.runtime.isa;
-      if (!isa.empty() && isa != result.isa) {
-        throw ConfigError(fmt::format(
-            "{}: was trained with instruction set {}, {} was asked for; use "
-            "another folder (--out), or leave --isa out",
-            path, result.isa, isa));
-      }
-      const auto tokens =
+      const trainer::RunIdentity& there = run.result->identity;
+      trainer::RunIdentity here = there;  // ReadRun compared the configuration
+      const auto corpus =
           prepared_.find(CorpusRecord(run.run, options_.folder));
-      if (tokens == prepared_.end()) continue;
-      const trainer::PreparedCorpus& now = tokens->second;
-      const std::string difference = trainer::DescribeTokenDifference(
-          {result.data_sha256, result.index_sha256, result.tokenizer_sha256},
-          {now.tokens_sha256, now.index_sha256, now.tokenizer_sha256});
-      if (difference.empty()) continue;
-      throw DataError(fmt::format(
-          "{}: was trained on other tokens than corpus '{}' has now: {}. Use "
-          "another folder (--out), or delete that file to train the run again",
-          path, run.run.config.data.corpus, difference));
+      if (corpus != prepared_.end()) here.tokens = corpus->second.tokens;
+      const std::string isa = RequiredIsa(run);
+      if (!isa.empty()) here.isa = isa;
+      trainer::RequireSameRun(
+          run.folder / trainer::kResultName, there, here,
+          {.config = "",
+           .tokens = fmt::format(
+               "Corpus '{}' has other tokens now: use another folder (--out), "
+               "or delete that file to train the run again",
+               run.run.config.data.corpus),
+           .isa = fmt::format("Go on with --isa {}, or use another folder "
+                              "(--out)",
+                              there.isa)});
     }
     for (const auto& [record, corpus] : prepared_) {
       trainer::PreparedCorpus copy = corpus;

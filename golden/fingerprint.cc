@@ -47,6 +47,13 @@ std::vector<Field> FieldsOf(const Document& document, const Row& row) {
   return fields;
 }
 
+std::string FieldValue(const Document& document, const Row& row,
+                       const std::string& name) {
+  const Field* field = Find(row.fields, name);
+  if (field == nullptr) field = Find(document.fields, name);
+  return field == nullptr ? "" : field->value;
+}
+
 bool SameValue(const std::string& a, const std::string& b) {
   const std::string left = WithoutQuotes(a), right = WithoutQuotes(b);
   if (left == right) return true;

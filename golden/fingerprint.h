@@ -14,6 +14,10 @@ namespace softmoe::golden {
 // The fields of the document and of the row, which override them.
 std::vector<Field> FieldsOf(const Document& document, const Row& row);
 
+// The value of the field `name` among them; "" if there is none.
+std::string FieldValue(const Document& document, const Row& row,
+                       const std::string& name);
+
 // Equal as numbers where both are numbers ("1e-3" and "0.001"), otherwise as
 // texts; quotes around a text do not count.
 bool SameValue(const std::string& a, const std::string& b);

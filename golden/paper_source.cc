@@ -13,23 +13,13 @@
 #include "golden/document_format.h"
 #include "golden/lattice.h"
 #include "golden/paper_remarks.h"
+#include "golden/toml_enum.h"
 #include "golden/toml_reader.h"
 
 namespace softmoe::golden {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-template <typename E>
-E ReadEnum(TomlReader* reader, const std::string& key, E otherwise) {
-  E value = otherwise;
-  const std::string name = reader->TextOr(key, NameOf(otherwise));
-  if (!ParseName(name, &value)) {
-    reader->FailAt(
-        key, fmt::format("is '{}', but {} is needed", name, Choices<E>()));
-  }
-  return value;
-}
 
 // A column with what only the source files know.
 struct SourceColumn {

@@ -59,6 +59,36 @@ std::optional<double> TomlReader::OptionalNumber(const std::string& key) {
   return *node->value<double>();
 }
 
+double TomlReader::Number(const std::string& key) {
+  const std::optional<double> value = OptionalNumber(key);
+  if (!value) FailAt(key, "must be a number");
+  return *value;
+}
+
+std::vector<int64_t> TomlReader::Integers(const std::string& key) {
+  const toml::node* node = Find(key);
+  constexpr const char* kProblem = "must be an array of integers";
+  if (node == nullptr || !node->is_array()) FailAt(key, kProblem);
+  std::vector<int64_t> values;
+  for (const toml::node& entry : *node->as_array()) {
+    if (!entry.is_integer()) FailAt(key, kProblem);
+    values.push_back(entry.as_integer()->get());
+  }
+  return values;
+}
+
+std::vector<double> TomlReader::Numbers(const std::string& key) {
+  const toml::node* node = Find(key);
+  constexpr const char* kProblem = "must be an array of numbers";
+  if (node == nullptr || !node->is_array()) FailAt(key, kProblem);
+  std::vector<double> values;
+  for (const toml::node& entry : *node->as_array()) {
+    if (!entry.is_number()) FailAt(key, kProblem);
+    values.push_back(*entry.value<double>());
+  }
+  return values;
+}
+
 std::vector<std::string> TomlReader::Texts(const std::string& key) {
   const toml::node* node = Find(key);
   std::vector<std::string> texts;

@@ -21,12 +21,18 @@ class TomlReader {
   // `table` outlives the reader.
   explicit TomlReader(const toml::table* table) : table_(*table) {}
 
+  bool Has(const std::string& key) { return Find(key) != nullptr; }
+
   std::string Text(const std::string& key);  // must be there
   std::string TextOr(const std::string& key, const std::string& otherwise);
   int64_t Integer(const std::string& key);  // must be there
   std::optional<int64_t> OptionalInteger(const std::string& key);
   std::optional<double> OptionalNumber(const std::string& key);
+  double Number(const std::string& key);                   // must be there
   std::vector<std::string> Texts(const std::string& key);  // or none
+  // Must be there.
+  std::vector<int64_t> Integers(const std::string& key);
+  std::vector<double> Numbers(const std::string& key);
   // Sub-tables; nullptr and none if absent.
   const toml::table* Table(const std::string& key);
   std::vector<const toml::table*> Tables(const std::string& key);

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "core/mutant.h"
 #include "golden/fingerprint.h"
 #include "golden/verdict_judge.h"
@@ -29,40 +27,20 @@ int Severity(Status status) {
   return 4;
 }
 
-// Collects the same difference of many rows into one line.
-class Lines {
- public:
-  void Add(const FieldDifference& difference, const std::string& row) {
-    const std::string text =
-        fmt::format("{}: {}", difference.name, DescribeDifference(difference));
-    for (auto& [line, rows] : lines_) {
-      if (line == text) {
-        rows.push_back(row);
-        return;
-      }
+// The same difference of many rows is one.
+void Add(const FieldDifference& field, const std::string& row,
+         std::vector<SetUpDifference>* differences) {
+  for (SetUpDifference& difference : *differences) {
+    if (difference.field == field) {
+      difference.rows.push_back(row);
+      return;
     }
-    lines_.push_back({text, {row}});
   }
-
-  std::vector<std::string> Text(const std::string& prefix) const {
-    std::vector<std::string> result;
-    for (const auto& [line, rows] : lines_) {
-      const std::string number =
-          prefix.empty() ? "" : fmt::format("{}{} ", prefix, result.size() + 1);
-      const std::string more =
-          rows.size() > 1 ? fmt::format(" and {} more", rows.size() - 1) : "";
-      result.push_back(fmt::format("{}{} ({}{})", number, line, rows[0], more));
-    }
-    return result;
-  }
-
- private:
-  std::vector<std::pair<std::string, std::vector<std::string>>> lines_;
-};
+  differences->push_back({field, {row}});
+}
 
 void CompareSetUps(const Document& results, const Document& golden,
                    Verdicts* verdicts) {
-  Lines differences, open, reported;
   for (const Table& golden_table : golden.tables) {
     const Table* table = results.FindTable(golden_table.id);
     if (table == nullptr) continue;
@@ -73,15 +51,16 @@ void CompareSetUps(const Document& results, const Document& golden,
           FieldsOf(results, *row), FieldsOf(golden, golden_row));
       const std::string place = golden_table.id + "/" + golden_row.id;
       for (const auto& field : comparison.differences) {
-        differences.Add(field, place);
+        Add(field, place, &verdicts->fingerprint_differences);
       }
-      for (const auto& field : comparison.open) open.Add(field, place);
-      for (const auto& field : comparison.reported) reported.Add(field, place);
+      for (const auto& field : comparison.open) {
+        Add(field, place, &verdicts->assumptions);
+      }
+      for (const auto& field : comparison.reported) {
+        Add(field, place, &verdicts->reported);
+      }
     }
   }
-  verdicts->fingerprint_differences = differences.Text("");
-  verdicts->assumptions = open.Text("A");
-  verdicts->remarks = reported.Text("");
 }
 
 // What a reader of the verdicts must know of what they do not cover.

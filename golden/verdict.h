@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "golden/comparator.h"
 #include "golden/document.h"
+#include "golden/fingerprint.h"
 
 namespace softmoe::golden {
 
@@ -23,15 +24,22 @@ Status Worse(Status a, Status b);
 // 1, 7, 3, 4, 4 and 0 in that order (DESIGN.md, ruling 1).
 ExitCode ExitCodeOf(Status status);
 
+// A field of the set-up that does not simply agree, and the rows of the golden
+// where it is so: "main_results/owt/sparse/k1", at least one.
+struct SetUpDifference {
+  FieldDifference field;
+  std::vector<std::string> rows;
+};
+
 // What is said of one cell of the golden. Numbers are in the column's unit.
 struct CellVerdict {
   std::string table, row, column;  // ids
   Status status = Status::kInconclusive;
-  std::string reason;                    // one sentence; "" for a plain pass
-  std::vector<std::string> assumptions;  // names of fields left open
-  std::string golden_text;               // as printed
-  std::optional<double> ours;            // nothing: the results have no value
-  std::optional<double> difference;      // ours - golden
+  std::string reason;                // one sentence; "" for a plain pass
+  std::vector<size_t> assumptions;   // of the row: indices of those of Verdicts
+  std::string golden_text;           // as printed
+  std::optional<double> ours;        // nothing: the results have no value
+  std::optional<double> difference;  // ours - golden
   // Of the confidence interval of the difference, without rounding; 0 if there
   // is no noise, or if it is not known.
   double half_width = 0;
@@ -46,18 +54,19 @@ struct ClaimVerdict {
   std::string claim;  // id
   Status status = Status::kInconclusive;
   std::string reason;
+  std::vector<size_t> assumptions;  // of its rows, as in CellVerdict
 };
 
 // All that Judge has to say, in the order of the golden.
 struct Verdicts {
-  // "model.d_model: 640 in the golden, 64 here (main_results/owt/sparse/k1 and
-  // 8 more)": fields that must match and that the golden states.
-  std::vector<std::string> fingerprint_differences;
-  // "A1 router.tau: ...": fields that must match and that the golden leaves
-  // open; verdicts hold under them.
-  std::vector<std::string> assumptions;
-  // Differences in fields that are only reported, and in the definitions of
-  // columns; rows of the golden that the results lack; a golden of our own.
+  // Fields that must match and that the golden states.
+  std::vector<SetUpDifference> fingerprint_differences;
+  // A1, A2, ...: fields that must match and that the golden leaves open;
+  // verdicts hold under them.
+  std::vector<SetUpDifference> assumptions;
+  std::vector<SetUpDifference> reported;  // fields that are only reported
+  // Sentences on definitions of columns that differ, rows of the golden that
+  // the results lack, a golden of our own.
   std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
   // Columns of the lane "report": shown, never judged; status has no meaning.

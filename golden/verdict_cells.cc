@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "core/errors.h"
 #include "golden/statistics.h"
 #include "golden/verdict_judge.h"
 
@@ -52,7 +53,7 @@ class CellJudge {
       verdict.golden_text = golden_cell.text;
       verdict.margin = column.margin.value_or(0);
       verdict.notes = golden_cell.notes;
-      verdict.assumptions = FieldNames(fingerprints.open);
+      verdict.assumptions = IndicesOf(fingerprints.open, verdicts_.assumptions);
       const int64_t index = table.FindColumn(column.id);
       const Cell* cell =
           index < 0 ? nullptr : &row.cells[static_cast<size_t>(index)];
@@ -83,7 +84,6 @@ class CellJudge {
       } else {
         JudgeCell(column, row, *cell, golden_cell, &verdict);
       }
-      AddAssumptions(fingerprints.open, &verdict);
       verdicts_.cells.push_back(std::move(verdict));
     }
   }
@@ -150,8 +150,8 @@ class CellJudge {
                           const Cell& cell, const Cell& golden_cell,
                           CellVerdict* verdict) {
     const double margin = *column.margin;
-    const PooledDeviation noise = PoolColumn(
-        results_, golden_, verdict->table, column.id, CorpusOf(results_, row));
+    const PooledDeviation noise =
+        PoolColumn(results_, golden_, verdict->table, column.id, row);
     const Difference difference = Compare(cell, golden_cell, noise, margin);
     verdict->half_width =
         std::isfinite(difference.half_width) ? difference.half_width : 0;
@@ -223,30 +223,13 @@ class CellJudge {
     }
   }
 
-  void AddAssumptions(const std::vector<FieldDifference>& open,
-                      CellVerdict* verdict) const {
-    const bool decided = verdict->status == Status::kPass ||
-                         verdict->status == Status::kFail ||
-                         verdict->status == Status::kMistrusted;
-    if (!decided || open.empty()) return;
-    verdict->reason += fmt::format(
-        "{}under assumptions {}", verdict->reason.empty() ? "" : "; ",
-        AssumptionLabels(verdicts_.assumptions, open));
-  }
-
   const Document& results_;
   const Document& golden_;
   Verdicts& verdicts_;
   std::vector<Candidate> candidates_;
 };
 
-const Field* FindField(const std::vector<Field>& fields,
-                       const std::string& name) {
-  for (const Field& field : fields) {
-    if (field.name == name) return &field;
-  }
-  return nullptr;
-}
+constexpr char kCorpusField[] = "data.corpus";
 
 void CollectCells(const Document& document, const std::string& table_id,
                   const std::string& column, const std::string& corpus,
@@ -256,7 +239,7 @@ void CollectCells(const Document& document, const std::string& table_id,
   const int64_t index = table->FindColumn(column);
   if (index < 0) return;
   for (const Row& row : table->rows) {
-    if (CorpusOf(document, row) == corpus) {
+    if (SameValue(FieldValue(document, row, kCorpusField), corpus)) {
       cells->push_back(&row.cells[static_cast<size_t>(index)]);
     }
   }
@@ -264,21 +247,10 @@ void CollectCells(const Document& document, const std::string& table_id,
 
 }  // namespace
 
-std::string CorpusOf(const Document& document, const Row& row) {
-  const std::vector<Field> fields = FieldsOf(document, row);
-  const Field* corpus = FindField(fields, "data.corpus");
-  if (corpus == nullptr || corpus->value.empty()) {
-    return row.id.substr(0, row.id.find('/'));
-  }
-  const std::string& value = corpus->value;
-  const bool quoted =
-      value.size() >= 2 && value.front() == '"' && value.back() == '"';
-  return quoted ? value.substr(1, value.size() - 2) : value;
-}
-
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
-                           const std::string& corpus) {
+                           const Row& row) {
+  const std::string corpus = FieldValue(results, row, kCorpusField);
   std::vector<const Cell*> cells;
   std::vector<const Cell*> theirs;
   CollectCells(results, table, column, corpus, &cells);
@@ -320,27 +292,17 @@ Strings FieldNames(const std::vector<FieldDifference>& differences) {
   return names;
 }
 
-std::string AssumptionLabels(const Strings& assumptions,
-                             const std::vector<FieldDifference>& open) {
-  std::string text;
-  size_t begin = 0;  // of the run of labels that is being collected
-  for (size_t i = 0; i <= assumptions.size(); ++i) {
-    const bool named =
-        i < assumptions.size() &&
-        std::any_of(open.begin(), open.end(), [&](const FieldDifference& d) {
-          // As verdict.cc writes them: "A3 NAME: DESCRIPTION (ROWS)".
-          return assumptions[i].starts_with(fmt::format(
-              "A{} {}: {} (", i + 1, d.name, DescribeDifference(d)));
-        });
-    if (named) continue;
-    if (i > begin) {
-      text += text.empty() ? "" : ", ";
-      text += i - begin == 1 ? fmt::format("A{}", i)
-                             : fmt::format("A{}-A{}", begin + 1, i);
-    }
-    begin = i + 1;
+std::vector<size_t> IndicesOf(const std::vector<FieldDifference>& open,
+                              const std::vector<SetUpDifference>& assumptions) {
+  std::vector<size_t> indices;
+  for (const FieldDifference& field : open) {
+    const auto found = std::find_if(
+        assumptions.begin(), assumptions.end(),
+        [&](const SetUpDifference& one) { return one.field == field; });
+    SOFTMOE_CHECK(found != assumptions.end()) << field.name;
+    indices.push_back(static_cast<size_t>(found - assumptions.begin()));
   }
-  return text;
+  return indices;
 }
 
 std::string JoinNames(const Strings& names) {

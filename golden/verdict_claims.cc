@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 
 #include "golden/claims.h"
@@ -40,13 +39,6 @@ class ClaimJudge {
   void Run() {
     for (const Claim& claim : golden_.claims) JudgeClaim(claim);
     ApplyHolm();
-    for (const auto& [claim, labels] : labels_) {
-      ClaimVerdict& verdict = verdicts_.claims[claim];
-      const bool decided = verdict.status == Status::kPass ||
-                           verdict.status == Status::kFail ||
-                           verdict.status == Status::kMistrusted;
-      if (decided) verdict.reason += "; under assumptions " + labels;
-    }
   }
 
  private:
@@ -86,10 +78,7 @@ class ClaimJudge {
     } else {
       Test(claim, left, right, !open.empty(), &verdict);
     }
-    if (!open.empty()) {
-      labels_[verdicts_.claims.size()] =
-          AssumptionLabels(verdicts_.assumptions, open);
-    }
+    verdict.assumptions = IndicesOf(open, verdicts_.assumptions);
     verdicts_.claims.push_back(std::move(verdict));
   }
 
@@ -147,7 +136,7 @@ class ClaimJudge {
 
   PooledDeviation NoiseOf(const Claim& claim, const ClaimSide& side) const {
     return PoolColumn(results_, golden_, claim.scope, side.column->id,
-                      CorpusOf(results_, *side.row));
+                      *side.row);
   }
 
   static std::string Published(const Claim& claim) {
@@ -263,7 +252,6 @@ class ClaimJudge {
   const Document& golden_;
   Verdicts& verdicts_;
   std::vector<Tested> tested_;
-  std::map<size_t, std::string> labels_;  // claim -> "A1-A3" it stands under
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Judge on imitations of a grid's results: the paper's claims.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "golden/verdict.h"
+#include "golden/verdict_report.h"
 #include "golden/verdict_test_util.h"
 
 namespace softmoe::golden {
@@ -71,24 +73,23 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
   // What is decided says under which assumptions, those of both sides.
   const ClaimVerdict& decided = Claimed(verdicts, "learned_loss_not_higher.1");
   EXPECT_EQ(decided.status, Status::kPass);
-  EXPECT_TRUE(Contains(decided.reason, "; under assumptions A1-A"))
-      << decided.reason;
+  const std::string reason = ReasonText(decided);
+  EXPECT_TRUE(Contains(reason, "; under assumptions A1-A")) << reason;
   // tau is assumed for SoftMoE-1.5, stated for SoftMoE*-1.5.
-  const auto tau =
-      std::find_if(verdicts.assumptions.begin(), verdicts.assumptions.end(),
-                   [](const std::string& line) {
-                     return Contains(line, "router.tau: 1.8 in the golden") &&
-                            Contains(line, "(main_results/owt/softmoe/k1.5/a2");
-                   });
+  const auto tau = std::find_if(
+      verdicts.assumptions.begin(), verdicts.assumptions.end(),
+      [](const SetUpDifference& one) {
+        return one.field.name == "router.tau" && one.field.golden == "1.8" &&
+               one.rows[0] == "main_results/owt/softmoe/k1.5/a2";
+      });
   ASSERT_NE(tau, verdicts.assumptions.end());
-  EXPECT_TRUE(
-      Contains(decided.reason + ",", tau->substr(0, tau->find(' ')) + ","))
-      << *tau << "\n"
-      << decided.reason;
-  EXPECT_FALSE(Contains(
-      Claimed(Judge(Reproduction(8, 0.03), ClosedPaper()), "below_budget.1")
-          .reason,
-      "assumption"));
+  const std::string label =
+      fmt::format("A{}", tau - verdicts.assumptions.begin() + 1);
+  EXPECT_TRUE(Contains(reason + ",", label + ",")) << label << "\n" << reason;
+  EXPECT_FALSE(
+      Contains(ReasonText(Claimed(Judge(Reproduction(8, 0.03), ClosedPaper()),
+                                  "below_budget.1")),
+               "assumption"));
 }
 
 // The same cap where no noise is in the way.

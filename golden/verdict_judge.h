@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_GOLDEN_VERDICT_JUDGE_H_
 #define SOFTMOE_GOLDEN_VERDICT_JUDGE_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,13 @@
 
 namespace softmoe::golden::internal {
 
-// The corpus of a row: the field data.corpus, else the first part of its id.
-std::string CorpusOf(const Document& document, const Row& row);
-
-// Seed noise of a column, pooled over the rows of one corpus of `results`, and
+// Seed noise of a column, pooled over the rows of `results` with the corpus of
+// `row` (field data.corpus; those that do not say it count as one corpus), and
 // of `golden` where its values have deviations of their own; cells with the
 // same value, runs and deviation in both count once.
 PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
-                           const std::string& corpus);
+                           const Row& row);
 
 // Is the golden's number what it is by construction, as the k active experts of
 // top-k and what is worked out from them? Then equal runs are no surprise. The
@@ -42,9 +41,9 @@ std::vector<std::string> FieldNames(
     const std::vector<FieldDifference>& differences);
 std::string JoinNames(const std::vector<std::string>& names);
 
-// "A1-A3, A7": the labels of `open` among the lines of `assumptions`.
-std::string AssumptionLabels(const std::vector<std::string>& assumptions,
-                             const std::vector<FieldDifference>& open);
+// The indices of the fields `open` in `assumptions`, which has them all.
+std::vector<size_t> IndicesOf(const std::vector<FieldDifference>& open,
+                              const std::vector<SetUpDifference>& assumptions);
 
 // Cells of `golden` against those of `results`, Holm over all FAIL included.
 void JudgeCells(const Document& results, const Document& golden,

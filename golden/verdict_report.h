@@ -6,11 +6,28 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "golden/comparator.h"
 #include "golden/verdict.h"
 
 namespace softmoe::golden {
+
+// "model.d_model: 640 in the golden, 64 here (main_results/owt/sparse/k1 and 8
+// more)": one line for each.
+std::vector<std::string> DifferenceLines(
+    const std::vector<SetUpDifference>& differences);
+
+// "A1 router.tau: ...", as DifferenceLines.
+std::vector<std::string> AssumptionLines(const Verdicts& verdicts);
+
+// What is reported for the record: fields, then remarks.
+std::vector<std::string> RecordLines(const Verdicts& verdicts);
+
+// The reason; where something is decided, with the assumptions that it stands
+// under: "...; under assumptions A1-A3, A7".
+std::string ReasonText(const CellVerdict& verdict);
+std::string ReasonText(const ClaimVerdict& verdict);
 
 // Differences of set-up, assumptions, one line for each cell and claim, and
 // the overall verdict with its exit code; `allowed` is named in it.

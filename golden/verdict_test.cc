@@ -12,6 +12,7 @@
 
 #include "golden/document.h"
 #include "golden/statistics.h"
+#include "golden/verdict_report.h"
 #include "golden/verdict_test_util.h"
 
 namespace softmoe::golden {
@@ -30,32 +31,34 @@ TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
     EXPECT_EQ(cell.status, Status::kPass)
         << cell.row << " " << cell.column << ": " << cell.reason;
     EXPECT_FALSE(cell.assumptions.empty());
-    EXPECT_TRUE(Contains(cell.reason, "assumption")) << cell.reason;
+    EXPECT_TRUE(Contains(ReasonText(cell), "assumption")) << ReasonText(cell);
   }
   EXPECT_TRUE(verdicts.fingerprint_differences.empty());
   // tau of C4 is one of the assumptions, tau of OWT SoftMoE* is not.
   const auto& open = Verdict(verdicts, "c4/softmoe_star/k1/a4", "val_loss");
   const auto& stated = Verdict(verdicts, "owt/softmoe_star/k1/a4", "val_loss");
-  auto assumes = [](const CellVerdict& cell, const std::string& field) {
-    return std::count(cell.assumptions.begin(), cell.assumptions.end(), field) >
-           0;
+  auto assumes = [&](const CellVerdict& cell, const std::string& field) {
+    return std::any_of(
+        cell.assumptions.begin(), cell.assumptions.end(),
+        [&](size_t i) { return verdicts.assumptions[i].field.name == field; });
   };
   EXPECT_TRUE(assumes(open, "router.tau"));
   EXPECT_FALSE(assumes(stated, "router.tau"));
-  EXPECT_TRUE(verdicts.assumptions[0].starts_with("A1 "));
   // Sparse rows stand under fewer assumptions; the labels are those of the
   // list.
-  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k1", "val_loss").reason,
+  EXPECT_EQ(ReasonText(Verdict(verdicts, "owt/sparse/k1", "val_loss")),
             "under assumptions A1-A12");
-  const std::string& tau_line = *std::find_if(
-      verdicts.assumptions.begin(), verdicts.assumptions.end(),
-      [](const std::string& line) {
-        return Contains(line, "(main_results/c4/softmoe_star/k1/a4");
-      });
-  const std::string label = tau_line.substr(0, tau_line.find(' '));
-  EXPECT_TRUE(Contains(tau_line, label + " router.tau: 1.1 in the golden"));
-  EXPECT_TRUE(Contains(open.reason, label)) << open.reason;
-  EXPECT_FALSE(Contains(stated.reason, label)) << stated.reason;
+  const auto tau =
+      std::find_if(verdicts.assumptions.begin(), verdicts.assumptions.end(),
+                   [](const SetUpDifference& one) {
+                     return one.rows[0] == "main_results/c4/softmoe_star/k1/a4";
+                   });
+  const auto index = static_cast<size_t>(tau - verdicts.assumptions.begin());
+  const std::string label = fmt::format("A{}", index + 1);
+  EXPECT_TRUE(AssumptionLines(verdicts)[index].starts_with(
+      label + " router.tau: 1.1 in the golden"));
+  EXPECT_TRUE(Contains(ReasonText(open), label)) << ReasonText(open);
+  EXPECT_FALSE(Contains(ReasonText(stated), label)) << ReasonText(stated);
 }
 
 TEST(Judge, RowsThatAreNotThereAreNotJudged) {
@@ -86,7 +89,10 @@ TEST(Judge, AnotherModelIsNotComparableWhateverItsNumbers) {
     EXPECT_EQ(claim.status, Status::kNotComparable) << claim.claim;
   }
   ASSERT_EQ(verdicts.fingerprint_differences.size(), 1u);
-  EXPECT_EQ(verdicts.fingerprint_differences[0],
+  EXPECT_EQ(verdicts.fingerprint_differences[0].field,
+            (FieldDifference{"model.d_model", "640", "64"}));
+  EXPECT_EQ(verdicts.fingerprint_differences[0].rows.size(), 18u);
+  EXPECT_EQ(DifferenceLines(verdicts.fingerprint_differences)[0],
             "model.d_model: 640 in the golden, 64 here "
             "(main_results/owt/sparse/k1 and 17 more)");
   EXPECT_EQ(verdicts.exit_code(), ExitCode::kNotComparable);
@@ -131,6 +137,25 @@ TEST(Judge, PoolsSeedNoiseWithinACorpus) {
   EXPECT_EQ(Verdict(verdicts, "c4/softmoe/k2/a2", "val_loss").status,
             Status::kPass);
   EXPECT_EQ(Verdict(verdicts, "owt/softmoe/k2/a2", "val_loss").status,
+            Status::kInconclusive);
+}
+
+// The field says which corpus, in TOML's quotes or not; ids are only names.
+TEST(Judge, TheFieldSaysWhichCorpus) {
+  Document results = Reproduction(1, 0);
+  for (Row& row : results.tables[0].rows) {
+    if (row.id != "c4/sparse/k2") continue;
+    for (Field& field : row.fields) {
+      if (field.name == "data.corpus") field.value = "\"owt\"";
+    }
+  }
+  Cell& cell = At(&results, "c4/sparse/k2", "val_loss");
+  cell.runs = 9;
+  cell.deviation = 0.001;
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "owt/softmoe/k2/a2", "val_loss").status,
+            Status::kPass);
+  EXPECT_EQ(Verdict(verdicts, "c4/softmoe/k2/a2", "val_loss").status,
             Status::kInconclusive);
 }
 
@@ -313,6 +338,96 @@ TEST(Judge, ExactCellsMustPrintAlike) {
   EXPECT_EQ(Judge(ModelSize(1.631409280), Paper()).overall, Status::kPass);
   EXPECT_EQ(Judge(ModelSize(1.6316), Paper()).overall, Status::kFail);
   EXPECT_EQ(Judge(ModelSize(1.6303), Paper()).overall, Status::kFail);
+}
+
+// One golden cell that stands for 2.875 to 3.125, in a column whose values may
+// differ by 0.5: all binary fractions, so that the limits are exact.
+class BoundLane : public testing::Test {
+ protected:
+  static constexpr const char* kRow = "owt/sparse/k1";
+  BoundLane() : results_(Reproduction(1, 0)), golden_(Reproduction(1, 0)) {
+    Table& table = golden_.tables[0];
+    Column& column =
+        table.columns[static_cast<size_t>(table.FindColumn("val_loss"))];
+    column.lane = Lane::kBound;
+    column.margin = 0.5;
+    Cell& cell = At(&golden_, kRow, "val_loss");
+    cell.text = "3.00";
+    cell.value = 3;
+    cell.low = 2.875;
+    cell.high = 3.125;
+  }
+
+  // Of a number of ours that stands for `low` to `high`.
+  CellVerdict Of(double low, double high) {
+    Cell& cell = At(&results_, kRow, "val_loss");
+    SetValue(&cell, (low + high) / 2);
+    cell.low = low;
+    cell.high = high;
+    return Of();
+  }
+  CellVerdict Of() {
+    return Verdict(Judge(results_, golden_), kRow, "val_loss");
+  }
+
+  Document results_, golden_;
+};
+
+TEST_F(BoundLane, PassesWithinItsBoundWhateverTheRounding) {
+  const CellVerdict cell = Of(2.625, 3.375);  // both ends included
+  EXPECT_EQ(cell.status, Status::kPass) << cell.reason;
+  EXPECT_EQ(cell.reason, "");
+  EXPECT_EQ(cell.margin, 0.5);
+  EXPECT_EQ(cell.ours, 3);
+  EXPECT_EQ(cell.difference, 0);
+  EXPECT_EQ(Of(2.625, 2.625).status, Status::kPass);
+  EXPECT_EQ(Of(3.375, 3.375).status, Status::kPass);
+}
+
+TEST_F(BoundLane, FailsOverItsBoundOnEitherSide) {
+  for (const double over : {std::nextafter(3.625, 9), 4.0}) {
+    const CellVerdict cell = Of(over, over + 0.25);
+    EXPECT_EQ(cell.status, Status::kFail) << over;
+    EXPECT_EQ(cell.reason, "over its bound");
+    EXPECT_GT(cell.difference, 0);
+  }
+  for (const double under : {std::nextafter(2.375, 0), 2.0}) {
+    const CellVerdict cell = Of(under - 0.25, under);
+    EXPECT_EQ(cell.status, Status::kFail) << under;
+    EXPECT_EQ(cell.reason, "over its bound");
+    EXPECT_LT(cell.difference, 0);
+  }
+  // No pooled noise and no Holm: one run decides, whatever the others are.
+  Of(4, 4);
+  EXPECT_EQ(Judge(results_, golden_).overall, Status::kFail);
+}
+
+TEST_F(BoundLane, IsInconclusiveWhereTheRoundingDecides) {
+  const std::vector<std::pair<double, double>> kStraddling = {
+      {3.0, std::nextafter(3.375, 9)},  // the upper end
+      {std::nextafter(2.625, 0), 3.0},  // the lower end
+      {3.5, 3.5},                       // a point: the golden is rounded, too
+      {2.5, 2.5},
+      {3.625, 4.0},  // touches the bound from outside
+      {2.0, 2.375},
+      {0.0, 6.0}};  // both ends
+  for (const auto& [low, high] : kStraddling) {
+    const CellVerdict cell = Of(low, high);
+    EXPECT_EQ(cell.status, Status::kInconclusive) << low << " " << high;
+    EXPECT_EQ(cell.reason,
+              "within the bound or not, depending on the rounding");
+  }
+}
+
+TEST_F(BoundLane, HasNoVerdictWithoutAValue) {
+  Cell empty;
+  At(&results_, kRow, "val_loss") = empty;
+  EXPECT_EQ(Of().status, Status::kUnsupported);
+  EXPECT_EQ(Of().reason, "the results have no value here");
+  EXPECT_FALSE(Of().difference.has_value());
+  empty.flags = {"DIVERGED"};
+  At(&results_, kRow, "val_loss") = empty;
+  EXPECT_EQ(Of().status, Status::kFail);
 }
 
 TEST(Judge, ReportColumnsAreRecordedAndNeverJudged) {

@@ -8,14 +8,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/philox.h"
+#include "kernels/router.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -80,6 +83,50 @@ void ExpectSameStats(const StepStats& a, const StepStats& b) {
     EXPECT_EQ(a.layers[l].load_balance_loss, b.layers[l].load_balance_loss);
     EXPECT_EQ(a.layers[l].z_loss, b.layers[l].z_loss);
   }
+}
+
+// The router's kernel on the scores of a pass, as CollectSoftWeightRatios is to
+// have called it: gates [tokens, max_active].
+std::vector<float> GatesWithoutCutoff(const Config& config,
+                                      const LayerAllocation& layer,
+                                      double temperature,
+                                      std::span<const float> scores,
+                                      ThreadPool& pool) {
+  const int64_t experts = config.model.num_experts;
+  const int64_t n = static_cast<int64_t>(scores.size()) / experts;
+  std::vector<float> gates(static_cast<size_t>(n * layer.max_active));
+  std::vector<float> soft_weights(scores.size()), root(2 * n);
+  std::vector<int32_t> num_active(n), selected(n * layer.max_active);
+  std::vector<double> sums(experts),
+      scratch(kernels::RouterScratch(n, experts));
+  std::vector<int64_t> balance_counts(experts), active_counts(experts);
+  int64_t bad_score = -1;
+  kernels::RouterForward(
+      {.shape = {.num_tokens = n,
+                 .num_experts = experts,
+                 .mode = kernels::RouterMode::kSoft,
+                 .balance = kernels::BalanceBasis::kSoftWeights,
+                 .mean_active = static_cast<float>(layer.mean_active),
+                 .temperature = static_cast<float>(temperature),
+                 .cutoff = 0,
+                 .max_active = layer.max_active,
+                 .balance_top = layer.balance_top,
+                 .fallback_top1 = false},
+       .scores = scores.data(),
+       .soft_weights = soft_weights.data(),
+       .root = root.data(),
+       .num_active = num_active.data(),
+       .selected = selected.data(),
+       .gates = gates.data(),
+       .probability_sums = sums.data(),
+       .balance_counts = balance_counts.data(),
+       .active_counts = active_counts.data(),
+       .z_sum = nullptr,
+       .bad_score = &bad_score,
+       .scratch = scratch.data()},
+      pool);
+  EXPECT_EQ(bad_score, -1);
+  return gates;
 }
 
 class ModelTest : public ::testing::TestWithParam<RouterKind> {
@@ -239,6 +286,45 @@ TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
   EXPECT_THROW(Model(SmallConfig(RouterKind::kSparse), 1, pool)
                    .CollectSoftWeightRatios(tokens.batch(1), routing),
                InternalError);
+}
+
+// The layers' shares of the budget are unequal, and so are their caps: each
+// weight is divided by its own layer's k_l/E, and tau is left out of the pass.
+TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
+  Config config = SmallConfig(RouterKind::kSoftLearned);
+  config.router.expansion_factor = 1.6;  // caps 4, 2, 3
+  ThreadPool pool(2);
+  Model model(config, 4, pool);
+  model.InitializeParameters(9);
+  const std::vector<float> logits = {1.5f, -0.5f, 0.25f};
+  std::copy(logits.begin(), logits.end(),
+            model.parameters().begin() + model.layout().budget_logits);
+  const Tokens tokens(config, 4);
+  const RoutingState with_tau{.temperature = 1.5, .tau = 1.25};
+  const auto ratios = model.CollectSoftWeightRatios(tokens.batch(4), with_tau);
+
+  const auto allocations = ComputeAllocations(config, logits, 0);
+  ASSERT_EQ(allocations[0].max_active, 4);
+  ASSERT_EQ(allocations[1].max_active, 2);
+  ASSERT_EQ(allocations[2].max_active, 3);
+  size_t at = 0;
+  for (int64_t l = 0; l < 3; ++l) {
+    const LayerAllocation& layer = allocations[static_cast<size_t>(l)];
+    const std::vector<float> gates = GatesWithoutCutoff(
+        config, layer, with_tau.temperature, model.LastRouting(l).scores, pool);
+    for (const float gate : gates) {
+      ASSERT_LT(at, ratios.size());
+      // Nothing but the division is left to round.
+      EXPECT_EQ(ratios[at], static_cast<float>(gate / (layer.mean_active / 5)))
+          << "layer " << l;
+      ++at;
+    }
+    // tau would have left something out.
+    const double cutoff = with_tau.tau * layer.mean_active / 5;
+    EXPECT_TRUE(std::ranges::any_of(
+        gates, [cutoff](float gate) { return 0 < gate && gate <= cutoff; }));
+  }
+  EXPECT_EQ(at, ratios.size());
 }
 
 // A cutoff nobody reaches: without fallback experts learn nothing and the MoE

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/errors.h"
+#include "reference/adamw_formula.h"
 
 namespace softmoe::reference {
 namespace {
@@ -68,23 +69,20 @@ double AdamWUpdate(const TrainingConfig& training,
       << "the layout has " << layout.total << " parameters";
   CheckFinite(layout, gradients);
   const double norm = GlobalNorm(gradients);
-  const double clip = ClipFactor(norm, training.clip_norm);
   const double t = static_cast<double>(state->completed_updates + 1);
-  const double first_correction = 1 - std::pow(training.beta1, t);
-  const double second_correction = 1 - std::pow(training.beta2, t);
+  const formula::AdamWStep<double> step = {
+      .clip = ClipFactor(norm, training.clip_norm),
+      .learning_rate = learning_rate,
+      .beta1 = training.beta1,
+      .beta2 = training.beta2,
+      .epsilon = training.adam_epsilon,
+      .first_correction = formula::Correction(training.beta1, t),
+      .second_correction = formula::Correction(training.beta2, t)};
   for (const ParameterTensor& tensor : layout.tensors) {
     const double decay = tensor.weight_decay ? training.weight_decay : 0;
     for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
-      const double g = clip * gradients[i];
-      double& m = state->first_moment[i];
-      double& v = state->second_moment[i];
-      double& p = (*parameters)[i];
-      m = training.beta1 * m + (1 - training.beta1) * g;
-      v = training.beta2 * v + (1 - training.beta2) * g * g;
-      const double step =
-          (m / first_correction) /
-          (std::sqrt(v / second_correction) + training.adam_epsilon);
-      p -= learning_rate * (step + decay * p);
+      step.Update(gradients[i], decay, &(*parameters)[i],
+                  &state->first_moment[i], &state->second_moment[i]);
     }
   }
   ++state->completed_updates;

@@ -22,9 +22,11 @@ Matrix CausalAttentionWeights(const Matrix& q, const Matrix& k);
 // One head of one sequence; q, k, v and result [sequence_length, head_dim].
 Matrix CausalAttention(const Matrix& q, const Matrix& k, const Matrix& v);
 
-struct CausalAttentionGradients {
-  Matrix d_q, d_k, d_v;  // [sequence_length, head_dim]
+template <typename N>
+struct CausalAttentionGradientsOf {
+  MatrixOf<N> d_q, d_k, d_v;  // [sequence_length, head_dim]
 };
+using CausalAttentionGradients = CausalAttentionGradientsOf<double>;
 
 // Gradient of CausalAttention for the cotangent `d_out`:
 //   d_v = a^T d_out,   d_s = a * (d_a - rowsum(a * d_a)),   d_a = d_out v^T

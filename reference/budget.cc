@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "reference/softmax.h"
+#include "reference/budget_formula.h"
 
 namespace softmoe::reference {
 
@@ -26,18 +26,13 @@ Budget AllocateBudget(double budget, const Vector& budget_logits) {
                       l, budget_logits[l]));
     }
   }
-  Budget allocated;
-  allocated.shares = Softmax(budget_logits);
-  allocated.allocation =
-      (1 + (budget - num_layers) * allocated.shares.array()).matrix();
-  return allocated;
+  return formula::AllocateBudget<double>(budget, budget_logits);
 }
 
 Vector BudgetVjp(double budget, const Budget& allocated,
                  const Vector& d_allocation) {
   SOFTMOE_CHECK(d_allocation.size() == allocated.shares.size());
-  const double num_layers = static_cast<double>(d_allocation.size());
-  return (budget - num_layers) * SoftmaxVjp(allocated.shares, d_allocation);
+  return formula::BudgetVjp<double>(budget, allocated.shares, d_allocation);
 }
 
 }  // namespace softmoe::reference

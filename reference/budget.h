@@ -14,10 +14,12 @@
 
 namespace softmoe::reference {
 
-struct Budget {
-  Vector shares;      // [layers] pi_l, sum 1
-  Vector allocation;  // [layers] k_l >= 1, sum K   (experts per token)
+template <typename N>
+struct BudgetOf {
+  VectorOf<N> shares;      // [layers] pi_l, sum 1
+  VectorOf<N> allocation;  // [layers] k_l >= 1, sum K   (experts per token)
 };
+using Budget = BudgetOf<double>;
 
 // Returns the allocation of a budget.
 //

@@ -1,27 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/decoder_block.h"
 
+#include <utility>
+
+#include "core/errors.h"
 #include "reference/attention.h"
+#include "reference/decoder_block_formula.h"
 #include "reference/rmsnorm.h"
 #include "reference/rope.h"
 
 namespace softmoe::reference {
+namespace {
+
+void CheckShapes(const DecoderBlockSettings& settings,
+                 const DecoderBlockWeights& weights, const Matrix& hidden) {
+  const int64_t d_model = hidden.cols();
+  SOFTMOE_CHECK(weights.attention_norm.size() == d_model &&
+                weights.qkv_weight.cols() == 3 * d_model)
+      << "norm [" << weights.attention_norm.size() << "], qkv ["
+      << weights.qkv_weight.rows() << ", " << weights.qkv_weight.cols()
+      << "] for d_model " << d_model;
+  SOFTMOE_CHECK(settings.num_sequences > 0 &&
+                hidden.rows() % settings.num_sequences == 0 &&
+                settings.num_heads > 0 &&
+                d_model % (2 * settings.num_heads) == 0)
+      << hidden.rows() << " tokens of " << settings.num_sequences
+      << " sequences, d_model " << d_model << ", " << settings.num_heads
+      << " heads";
+}
+
+}  // namespace
 
 DecoderBlockResult DecoderBlockForward(const DecoderBlockSettings& settings,
                                        const DecoderBlockWeights& weights,
                                        const Matrix& hidden,
                                        const RoutingReplay* replay) {
+  CheckShapes(settings, weights, hidden);
   DecoderBlockResult result;
   DecoderBlockSaved& saved = result.saved;
-  saved.attention_input =
-      RmsNormForward(hidden, weights.attention_norm, settings.norm_epsilon);
-  saved.rotated_qkv = RopeForward(
-      Multiply(saved.attention_input, weights.qkv_weight),
-      settings.num_sequences, settings.num_heads, settings.rope_base);
-  saved.attention_out = MultiHeadAttention(
-      saved.rotated_qkv, settings.num_sequences, settings.num_heads);
-  saved.middle = hidden + Multiply(saved.attention_out, weights.output_weight);
-
+  formula::AttentionHalf<double> half(
+      settings.num_sequences, settings.num_heads, settings.rope_base,
+      settings.norm_epsilon, weights.attention_norm, weights.qkv_weight,
+      weights.output_weight, hidden);
+  saved.attention_input = std::move(half.input);
+  saved.rotated_qkv = std::move(half.rotated_qkv);
+  saved.attention_out = std::move(half.attention_out);
+  saved.middle = std::move(half.middle);
   saved.moe_input =
       RmsNormForward(saved.middle, weights.moe_norm, settings.norm_epsilon);
   MoeLayerResult moe =

@@ -17,6 +17,7 @@
 #include <cmath>
 
 #include "reference/compensated_sum.h"
+#include "reference/scalar.h"
 
 namespace softmoe::reference {
 
@@ -125,8 +126,9 @@ inline Dual hypot(Dual a, Dual b) {
   return {value, (a.value * a.slope + b.value * b.slope) / value};
 }
 
-inline double ValueOf(double x) { return x; }
 inline double ValueOf(Dual x) { return x.value.value; }
+inline double Constant(Dual x) { return x.value.value; }
+inline bool PositiveForm(Dual z) { return z >= 0; }
 
 // Both parts are summed with compensation; their errors add up to those of the
 // terms and u |sum| + n^2 u^2 sum |terms|.
@@ -158,6 +160,12 @@ class CompensatedSum<Dual> {
     double error_ = 0, magnitude_ = 0, terms_ = 0;
   };
   Part value_, slope_;
+};
+
+template <>
+class Sum<Dual> : public CompensatedSum<Dual> {
+ public:
+  void AddProduct(Dual a, Dual b) { Add(a * b); }
 };
 
 }  // namespace softmoe::reference

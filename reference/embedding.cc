@@ -3,6 +3,9 @@
 
 #include <sstream>
 
+#include "core/errors.h"
+#include "reference/embedding_formula.h"
+
 namespace softmoe::reference {
 
 void CheckTokenIds(std::span<const int32_t> ids, int64_t vocab_size) {
@@ -19,18 +22,14 @@ void CheckTokenIds(std::span<const int32_t> ids, int64_t vocab_size) {
 
 Matrix EmbeddingForward(std::span<const int32_t> ids, const Matrix& table) {
   CheckTokenIds(ids, table.rows());
-  Matrix hidden(static_cast<int64_t>(ids.size()), table.cols());
-  for (size_t t = 0; t < ids.size(); ++t) hidden.row(t) = table.row(ids[t]);
-  return hidden;
+  return formula::EmbeddingForward<double>(ids, table);
 }
 
 Matrix EmbeddingBackward(std::span<const int32_t> ids, const Matrix& d_out,
                          int64_t vocab_size) {
   CheckTokenIds(ids, vocab_size);
   SOFTMOE_CHECK(d_out.rows() == static_cast<int64_t>(ids.size()));
-  Matrix d_table = Matrix::Zero(vocab_size, d_out.cols());
-  for (size_t t = 0; t < ids.size(); ++t) d_table.row(ids[t]) += d_out.row(t);
-  return d_table;
+  return formula::EmbeddingBackward<double>(ids, d_out, vocab_size);
 }
 
 }  // namespace softmoe::reference

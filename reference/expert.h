@@ -20,11 +20,13 @@ double SiluDerivative(double z);  // s (1 + z (1 - s)), s = 1/(1 + e^-z)
 Matrix ExpertForward(const Matrix& hidden, const Matrix& gate_up_weight,
                      const Matrix& down_weight);
 
-struct ExpertGradients {
-  Matrix d_hidden;          // [num_tokens, d_model]
-  Matrix d_gate_up_weight;  // [d_model, 2*d_ffn]
-  Matrix d_down_weight;     // [d_ffn, d_model]
+template <typename N>
+struct ExpertGradientsOf {
+  MatrixOf<N> d_hidden;          // [num_tokens, d_model]
+  MatrixOf<N> d_gate_up_weight;  // [d_model, 2*d_ffn]
+  MatrixOf<N> d_down_weight;     // [d_ffn, d_model]
 };
+using ExpertGradients = ExpertGradientsOf<double>;
 
 // Gradient of ExpertForward for the cotangent `d_out` [num_tokens, d_model].
 ExpertGradients ExpertBackward(const Matrix& hidden,

@@ -21,11 +21,18 @@ Scalar LaplaceCdfOf(Scalar u) {
   return u <= 0 ? 0.5 * exp(u) : 1 - 0.5 * exp(-u);
 }
 
+// f(u) over any scalar.
+template <typename Scalar>
+Scalar LaplacePdfOf(Scalar u) {
+  using std::abs, std::exp;
+  return 0.5 * exp(-abs(u));
+}
+
 // Returns F(u), in [0, 1]. Its derivative is LaplacePdf.
 inline double LaplaceCdf(double u) { return LaplaceCdfOf(u); }
 
 // Returns f(u), in [0, 1/2].
-double LaplacePdf(double u);
+inline double LaplacePdf(double u) { return LaplacePdfOf(u); }
 
 }  // namespace softmoe::reference
 

@@ -11,7 +11,7 @@
 
 #include "core/errors.h"
 #include "reference/compensated_sum.h"
-#include "reference/laplace.h"
+#include "reference/lapsum_formula.h"
 #include "reference/lapsum_root.h"
 
 namespace softmoe::reference {
@@ -71,24 +71,6 @@ double RelativeDistance(const LapSumRoot<double>& root, double score,
              : (root.lower - score) / temperature + root.half_log_ratio;
 }
 
-// ubar = sum_i q_i u_i. A share of 0 may meet an infinite argument.
-double MeanArgument(const LapSum& solution) {
-  CompensatedSum sum;
-  for (Eigen::Index i = 0; i < solution.shares.size(); ++i) {
-    if (solution.shares[i] > 0) {
-      sum.Add(solution.shares[i] * solution.arguments[i]);
-    }
-  }
-  return sum.Get();
-}
-
-// f_i (u_i - ubar) = -T dp_i/dT; 0 where f_i is, whatever u_i.
-double CenteredArgument(const LapSum& solution, double mean_argument,
-                        Eigen::Index i) {
-  if (solution.densities[i] == 0) return 0;
-  return solution.densities[i] * (solution.arguments[i] - mean_argument);
-}
-
 double CompensatedDot(const Vector& a, const Vector& b) {
   CompensatedSum sum;
   for (Eigen::Index i = 0; i < a.size(); ++i) sum.Add(a[i] * b[i]);
@@ -109,24 +91,22 @@ LapSum SolveLapSum(const Vector& scores, double mean_active,
   solution.temperature = temperature;
   solution.anchor = root.anchor;
   solution.offset = root.offset;
-  solution.arguments.resize(n);
-  solution.weights.resize(n);
-  solution.densities.resize(n);
+  solution.arguments =
+      formula::LapSumArguments<double>(scores, root, temperature);
+  solution.weights = formula::LapSumWeights<double>(solution.arguments);
+  solution.densities = formula::LapSumDensities<double>(solution.arguments);
   solution.shares.resize(n);
 
   Vector distances(n);
   for (Eigen::Index i = 0; i < n; ++i) {
-    const double u = (scores[i] - root.anchor) / temperature - root.offset;
-    solution.arguments[i] = u;
-    solution.weights[i] = LaplaceCdf(u);
-    solution.densities[i] = LaplacePdf(u);
     if (std::isinf(root.anchor)) {
       // Limits k -> 0 and k -> n: q = softmax(r/T) and softmax(-r/T).
       distances[i] = root.anchor > 0
                          ? (sorted.front() - scores[i]) / temperature
                          : (scores[i] - sorted.back()) / temperature;
     } else {
-      distances[i] = RelativeDistance(root, scores[i], u, temperature);
+      distances[i] =
+          RelativeDistance(root, scores[i], solution.arguments[i], temperature);
     }
   }
 
@@ -144,32 +124,21 @@ LapSum SolveLapSum(const Vector& scores, double mean_active,
 
 LapSumGradient LapSumVjp(const LapSum& solution, const Vector& d_weights) {
   SOFTMOE_CHECK(d_weights.size() == solution.weights.size());
-  const double mean_argument = MeanArgument(solution);
-  LapSumGradient gradient;
-  gradient.d_mean_active = CompensatedDot(solution.shares, d_weights);
-  gradient.d_scores =
-      (solution.densities.array() *
-       (d_weights.array() - gradient.d_mean_active) / solution.temperature)
-          .matrix();
-  CompensatedSum sum;
-  for (Eigen::Index i = 0; i < d_weights.size(); ++i) {
-    sum.Add(CenteredArgument(solution, mean_argument, i) * d_weights[i]);
-  }
-  gradient.d_temperature = -sum.Get() / solution.temperature;
-  return gradient;
+  return formula::LapSumVjp<double>(solution, d_weights);
 }
 
 Vector LapSumJvp(const LapSum& solution, const Vector& scores_dot,
                  double mean_active_dot, double temperature_dot) {
   SOFTMOE_CHECK(scores_dot.size() == solution.weights.size());
-  const double mean_argument = MeanArgument(solution);
+  const double mean_argument = formula::MeanArgument(solution);
   const double root_dot = CompensatedDot(solution.shares, scores_dot);
   Vector weights_dot(scores_dot.size());
   for (Eigen::Index i = 0; i < scores_dot.size(); ++i) {
     const double from_scores =
         solution.densities[i] * (scores_dot[i] - root_dot);
     const double from_temperature =
-        -CenteredArgument(solution, mean_argument, i) * temperature_dot;
+        -formula::CenteredArgument(solution, mean_argument, i) *
+        temperature_dot;
     weights_dot[i] = (from_scores + from_temperature) / solution.temperature +
                      solution.shares[i] * mean_active_dot;
   }
@@ -183,8 +152,9 @@ LapSumGradient LapSumRootGradient(const LapSum& solution) {
   gradient.d_mean_active = -2 * solution.temperature *
                            std::exp(solution.min_distance) /
                            solution.share_normalizer;
-  gradient.d_temperature =
-      std::isinf(solution.anchor) ? solution.anchor : -MeanArgument(solution);
+  gradient.d_temperature = std::isinf(solution.anchor)
+                               ? solution.anchor
+                               : -formula::MeanArgument(solution);
   return gradient;
 }
 

@@ -16,21 +16,23 @@
 namespace softmoe::reference {
 
 // The solution for one row of n scores.
-struct LapSum {
-  double temperature = 1;  // T, as given
-  double anchor = 0;       // one of the scores; +inf if k <= 0, -inf if k >= n
-  double offset = 0;       // x~ = anchor + temperature*offset
-  Vector arguments;        // [n] u_i = (r_i - x~)/T; -inf where masked
-  Vector weights;          // [n] p_i = F(u_i), in [0, 1]; they sum to k
-  Vector densities;        // [n] f_i = f(u_i)
-  Vector shares;           // [n] q_i = f_i / sum f = softmax(-|u|)_i; sum to 1
+template <typename N>
+struct LapSumOf {
+  N temperature = 1;      // T, as given
+  N anchor = 0;           // one of the scores; +inf if k <= 0, -inf if k >= n
+  N offset = 0;           // x~ = anchor + temperature*offset
+  VectorOf<N> arguments;  // [n] u_i = (r_i - x~)/T; -inf where masked
+  VectorOf<N> weights;    // [n] p_i = F(u_i), in [0, 1]; they sum to k
+  VectorOf<N> densities;  // [n] f_i = f(u_i)
+  VectorOf<N> shares;     // [n] q_i = f_i / sum f = softmax(-|u|)_i; sum to 1
   // sum f = e^-min_distance share_normalizer / 2, in two parts because it may
   // underflow.
-  double min_distance = 0;      // min_i |u_i|
-  double share_normalizer = 1;  // in [1, n]
+  N min_distance = 0;      // min_i |u_i|
+  N share_normalizer = 1;  // in [1, n]
 
-  double root() const { return anchor + temperature * offset; }
+  N root() const { return anchor + temperature * offset; }
 };
+using LapSum = LapSumOf<double>;
 
 // Solves S(x) = mean_active and returns the weights.
 //
@@ -46,11 +48,13 @@ LapSum SolveLapSum(const Vector& scores, double mean_active,
                    double temperature);
 
 // A gradient with respect to the three inputs of SolveLapSum.
-struct LapSumGradient {
-  Vector d_scores;  // [n]; 0 where masked
-  double d_mean_active = 0;
-  double d_temperature = 0;
+template <typename N>
+struct LapSumGradientOf {
+  VectorOf<N> d_scores;  // [n]; 0 where masked
+  N d_mean_active = 0;
+  N d_temperature = 0;
 };
+using LapSumGradient = LapSumGradientOf<double>;
 
 // Returns J^T d_weights: the gradient of any loss whose gradient with respect
 // to the weights is d_weights [n]. Where some r_i = x~ the weights are C^1, not

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <sstream>
 
+#include "core/errors.h"
 #include "reference/embedding.h"
-#include "reference/softmax.h"
+#include "reference/lm_head_formula.h"
 
 namespace softmoe::reference {
 namespace {
@@ -30,16 +31,12 @@ void CheckLogits(const Matrix& logits, std::span<const int32_t> targets) {
 }  // namespace
 
 Matrix LmHeadLogits(const Matrix& hidden, const Matrix& head_weight) {
-  return Multiply(hidden, head_weight.transpose());
+  return formula::LmHeadLogits<double>(hidden, head_weight);
 }
 
 Vector TokenLosses(const Matrix& logits, std::span<const int32_t> targets) {
   CheckLogits(logits, targets);
-  Vector losses(logits.rows());
-  for (int64_t t = 0; t < logits.rows(); ++t) {
-    losses(t) = LogSumExp(logits.row(t)) - logits(t, targets[t]);
-  }
-  return losses;
+  return formula::TokenLosses<double>(logits, targets);
 }
 
 Matrix TokenLossesBackward(const Matrix& logits,
@@ -47,23 +44,17 @@ Matrix TokenLossesBackward(const Matrix& logits,
                            const Vector& d_token_losses) {
   CheckLogits(logits, targets);
   SOFTMOE_CHECK(d_token_losses.size() == logits.rows());
-  Matrix d_logits(logits.rows(), logits.cols());
-  for (int64_t t = 0; t < logits.rows(); ++t) {
-    d_logits.row(t) = Softmax(logits.row(t));
-    d_logits(t, targets[t]) -= 1;
-  }
-  return d_token_losses.asDiagonal() * d_logits;
+  return formula::TokenLossesBackward<double>(
+      formula::TokenProbabilities<double>(logits), targets, d_token_losses);
 }
 
 LmHeadGradients LmHeadBackward(const Matrix& hidden, const Matrix& head_weight,
                                std::span<const int32_t> targets,
                                const Vector& d_token_losses) {
-  const Matrix d_logits = TokenLossesBackward(LmHeadLogits(hidden, head_weight),
-                                              targets, d_token_losses);
-  LmHeadGradients gradients;
-  gradients.d_hidden = Multiply(d_logits, head_weight);
-  gradients.d_head_weight = Multiply(d_logits.transpose(), hidden);
-  return gradients;
+  return formula::LmHeadBackward<double>(
+      TokenLossesBackward(LmHeadLogits(hidden, head_weight), targets,
+                          d_token_losses),
+      hidden, head_weight);
 }
 
 }  // namespace softmoe::reference

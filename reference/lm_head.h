@@ -28,10 +28,12 @@ Matrix TokenLossesBackward(const Matrix& logits,
                            std::span<const int32_t> targets,
                            const Vector& d_token_losses);
 
-struct LmHeadGradients {
-  Matrix d_hidden;       // [num_tokens, d_model]
-  Matrix d_head_weight;  // [vocab_size, d_model]
+template <typename N>
+struct LmHeadGradientsOf {
+  MatrixOf<N> d_hidden;       // [num_tokens, d_model]
+  MatrixOf<N> d_head_weight;  // [vocab_size, d_model]
 };
+using LmHeadGradients = LmHeadGradientsOf<double>;
 
 // Gradient of sum_t d_token_losses_t * loss_t.
 LmHeadGradients LmHeadBackward(const Matrix& hidden, const Matrix& head_weight,

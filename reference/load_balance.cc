@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/errors.h"
+#include "reference/load_balance_formula.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
 
@@ -30,11 +31,6 @@ Vector Fractions(const BoolMatrix& counted) {
   return counts / total;
 }
 
-double BalanceLoss(double coeff, const LoadBalance& balance) {
-  const double num_experts = static_cast<double>(balance.fractions.size());
-  return coeff * num_experts * balance.fractions.dot(balance.probabilities);
-}
-
 }  // namespace
 
 LoadBalance SoftLoadBalance(double coeff, double mean_active,
@@ -46,16 +42,17 @@ LoadBalance SoftLoadBalance(double coeff, double mean_active,
   SOFTMOE_CHECK(mean_active > 0) << "mean_active=" << mean_active;
   LoadBalance balance;
   balance.fractions = Fractions(active);
-  balance.probabilities = soft_weights.colwise().mean() / mean_active;
-  balance.loss = BalanceLoss(coeff, balance);
+  balance.probabilities =
+      formula::SoftProbabilities<double>(soft_weights, mean_active);
+  balance.loss = formula::BalanceLoss<double>(coeff, balance.fractions,
+                                              balance.probabilities);
   return balance;
 }
 
 Matrix SoftLoadBalanceGradient(double coeff, double mean_active,
                                const LoadBalance& balance, int64_t num_tokens) {
-  const double num_experts = static_cast<double>(balance.fractions.size());
-  const Vector per_token = coeff * num_experts * balance.fractions /
-                           (static_cast<double>(num_tokens) * mean_active);
+  const Vector per_token = formula::SoftLoadBalanceGradient<double>(
+      coeff, mean_active, balance.fractions, num_tokens);
   return per_token.transpose().replicate(num_tokens, 1);
 }
 
@@ -67,31 +64,26 @@ LoadBalance MegatronLoadBalance(double coeff, int64_t top,
       RouterForward({.kind = RouterKind::kSparse, .max_active = top}, scores);
   LoadBalance balance;
   balance.fractions = Fractions(routed.active);
-  balance.probabilities = routed.soft_weights.colwise().mean();
-  balance.loss = BalanceLoss(coeff, balance);
+  balance.probabilities =
+      formula::MegatronProbabilities<double>(routed.soft_weights);
+  balance.loss = formula::BalanceLoss<double>(coeff, balance.fractions,
+                                              balance.probabilities);
   return balance;
 }
 
 Matrix MegatronLoadBalanceGradient(double coeff, const LoadBalance& balance,
                                    const Matrix& scores) {
-  const double scale = coeff * static_cast<double>(scores.cols()) /
-                       static_cast<double>(scores.rows());
   Matrix d_scores(scores.rows(), scores.cols());
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
-    d_scores.row(t) =
-        scale * SoftmaxVjp(Softmax(scores.row(t)), balance.fractions);
+    d_scores.row(t) = formula::MegatronLoadBalanceGradient<double>(
+        coeff, balance.fractions, Softmax(scores.row(t)), scores.rows());
   }
   return d_scores;
 }
 
 double ZLoss(double coeff, const Matrix& scores) {
   CheckGroup(scores);
-  double sum = 0;
-  for (Eigen::Index t = 0; t < scores.rows(); ++t) {
-    const double log_sum = LogSumExp(scores.row(t));
-    sum += log_sum * log_sum;
-  }
-  return coeff * sum / static_cast<double>(scores.rows());
+  return formula::ZLoss<double>(coeff, scores);
 }
 
 Matrix ZLossGradient(double coeff, const Matrix& scores) {
@@ -99,8 +91,9 @@ Matrix ZLossGradient(double coeff, const Matrix& scores) {
   Matrix d_scores(scores.rows(), scores.cols());
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
     const Vector row = scores.row(t);
-    d_scores.row(t) = (2 * coeff / static_cast<double>(scores.rows())) *
-                      LogSumExp(row) * Softmax(row);
+    d_scores.row(t) = formula::SquaredLogSumExpGradient<double>(
+        2 * coeff / static_cast<double>(scores.rows()), LogSumExp(row),
+        Softmax(row));
   }
   return d_scores;
 }

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/moe_layer.h"
 
-#include "reference/expert.h"
+#include <utility>
+
+#include "core/errors.h"
+#include "reference/load_balance_formula.h"
+#include "reference/moe_layer_formula.h"
+#include "reference/router_formula.h"
 
 namespace softmoe::reference {
 namespace {
-
-using TokenIndices = std::vector<int64_t>;
-
-// The tokens that use `expert`, in ascending order.
-TokenIndices TokensOf(const BoolMatrix& active, int64_t expert) {
-  TokenIndices tokens;
-  for (int64_t t = 0; t < active.rows(); ++t) {
-    if (active(t, expert)) tokens.push_back(t);
-  }
-  return tokens;
-}
-
-Matrix Gather(const Matrix& rows, const TokenIndices& tokens) {
-  return rows(tokens, Eigen::all);
-}
 
 void CheckShapes(const MoeLayerWeights& weights, const Matrix& hidden) {
   const size_t num_experts = static_cast<size_t>(weights.router_weight.cols());
@@ -69,7 +59,7 @@ void ReplaySelection(const BoolMatrix& active, RouterSaved* routing) {
       << "replayed active set [" << active.rows() << ", " << active.cols()
       << "]";
   routing->active = active;
-  routing->gates = active.select(routing->soft_weights, 0.0);
+  routing->gates = formula::Gates<double>(active, routing->soft_weights);
 }
 
 // The soft reading has counted the replayed active set already.
@@ -84,9 +74,8 @@ void ReplayFractions(const MoeLayerSettings& settings,
     SOFTMOE_CHECK(counts.sum() > 0) << "replayed active set is empty";
     balance->fractions = counts / counts.sum();
   }
-  balance->loss = settings.aux_loss_coeff *
-                  static_cast<double>(replay.active.cols()) *
-                  balance->fractions.dot(balance->probabilities);
+  balance->loss = formula::BalanceLoss<double>(
+      settings.aux_loss_coeff, balance->fractions, balance->probabilities);
 }
 
 }  // namespace
@@ -109,17 +98,8 @@ MoeLayerResult MoeLayerForward(const MoeLayerSettings& settings,
   if (replay != nullptr) ReplayFractions(settings, *replay, &saved.balance);
   saved.z_loss = ZLoss(settings.z_loss_coeff, saved.scores);
 
-  result.out = Matrix::Zero(hidden.rows(), hidden.cols());
-  for (int64_t e = 0; e < saved.scores.cols(); ++e) {
-    const TokenIndices tokens = TokensOf(saved.routing.active, e);
-    const Matrix expert_out =
-        ExpertForward(Gather(hidden, tokens), weights.gate_up_weight[e],
-                      weights.down_weight[e]);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const int64_t t = tokens[i];
-      result.out.row(t) += saved.routing.gates(t, e) * expert_out.row(i);
-    }
-  }
+  result.out = formula::MixExperts<double>(
+      saved.routing.active, saved.routing.gates, weights, hidden);
   return result;
 }
 
@@ -131,35 +111,16 @@ MoeLayerGradients MoeLayerBackward(const MoeLayerSettings& settings,
                                    double auxiliary_scale) {
   CheckShapes(weights, hidden);
   SOFTMOE_CHECK(d_out.rows() == hidden.rows() && d_out.cols() == hidden.cols());
+  formula::MixExpertsGradients<double> experts =
+      formula::MixExpertsBackward<double>(
+          saved.routing.active, saved.routing.gates, weights, hidden, d_out);
   MoeLayerGradients gradients;
-  gradients.d_hidden = Matrix::Zero(hidden.rows(), hidden.cols());
-
-  // Experts: out_t = sum_e gate_te E_e(x_t).
-  Matrix d_gates = Matrix::Zero(saved.scores.rows(), saved.scores.cols());
-  for (int64_t e = 0; e < saved.scores.cols(); ++e) {
-    const TokenIndices tokens = TokensOf(saved.routing.active, e);
-    const Matrix expert_hidden = Gather(hidden, tokens);
-    const Matrix expert_out = ExpertForward(
-        expert_hidden, weights.gate_up_weight[e], weights.down_weight[e]);
-    Matrix d_expert_out = Gather(d_out, tokens);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const int64_t t = tokens[i];
-      d_gates(t, e) = d_out.row(t).dot(expert_out.row(i));
-      d_expert_out.row(i) *= saved.routing.gates(t, e);
-    }
-    const ExpertGradients expert =
-        ExpertBackward(expert_hidden, weights.gate_up_weight[e],
-                       weights.down_weight[e], d_expert_out);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      gradients.d_hidden.row(tokens[i]) += expert.d_hidden.row(i);
-    }
-    gradients.d_weights.gate_up_weight.push_back(expert.d_gate_up_weight);
-    gradients.d_weights.down_weight.push_back(expert.d_down_weight);
-  }
+  gradients.d_hidden = std::move(experts.d_hidden);
+  gradients.d_weights = {std::move(experts.d_weights), {}};
 
   // Router: the scores' gradient through the gates and the auxiliary losses.
-  const RouterGradients router =
-      RouterBackward(settings.router, saved.scores, saved.routing, d_gates);
+  const RouterGradients router = RouterBackward(settings.router, saved.scores,
+                                                saved.routing, experts.d_gates);
   gradients.d_mean_active = router.d_mean_active;
   const Matrix d_scores =
       router.d_scores +

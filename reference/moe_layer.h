@@ -33,10 +33,15 @@ struct MoeLayerSettings {
   double z_loss_coeff = 0;
 };
 
-struct MoeLayerWeights {
-  Matrix router_weight;                // [d_model, num_experts]
-  std::vector<Matrix> gate_up_weight;  // per expert [d_model, 2*d_ffn]
-  std::vector<Matrix> down_weight;     // per expert [d_ffn, d_model]
+template <typename N>
+struct ExpertWeightsOf {
+  std::vector<MatrixOf<N>> gate_up_weight;  // per expert [d_model, 2*d_ffn]
+  std::vector<MatrixOf<N>> down_weight;     // per expert [d_ffn, d_model]
+};
+using ExpertWeights = ExpertWeightsOf<double>;
+
+struct MoeLayerWeights : ExpertWeights {
+  Matrix router_weight;  // [d_model, num_experts]
 };
 
 // The selection of another implementation, to compare what comes after it

@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "core/philox.h"
+#include "reference/noise_formula.h"
 
 namespace softmoe::reference {
 namespace {
@@ -61,9 +62,7 @@ Matrix GaussDraws(const RouterNoise& noise, int64_t first_token,
 
 Matrix NoisyRouterInput(const RouterNoise& noise, int64_t first_token,
                         const Matrix& hidden) {
-  if (noise.kind != NoiseKind::kInputJitter) return hidden;
-  return hidden.cwiseProduct(
-      JitterFactors(noise, first_token, hidden.rows(), hidden.cols()));
+  return formula::NoisyRouterInput<double>(noise, first_token, hidden);
 }
 
 Matrix NoisyRouterInputVjp(const RouterNoise& noise, int64_t first_token,
@@ -74,10 +73,8 @@ Matrix NoisyRouterInputVjp(const RouterNoise& noise, int64_t first_token,
 
 Matrix NoisyScores(const RouterNoise& noise, int64_t first_token,
                    const Matrix& scores) {
-  if (noise.kind != NoiseKind::kLogitGauss) return scores;
-  CheckAmplitude(noise);
-  return scores + noise.amplitude * GaussDraws(noise, first_token,
-                                               scores.rows(), scores.cols());
+  if (noise.kind == NoiseKind::kLogitGauss) CheckAmplitude(noise);
+  return formula::NoisyScores<double>(noise, first_token, scores);
 }
 
 }  // namespace softmoe::reference

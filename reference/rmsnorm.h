@@ -18,10 +18,12 @@ Vector ReciprocalRms(const Matrix& hidden, double epsilon);
 Matrix RmsNormForward(const Matrix& hidden, const Vector& weight,
                       double epsilon);
 
-struct RmsNormGradients {
-  Matrix d_hidden;  // [num_tokens, d_model]
-  Vector d_weight;  // [d_model]
+template <typename N>
+struct RmsNormGradientsOf {
+  MatrixOf<N> d_hidden;  // [num_tokens, d_model]
+  VectorOf<N> d_weight;  // [d_model]
 };
+using RmsNormGradients = RmsNormGradientsOf<double>;
 
 // Gradient of RmsNormForward for the cotangent `d_out` [num_tokens, d_model]:
 //   d_x = r (v - xhat mean(v * xhat)),  v = g * d_y,  xhat = r x,  r = 1/rms

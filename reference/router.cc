@@ -10,6 +10,7 @@
 
 #include "core/errors.h"
 #include "reference/lapsum.h"
+#include "reference/router_formula.h"
 #include "reference/softmax.h"
 
 namespace softmoe::reference {
@@ -90,7 +91,6 @@ RouterSaved RouterForward(const RouterSettings& settings,
   CheckScores(scores);
   RouterSaved saved;
   saved.soft_weights.resize(scores.rows(), scores.cols());
-  saved.gates = Matrix::Zero(scores.rows(), scores.cols());
   saved.active = BoolMatrix::Constant(scores.rows(), scores.cols(), false);
   saved.root_anchor = Vector::Zero(scores.rows());
   saved.root_offset = Vector::Zero(scores.rows());
@@ -110,9 +110,9 @@ RouterSaved RouterForward(const RouterSettings& settings,
     saved.soft_weights.row(t) = soft_weights;
     for (Eigen::Index e : ActiveExperts(settings, row, soft_weights)) {
       saved.active(t, e) = true;
-      saved.gates(t, e) = soft_weights[e];
     }
   }
+  saved.gates = formula::Gates<double>(saved.active, saved.soft_weights);
   return saved;
 }
 
@@ -123,11 +123,9 @@ RouterGradients RouterBackward(const RouterSettings& settings,
   gradients.d_scores.resize(scores.rows(), scores.cols());
   gradients.d_mean_active = 0;
   gradients.d_temperature = 0;
+  const Matrix d_weights = formula::Gates<double>(saved.active, d_gates);
   for (Eigen::Index t = 0; t < scores.rows(); ++t) {
-    Vector d_soft_weights = Vector::Zero(scores.cols());
-    for (Eigen::Index e = 0; e < scores.cols(); ++e) {
-      if (saved.active(t, e)) d_soft_weights[e] = d_gates(t, e);
-    }
+    const Vector d_soft_weights = d_weights.row(t);
     if (settings.kind == RouterKind::kSparse) {
       gradients.d_scores.row(t) =
           SoftmaxVjp(saved.soft_weights.row(t), d_soft_weights);

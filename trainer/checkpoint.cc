@@ -6,11 +6,10 @@
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/mutant.h"
-#include "trainer/config_table.h"
+#include "trainer/identity_attributes.h"
 #include "trainer/metrics.h"
 #include "trainer/metrics_hdf5.h"
 #include "trainer/step_table.h"
-#include "trainer/token_identity.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -28,12 +27,7 @@ void WriteCheckpoint(const std::filesystem::path& path,
   SOFTMOE_CHECK(static_cast<int64_t>(state.history.size()) == state.step);
   Hdf5Writer file(path, kCheckpointKind);
   file.WriteAttribute("/", "config", ConfigToToml(identity.config));
-  file.WriteAttribute("/", "config_hash", ConfigHash(identity.config));
-  file.WriteAttribute("/", "data_sha256", identity.tokens.data_sha256);
-  file.WriteAttribute("/", "index_sha256", identity.tokens.index_sha256);
-  file.WriteAttribute("/", "tokenizer_sha256",
-                      identity.tokens.tokenizer_sha256);
-  file.WriteAttribute("/", "isa", identity.isa);
+  WriteIdentity(identity, file);
   file.WriteAttribute("/", "tokens", tokens.string());
   file.WriteAttribute("/", "code_version", state.code_version);
   file.WriteAttribute("/", "step", state.step);
@@ -56,19 +50,8 @@ void WriteCheckpoint(const std::filesystem::path& path,
 
 Checkpoint::Checkpoint(const std::filesystem::path& path)
     : file_(path, kCheckpointKind) {
-  identity_.config =
-      ParseConfig(file_.ReadString("/", "config"), path.string());
-  if (ConfigHash(identity_.config) != file_.ReadString("/", "config_hash")) {
-    throw DataError(fmt::format(
-        "{}: its configuration does not have the hash it was stored with: it "
-        "was written by another version of this program; delete it to begin "
-        "anew, or use the version that wrote it",
-        path.string()));
-  }
-  identity_.tokens.data_sha256 = file_.ReadString("/", "data_sha256");
-  identity_.tokens.index_sha256 = file_.ReadString("/", "index_sha256");
-  identity_.tokens.tokenizer_sha256 = file_.ReadString("/", "tokenizer_sha256");
-  identity_.isa = file_.ReadString("/", "isa");
+  identity_ = ReadIdentity(
+      file_, ParseConfig(file_.ReadString("/", "config"), path.string()));
   tokens_ = file_.ReadString("/", "tokens");
   state_.code_version = file_.ReadString("/", "code_version");
   state_.step = file_.ReadInt("/", "step");
@@ -87,29 +70,15 @@ Checkpoint::Checkpoint(const std::filesystem::path& path)
 }
 
 void Checkpoint::RequireSameRun(const RunIdentity& identity) const {
-  const std::string file = file_.path().string();
-  const std::string difference =
-      DescribeConfigDifference(identity_.config, identity.config);
-  if (!difference.empty()) {
-    throw ConfigError(fmt::format(
-        "{}: belongs to another configuration: {}. Use another output folder, "
-        "or delete the checkpoint to begin anew",
-        file, difference));
-  }
-  const std::string tokens =
-      DescribeTokenDifference(identity_.tokens, identity.tokens);
-  if (!tokens.empty()) {
-    throw DataError(fmt::format(
-        "{}: was trained on other token files: {}. Give those it was trained "
-        "on ({}), or use another output folder",
-        file, tokens, tokens_.string()));
-  }
-  if (identity_.isa != identity.isa) {
-    throw ConfigError(fmt::format(
-        "{}: was trained with instruction set {}, this run uses {}: the bits "
-        "would differ. Go on with --isa {}, or use another output folder",
-        file, identity_.isa, identity.isa, identity_.isa));
-  }
+  trainer::RequireSameRun(
+      file_.path(), identity_, identity,
+      {.config = "Use another output folder, or delete the checkpoint to begin "
+                 "anew",
+       .tokens = fmt::format("Give those it was trained on ({}), or use "
+                             "another output folder",
+                             tokens_.string()),
+       .isa = fmt::format("Go on with --isa {}, or use another output folder",
+                          identity_.isa)});
 }
 
 void Checkpoint::ReadParameters(std::span<float> parameters) const {

@@ -24,6 +24,7 @@
 #include <string>
 
 #include "core/hdf5_file.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_state.h"
 
 namespace softmoe::trainer {

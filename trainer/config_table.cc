@@ -7,7 +7,6 @@
 
 #include "core/config_fields.h"
 #include "core/config_text.h"
-#include "core/errors.h"
 
 namespace softmoe::trainer {
 
@@ -34,20 +33,6 @@ std::string ConfigTable(const Config& config) {
   table += fmt::format("  {:<{}}  {}   (* differs from the default)\n",
                        "config hash", width, ConfigHash(config));
   return table;
-}
-
-std::string DescribeConfigDifference(const Config& there, const Config& here) {
-  const auto before = ConfigRows(there);
-  const auto after = ConfigRows(here);
-  SOFTMOE_CHECK(before.size() == after.size());
-  std::string text;
-  for (size_t i = 0; i < before.size(); ++i) {
-    if (before[i].second == after[i].second) continue;
-    text +=
-        fmt::format("{}{} is {} there and {} here", text.empty() ? "" : "; ",
-                    before[i].first, before[i].second, after[i].second);
-  }
-  return text;
 }
 
 }  // namespace softmoe::trainer

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// config_table.h - the resolved configuration for people: as a table, and as
-// the difference of two.
+// config_table.h - the resolved configuration for people, as a table.
 #ifndef SOFTMOE_TRAINER_CONFIG_TABLE_H_
 #define SOFTMOE_TRAINER_CONFIG_TABLE_H_
 
@@ -20,10 +19,6 @@ std::vector<std::pair<std::string, std::string>> ConfigRows(
 // Aligned lines "section.key  value", those that differ from the default
 // marked with '*', and the hash. Ends with a newline.
 std::string ConfigTable(const Config& config);
-
-// "training.steps is 100 there and 200 here; ..." for two configurations;
-// empty if they are the same.
-std::string DescribeConfigDifference(const Config& there, const Config& here);
 
 }  // namespace softmoe::trainer
 

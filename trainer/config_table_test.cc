@@ -4,6 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "core/config_toml.h"
+#include "core/runfiles.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -21,14 +27,14 @@ TEST(ConfigTable, MarksWhatIsNotTheDefaultAndEndsWithTheHash) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '*'), 3) << table;
 }
 
-TEST(DescribeConfigDifference, NamesKeysAndBothValues) {
-  Config there, here;
-  EXPECT_EQ(DescribeConfigDifference(there, here), "");
-  there.training.steps = 100;
-  here.router.tau = 1.25;
-  EXPECT_EQ(DescribeConfigDifference(there, here),
-            "router.tau is \"calibrated\" there and 1.25 here; training.steps "
-            "is 100 there and 18000 here");
+// Runs are found by their hash; of another file it is another.
+TEST(ConfigTable, TheFilesThatShipKeepTheirHashes) {
+  for (const auto& [name, hash] :
+       {std::pair("tiny", "f3962f23dfffedb1"), {"small", "ce359fcbccc24559"}}) {
+    const std::filesystem::path path =
+        RunfilePath(std::string("trainer/configs/") + name + ".toml");
+    EXPECT_EQ(ConfigHash(LoadConfig(path, {}).config), hash) << name;
+  }
 }
 
 }  // namespace

@@ -77,6 +77,21 @@ TEST(Dataset, HoldsOutTheLastDocuments) {
   EXPECT_EQ(last_inputs, Ids(inputs.begin() + 10, inputs.end()));
 }
 
+// round(0.02 documents), halves up: 1.48, 1.5 and 2.5. Rounding down would hold
+// out 1, 1, 2, rounding halves to even 1, 2, 2.
+TEST(Dataset, RoundsTheHeldOutDocumentsHalfUp) {
+  const std::vector<std::pair<int64_t, int64_t>> kHeldOut = {
+      {74, 1}, {75, 2}, {125, 3}};
+  for (const auto& [documents, held_out] : kHeldOut) {
+    const auto prefix = WriteCounting(
+        "half", std::vector<int64_t>(static_cast<size_t>(documents), 10));
+    const Dataset data(MakeConfig(5, 4, 0.02), prefix);
+    EXPECT_EQ(data.num_validation_documents(), held_out) << documents;
+    EXPECT_EQ(data.num_training_documents(), documents - held_out);
+    EXPECT_EQ(data.num_validation_sequences(), (10 * held_out - 1) / 5);
+  }
+}
+
 // Also where epochs end inside a batch: no held-out token is ever trained on,
 // and every training token but the first (and a rest) is a target once.
 RC_GTEST_PROP(Dataset, AnEpochPredictsEveryTokenOnce, ()) {

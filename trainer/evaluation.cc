@@ -14,10 +14,10 @@
 #include "optimized/model.h"
 #include "trainer/checkpoint.h"
 #include "trainer/dataset.h"
+#include "trainer/identify_run.h"
 #include "trainer/metrics.h"
 #include "trainer/run_identity.h"
 #include "trainer/token_format.h"
-#include "trainer/token_identity.h"
 #include "trainer/train_run.h"
 #include "trainer/validation.h"
 
@@ -76,17 +76,18 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
         report.tokens.string()));
   }
   const RunIdentity now = IdentifyRun(report.config, report.tokens);
-  const TokenIdentity& trained = checkpoint.identity().tokens;
-  const std::string difference = DescribeTokenDifference(trained, now.tokens);
-  if (now.tokens.tokenizer_sha256 != trained.tokenizer_sha256) {
+  const IdentityDifferences differences =
+      CompareTokens(checkpoint.identity().tokens, now.tokens);
+  if (Differs(differences, IdentityPart::kTokenizer)) {
     throw DataError(fmt::format(
         "{}: cannot be told to have the vocabulary of the model in {}: {}. "
         "Give token files of that vocabulary, or leave --data out",
-        report.tokens.string(), path.string(), difference));
+        report.tokens.string(), path.string(),
+        DescribeTokenDifferences(differences)));
   }
   report.data_sha256 = now.tokens.data_sha256;
   report.isa = now.isa;
-  report.other_tokens = !difference.empty();
+  report.other_tokens = !differences.empty();
 
   ThreadPool pool(static_cast<int>(options.runtime.threads));
   const Dataset data(report.config, report.tokens);

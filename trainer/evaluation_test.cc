@@ -13,9 +13,9 @@
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "trainer/corpus_test_util.h"
+#include "trainer/identify_run.h"
 #include "trainer/metrics.h"
 #include "trainer/prepare.h"
-#include "trainer/run_identity.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
 
@@ -63,8 +63,9 @@ class Evaluation : public testing::Test {
 };
 
 TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
-  EXPECT_EQ(result_.data_sha256, corpus_.tokens_sha256);
-  EXPECT_EQ(result_.tokenizer_sha256, corpus_.tokenizer_sha256);
+  EXPECT_EQ(result_.identity.tokens.data_sha256, corpus_.tokens.data_sha256);
+  EXPECT_EQ(result_.identity.tokens.tokenizer_sha256,
+            corpus_.tokens.tokenizer_sha256);
   const EvaluationReport report = EvaluateRun(evaluate_);
   ExpectSameValidation(result_.final_validation, report.validation);
   evaluate_.temperature = 2;
@@ -74,7 +75,7 @@ TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
   EXPECT_EQ(report.tau, result_.tau);
   EXPECT_EQ(report.step, 12);
   EXPECT_EQ(report.unigram_loss, result_.unigram_loss);
-  EXPECT_EQ(report.config_hash, result_.config_hash);
+  EXPECT_EQ(report.config_hash, ConfigHash(result_.identity.config));
   EXPECT_FALSE(report.other_tokens);
 
   const auto json = nlohmann::json::parse(EvaluationJson(report));

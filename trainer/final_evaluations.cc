@@ -13,7 +13,7 @@
 #include "kernels/isa.h"
 #include "trainer/checkpoint.h"
 #include "trainer/router_health.h"
-#include "trainer/token_identity.h"
+#include "trainer/run_identity.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -125,22 +125,16 @@ std::string EvaluationObstacle(const RunResult& result,
     return train_again("the checkpoint is gone");
   }
   const std::string isa = kernels::IsaName(kernels::ActiveIsa());
-  if (result.isa != isa) {
+  if (result.identity.isa != isa) {
     return fmt::format(
         "{}: the run was trained with instruction set {}, this process uses "
         "{}, and a result holds numbers of one; use --isa {}, on a machine "
         "that has it",
-        path.string(), result.isa, isa, result.isa);
+        path.string(), result.identity.isa, isa, result.identity.isa);
   }
   try {
     const Checkpoint checkpoint(path);
-    const RunIdentity& identity = checkpoint.identity();
-    if (ConfigHash(identity.config) != result.config_hash ||
-        identity.isa != result.isa ||
-        !DescribeTokenDifference(
-             {result.data_sha256, result.index_sha256, result.tokenizer_sha256},
-             identity.tokens)
-             .empty()) {
+    if (!CompareIdentities(result.identity, checkpoint.identity()).empty()) {
       return train_again("the checkpoint is of another run than the result");
     }
     if (checkpoint.state().step != result.config.training.steps) {

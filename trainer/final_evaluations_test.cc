@@ -274,7 +274,7 @@ TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
   expect_obstacle({CheckpointOf("run").string(), "train the run"});
 
   RunResult elsewhere = before;
-  elsewhere.isa = "v5";
+  elsewhere.identity.isa = "v5";
   EXPECT_NE(EvaluationObstacle(elsewhere, CheckpointOf("run")).find("--isa v5"),
             std::string::npos);
 }

@@ -10,7 +10,6 @@
 #define SOFTMOE_TRAINER_METRICS_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,7 +46,7 @@ struct Metric {
 std::string ShownNumber(const Metric& metric, double value);
 // "33.4%", "2.26": with the unit that it is shown in.
 std::string Shown(const Metric& metric, double value);
-// "zero-active 33.4%": after its title, for lines of a log.
+// "zero AE 33.4%": after its title, for lines of a log.
 std::string Titled(const Metric& metric, double value);
 // "val loss              3.8037 nat/token\n": for reports of one run.
 std::string ReportLine(const Metric& metric, double value);
@@ -57,14 +56,6 @@ std::string ShapeName(MetricShape shape);
 std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
 // Its name in results and checkpoints of `version`, 2 or later.
 std::string NameIn(uint32_t version, const Metric& metric);
-// What a member that holds one number holds; an optional one may be empty.
-inline std::optional<double> AsNumber(double value) { return value; }
-inline std::optional<double> AsNumber(int64_t value) {
-  return static_cast<double>(value);
-}
-inline std::optional<double> AsNumber(std::optional<double> value) {
-  return value;
-}
 
 // The words for what is measured, whichever text or step it is measured on.
 namespace metrics {
@@ -100,7 +91,7 @@ inline constexpr Metric kActiveExperts = {
     .format = ".2f"};
 inline constexpr Metric kZeroActiveFraction = {
     .name = "zero_active_fraction",
-    .title = "zero-active",
+    .title = "zero AE",
     .unit = "1",
     .definition =
         "share of (token, layer) pairs none of whose weights passes the "
@@ -220,6 +211,63 @@ inline constexpr Metric kScheduleActiveExperts = {
     .format = ".2f",
     .name_in_version_2 = "schedule_active"};
 
+// How one layer uses its experts: SPEC.md 5.2.
+inline constexpr Metric kLoadEntropy = {
+    .name = "load_entropy",
+    .title = "load entropy",
+    .unit = "nat",
+    .definition =
+        "entropy of the experts' shares of the load, in [0, ln "
+        "num_experts]",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kRelativeLoadEntropy = {
+    .name = "relative_load_entropy",
+    .title = "entropy",
+    .unit = "1",
+    .definition = "load_entropy over ln num_experts: 1 is even",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kDeadExperts = {
+    .name = "dead_experts",
+    .title = "dead",
+    .unit = "experts",
+    .definition = "experts that no token has active",
+    .format = ".4g",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kAtCapFraction = {
+    .name = "at_cap_fraction",
+    .title = "at cap",
+    .unit = "1",
+    .definition =
+        "share of tokens with as many experts as the cap allows; the "
+        "sparse router: 1",
+    .format = ".1f",
+    .scale = 100,
+    .shown_unit = "%",
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kLayerZeroActiveFraction = {
+    .name = "zero_active_fraction",
+    .title = kZeroActiveFraction.title,
+    .unit = kZeroActiveFraction.unit,
+    .definition = kZeroActiveFraction.definition,
+    .format = kZeroActiveFraction.format,
+    .scale = kZeroActiveFraction.scale,
+    .shown_unit = kZeroActiveFraction.shown_unit,
+    .shape = MetricShape::kLayers};
+inline constexpr Metric kTruncatedMass = {
+    .name = "truncated_mass",
+    .title = "cut",
+    .unit = "experts/token",
+    .definition = "part of k_l that cutoff and cap remove; none in sparse rows",
+    .format = ".3f",
+    .shape = MetricShape::kLayers};
+
+// Of a validation with another tau.
+inline constexpr Metric kTauFactor = {.name = "factor",
+                                      .title = "factor",
+                                      .unit = "1",
+                                      .definition = "tau over that of training",
+                                      .format = "g"};
+
 // Of a whole run.
 inline constexpr Metric kTau = {
     .name = "tau",
@@ -298,69 +346,6 @@ inline constexpr Metric kValLoss = {
         "mean cross-entropy of held-out text; final model, T = 1, "
         "noise off"};
 
-// After training, with other tau.
-inline constexpr Metric kTauFactor = {.name = "factor",
-                                      .title = "factor",
-                                      .unit = "1",
-                                      .definition = "tau over that of training",
-                                      .format = "g"};
-inline constexpr Metric kInferenceTau = {
-    .name = "tau",
-    .title = "tau",
-    .unit = "1",
-    .definition = "cutoff in units of k_l/num_experts",
-    .format = ".3f"};
-
-// The health of one layer's router (SPEC.md 5.2), n_i as above.
-inline constexpr Metric kLoadEntropy = {
-    .name = "load_entropy",
-    .title = "load entropy",
-    .unit = "nat",
-    .definition =
-        "-sum_i f_i ln f_i of the shares f_i = n_i / sum_j n_j; 0 "
-        "where no token went anywhere"};
-inline constexpr Metric kRelativeLoadEntropy = {
-    .name = "relative_load_entropy",
-    .title = "entropy",
-    .unit = "1",
-    .definition =
-        "load_entropy / ln num_experts: 1 is an even load; also that "
-        "of an only expert"};
-inline constexpr Metric kDeadExperts = {
-    .name = "dead_experts",
-    .title = "dead",
-    .unit = "experts",
-    .definition = "experts that no token has active",
-    .format = "g"};
-inline constexpr Metric kAtCapFraction = {
-    .name = "at_cap_fraction",
-    .title = "at cap",
-    .unit = "1",
-    .definition =
-        "share of tokens with as many weights above the cutoff as the "
-        "cap allows, or more; 1 for the sparse router",
-    .format = ".1f",
-    .scale = 100,
-    .shown_unit = "%"};
-inline constexpr Metric kLayerZeroActiveFraction = {
-    .name = "zero_active_fraction",
-    .title = "zero-active",
-    .unit = "1",
-    .definition =
-        "share of tokens none of whose weights passes the cutoff, "
-        "before the fallback",
-    .format = ".1f",
-    .scale = 100,
-    .shown_unit = "%"};
-inline constexpr Metric kTruncatedMass = {
-    .name = "truncated_mass",
-    .title = "cut",
-    .unit = "experts/token",
-    .definition =
-        "mean over tokens of the soft weights that are not active: what "
-        "cutoff and cap removed; not of the sparse router",
-    .format = ".3f"};
-
 }  // namespace metrics
 
 // Calls visit(metric, member) for every number of a StepRecord but its step;
@@ -434,18 +419,10 @@ void VisitRunMetrics(Visitor&& visit) {
   visit(metrics::kAllocation, &RunResult::allocation);
 }
 
-// The same for an InferenceTau, its validation aside; member is a pointer to a
-// double.
+// The same for the RouterHealth of a layer; member is a pointer to a double, an
+// int64_t or an optional<double>. Files have lists of them [num_layers].
 template <typename Visitor>
-void VisitInferenceTauMetrics(Visitor&& visit) {
-  visit(metrics::kTauFactor, &InferenceTau::factor);
-  visit(metrics::kInferenceTau, &InferenceTau::tau);
-}
-
-// The same for a RouterHealth, which is that of one layer; member is a pointer
-// to a double, an int64_t or an optional<double>.
-template <typename Visitor>
-void VisitRouterHealthMetrics(Visitor&& visit) {
+void VisitHealthMetrics(Visitor&& visit) {
   visit(metrics::kLoadEntropy, &RouterHealth::load_entropy);
   visit(metrics::kRelativeLoadEntropy, &RouterHealth::relative_load_entropy);
   visit(metrics::kDeadExperts, &RouterHealth::dead_experts);
@@ -463,7 +440,6 @@ inline void CheckMetricCounts() {
       Validation();
   [[maybe_unused]] const auto& [e1, e2, e3, e4, e5, e6, e7, e8] =
       EvaluationRecord();
-  [[maybe_unused]] const auto& [t1, t2, t3] = InferenceTau();
   [[maybe_unused]] const auto& [h1, h2, h3, h4, h5, h6] = RouterHealth();
 }
 

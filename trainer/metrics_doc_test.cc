@@ -56,11 +56,9 @@ TEST(MetricsDoc, HasTheTablesOfTheCode) {
                 [](auto&& visit) { VisitValidationMetrics(visit); });
   tables.Expect("A validation on the way",
                 [](auto&& visit) { VisitEvaluationMetrics(visit); });
-  tables.Expect("Inference with another tau",
-                [](auto&& visit) { VisitInferenceTauMetrics(visit); });
-  tables.Expect("Router health",
-                [](auto&& visit) { VisitRouterHealthMetrics(visit); });
   tables.Expect("A run", [](auto&& visit) { VisitRunMetrics(visit); });
+  tables.Expect("A router after training",
+                [](auto&& visit) { VisitHealthMetrics(visit); });
 }
 
 }  // namespace

@@ -51,6 +51,13 @@ void WriteMetric(const Metric& metric, const std::vector<double>& values,
               file);
 }
 
+void WriteMetric(const Metric& metric, const std::vector<int64_t>& values,
+                 const std::string& group, Hdf5Writer& file) {
+  const std::string path = PathOf(group, metric.name);
+  file.WriteDataset(path, values);
+  file.WriteAttribute(path, "unit", metric.unit);
+}
+
 void WriteMetric(const Metric& metric,
                  const std::vector<std::vector<int64_t>>& rows,
                  const std::string& group, Hdf5Writer& file) {
@@ -88,6 +95,14 @@ void ReadMetric(const Hdf5Reader& file, const std::string& group,
                 const Metric& metric, const ModelConfig& model,
                 std::vector<double>& values) {
   values = ReadColumn(file, group, metric, SizesOf(metric.shape, model));
+}
+
+void ReadMetric(const Hdf5Reader& file, const std::string& group,
+                const Metric& metric, const ModelConfig& model,
+                std::vector<int64_t>& values) {
+  values =
+      ReadSizes<int64_t>(file, PathOf(group, NameIn(file.version(), metric)),
+                         SizesOf(metric.shape, model));
 }
 
 void ReadMetric(const Hdf5Reader& file, const std::string& group,

@@ -24,6 +24,8 @@ void WriteMetric(const Metric& metric, int64_t value, const std::string& group,
                  Hdf5Writer& file);
 void WriteMetric(const Metric& metric, const std::vector<double>& values,
                  const std::string& group, Hdf5Writer& file);
+void WriteMetric(const Metric& metric, const std::vector<int64_t>& values,
+                 const std::string& group, Hdf5Writer& file);
 // Rows of one length; at least one.
 void WriteMetric(const Metric& metric,
                  const std::vector<std::vector<int64_t>>& rows,
@@ -37,6 +39,9 @@ void ReadMetric(const Hdf5Reader& file, const std::string& group,
 void ReadMetric(const Hdf5Reader& file, const std::string& group,
                 const Metric& metric, const ModelConfig& model,
                 std::vector<double>& values);
+void ReadMetric(const Hdf5Reader& file, const std::string& group,
+                const Metric& metric, const ModelConfig& model,
+                std::vector<int64_t>& values);
 void ReadMetric(const Hdf5Reader& file, const std::string& group,
                 const Metric& metric, const ModelConfig& model,
                 std::vector<std::vector<int64_t>>& rows);

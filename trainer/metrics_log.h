@@ -15,6 +15,7 @@
 #include <filesystem>
 
 #include "core/json_lines.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_state.h"
 
 namespace softmoe::trainer {

@@ -53,12 +53,8 @@ std::vector<List> Lists() {
       ListOf<TrainState>(
           "TrainState", 4,
           [](auto& visit) { VisitCarriedMetrics<TrainState>(visit); }),
-      ListOf<InferenceTau>(
-          "InferenceTau", 2,
-          [](auto& visit) { VisitInferenceTauMetrics(visit); }),
-      ListOf<RouterHealth>(
-          "RouterHealth", 6,
-          [](auto& visit) { VisitRouterHealthMetrics(visit); }),
+      ListOf<RouterHealth>("RouterHealth", 6,
+                           [](auto& visit) { VisitHealthMetrics(visit); }),
       ListOf<RunResult>("RunResult", 8,
                         [](auto& visit) { VisitRunMetrics(visit); }),
   };
@@ -104,14 +100,14 @@ TEST(Metrics, EveryMetricSaysWhatItIs) {
 TEST(Metrics, NumbersAreShownInTheUnitOfPeople) {
   EXPECT_EQ(ShownNumber(metrics::kZeroActiveFraction, 0.334), "33.4");
   EXPECT_EQ(Shown(metrics::kZeroActiveFraction, 0.334), "33.4%");
-  EXPECT_EQ(Titled(metrics::kZeroActiveFraction, 0.334), "zero-active 33.4%");
+  EXPECT_EQ(Titled(metrics::kZeroActiveFraction, 0.334), "zero AE 33.4%");
   EXPECT_EQ(Titled(metrics::kLoss, 3.41268), "loss 3.4127");
   EXPECT_EQ(Shown(metrics::kActiveParameters, 298432), "0.298M");
   EXPECT_EQ(Titled(metrics::kLearningRate, 9.8e-4), "lr 9.8e-04");
   EXPECT_EQ(ReportLine(metrics::kLoss, 3.41268),
             "loss                  3.4127 nat/token\n");
   EXPECT_EQ(ReportLine(metrics::kZeroActiveFraction, 0.334),
-            "zero-active           33.4%\n");
+            "zero AE               33.4%\n");
   EXPECT_EQ(ReportLine(metrics::kLoadCv, 0.25),
             "load sd/mean          0.2500\n");
   EXPECT_EQ(Shown(metrics::kStepSeconds, 0.3852), "385 ms");

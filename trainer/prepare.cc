@@ -133,7 +133,7 @@ class Preparation {
     result.stand_in = corpus_.stand_in;
     result.provenance = corpus_.provenance;
     result.vocab_size = vocab_size_;
-    result.tokenizer_sha256 = Sha256Hex(model);
+    result.tokens.tokenizer_sha256 = Sha256Hex(model);
     Encode(Tokenizer(model, WithSuffix(prefix, ".model").string()), &result);
     WritePreparedCorpus(result);
   }
@@ -223,8 +223,8 @@ class Preparation {
     result->num_documents = writer.num_documents();
     result->num_tokens = writer.num_tokens();
     result->corpus_sha256 = Sha256Hex(text_hash.Finish());
-    result->tokens_sha256 = hashes.tokens_sha256;
-    result->index_sha256 = hashes.index_sha256;
+    result->tokens.data_sha256 = hashes.tokens_sha256;
+    result->tokens.index_sha256 = hashes.index_sha256;
   }
 
   DataConfig data_;

@@ -110,8 +110,9 @@ void PrintResult(const PreparedCorpus& corpus, double seconds) {
       corpus.num_tokens, corpus.vocab_size,
       static_cast<double>(corpus.text_bytes) /
           static_cast<double>(std::max<int64_t>(1, corpus.num_tokens)),
-      corpus.tokens_sha256, corpus.tokenizer_sha256, corpus.prefix.string(),
-      seconds, corpus.from_cache ? " (found in the cache)" : "");
+      corpus.tokens.data_sha256, corpus.tokens.tokenizer_sha256,
+      corpus.prefix.string(), seconds,
+      corpus.from_cache ? " (found in the cache)" : "");
 }
 
 ExitCode Run(const Arguments& arguments) {

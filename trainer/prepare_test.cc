@@ -83,9 +83,9 @@ TEST_F(Prepare, TokensAreTheDocuments) {
 TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
   const PreparedCorpus one = Run(1, "one");
   const PreparedCorpus three = Run(3, "three");
-  EXPECT_EQ(one.tokens_sha256, three.tokens_sha256);
-  EXPECT_EQ(one.index_sha256, three.index_sha256);
-  EXPECT_EQ(one.tokenizer_sha256, three.tokenizer_sha256);
+  EXPECT_EQ(one.tokens.data_sha256, three.tokens.data_sha256);
+  EXPECT_EQ(one.tokens.index_sha256, three.tokens.index_sha256);
+  EXPECT_EQ(one.tokens.tokenizer_sha256, three.tokens.tokenizer_sha256);
   EXPECT_EQ(one.corpus_sha256, three.corpus_sha256);
 }
 
@@ -95,7 +95,7 @@ TEST_F(Prepare, FindsItsWorkAgain) {
   EXPECT_FALSE(first.from_cache);
   EXPECT_TRUE(second.from_cache);
   EXPECT_EQ(first.prefix, second.prefix);
-  EXPECT_EQ(first.tokens_sha256, second.tokens_sha256);
+  EXPECT_EQ(first.tokens.data_sha256, second.tokens.data_sha256);
 }
 
 TEST_F(Prepare, OtherTextOrSizeIsOtherWork) {
@@ -103,7 +103,7 @@ TEST_F(Prepare, OtherTextOrSizeIsOtherWork) {
   WriteText(TestText(TestDocuments(600, 2)));
   const PreparedCorpus other_text = Run();
   EXPECT_FALSE(other_text.from_cache);
-  EXPECT_NE(other_text.tokens_sha256, first.tokens_sha256);
+  EXPECT_NE(other_text.tokens.data_sha256, first.tokens.data_sha256);
   data_.max_bytes = 20000;
   const PreparedCorpus less = Run();
   EXPECT_FALSE(less.from_cache);
@@ -119,7 +119,7 @@ TEST_F(Prepare, NeverUsesADamagedCacheEntry) {
     WriteFileAtomically(path, bytes.substr(0, bytes.size() / 2));
     const PreparedCorpus again = Run();
     EXPECT_FALSE(again.from_cache) << suffix;
-    EXPECT_EQ(again.tokens_sha256, first.tokens_sha256);
+    EXPECT_EQ(again.tokens.data_sha256, first.tokens.data_sha256);
     fs::remove(path);
     EXPECT_FALSE(Run().from_cache) << suffix;
     EXPECT_EQ(ReadWholeFile(path), bytes);

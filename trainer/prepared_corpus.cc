@@ -39,9 +39,9 @@ void VisitFields(Corpus& corpus, const Visit& visit) {
   visit("num_documents", corpus.num_documents);
   visit("num_tokens", corpus.num_tokens);
   visit("corpus_sha256", corpus.corpus_sha256);
-  visit("tokenizer_sha256", corpus.tokenizer_sha256);
-  visit("tokens_sha256", corpus.tokens_sha256);
-  visit("index_sha256", corpus.index_sha256);
+  visit("tokenizer_sha256", corpus.tokens.tokenizer_sha256);
+  visit("tokens_sha256", corpus.tokens.data_sha256);
+  visit("index_sha256", corpus.tokens.index_sha256);
 }
 
 // Whether `json` holds what fits a field of type T, without conversions.
@@ -124,9 +124,9 @@ PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
         WithSuffix(prefix, ".json").string(), corpus.vocab_size, vocab_size,
         corpus.vocab_size, kRemedy, vocab_size));
   }
-  CheckHash(WithSuffix(prefix, ".idx"), corpus.index_sha256);
-  CheckHash(WithSuffix(prefix, ".bin"), corpus.tokens_sha256);
-  CheckHash(WithSuffix(prefix, ".model"), corpus.tokenizer_sha256);
+  CheckHash(WithSuffix(prefix, ".idx"), corpus.tokens.index_sha256);
+  CheckHash(WithSuffix(prefix, ".bin"), corpus.tokens.data_sha256);
+  CheckHash(WithSuffix(prefix, ".model"), corpus.tokens.tokenizer_sha256);
   return corpus;
 }
 

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <string>
 
+#include "trainer/run_identity.h"
+
 namespace softmoe::trainer {
 
 struct PreparedCorpus {
@@ -22,12 +24,10 @@ struct PreparedCorpus {
   int64_t vocab_size = 0;
   int64_t text_bytes = 0;  // of the documents
   int64_t num_documents = 0;
-  int64_t num_tokens = 0;        // with one end-of-document token per document
-  std::string corpus_sha256;     // of the documents, a NUL after each
-  std::string tokenizer_sha256;  // of PREFIX.model
-  std::string tokens_sha256;     // of PREFIX.bin
-  std::string index_sha256;      // of PREFIX.idx
-  bool from_cache = false;       // not in PREFIX.json
+  int64_t num_tokens = 0;     // with one end-of-document token per document
+  std::string corpus_sha256;  // of the documents, a NUL after each
+  TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
+  bool from_cache = false;    // not in PREFIX.json
 };
 
 // Writes PREFIX.json. Throws EnvironmentError.

@@ -17,7 +17,7 @@
 namespace softmoe::trainer {
 
 // The line of `record`. T and k_l are left out for the sparse router, which
-// has neither, and the zero-active share where it is 0.
+// has neither, and the share without an expert where it is 0.
 //
 //   seconds_per_step  mean of the recent steps, for the remaining time
 std::string ProgressLine(const Config& config, const StepRecord& record,

@@ -38,7 +38,7 @@ TEST(ProgressLine, LeavesOutWhatSparseRunsLackAndShowsLostTokens) {
   const std::string line = ProgressLine(config, record, 0.4);
   EXPECT_EQ(line.find("k_l"), std::string::npos) << line;
   EXPECT_EQ(line.find("| T "), std::string::npos) << line;
-  EXPECT_NE(line.find("| zero-active 33.4% |"), std::string::npos) << line;
+  EXPECT_NE(line.find("| zero AE 33.4% |"), std::string::npos) << line;
 }
 
 TEST(ShortCount, KeepsThreeDigits) {

@@ -10,9 +10,9 @@
 //       layer_active_experts f64 [L], active_histogram i64 [L, E+1],
 //       tokens_per_expert i64 [L, E]
 //   /final_evaluations            where a plan asked; attrs: code_version
-//     inference_tau/{0,1,...}     attrs: VisitInferenceTauMetrics; else as a
-//         validation, but active_histogram only where asked for
-//     router_health/*             f64 [L], VisitRouterHealthMetrics;
+//     inference_tau/{0,1,...}     attrs: factor, tau; else as a validation, but
+//         active_histogram only where asked for
+//     router_health/*             [L], i64 dead_experts, f64 the rest;
 //         truncated_mass of soft routers only
 //
 // Version 2 had other names for some (Metric::name_in_version_2); it is read.
@@ -21,12 +21,12 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "core/config_toml.h"
 #include "core/errors.h"
 #include "core/hdf5_file.h"
+#include "trainer/identity_attributes.h"
 #include "trainer/metrics.h"
 #include "trainer/metrics_hdf5.h"
 #include "trainer/step_table.h"
@@ -47,35 +47,23 @@ constexpr ResultFlag kResultFlags[] = {
     {"resumed", &RunResult::resumed},
 };
 
-struct ResultText {
-  const char* name;
-  std::string RunResult::*member;
-};
-constexpr ResultText kResultTexts[] = {
-    {"config_hash", &RunResult::config_hash},
-    {"data_sha256", &RunResult::data_sha256},
-    {"tokenizer_sha256", &RunResult::tokenizer_sha256},
-    {"isa", &RunResult::isa},
-    {"code_version", &RunResult::code_version},
-};
-
-// Files of before it was recorded lack this one.
-constexpr char kIndexHash[] = "index_sha256";
+template <typename Value>
+bool IsHistogram(Value Validation::*member) {
+  if constexpr (std::is_same_v<Value, std::vector<std::vector<int64_t>>>) {
+    return member == &Validation::active_histogram;
+  }
+  return false;
+}
 
 constexpr char kEvaluations[] = "/final_evaluations";
 constexpr char kInferenceTau[] = "/final_evaluations/inference_tau";
 constexpr char kRouterHealth[] = "/final_evaluations/router_health";
 
-// The one list that a validation with another tau need not have.
-bool IsHistogram(const Metric& metric) {
-  return &metric == &metrics::kActiveHistogram;
-}
-
 void WriteValidation(const Validation& validation, const std::string& group,
                      Hdf5Writer& file) {
   file.CreateGroup(group);
   VisitValidationMetrics([&](const Metric& metric, auto member) {
-    if (IsHistogram(metric) && validation.active_histogram.empty()) return;
+    if (IsHistogram(member) && validation.active_histogram.empty()) return;
     WriteMetric(metric, validation.*member, group, file);
   });
 }
@@ -85,59 +73,93 @@ Validation ReadValidation(const Hdf5Reader& file, const std::string& group,
                           const ModelConfig& model, bool histogram = true) {
   Validation validation;
   VisitValidationMetrics([&](const Metric& metric, auto member) {
-    if (!histogram && IsHistogram(metric) &&
-        !file.Has(group + "/" + metric.name)) {
-      return;
-    }
+    const bool optional = !histogram && IsHistogram(member);
+    if (optional && !file.Has(group + "/" + metric.name)) return;
     ReadMetric(file, group, metric, model, validation.*member);
   });
   return validation;
 }
 
-// A column of each number, [num_layers].
-void WriteRouterHealth(const std::vector<RouterHealth>& layers,
-                       Hdf5Writer& file) {
-  file.CreateGroup(kRouterHealth);
-  VisitRouterHealthMetrics([&](const Metric& metric, auto member) {
-    std::vector<double> values;
-    for (const RouterHealth& layer : layers) {
-      const std::optional<double> value = AsNumber(layer.*member);
-      if (value) values.push_back(*value);
-    }
-    if (values.empty()) return;
-    WriteColumn(metric, values, {static_cast<int64_t>(values.size())},
-                kRouterHealth, file);
-  });
-}
+// Columns of one number for each layer.
+class HealthWriter {
+ public:
+  HealthWriter(const std::vector<RouterHealth>& layers, Hdf5Writer& file)
+      : layers_(layers), file_(file) {
+    file_.CreateGroup(kRouterHealth);
+  }
 
-std::vector<RouterHealth> ReadRouterHealth(const Hdf5Reader& file,
-                                           const Config& config) {
-  const ModelConfig& model = config.model;
-  std::vector<RouterHealth> layers(static_cast<size_t>(model.num_layers));
-  VisitRouterHealthMetrics([&](const Metric& metric, auto member) {
-    if (&metric == &metrics::kTruncatedMass &&
-        config.router.kind == RouterKind::kSparse) {
-      return;
+  void operator()(const Metric& metric, double RouterHealth::*member) {
+    std::vector<double> values;
+    for (const RouterHealth& layer : layers_) values.push_back(layer.*member);
+    WriteMetric(metric, values, kRouterHealth, file_);
+  }
+  void operator()(const Metric& metric, int64_t RouterHealth::*member) {
+    std::vector<int64_t> values;
+    for (const RouterHealth& layer : layers_) values.push_back(layer.*member);
+    WriteMetric(metric, values, kRouterHealth, file_);
+  }
+  void operator()(const Metric& metric,
+                  std::optional<double> RouterHealth::*member) {
+    std::vector<double> values;
+    for (const RouterHealth& layer : layers_) {
+      if (layer.*member) values.push_back(*(layer.*member));
     }
-    const std::vector<double> values =
-        ReadColumn(file, kRouterHealth, metric, {model.num_layers});
-    for (size_t l = 0; l < layers.size(); ++l) {
-      using Value = std::remove_reference_t<decltype(layers[l].*member)>;
+    if (!values.empty()) WriteMetric(metric, values, kRouterHealth, file_);
+  }
+
+ private:
+  const std::vector<RouterHealth>& layers_;
+  Hdf5Writer& file_;
+};
+
+class HealthReader {
+ public:
+  HealthReader(const Hdf5Reader& file, const Config& config)
+      : file_(file),
+        config_(config),
+        layers_(static_cast<size_t>(config.model.num_layers)) {}
+
+  void operator()(const Metric& metric, double RouterHealth::*member) {
+    Read<double>(metric, member);
+  }
+  void operator()(const Metric& metric, int64_t RouterHealth::*member) {
+    Read<int64_t>(metric, member);
+  }
+  // Of soft routers only.
+  void operator()(const Metric& metric,
+                  std::optional<double> RouterHealth::*member) {
+    if (config_.router.kind == RouterKind::kSparse) return;
+    Read<double>(metric, member);
+  }
+
+  const std::vector<RouterHealth>& layers() const { return layers_; }
+
+ private:
+  template <typename Value, typename Member>
+  void Read(const Metric& metric, Member member) {
+    std::vector<Value> values;
+    ReadMetric(file_, kRouterHealth, metric, config_.model, values);
+    for (size_t l = 0; l < layers_.size(); ++l) {
       if constexpr (std::is_same_v<Value, int64_t>) {
-        if (!(values[l] >= 0 &&
-              values[l] <= static_cast<double>(model.num_experts))) {
-          throw DataError(
-              fmt::format("{}: {}/{} is {} in layer {}, of {} experts; delete "
-                          "the file and run the row again",
-                          file.path().string(), kRouterHealth, metric.name,
-                          values[l], l, model.num_experts));
-        }
+        RequireExperts(metric, l, values[l]);
       }
-      layers[l].*member = static_cast<Value>(values[l]);
+      layers_[l].*member = values[l];
     }
-  });
-  return layers;
-}
+  }
+
+  void RequireExperts(const Metric& metric, size_t layer, int64_t count) {
+    if (count >= 0 && count <= config_.model.num_experts) return;
+    throw DataError(fmt::format(
+        "{}: {}/{} is {} in layer {}, of {} experts; delete the file and run "
+        "the row again",
+        file_.path().string(), kRouterHealth, metric.name, count, layer,
+        config_.model.num_experts));
+  }
+
+  const Hdf5Reader& file_;
+  const Config& config_;
+  std::vector<RouterHealth> layers_;
+};
 
 void WriteEvaluations(const FinalEvaluations& evaluations, Hdf5Writer& file) {
   file.CreateGroup(kEvaluations);
@@ -146,12 +168,11 @@ void WriteEvaluations(const FinalEvaluations& evaluations, Hdf5Writer& file) {
     const InferenceTau& at = evaluations.inference_tau[i];
     const std::string group = fmt::format("{}/{}", kInferenceTau, i);
     WriteValidation(at.validation, group, file);
-    VisitInferenceTauMetrics([&](const Metric& metric, auto member) {
-      WriteMetric(metric, at.*member, group, file);
-    });
+    WriteMetric(metrics::kTauFactor, at.factor, group, file);
+    WriteMetric(metrics::kTau, at.tau, group, file);
   }
   if (!evaluations.router_health.empty()) {
-    WriteRouterHealth(evaluations.router_health, file);
+    VisitHealthMetrics(HealthWriter(evaluations.router_health, file));
   }
 }
 
@@ -162,15 +183,16 @@ FinalEvaluations ReadEvaluations(const Hdf5Reader& file, const Config& config) {
     const std::string group = fmt::format("{}/{}", kInferenceTau, i);
     if (!file.Has(group)) break;
     InferenceTau at;
-    VisitInferenceTauMetrics([&](const Metric& metric, auto member) {
-      ReadMetric(file, group, metric, config.model, at.*member);
-    });
+    ReadMetric(file, group, metrics::kTauFactor, config.model, at.factor);
+    ReadMetric(file, group, metrics::kTau, config.model, at.tau);
     at.validation =
         ReadValidation(file, group, config.model, /*histogram=*/false);
     evaluations.inference_tau.push_back(std::move(at));
   }
   if (file.Has(kRouterHealth)) {
-    evaluations.router_health = ReadRouterHealth(file, config);
+    HealthReader reader(file, config);
+    VisitHealthMetrics(reader);
+    evaluations.router_health = reader.layers();
   }
   return evaluations;
 }
@@ -181,10 +203,8 @@ void WriteRunResult(const RunResult& result,
                     const std::filesystem::path& path) {
   Hdf5Writer file(path, kResultKind);
   file.WriteAttribute("/", "config", ConfigToToml(result.config));
-  for (const ResultText& field : kResultTexts) {
-    file.WriteAttribute("/", field.name, result.*field.member);
-  }
-  file.WriteAttribute("/", kIndexHash, result.index_sha256);
+  WriteIdentity(result.identity, file);
+  file.WriteAttribute("/", "code_version", result.code_version);
   VisitRunMetrics([&](const Metric& metric, auto member) {
     WriteMetric(metric, result.*member, "/", file);
   });
@@ -205,18 +225,16 @@ RunResult ReadRunResult(const std::filesystem::path& path) {
   RunResult result;
   result.config =
       ParseConfig(file.ReadString("/", "config"), path.string() + ":config");
-  for (const ResultText& field : kResultTexts) {
-    result.*field.member = file.ReadString("/", field.name);
-  }
-  if (file.HasAttribute("/", kIndexHash)) {
-    result.index_sha256 = file.ReadString("/", kIndexHash);
-  }
+  result.code_version = file.ReadString("/", "code_version");
   VisitRunMetrics([&](const Metric& metric, auto member) {
     ReadMetric(file, "/", metric, result.config.model, result.*member);
   });
   for (const ResultFlag& field : kResultFlags) {
     result.*field.member = file.ReadInt("/", field.name) != 0;
   }
+  Config given = result.config;
+  if (result.tau_calibrated) given.router.tau.reset();
+  result.identity = ReadIdentity(file, given);
   const ModelConfig& model = result.config.model;
   result.steps = ReadStepTable(file, "/steps", model.num_layers);
   if (static_cast<int64_t>(result.steps.size()) !=

@@ -19,7 +19,7 @@ fs::path GoodFile() {
   result.config = trainer::TinyConfig(RouterKind::kSoftLearned);
   result.config.training.steps = 3;
   result.config.router.tau = 1.5;
-  result.config_hash = ConfigHash(result.config);
+  result.identity.config = result.config;
   for (int64_t step = 1; step <= 3; ++step) {
     result.steps.push_back(trainer::NumberedRecord(step, 2));
   }

@@ -31,7 +31,8 @@ RunResult NumberedResult() {
   RunResult result;
   result.config = TinyConfig(RouterKind::kSoftLearned);
   result.config.training.steps = 3;
-  result.config_hash = ConfigHash(result.config);
+  result.identity = {
+      .config = result.config, .tokens = {"d1", "d2", ""}, .isa = "v3"};
   result.config.router.tau = 1.0 / 3.0;
   result.tau = 1.0 / 3.0;
   result.tau_calibrated = true;
@@ -46,10 +47,6 @@ RunResult NumberedResult() {
   result.most_active_in_a_token = 2;
   result.seconds = 11.0 / 3;
   result.resumed = true;
-  result.data_sha256 = "d1";
-  result.index_sha256 = "d2";
-  result.tokenizer_sha256 = "";
-  result.isa = "v3";
   result.code_version = "0123456789ab, 0123456789ac+changes";
   return result;
 }
@@ -100,6 +97,8 @@ TEST(RunResult, ReadsBackEveryEvaluation) {
   // Of the sparse router.
   result.config = TinyConfig(RouterKind::kSparse);
   result.config.training.steps = 3;
+  result.identity.config = result.config;
+  result.identity.config.router.tau.reset();
   result.final_evaluations->inference_tau.clear();
   for (RouterHealth& layer : result.final_evaluations->router_health) {
     layer.truncated_mass.reset();
@@ -148,6 +147,8 @@ TEST(RunResult, RefusesNumbersThatAreNone) {
            [&](RunResult& r) { r.allocation[0] = INFINITY; }},
           {"/steps/loss holds nan",
            [&](RunResult& r) { r.steps[2].loss = nan; }},
+          {"does not have the hash it was stored with",
+           [&](RunResult& r) { r.identity.config.training.seed = 7; }},
           {"holds 2 steps, its configuration says 3",
            [&](RunResult& r) { r.steps.pop_back(); }},
           {"/validation/final/tokens_per_expert is [2, 1], expected [2, 4]",

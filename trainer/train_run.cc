@@ -17,15 +17,13 @@
 #include "kernels/isa.h"
 #include "trainer/calibration.h"
 #include "trainer/checkpoint.h"
-#include "trainer/config_table.h"
 #include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
+#include "trainer/identify_run.h"
 #include "trainer/metrics.h"
 #include "trainer/progress_line.h"
 #include "trainer/resources.h"
-#include "trainer/run_identity.h"
 #include "trainer/schedules.h"
-#include "trainer/token_identity.h"
 #include "trainer/validation.h"
 
 namespace softmoe::trainer {
@@ -216,8 +214,8 @@ void RunLoop::Evaluate() {
 
 RunResult RunLoop::MakeResult() {
   RunResult result;
+  result.identity = identity_;
   result.config = config_;
-  result.config_hash = ConfigHash(config_);
   if (state_.tau_calibrated) result.config.router.tau = state_.tau;
   result.tau = state_.tau;
   result.tau_calibrated = state_.tau_calibrated;
@@ -236,10 +234,6 @@ RunResult RunLoop::MakeResult() {
   result.most_active_in_a_token = state_.most_active_in_a_token;
   result.seconds = Seconds();
   result.resumed = resumed_;
-  result.data_sha256 = identity_.tokens.data_sha256;
-  result.index_sha256 = identity_.tokens.index_sha256;
-  result.tokenizer_sha256 = identity_.tokens.tokenizer_sha256;
-  result.isa = identity_.isa;
   result.code_version = state_.code_version;
   return result;
 }
@@ -259,32 +253,18 @@ void RunLoop::Say(const std::string& line) const {
 namespace {
 
 // The result of a run that ended earlier, if it is the run that is asked for.
-RunResult ReadFinishedRun(const RunIdentity& identity, const std::string& isa,
+// Reading it takes no kernels: any instruction set will do if none is asked
+// for.
+RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
                           const std::filesystem::path& path) {
-  const RunResult result = ReadRunResult(path);
-  if (result.config_hash != ConfigHash(identity.config)) {
-    Config there = result.config;
-    if (result.tau_calibrated) there.router.tau.reset();
-    throw ConfigError(fmt::format(
-        "{}: is the result of another configuration: {}. Use another output "
-        "folder, or delete this one to begin anew",
-        path.string(), DescribeConfigDifference(there, identity.config)));
-  }
-  const std::string difference = DescribeTokenDifference(
-      {result.data_sha256, result.index_sha256, result.tokenizer_sha256},
-      identity.tokens);
-  if (!difference.empty()) {
-    throw DataError(fmt::format(
-        "{}: is the result of training on other token files: {}. Give those it "
-        "was trained on, or use another output folder",
-        path.string(), difference));
-  }
-  if (!isa.empty() && result.isa != identity.isa) {
-    throw ConfigError(fmt::format(
-        "{}: was trained with instruction set {}, --isa {} was asked for; use "
-        "another output folder, or leave --isa out to read this one",
-        path.string(), result.isa, isa));
-  }
+  RunResult result = ReadRunResult(path);
+  if (isa.empty()) identity.isa = result.identity.isa;
+  RequireSameRun(
+      path, result.identity, identity,
+      {.config = "Use another output folder, or delete this one to begin anew",
+       .tokens = "Give those it was trained on, or use another output folder",
+       .isa = "Use another output folder, or leave --isa out to read this "
+              "one"});
   return result;
 }
 

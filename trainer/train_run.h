@@ -21,6 +21,7 @@
 #include "optimized/optimizer.h"
 #include "trainer/dataset.h"
 #include "trainer/metrics_log.h"
+#include "trainer/run_identity.h"
 #include "trainer/train_state.h"
 #include "trainer/train_step.h"
 #include "trainer/trainer.h"

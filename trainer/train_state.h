@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
-#include "trainer/token_identity.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::trainer {
@@ -27,13 +25,6 @@ struct EvaluationRecord {
   double active_experts = 0;
   double zero_active_fraction = 0;
   double relative_load_variance = 0;
-};
-
-// What must be the same for a checkpoint to go on in bits.
-struct RunIdentity {
-  Config config;  // as given: tau may still be "calibrated"
-  TokenIdentity tokens;
-  std::string isa;
 };
 
 struct TrainState {

@@ -13,6 +13,7 @@
 
 #include "core/config.h"
 #include "trainer/evaluation_plan.h"
+#include "trainer/run_identity.h"
 
 namespace softmoe::trainer {
 
@@ -77,8 +78,8 @@ struct FinalEvaluations {
 };
 
 struct RunResult {
-  Config config;            // resolved; tau filled in if it was calibrated
-  std::string config_hash;  // of the configuration as given
+  RunIdentity identity;  // with the configuration as given
+  Config config;         // resolved; tau filled in if it was calibrated
   double tau = 0;
   bool tau_calibrated = false;
   int64_t parameters = 0;
@@ -92,10 +93,6 @@ struct RunResult {
   int64_t most_active_in_a_token = 0;  // largest active count seen
   double seconds = 0;
   bool resumed = false;
-  std::string data_sha256;       // of the tokens; see RunIdentity
-  std::string index_sha256;      // "" in results of before it was recorded
-  std::string tokenizer_sha256;  // "" if the tokens came without one
-  std::string isa;
   std::string code_version;  // of the programs that trained it, in order
   std::optional<FinalEvaluations> final_evaluations;  // if a plan asked
 };

@@ -155,18 +155,16 @@ void ExpectSameEvaluations(const FinalEvaluations& expected,
     const RouterHealth &a = expected.router_health[l],
                        &b = got.router_health[l];
     SCOPED_TRACE(testing::Message() << "layer " << l);
-    EXPECT_EQ(a.load_entropy, b.load_entropy);
-    EXPECT_EQ(a.relative_load_entropy, b.relative_load_entropy);
-    EXPECT_EQ(a.dead_experts, b.dead_experts);
-    EXPECT_EQ(a.at_cap_fraction, b.at_cap_fraction);
-    EXPECT_EQ(a.zero_active_fraction, b.zero_active_fraction);
-    EXPECT_EQ(a.truncated_mass, b.truncated_mass);
+    VisitHealthMetrics([&](const Metric& metric, auto member) {
+      EXPECT_EQ(a.*member, b.*member) << metric.name;
+    });
   }
 }
 
 void ExpectSameResult(const RunResult& expected, const RunResult& got) {
   EXPECT_EQ(ConfigToToml(expected.config), ConfigToToml(got.config));
-  EXPECT_EQ(expected.config_hash, got.config_hash);
+  EXPECT_EQ(CompareIdentities(expected.identity, got.identity),
+            IdentityDifferences());
   VisitRunMetrics([&](const Metric& metric, auto member) {
     if (metric.clock) return;
     EXPECT_EQ(expected.*member, got.*member) << metric.name;
@@ -182,10 +180,6 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got) {
     SCOPED_TRACE("validation at T = 1");
     ExpectSameValidation(expected.final_validation, got.final_validation);
   }
-  EXPECT_EQ(expected.data_sha256, got.data_sha256);
-  EXPECT_EQ(expected.index_sha256, got.index_sha256);
-  EXPECT_EQ(expected.tokenizer_sha256, got.tokenizer_sha256);
-  EXPECT_EQ(expected.isa, got.isa);
   EXPECT_EQ(expected.code_version, got.code_version);
   ASSERT_EQ(expected.final_evaluations.has_value(),
             got.final_evaluations.has_value());

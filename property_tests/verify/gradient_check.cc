@@ -67,7 +67,7 @@ class GradientCheck {
   GradientCheck(const Case& c, const Operation& op, Implementation& derivative,
                 CaseResult& result)
       : c_(c), op_(op), result_(result), inputs_(InputsOf(op, c)) {
-    expected_ = op.Expect(c, inputs_, {});
+    expected_ = ExpectOf(op, c, inputs_, {});
     base_ = op.Forward(c, inputs_, {});
     for (const auto& [name, tensor] : base_) {
       if (tensor.dtype == Dtype::kI32) choice_[name] = tensor;

@@ -91,13 +91,6 @@ class Operation {
 
   // The inputs, cotangents included, before any simplification.
   virtual TensorMap Inputs(const Case& c) const = 0;
-  // What every output should be. `got` is what the implementation computed:
-  // an operation that makes discrete choices checks them against their margin
-  // and then expects what follows from got's own choice (routing replay);
-  // others ignore it. Missing or misshapen tensors in `got` must not throw.
-  virtual Expected Expect(const Case& c, const TensorMap& inputs,
-                          const TensorMap& got) const = 0;
-
   // The outputs that a gradient flows from, in double, at any inputs, and i32
   // outputs: discrete choices. `choice` is empty, or holds those of another
   // Forward, and what makes the outputs jump (a selection) is then kept; what
@@ -129,14 +122,27 @@ class Operation {
 
   const Parameter* FindParameter(const std::string& name) const;
   const Derivation* FindDerivation(const std::string& id) const;
+
+ private:
+  // What every output should be, with the bounds of float at f64. `got` is what
+  // the implementation computed: an operation that makes discrete choices
+  // checks them against their margin and then expects what follows from got's
+  // own choice (routing replay); others ignore it. Missing or misshapen tensors
+  // in `got` must not throw. Private: bounds are asked for by ExpectOf, by
+  // whoever judges and whoever exports.
+  virtual Expected Expect(const Case& c, const TensorMap& inputs,
+                          const TensorMap& got) const = 0;
+  friend Expected ExpectOf(const Operation& op, const Case& c,
+                           const TensorMap& inputs, const TensorMap& got);
 };
 
 // Op.Inputs(c) with c.simplify applied. Throws ConfigError if that names a
 // tensor or element that is not there, or leaves invalid data.
 TensorMap InputsOf(const Operation& op, const Case& c);
 
-// op.Expect(...), with the bounds that hold at c.dtype. At f64 they are 2^-28
-// of those of float (AtF64Derivation).
+// What every output should be, with the bounds that hold at c.dtype: at f64
+// they are 2^-28 of those of float (AtF64Derivation). `got` as for
+// Operation::Expect; {} for the reference's own choices.
 Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();

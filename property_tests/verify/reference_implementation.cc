@@ -24,13 +24,13 @@ class ReferenceImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;
-    const Expected expected = op.Expect(c, inputs, {});
+    const Expected expected = ExpectOf(op, c, inputs, {});
     if (dtype_ == Dtype::kF64) return Values(expected);
     const TensorMap outputs = Round(op, c, expected);
     // Who rounds decides by what is rounded.
     const TensorMap choice = op.Decide(c, inputs, outputs);
     return choice.empty() ? outputs
-                          : Round(op, c, op.Expect(c, inputs, choice));
+                          : Round(op, c, ExpectOf(op, c, inputs, choice));
   }
 
  private:

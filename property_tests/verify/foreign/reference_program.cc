@@ -63,7 +63,7 @@ void AnswerCase(const Hdf5Reader& reader, const std::string& group,
     inputs[name] = Read(reader, group + "/inputs/" + name);
   }
   Check(inputs == InputsOf(op, c), "an input");
-  const auto outputs = op.Expect(c, inputs, {}).outputs;
+  const auto outputs = ExpectOf(op, c, inputs, {}).outputs;
   for (const OutputSpec& spec : op.outputs()) {
     const std::string wanted = group + "/outputs/" + spec.name;
     Tensor tensor = outputs.at(spec.name).values;

@@ -21,7 +21,7 @@ Request Requests::Make(const Operation& op, const Case& c,
   for (const auto& [name, choice] : c.choices) key += " " + choice;
   auto found = outputs_.find(key);
   if (found == outputs_.end()) {
-    const Expected expected = op.Expect(c, inputs, {});
+    const Expected expected = ExpectOf(op, c, inputs, {});
     std::vector<Wanted> outputs;
     for (const OutputSpec& spec : op.outputs()) {
       const auto output = expected.outputs.find(spec.name);

@@ -26,12 +26,13 @@ struct VectorCase {
   std::map<std::string, VectorOutput> outputs;
 };
 
-// Throws EnvironmentError; then there is no such file.
+// Bounds are those by which CheckInputs judges, at each case's dtype. Throws
+// EnvironmentError; then there is no such file.
 void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases);
 
 // Throws DataError for a file that is no such file, damaged, or of another
-// version.
+// version. One of version 1 is read, unless it has a case of dtype f64.
 std::vector<VectorCase> ReadVectors(const std::filesystem::path& path);
 
 // Throws DataError, naming case and element, if the file expects what this

@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "core/hdf5_file.h"
+#include "core/runfiles.h"
 #include "property_tests/verify/check.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/expected.h"
@@ -111,6 +112,73 @@ TEST(Vectors, HoldEveryOperationAndComeBack) {
   CheckExpectations(path, back);
 }
 
+// One bound for whoever judges and whoever exports, at every dtype: f64 was
+// exported with the bounds of float.
+TEST(Vectors, HoldTheBoundsThatJudge) {
+  const fs::path path = FreshFolder("bounds") / "v.h5";
+  std::vector<Case> cases;
+  for (const Operation* op : Operations()) {
+    for (const Dtype dtype : op->dtypes()) {
+      for (const Case& c :
+           CasesOf(op->name(), 2, std::string("dtype=") + DtypeName(dtype))) {
+        cases.push_back(c);
+      }
+    }
+  }
+  WriteVectors(path, cases);
+  // Makes the reference's choices, as what is exported follows them.
+  const auto reference = MakeImplementation("reference_f64");
+  int64_t compared = 0;
+  for (const VectorCase& each : ReadVectors(path)) {
+    Evidence judged;
+    CheckInputs(each.c, each.inputs, *reference, &judged);
+    ASSERT_EQ(each.outputs.size(), judged.expected.outputs.size());
+    for (const auto& [name, output] : judged.expected.outputs) {
+      EXPECT_EQ(each.outputs.at(name).bounds.values, output.bounds)
+          << CaseText(each.c) << ": " << name;
+      compared += output.values.size();
+    }
+  }
+  EXPECT_GT(compared, 1000);
+  const Hdf5Reader reader(path, {"verify-vectors", 2});
+  EXPECT_EQ(reader.ReadInt("/", "vectors_version"), 2);
+  EXPECT_EQ(reader.ReadString("/derivations", AtF64Derivation().id),
+            AtF64Derivation().text);
+}
+
+// A double in error by more than a double may be, far within float's bound.
+TEST(Vectors, AtF64RefuseWhatOnlyFloatAllows) {
+  const fs::path folder = FreshFolder("f64");
+  WriteVectors(folder / "v.h5", CasesOf("lapsum", 5, "rows=3 dtype=f64"));
+  const auto answer = [](double off) {
+    return [off](const VectorCase& each) {
+      TensorMap outputs;
+      for (const auto& [name, output] : each.outputs) {
+        outputs[name] = output.values;
+      }
+      outputs["weights"].values[0] +=
+          off * each.outputs.at("weights").bounds.values[0];
+      return outputs;
+    };
+  };
+  WriteTheirs(folder / "v.h5", folder / "right.h5", answer(0.5));
+  EXPECT_EQ(Judge(folder / "v.h5", folder / "right.h5"),
+            std::set<std::string>{"PASS"})
+      << last_reason;
+  WriteTheirs(folder / "v.h5", folder / "wrong.h5", answer(1.5));
+  EXPECT_EQ(Judge(folder / "v.h5", folder / "wrong.h5"),
+            std::set<std::string>{"FAIL"});
+  // Expectations of another machine: the reference there errs as ours does, by
+  // half of such a bound each.
+  std::vector<VectorCase> other = ReadVectors(folder / "v.h5");
+  VectorOutput& weights = other[0].outputs.at("weights");
+  const double value = weights.values.values[0];
+  weights.values.values[0] = value + 0.9 * weights.bounds.values[0];
+  CheckExpectations("v.h5", other);
+  weights.values.values[0] = value + 1.5 * weights.bounds.values[0];
+  EXPECT_THROW(CheckExpectations("v.h5", other), DataError);
+}
+
 TEST(Vectors, AreTheSameBytesTwice) {
   const fs::path folder = FreshFolder("twice");
   WriteVectors(folder / "a.h5", CasesOf("lapsum", 5));
@@ -152,7 +220,7 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
   const auto rounding_up = [&flipped](const VectorCase& each) {
     const Operation& op = FindOperation(each.c.op);
     const double cutoff = ScalarOf(each.inputs, "cutoff");
-    TensorMap outputs = Rounded(op.Expect(each.c, each.inputs, {}));
+    TensorMap outputs = Rounded(ExpectOf(op, each.c, each.inputs, {}));
     Tensor& weights = outputs["soft_weights"];
     const VectorOutput& expected = each.outputs.at("soft_weights");
     for (int64_t i = 0; i < weights.size(); ++i) {
@@ -167,7 +235,7 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
       ++flipped;
     }
     const Tensor theirs = weights;
-    outputs = Rounded(op.Expect(each.c, each.inputs, outputs));
+    outputs = Rounded(ExpectOf(op, each.c, each.inputs, outputs));
     outputs["soft_weights"] = theirs;
     return outputs;
   };
@@ -188,6 +256,22 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
   EXPECT_TRUE(Judge(folder / "v.h5", folder / "wrong.h5").contains("FAIL"));
 }
 
+// Exported at commit 7f24282: verify export-vectors --op=lapsum --cases 2
+// rows=2 num_experts=3 dtype=f32 (f64).
+TEST(Vectors, OfVersionOneAreReadAtF32) {
+  const fs::path path =
+      RunfilePath("property_tests/verify/foreign/vectors_v1_f32.h5");
+  const std::vector<VectorCase> cases = ReadVectors(path);
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(
+      cases[1].c,
+      ParseCase("op=lapsum rows=2 num_experts=3 dtype=f32 case=1", "theirs"));
+  CheckExpectations(path, cases);
+  const fs::path theirs = FreshFolder("version1") / "theirs.h5";
+  WriteTheirs(path, theirs, OnCpu);
+  EXPECT_EQ(Judge(path, theirs), std::set<std::string>{"PASS"}) << last_reason;
+}
+
 std::string DataErrorOf(const std::function<void()>& body) {
   try {
     body();
@@ -196,6 +280,18 @@ std::string DataErrorOf(const std::function<void()>& body) {
   }
   ADD_FAILURE() << "no DataError";
   return "";
+}
+
+TEST(Vectors, OfVersionOneAreRefusedAtF64) {
+  const std::string error = DataErrorOf([] {
+    ReadVectors(RunfilePath("property_tests/verify/foreign/vectors_v1_f64.h5"));
+  });
+  EXPECT_NE(error.find("vectors_v1_f64.h5: /cases/000000: dtype f64"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("2^28 times too wide; export them again"),
+            std::string::npos)
+      << error;
 }
 
 TEST(Vectors, OfAnotherProgramAreRefused) {

@@ -1,0 +1,1001 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bits of the reference: every public function of reference/*.h on 1000
+// drawn inputs, hashed. A formula may be written anew, or more generally, but
+// what it computes in double stays, down to the order of its sums. Where a
+// change of the bits is meant, the hashes below are replaced by those that the
+// failing test prints, in the same commit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/parameter_layout.h"
+#include "core/philox.h"
+#include "core/sha256.h"
+#include "reference/adamw.h"
+#include "reference/attention.h"
+#include "reference/budget.h"
+#include "reference/calibration.h"
+#include "reference/compensated_sum.h"
+#include "reference/decoder_block.h"
+#include "reference/dual.h"
+#include "reference/embedding.h"
+#include "reference/expert.h"
+#include "reference/flat_parameters.h"
+#include "reference/laplace.h"
+#include "reference/lapsum.h"
+#include "reference/lapsum_root.h"
+#include "reference/lm_head.h"
+#include "reference/load_balance.h"
+#include "reference/matrix.h"
+#include "reference/metrics.h"
+#include "reference/moe_layer.h"
+#include "reference/noise.h"
+#include "reference/rmsnorm.h"
+#include "reference/rope.h"
+#include "reference/router.h"
+#include "reference/schedules.h"
+#include "reference/softmax.h"
+#include "reference/testing/random_matrix.h"
+#include "reference/testing/routing_cases.h"
+#include "reference/testing/tiny_model.h"
+#include "reference/transformer.h"
+
+namespace softmoe::reference {
+namespace {
+
+constexpr int kCases = 1000;
+
+// The inputs of one case. A draw is addressed by the case and a name, so that
+// the order in which a compiler evaluates arguments does not matter; only draws
+// of the same name come one after the other.
+class Draw {
+ public:
+  explicit Draw(int number) : seed_(static_cast<uint64_t>(number)) {}
+
+  uint64_t seed() const { return seed_; }
+  int64_t Whole(char name, int64_t low, int64_t high) {  // both ends included
+    return low + Words(name)[0] % (high - low + 1);
+  }
+  double Real(char name, double low, double high) {
+    return low + (high - low) * UniformFromWord(Words(name)[0]);
+  }
+  double Normal(char name, double scale = 1) {
+    const auto words = Words(name);
+    return scale * NormalsFromWords(words[0], words[1])[0];
+  }
+  bool Coin(char name) { return Whole(name, 0, 1) == 1; }
+  Matrix Normals(char name, int64_t rows, int64_t columns, double scale = 1) {
+    return testing::RandomMatrix(rows, columns, seed_, Next(name), scale);
+  }
+  Vector Row(char name, int64_t size, double scale = 1) {
+    return testing::RandomVector(size, seed_, Next(name), scale);
+  }
+  // Scores of one token, or of several: plain, spread, tied, and with a gap.
+  Matrix Scores(char name, int64_t rows, int64_t experts) {
+    const double spreads[] = {1, 0.01, 30, 1};
+    Matrix scores = Normals(name, rows, experts, spreads[Whole(name, 0, 3)]);
+    const int64_t kind = Whole(name, 0, 5);
+    if (kind == 0) scores = scores.array().round();  // ties
+    if (kind == 1) scores.leftCols(experts / 2).array() += 40;
+    return scores;
+  }
+  Vector ScoreRow(char name, int64_t experts) {
+    return Scores(name, 1, experts).row(0);
+  }
+  std::vector<int32_t> Ids(char name, int64_t count, int64_t limit) {
+    std::vector<int32_t> ids;
+    for (int64_t i = 0; i < count; ++i) {
+      ids.push_back(static_cast<int32_t>(Whole(name, 0, limit - 1)));
+    }
+    return ids;
+  }
+  BoolMatrix Set(char name, int64_t rows, int64_t columns) {
+    BoolMatrix set(rows, columns);
+    for (int64_t i = 0; i < set.size(); ++i) {
+      set.data()[i] = Whole(name, 0, 2) == 0;
+    }
+    return set;
+  }
+
+ private:
+  // Of the draws called `name` the next one.
+  uint32_t Next(char name) {
+    return 900000 + 128 * counts_[name]++ + static_cast<uint32_t>(name);
+  }
+  std::array<uint32_t, 4> Words(char name) {
+    return PhiloxWords({seed_, RandomStream::kTestData, Next(name)}, 0);
+  }
+
+  uint64_t seed_;
+  std::map<char, uint32_t> counts_;
+};
+
+// Takes in results: numbers by their bits, matrices by shape and elements,
+// structures field by field.
+class Bits {
+ public:
+  template <typename... Results>
+  void Add(const Results&... results) {
+    (Put(results), ...);
+  }
+  // 16 hex digits.
+  std::string Hex() { return Sha256Hex(hash_.Finish()).substr(0, 16); }
+
+ private:
+  template <typename Number>
+  requires std::is_arithmetic_v<Number>
+  void Put(Number x) { hash_.Update(&x, sizeof x); }
+  template <typename Derived>
+  void Put(const Eigen::DenseBase<Derived>& x) {
+    Put(static_cast<int64_t>(x.rows()));
+    Put(static_cast<int64_t>(x.cols()));
+    for (int64_t i = 0; i < x.rows(); ++i) {
+      for (int64_t j = 0; j < x.cols(); ++j) Put(x(i, j));
+    }
+  }
+  template <typename T>
+  void Put(const std::vector<T>& values) {
+    Put(values.size());
+    for (const T& value : values) Put(value);
+  }
+  // Their errors are bounds, not results.
+  void Put(const Dual& x) { Add(x.value.value, x.slope.value); }
+  template <typename Scalar>
+  void Put(const LapSumRoot<Scalar>& x) {
+    Add(x.anchor, x.offset, x.balanced, x.upper, x.lower, x.half_log_ratio);
+  }
+  void Put(const AdamWState& x) {
+    Add(x.first_moment, x.second_moment, x.completed_updates);
+  }
+  void Put(const CausalAttentionGradients& x) { Add(x.d_q, x.d_k, x.d_v); }
+  void Put(const Budget& x) { Add(x.shares, x.allocation); }
+  void Put(const ExpertGradients& x) {
+    Add(x.d_hidden, x.d_gate_up_weight, x.d_down_weight);
+  }
+  void Put(const LapSum& x) {
+    Add(x.temperature, x.anchor, x.offset, x.arguments, x.weights, x.densities,
+        x.shares, x.min_distance, x.share_normalizer, x.root());
+  }
+  void Put(const LapSumGradient& x) {
+    Add(x.d_scores, x.d_mean_active, x.d_temperature);
+  }
+  void Put(const LmHeadGradients& x) { Add(x.d_hidden, x.d_head_weight); }
+  void Put(const LoadBalance& x) { Add(x.loss, x.fractions, x.probabilities); }
+  void Put(const LoadVariance& x) { Add(x.relative, x.cv, x.var_over_mean); }
+  void Put(const RmsNormGradients& x) { Add(x.d_hidden, x.d_weight); }
+  void Put(const RouterSaved& x) {
+    Add(x.soft_weights, x.gates, x.active, x.root_anchor, x.root_offset);
+  }
+  void Put(const RouterGradients& x) {
+    Add(x.d_scores, x.d_mean_active, x.d_temperature);
+  }
+  void Put(const MoeLayerWeights& x) {
+    Add(x.router_weight, x.gate_up_weight, x.down_weight);
+  }
+  void Put(const MoeLayerSaved& x) {
+    Add(x.router_input, x.scores, x.routing, x.balance, x.z_loss);
+  }
+  void Put(const MoeLayerResult& x) { Add(x.out, x.saved); }
+  void Put(const MoeLayerGradients& x) {
+    Add(x.d_hidden, x.d_weights, x.d_mean_active);
+  }
+  void Put(const DecoderBlockWeights& x) {
+    Add(x.attention_norm, x.qkv_weight, x.output_weight, x.moe_norm, x.moe);
+  }
+  void Put(const DecoderBlockSaved& x) {
+    Add(x.attention_input, x.rotated_qkv, x.attention_out, x.middle,
+        x.moe_input, x.moe);
+  }
+  void Put(const DecoderBlockResult& x) { Add(x.out, x.saved); }
+  void Put(const DecoderBlockGradients& x) {
+    Add(x.d_hidden, x.d_middle, x.d_weights, x.d_mean_active);
+  }
+  void Put(const LayerAllocation& x) {
+    Add(x.mean_active, x.cutoff, x.max_active);
+  }
+  void Put(const LayerRouting& x) {
+    Add(x.allocation, x.scores, x.routing, x.balance, x.z_loss);
+  }
+  void Put(const GroupResult& x) {
+    Add(x.loss_sum, x.token_losses, x.layers, x.Objective(0.25, 0.5));
+  }
+  void Put(const GroupResultAndGradients& x) {
+    Add(x.result, x.gradients, x.stream, x.d_stream, x.d_mean_active);
+  }
+  void Put(const ParameterTensor& x) { Add(x.offset, x.size); }
+
+  Sha256 hash_;
+};
+
+// Values drawn for one token's LapSum: k inside, at a whole number, and now and
+// then beyond the ends.
+double MeanActive(Draw& draw, int64_t experts) {
+  const double n = static_cast<double>(experts);
+  const int64_t kind = draw.Whole('A', 0, 9);
+  if (kind == 0) return draw.Coin('B') ? -1 : n + 1;
+  if (kind <= 2) return static_cast<double>(draw.Whole('C', 1, experts));
+  return draw.Real('D', 0.001, n - 0.001);
+}
+double DrawTemperature(Draw& draw) { return std::exp(draw.Real('E', -3, 3)); }
+
+struct MoeCase {
+  MoeLayerSettings settings;
+  MoeLayerWeights weights;
+  Matrix hidden, d_out;
+
+  explicit MoeCase(Draw& draw, int64_t tokens = 0, int64_t d = 0) {
+    const int64_t experts = draw.Whole('F', 1, 5), f = draw.Whole('G', 1, 4);
+    if (tokens == 0) tokens = draw.Whole('H', 1, 6);
+    if (d == 0) d = draw.Whole('I', 1, 6);
+    RouterSettings& router = settings.router;
+    router.kind = static_cast<RouterKind>(draw.Whole('J', 0, 2));
+    const bool sparse = router.kind == RouterKind::kSparse;
+    router.max_active = draw.Whole('K', 1, experts);
+    router.mean_active = sparse ? static_cast<double>(router.max_active)
+                                : draw.Real('L', 0.25, experts);
+    router.temperature = DrawTemperature(draw);
+    router.cutoff = draw.Real('M', 0, 0.6);
+    router.fallback = draw.Coin('N') ? Fallback::kTop1 : Fallback::kNone;
+    settings.noise = {.kind = static_cast<NoiseKind>(draw.Whole('O', 0, 2)),
+                      .amplitude = draw.Real('P', 0, 0.5),
+                      .seed = draw.seed(),
+                      .step = 3,
+                      .layer = 1};
+    settings.first_token = draw.Whole('Q', 0, 50);
+    settings.load_balance =
+        draw.Coin('R') ? LoadBalanceKind::kSoft : LoadBalanceKind::kMegatron;
+    settings.aux_loss_coeff = draw.Real('S', 0, 1);
+    settings.z_loss_coeff = draw.Real('T', 0, 1);
+    weights.router_weight = draw.Normals('U', d, experts);
+    for (int64_t e = 0; e < experts; ++e) {
+      weights.gate_up_weight.push_back(draw.Normals('V', d, 2 * f));
+      weights.down_weight.push_back(draw.Normals('W', f, d));
+    }
+    hidden = draw.Normals('X', tokens, d);
+    d_out = draw.Normals('Y', tokens, d);
+  }
+  RoutingReplay Replay(Draw& draw) const {
+    RoutingReplay replay;
+    replay.active = draw.Set('Z', hidden.rows(), weights.router_weight.cols());
+    replay.active(0, 0) = true;  // of an empty set there are no fractions
+    if (draw.Coin('0')) {
+      replay.balance_fractions =
+          draw.Row('1', weights.router_weight.cols()).cwiseAbs();
+    }
+    return replay;
+  }
+};
+
+// A tiny model with one of its 36 cases of routing.
+struct ModelCase {
+  Config config;
+  RoutingState routing;
+  Vector parameters;
+  testing::TinyTokens tokens;
+
+  explicit ModelCase(Draw& draw)
+      : ModelCase(draw, testing::AllRoutingCases()[draw.Whole('2', 0, 35)]) {}
+
+ private:
+  ModelCase(Draw& draw, const testing::RoutingCase& routing_case)
+      : config(testing::CaseConfig(routing_case)),
+        routing(testing::CaseRouting(routing_case)),
+        parameters(testing::TinyParameters(config, draw.seed())),
+        tokens(config, draw.Whole('3', 1, 2), draw.seed()) {}
+};
+
+TrainingConfig DrawTraining(Draw& draw) {
+  TrainingConfig training;
+  training.steps = draw.Whole('p', 1, 500);
+  training.warmup_fraction = draw.Coin('q') ? 0 : draw.Real('r', 0, 0.3);
+  training.learning_rate = draw.Real('s', 0, 0.1);
+  training.min_learning_rate = draw.Real('t', 0, 0.01);
+  training.beta1 = draw.Real('u', 0, 0.99);
+  training.beta2 = draw.Real('v', 0, 0.999);
+  training.adam_epsilon = draw.Coin('w') ? 1e-8 : 1e-3;
+  training.weight_decay = draw.Real('x', 0, 0.3);
+  training.clip_norm = draw.Coin('y') ? 0 : draw.Real('z', 0.1, 20);
+  return training;
+}
+
+using Function = std::function<void(Draw&, Bits&)>;
+
+// Every public function, by its name; what returns nothing and only refuses
+// (CheckTokenIds) is tested elsewhere.
+const std::map<std::string, Function>& Functions() {
+  static const std::map<std::string, Function> functions = {
+      // adamw.h
+      {"InitialAdamWState",
+       [](Draw& draw, Bits& bits) {
+         Config config = testing::TinyConfig(RouterKind::kSoftLearned);
+         config.model.num_experts = draw.Whole('a', 1, 6);
+         bits.Add(InitialAdamWState(ParameterLayout(config)));
+       }},
+      {"GlobalNorm",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(GlobalNorm(draw.Row('a', draw.Whole('b', 1, 60),
+                                          std::exp(draw.Real('c', -20, 20)))));
+       }},
+      {"ClipFactor",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(ClipFactor(draw.Coin('a') ? 0 : draw.Real('b', 0, 3),
+                             draw.Coin('c') ? 0 : draw.Real('d', 0, 3)),
+                  ClipFactor(draw.Real('e', 0, 3), draw.Real('f', 0, 3)));
+       }},
+      {"AdamWUpdate",
+       [](Draw& draw, Bits& bits) {
+         const TrainingConfig training = DrawTraining(draw);
+         Config config = testing::TinyConfig(RouterKind::kSoftLearned);
+         config.model.num_layers = config.model.num_experts = 1;
+         config.model.d_model = 2;
+         config.model.d_ffn = 1;
+         const ParameterLayout layout(config);
+         Vector parameters = draw.Row('a', layout.total);
+         AdamWState state = {draw.Row('b', layout.total),
+                             draw.Row('c', layout.total).cwiseAbs2(),
+                             draw.Whole('d', 0, 100)};
+         for (int step = 0; step < 2; ++step) {
+           bits.Add(AdamWUpdate(training, layout, draw.Real('e', 0, 0.1),
+                                draw.Row('f', layout.total), &parameters,
+                                &state),
+                    parameters, state);
+         }
+       }},
+      // attention.h
+      {"CausalAttentionWeights",
+       [](Draw& draw, Bits& bits) {
+         const int64_t length = draw.Whole('a', 1, 9), dim = draw.Whole('b', 1, 7);
+         bits.Add(CausalAttentionWeights(draw.Normals('c', length, dim, 2),
+                                         draw.Normals('d', length, dim, 2)));
+       }},
+      {"CausalAttention",
+       [](Draw& draw, Bits& bits) {
+         const int64_t length = draw.Whole('a', 1, 9), dim = draw.Whole('b', 1, 7);
+         bits.Add(CausalAttention(draw.Normals('c', length, dim, 2),
+                                  draw.Normals('d', length, dim, 2),
+                                  draw.Normals('e', length, dim)));
+       }},
+      {"CausalAttentionBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t length = draw.Whole('a', 1, 9), dim = draw.Whole('b', 1, 7);
+         bits.Add(CausalAttentionBackward(
+             draw.Normals('c', length, dim, 2), draw.Normals('d', length, dim, 2),
+             draw.Normals('e', length, dim), draw.Normals('f', length, dim)));
+       }},
+      {"MultiHeadAttention",
+       [](Draw& draw, Bits& bits) {
+         const int64_t sequences = draw.Whole('a', 1, 3), heads = draw.Whole('b', 1, 3);
+         const int64_t rows = sequences * draw.Whole('c', 1, 5);
+         bits.Add(MultiHeadAttention(
+             draw.Normals('d', rows, 3 * heads * draw.Whole('e', 1, 4)), sequences,
+             heads));
+       }},
+      {"MultiHeadAttentionBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t sequences = draw.Whole('a', 1, 3), heads = draw.Whole('b', 1, 3);
+         const int64_t rows = sequences * draw.Whole('c', 1, 5);
+         const int64_t width = heads * draw.Whole('d', 1, 4);
+         bits.Add(MultiHeadAttentionBackward(draw.Normals('e', rows, 3 * width),
+                                             sequences, heads,
+                                             draw.Normals('f', rows, width)));
+       }},
+      // budget.h
+      {"AllocateBudget",
+       [](Draw& draw, Bits& bits) {
+         const int64_t layers = draw.Whole('a', 1, 12);
+         bits.Add(AllocateBudget(static_cast<double>(layers) + draw.Real('b', 0, 30),
+                                 draw.Row('c', layers, 3)));
+       }},
+      {"BudgetVjp",
+       [](Draw& draw, Bits& bits) {
+         const int64_t layers = draw.Whole('a', 1, 12);
+         const double budget = static_cast<double>(layers) + draw.Real('b', 0, 30);
+         bits.Add(
+             BudgetVjp(budget, AllocateBudget(budget, draw.Row('c', layers, 3)),
+                       draw.Row('d', layers)));
+       }},
+      // calibration.h
+      {"CalibrationRatios",
+       [](Draw& draw, Bits& bits) {
+         const MoeCase moe(draw);
+         bits.Add(CalibrationRatios(
+             moe.settings.router,
+             draw.Scores('a', 3, moe.weights.router_weight.cols())));
+       }},
+      {"CalibrateTau",
+       [](Draw& draw, Bits& bits) {
+         const Vector drawn = draw.Row('a', draw.Whole('b', 2, 50));
+         bits.Add(CalibrateTau({drawn.begin(), drawn.end()},
+                               draw.Real('c', 0.5, 4), draw.Whole('d', 1, 20)));
+       }},
+      // compensated_sum.h
+      {"CompensatedSum",
+       [](Draw& draw, Bits& bits) {
+         CompensatedSum sum;
+         for (const double x : draw.Row('a', draw.Whole('b', 0, 40), 1e8)) {
+           sum.Add(draw.Coin('c') ? x : 1e-8 * x);
+         }
+         bits.Add(sum.Get());
+       }},
+      // decoder_block.h
+      {"DecoderBlockForward and Backward",
+       [](Draw& draw, Bits& bits) {
+         DecoderBlockSettings settings;
+         settings.num_sequences = draw.Whole('a', 1, 2);
+         settings.num_heads = draw.Whole('b', 1, 2);
+         settings.rope_base = 100;
+         const int64_t tokens = settings.num_sequences * draw.Whole('c', 1, 4);
+         const int64_t d = settings.num_heads * 2 * draw.Whole('d', 1, 2);
+         const MoeCase moe(draw, tokens, d);
+         settings.moe = moe.settings;
+         const DecoderBlockWeights weights = {
+             .attention_norm = draw.Row('e', d),
+             .qkv_weight = draw.Normals('f', d, 3 * d),
+             .output_weight = draw.Normals('g', d, d),
+             .moe_norm = draw.Row('h', d),
+             .moe = moe.weights};
+         const DecoderBlockResult result =
+             DecoderBlockForward(settings, weights, moe.hidden);
+         bits.Add(result, DecoderBlockBackward(settings, weights, moe.hidden,
+                                               result.saved, moe.d_out,
+                                               draw.Real('i', 0, 1)));
+       }},
+      // dual.h: values and slopes of its operations
+      {"Dual",
+       [](Draw& draw, Bits& bits) {
+         const Dual a(draw.Normal('a'), draw.Normal('b'));
+         const Dual b(std::exp(draw.Normal('c')), draw.Normal('d'));
+         CompensatedSum<Dual> sum;
+         sum.Add(a);
+         sum.Add(b);
+         sum.Add(a * b);
+         bits.Add(-a, a + b, a - b, a * b, a / b, abs(a), exp(a), log(b),
+                  sqrt(b), hypot(a, b), sum.Get(), a < b, a <= b, a == a,
+                  ValueOf(a));
+       }},
+      // embedding.h
+      {"EmbeddingForward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t vocab = draw.Whole('a', 1, 9);
+         bits.Add(EmbeddingForward(draw.Ids('b', draw.Whole('c', 1, 12), vocab),
+                                   draw.Normals('d', vocab, draw.Whole('e', 1, 5))));
+       }},
+      {"EmbeddingBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t vocab = draw.Whole('a', 1, 9), count = draw.Whole('b', 1, 12);
+         bits.Add(EmbeddingBackward(draw.Ids('c', count, vocab),
+                                    draw.Normals('d', count, draw.Whole('e', 1, 5)),
+                                    vocab));
+       }},
+      // expert.h
+      {"Silu",
+       [](Draw& draw, Bits& bits) { bits.Add(Silu(draw.Normal('a', 20))); }},
+      {"SiluDerivative",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(SiluDerivative(draw.Normal('a', 20)));
+       }},
+      {"ExpertForward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t d = draw.Whole('a', 1, 6), f = draw.Whole('b', 1, 6);
+         bits.Add(ExpertForward(draw.Normals('c', draw.Whole('d', 0, 5), d),
+                                draw.Normals('e', d, 2 * f), draw.Normals('f', f, d)));
+       }},
+      {"ExpertBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t d = draw.Whole('a', 1, 6), f = draw.Whole('b', 1, 6);
+         const int64_t tokens = draw.Whole('c', 0, 5);
+         bits.Add(ExpertBackward(draw.Normals('d', tokens, d),
+                                 draw.Normals('e', d, 2 * f), draw.Normals('f', f, d),
+                                 draw.Normals('g', tokens, d)));
+       }},
+      // flat_parameters.h
+      {"ReadMatrix and WriteMatrix",
+       [](Draw& draw, Bits& bits) {
+         Vector flat = draw.Row('a', 40);
+         const int64_t offset = draw.Whole('b', 0, 10), rows = draw.Whole('c', 1, 5);
+         bits.Add(ReadMatrix(flat, offset, rows, 6));
+         WriteMatrix(draw.Normals('d', rows, 6), offset, &flat);
+         bits.Add(flat);
+       }},
+      {"ReadBlock and WriteBlock",
+       [](Draw& draw, Bits& bits) {
+         const ModelCase model(draw);
+         const ParameterLayout layout(model.config);
+         const DecoderBlockWeights block = ReadBlock(
+             model.config.model, layout, draw.Whole('a', 0, 1), model.parameters);
+         Vector flat = model.parameters;
+         WriteBlock(block, layout, 0, &flat);
+         bits.Add(block, flat);
+       }},
+      {"TensorNamed and TensorElements",
+       [](Draw& draw, Bits& bits) {
+         const ModelCase model(draw);
+         const ParameterLayout layout(model.config);
+         const std::string name =
+             layout.tensors[draw.Whole('a', 0, 8)].name;
+         bits.Add(TensorNamed(layout, name),
+                  TensorElements(TensorNamed(layout, name), model.parameters));
+       }},
+      // laplace.h
+      {"LaplaceCdf",
+       [](Draw& draw, Bits& bits) {
+         const double u = draw.Normal('a', 10);
+         bits.Add(LaplaceCdf(u), LaplaceCdfOf(Dual(u, draw.Normal('b'))));
+       }},
+      {"LaplacePdf",
+       [](Draw& draw, Bits& bits) { bits.Add(LaplacePdf(draw.Normal('a', 10))); }},
+      // lapsum.h, lapsum_root.h
+      {"SolveLapSum",
+       [](Draw& draw, Bits& bits) {
+         const int64_t n = draw.Whole('a', 1, 12);
+         bits.Add(SolveLapSum(draw.ScoreRow('b', n), MeanActive(draw, n),
+                              DrawTemperature(draw)));
+       }},
+      {"LapSumVjp",
+       [](Draw& draw, Bits& bits) {
+         const int64_t n = draw.Whole('a', 1, 12);
+         bits.Add(LapSumVjp(
+             SolveLapSum(draw.ScoreRow('b', n), MeanActive(draw, n),
+                         DrawTemperature(draw)),
+             draw.Row('c', n)));
+       }},
+      {"LapSumJvp",
+       [](Draw& draw, Bits& bits) {
+         const int64_t n = draw.Whole('a', 1, 12);
+         bits.Add(LapSumJvp(
+             SolveLapSum(draw.ScoreRow('b', n), MeanActive(draw, n),
+                         DrawTemperature(draw)),
+             draw.Row('c', n), draw.Normal('d'), draw.Normal('e')));
+       }},
+      {"LapSumRootGradient",
+       [](Draw& draw, Bits& bits) {
+         const int64_t n = draw.Whole('a', 1, 12);
+         bits.Add(LapSumRootGradient(
+             SolveLapSum(draw.ScoreRow('b', n), MeanActive(draw, n),
+                         DrawTemperature(draw))));
+       }},
+      {"SumAbove, SumBelow and NodeValue",
+       [](Draw& draw, Bits& bits) {
+         const int n = static_cast<int>(draw.Whole('a', 1, 12));
+         const Vector drawn = draw.ScoreRow('b', n);
+         std::vector<double> sorted(drawn.begin(), drawn.end());
+         std::sort(sorted.begin(), sorted.end(), std::greater<double>());
+         const double temperature = DrawTemperature(draw);
+         const int j = static_cast<int>(draw.Whole('c', 1, n));
+         bits.Add(SumAbove(sorted, j, temperature),
+                  SumBelow(sorted, j, temperature),
+                  NodeValue(sorted, j, temperature));
+       }},
+      {"SolveLapSumRoot",
+       [](Draw& draw, Bits& bits) {
+         const int64_t n = draw.Whole('a', 1, 12);
+         const Vector drawn = draw.ScoreRow('b', n);
+         std::vector<double> sorted(drawn.begin(), drawn.end());
+         std::sort(sorted.begin(), sorted.end(), std::greater<double>());
+         std::vector<Dual> duals;
+         for (const double score : sorted) {
+           duals.emplace_back(score, draw.Normal('c'));
+         }
+         const double k = MeanActive(draw, n);
+         const double temperature = DrawTemperature(draw);
+         bits.Add(SolveLapSumRoot(sorted, k, temperature),
+                  SolveLapSumRoot(duals, Dual(k, 0.5), Dual(temperature, 0.25)));
+       }},
+      // lm_head.h
+      {"LmHeadLogits",
+       [](Draw& draw, Bits& bits) {
+         const int64_t d = draw.Whole('a', 1, 7);
+         bits.Add(LmHeadLogits(draw.Normals('b', draw.Whole('c', 1, 5), d),
+                               draw.Normals('d', draw.Whole('e', 1, 9), d)));
+       }},
+      {"TokenLosses",
+       [](Draw& draw, Bits& bits) {
+         const int64_t tokens = draw.Whole('a', 1, 5), vocab = draw.Whole('b', 1, 9);
+         bits.Add(TokenLosses(draw.Normals('c', tokens, vocab, 5),
+                              draw.Ids('d', tokens, vocab)));
+       }},
+      {"TokenLossesBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t tokens = draw.Whole('a', 1, 5), vocab = draw.Whole('b', 1, 9);
+         bits.Add(TokenLossesBackward(draw.Normals('c', tokens, vocab, 5),
+                                      draw.Ids('d', tokens, vocab),
+                                      draw.Row('e', tokens)));
+       }},
+      {"LmHeadBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t tokens = draw.Whole('a', 1, 5), vocab = draw.Whole('b', 1, 9);
+         const int64_t d = draw.Whole('c', 1, 7);
+         bits.Add(LmHeadBackward(draw.Normals('d', tokens, d),
+                                 draw.Normals('e', vocab, d),
+                                 draw.Ids('f', tokens, vocab),
+                                 draw.Row('g', tokens)));
+       }},
+      // load_balance.h
+      {"SoftLoadBalance and SoftLoadBalanceGradient",
+       [](Draw& draw, Bits& bits) {
+         const int64_t tokens = draw.Whole('a', 1, 7), experts = draw.Whole('b', 1, 6);
+         const double k = draw.Real('c', 0.1, 8), coeff = draw.Real('d', 0, 1);
+         const LoadBalance balance = SoftLoadBalance(
+             coeff, k, draw.Normals('e', tokens, experts).cwiseAbs(),
+             draw.Set('f', tokens, experts));
+         bits.Add(balance,
+                  SoftLoadBalanceGradient(coeff, k, balance, tokens));
+       }},
+      {"MegatronLoadBalance and MegatronLoadBalanceGradient",
+       [](Draw& draw, Bits& bits) {
+         const int64_t tokens = draw.Whole('a', 1, 7), experts = draw.Whole('b', 1, 6);
+         const Matrix scores = draw.Scores('c', tokens, experts);
+         const double coeff = draw.Real('d', 0, 1);
+         const LoadBalance balance =
+             MegatronLoadBalance(coeff, draw.Whole('e', 1, experts), scores);
+         bits.Add(balance, MegatronLoadBalanceGradient(coeff, balance, scores));
+       }},
+      {"ZLoss",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(ZLoss(draw.Real('a', 0, 1),
+                        draw.Scores('b', draw.Whole('c', 1, 7), draw.Whole('d', 1, 6))));
+       }},
+      {"ZLossGradient",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(ZLossGradient(
+             draw.Real('a', 0, 1),
+             draw.Scores('b', draw.Whole('c', 1, 7), draw.Whole('d', 1, 6))));
+       }},
+      {"BalanceTop",
+       [](Draw& draw, Bits& bits) {
+         const double k = draw.Coin('a') ? 6 + 0x1p-50 : draw.Real('b', 0.5, 20);
+         bits.Add(BalanceTop(k, draw.Whole('c', 1, 16)));
+       }},
+      // matrix.h
+      {"Multiply",
+       [](Draw& draw, Bits& bits) {
+         const int64_t inner = draw.Whole('a', 0, 9);
+         bits.Add(Multiply(draw.Normals('b', draw.Whole('c', 1, 5), inner),
+                           draw.Normals('d', inner, draw.Whole('e', 1, 5))));
+       }},
+      // metrics.h
+      {"MeanActiveExperts",
+       [](Draw& draw, Bits& bits) {
+         const int64_t tokens = draw.Whole('a', 1, 9);
+         bits.Add(MeanActiveExperts({draw.Set('b', tokens, 5), draw.Set('c', tokens, 5),
+                                     draw.Set('d', tokens, 5)}));
+       }},
+      {"TrainActiveExperts",
+       [](Draw& draw, Bits& bits) {
+         const Vector drawn = draw.Row('a', draw.Whole('b', 1, 30));
+         bits.Add(TrainActiveExperts({drawn.begin(), drawn.end()}));
+       }},
+      {"ZeroActiveFraction",
+       [](Draw& draw, Bits& bits) {
+         const int64_t tokens = draw.Whole('a', 1, 9);
+         bits.Add(ZeroActiveFraction({draw.Normals('b', tokens, 3).cwiseAbs(),
+                                      draw.Normals('c', tokens, 3).cwiseAbs()},
+                                     {draw.Real('d', 0, 2), draw.Real('e', 0, 2)}));
+       }},
+      {"TokensPerExpert",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(TokensPerExpert(draw.Set('a', draw.Whole('b', 1, 9), 4)));
+       }},
+      {"LoadVarianceOf and MeanLoadVariance",
+       [](Draw& draw, Bits& bits) {
+         std::vector<LoadVariance> layers;
+         for (int layer = 0; layer < 3; ++layer) {
+           layers.push_back(
+               LoadVarianceOf(TokensPerExpert(draw.Set('a', draw.Whole('b', 1, 9), 4))));
+         }
+         bits.Add(layers, MeanLoadVariance(layers));
+       }},
+      {"ActiveParameters",
+       [](Draw& draw, Bits& bits) {
+         ModelConfig model;
+         model.num_layers = draw.Whole('a', 1, 20);
+         model.d_model = draw.Whole('b', 1, 1000);
+         bits.Add(ActiveParameters(model, draw.Real('c', 0, 8)));
+       }},
+      // moe_layer.h
+      {"MoeLayerForward and MoeLayerBackward",
+       [](Draw& draw, Bits& bits) {
+         const MoeCase moe(draw);
+         const RoutingReplay replay = moe.Replay(draw);
+         const MoeLayerResult result =
+             MoeLayerForward(moe.settings, moe.weights, moe.hidden,
+                             draw.Coin('a') ? &replay : nullptr);
+         bits.Add(result, MoeLayerBackward(moe.settings, moe.weights,
+                                           moe.hidden, result.saved, moe.d_out,
+                                           draw.Real('b', 0, 1)));
+       }},
+      // noise.h
+      {"JitterFactors",
+       [](Draw& draw, Bits& bits) {
+         const MoeCase moe(draw);
+         bits.Add(JitterFactors(moe.settings.noise, 7, 3, draw.Whole('a', 1, 9)));
+       }},
+      {"GaussDraws",
+       [](Draw& draw, Bits& bits) {
+         const MoeCase moe(draw);
+         bits.Add(GaussDraws(moe.settings.noise, 7, 3, draw.Whole('a', 1, 9)));
+       }},
+      {"NoisyRouterInput, NoisyRouterInputVjp and NoisyScores",
+       [](Draw& draw, Bits& bits) {
+         const MoeCase moe(draw);
+         bits.Add(NoisyRouterInput(moe.settings.noise, 7, moe.hidden),
+                  NoisyRouterInputVjp(moe.settings.noise, 7, moe.d_out),
+                  NoisyScores(moe.settings.noise, 7, moe.hidden));
+       }},
+      // rmsnorm.h
+      {"ReciprocalRms",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(ReciprocalRms(draw.Normals('a', draw.Whole('b', 1, 4),
+                                             draw.Whole('c', 1, 20),
+                                             std::exp(draw.Real('d', -8, 8))),
+                                1e-5));
+       }},
+      {"RmsNormForward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t d = draw.Whole('a', 1, 20);
+         bits.Add(RmsNormForward(
+             draw.Normals('b', draw.Whole('c', 1, 4), d, std::exp(draw.Real('d', -8, 8))),
+             draw.Row('e', d), 1e-5));
+       }},
+      {"RmsNormBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t d = draw.Whole('a', 1, 20), tokens = draw.Whole('b', 1, 4);
+         bits.Add(RmsNormBackward(
+             draw.Normals('c', tokens, d, std::exp(draw.Real('d', -8, 8))),
+             draw.Row('e', d), 1e-5, draw.Normals('f', tokens, d)));
+       }},
+      // rope.h
+      {"RopeAngle",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(RopeAngle(draw.Whole('a', 0, 4000), draw.Whole('b', 0, 31), 64,
+                            draw.Coin('c') ? 10000 : draw.Real('d', 2, 1e6)));
+       }},
+      {"RotateHeads",
+       [](Draw& draw, Bits& bits) {
+         const int64_t dim = 2 * draw.Whole('a', 1, 4);
+         bits.Add(RotateHeads(
+             draw.Normals('b', draw.Whole('c', 1, 6), dim * draw.Whole('d', 1, 3)), dim,
+             10000, draw.Whole('e', 0, 100)));
+       }},
+      {"RopeForward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t sequences = draw.Whole('a', 1, 3), heads = draw.Whole('b', 1, 3);
+         bits.Add(RopeForward(draw.Normals('c', sequences * draw.Whole('d', 1, 5),
+                                           6 * heads * draw.Whole('e', 1, 3)),
+                              sequences, heads, 100));
+       }},
+      {"RopeBackward",
+       [](Draw& draw, Bits& bits) {
+         const int64_t sequences = draw.Whole('a', 1, 3), heads = draw.Whole('b', 1, 3);
+         bits.Add(RopeBackward(draw.Normals('c', sequences * draw.Whole('d', 1, 5),
+                                            6 * heads * draw.Whole('e', 1, 3)),
+                               sequences, heads, 100));
+       }},
+      // router.h
+      {"RouterForward and RouterBackward",
+       [](Draw& draw, Bits& bits) {
+         const MoeCase moe(draw);
+         const int64_t experts = moe.weights.router_weight.cols();
+         const Matrix scores = draw.Scores('a', 4, experts);
+         const RouterSaved saved = RouterForward(moe.settings.router, scores);
+         bits.Add(saved, RouterBackward(moe.settings.router, scores, saved,
+                                        draw.Normals('b', 4, experts)));
+       }},
+      {"SoftWeightsBackward",
+       [](Draw& draw, Bits& bits) {
+         const MoeCase moe(draw);
+         const int64_t experts = moe.weights.router_weight.cols();
+         bits.Add(SoftWeightsBackward(moe.settings.router,
+                                      draw.Scores('a', 4, experts),
+                                      draw.Normals('b', 4, experts)));
+       }},
+      {"MaxActive",
+       [](Draw& draw, Bits& bits) {
+         const double k = draw.Coin('a') ? 6 + 0x1p-50 : draw.Real('b', 0.5, 20);
+         bits.Add(MaxActive(draw.Coin('c') ? 2 : draw.Real('d', 0.5, 4), k,
+                            draw.Whole('e', 1, 40)));
+       }},
+      // schedules.h
+      {"LearningRate",
+       [](Draw& draw, Bits& bits) {
+         const TrainingConfig training = DrawTraining(draw);
+         bits.Add(LearningRate(training, draw.Whole('a', 0, training.steps)));
+       }},
+      {"Temperature",
+       [](Draw& draw, Bits& bits) {
+         Config config = ModelCase(draw).config;
+         config.training = DrawTraining(draw);
+         bits.Add(Temperature(config, draw.Whole('a', 0, config.training.steps)));
+       }},
+      // softmax.h
+      {"Softmax",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(Softmax(draw.ScoreRow('a', draw.Whole('b', 1, 20))));
+       }},
+      {"SoftmaxVjp",
+       [](Draw& draw, Bits& bits) {
+         const int64_t n = draw.Whole('a', 1, 20);
+         bits.Add(SoftmaxVjp(Softmax(draw.ScoreRow('b', n)),
+                             draw.Row('c', n)));
+       }},
+      {"LogSumExp",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(LogSumExp(draw.ScoreRow('a', draw.Whole('b', 1, 20))));
+       }},
+      // transformer.h
+      {"Allocations",
+       [](Draw& draw, Bits& bits) {
+         const ModelCase model(draw);
+         bits.Add(Allocations(model.config, model.parameters, model.routing));
+       }},
+      {"TransformerForward",
+       [](Draw& draw, Bits& bits) {
+         const ModelCase model(draw);
+         bits.Add(TransformerForward(model.config, model.parameters,
+                                     model.tokens.Group(), model.routing));
+       }},
+      {"TransformerLossAndGradients",
+       [](Draw& draw, Bits& bits) {
+         const ModelCase model(draw);
+         bits.Add(TransformerLossAndGradients(
+             model.config, model.parameters, model.tokens.Group(),
+             model.routing, 0.25, 0.5));
+       }},
+  };
+  return functions;
+}
+
+// Exponentials, logarithms, powers and angles are the C library's, which may
+// round the last bit otherwise in another version or on another processor.
+std::string LibraryHash() {
+  Bits bits;
+  for (int i = 0; i < kCases; ++i) {
+    Draw draw(i);
+    const double x = draw.Normal('a', 20), y = draw.Real('b', 1e-6, 1e6);
+    bits.Add(std::exp(x), std::expm1(x), std::log(y), std::pow(y, x / 20),
+             std::sin(x), std::cos(x), std::hypot(x, y));
+  }
+  return bits.Hex();
+}
+constexpr char kLibraryHash[] = "7041fd0d24bf0969";
+
+const std::map<std::string, std::string>& Golden() {
+  static const std::map<std::string, std::string> golden = {
+      {"ActiveParameters", "5c14c5dd4ee92fea"},
+      {"AdamWUpdate", "9f270caddd0ea6af"},
+      {"AllocateBudget", "2bd80c61d70f4dc6"},
+      {"Allocations", "8c4d1eed0a497b7d"},
+      {"BalanceTop", "bcdde6dbe0891c51"},
+      {"BudgetVjp", "349e79909e878ec6"},
+      {"CalibrateTau", "0697aa32dbc9c473"},
+      {"CalibrationRatios", "6a9946da90784c6c"},
+      {"CausalAttention", "4fb7e88600b8fc25"},
+      {"CausalAttentionBackward", "c15ee19f1b4c4b22"},
+      {"CausalAttentionWeights", "220cfaa9a9a1aca0"},
+      {"ClipFactor", "8d8ea5857c7fdcd8"},
+      {"CompensatedSum", "708a2d81ca495902"},
+      {"DecoderBlockForward and Backward", "c6313cd637a26c4d"},
+      {"Dual", "02305693e48ac5e0"},
+      {"EmbeddingBackward", "369fa63d824676fb"},
+      {"EmbeddingForward", "04fdd766db253d58"},
+      {"ExpertBackward", "33a258998147e401"},
+      {"ExpertForward", "b8da4342f560599f"},
+      {"GaussDraws", "1b15dd516a79bc1e"},
+      {"GlobalNorm", "7f4806e233f6081c"},
+      {"InitialAdamWState", "c748e478730bdfe3"},
+      {"JitterFactors", "40b5feee9dc981c8"},
+      {"LapSumJvp", "8b00af05e9b11ba0"},
+      {"LapSumRootGradient", "d787d8295b810aff"},
+      {"LapSumVjp", "ffdb5426ef8f9b9a"},
+      {"LaplaceCdf", "5f20171dfe12f8cd"},
+      {"LaplacePdf", "394e6b2cc40cc0cf"},
+      {"LearningRate", "9a4ca8ab7e7f0251"},
+      {"LmHeadBackward", "cffaccf2a54b9341"},
+      {"LmHeadLogits", "1c033ba4e15f3541"},
+      {"LoadVarianceOf and MeanLoadVariance", "668677438cc3260f"},
+      {"LogSumExp", "1c98b13a42cd57d4"},
+      {"MaxActive", "262876fbc7218a0d"},
+      {"MeanActiveExperts", "68aa4fc84e85afd8"},
+      {"MegatronLoadBalance and MegatronLoadBalanceGradient",
+       "f07f5c6f0d459be1"},
+      {"MoeLayerForward and MoeLayerBackward", "0a9f445e57979ba5"},
+      {"MultiHeadAttention", "b2c9608752c830e0"},
+      {"MultiHeadAttentionBackward", "6b2483e7eb80103f"},
+      {"Multiply", "15f567de0f0cc008"},
+      {"NoisyRouterInput, NoisyRouterInputVjp and NoisyScores",
+       "7075f7ccebec1c83"},
+      {"ReadBlock and WriteBlock", "e699b426867f0940"},
+      {"ReadMatrix and WriteMatrix", "c2d1a2c561afe001"},
+      {"ReciprocalRms", "a96a624f0835d752"},
+      {"RmsNormBackward", "25e4b09acfd0a6be"},
+      {"RmsNormForward", "c8024ca209b8367e"},
+      {"RopeAngle", "bd2b8f270836868f"},
+      {"RopeBackward", "0c018c62fcb04e9b"},
+      {"RopeForward", "3d949b194e1ec5d6"},
+      {"RotateHeads", "c35a09c9cbe22e48"},
+      {"RouterForward and RouterBackward", "d6b4ba591d3d4edd"},
+      {"Silu", "f967dda39f9e4fd1"},
+      {"SiluDerivative", "24bf8f1d4475fdf2"},
+      {"SoftLoadBalance and SoftLoadBalanceGradient", "b5f9f1ddaa5105b9"},
+      {"SoftWeightsBackward", "7fdc536f689c9621"},
+      {"Softmax", "79abf9e307f26a2d"},
+      {"SoftmaxVjp", "e717fe32f316b5c2"},
+      {"SolveLapSum", "1d7299b67e074d31"},
+      {"SolveLapSumRoot", "57d8326555a1f0dd"},
+      {"SumAbove, SumBelow and NodeValue", "1087c03328c7d09c"},
+      {"Temperature", "4aa06298bb60b7e3"},
+      {"TensorNamed and TensorElements", "33fa85550d9e94b5"},
+      {"TokenLosses", "e94cedf6cff4072c"},
+      {"TokenLossesBackward", "982682ceb02885f3"},
+      {"TokensPerExpert", "ff0bd8a4ae34a789"},
+      {"TrainActiveExperts", "77f19b41fb333379"},
+      {"TransformerForward", "507ae42f1386bbcb"},
+      {"TransformerLossAndGradients", "7cadfebde3bf05d8"},
+      {"ZLoss", "1743b019f6bd05ec"},
+      {"ZLossGradient", "e98fb7e71a63e5ce"},
+      {"ZeroActiveFraction", "0e26a7d4277a1f59"},
+  };
+  return golden;
+}
+
+class OutputBits : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(OutputBits, AreThoseOfBefore) {
+  static const std::string library = LibraryHash();
+  if (library != kLibraryHash) {
+    GTEST_SKIP() << "the exponentials of this C library or processor have "
+                    "other bits ("
+                 << library << ")";
+  }
+  Bits bits;
+  for (int i = 0; i < kCases; ++i) {
+    Draw draw(i);
+    Functions().at(GetParam())(draw, bits);
+  }
+  const auto golden = Golden().find(GetParam());
+  ASSERT_NE(golden, Golden().end())
+      << GetParam() << " is not pinned: " << bits.Hex();
+  EXPECT_EQ(bits.Hex(), golden->second)
+      << GetParam()
+      << " has other bits than before: did a sum change its "
+         "order, or an operation its form?";
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const auto& [name, function] : Functions()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPublicFunction, OutputBits,
+                         ::testing::ValuesIn(Names()),
+                         [](const ::testing::TestParamInfo<std::string>& info) {
+                           std::string name = info.param;
+                           std::erase_if(
+                               name, [](char c) { return !std::isalnum(c); });
+                           return name;
+                         });
+
+TEST(OutputBits, AreAllPinned) { EXPECT_EQ(Golden().size(), Names().size()); }
+
+// A last bit shows.
+TEST(OutputBits, SeeTheLastBit) {
+  Bits one, other;
+  one.Add(Vector::Ones(3));
+  other.Add(Vector{{1, 1, 1 + 0x1p-52}});
+  EXPECT_NE(one.Hex(), other.Hex());
+}
+
+}  // namespace
+}  // namespace softmoe::reference

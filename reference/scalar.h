@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// scalar.h - what the formulas (*_formula.h) ask of the number N that they are
+// run over, besides + - * /, exp, log and sqrt.
+//
+//   double      computes: what the functions of this package return
+//   Dual        differentiates (dual.h)
+//   others      bound errors, or round as bf16 does (//property_tests)
+//
+// What differs from number to number, each kind says here or beside its type:
+//
+//   Sum<N>             a plain sum; of doubles in the order of the terms
+//   CompensatedSum<N>  compensated_sum.h
+//   ValueOf(x)         the double that decides a branch
+//   Constant(x)        x, where the result does not depend on it: a derivative
+//                      by it is 0
+//   PositiveForm(z)    which of two forms of the same number is taken: for
+//                      doubles z >= 0, so that e^-|z| cannot overflow
+#ifndef SOFTMOE_REFERENCE_SCALAR_H_
+#define SOFTMOE_REFERENCE_SCALAR_H_
+
+#include "reference/compensated_sum.h"
+
+namespace softmoe::reference {
+
+inline double ValueOf(double x) { return x; }
+inline double Constant(double x) { return x; }
+inline bool PositiveForm(double z) { return z >= 0; }
+
+// 0 if there are no terms.
+template <typename N>
+class Sum;
+
+template <>
+class Sum<double> {
+ public:
+  void Add(double term) {
+    sum_ = empty_ ? term : sum_ + term;
+    empty_ = false;
+  }
+  void AddProduct(double a, double b) { Add(a * b); }
+  double Get() const { return sum_; }
+
+ private:
+  double sum_ = 0;
+  bool empty_ = true;
+};
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_REFERENCE_SCALAR_H_
