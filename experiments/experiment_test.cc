@@ -189,7 +189,7 @@ TEST(Experiments, PlacementsSayWhere) {
   EXPECT_EQ(jitter.runs.front().paper_id(), "unstated/sparse/k1/jitternone");
 }
 
-TEST(SeedOption, FirstGoOnBehindTheGridsOwn) {
+TEST(SeedOption, GoesOnAfterTheGridsOwn) {
   const std::vector<int64_t> seeds = {5, 9, 7};
   EXPECT_EQ(SeedOption().Apply(seeds), seeds);
   EXPECT_EQ(SeedOption({1, 2}).Apply(seeds), (std::vector<int64_t>{1, 2}));
