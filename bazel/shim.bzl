@@ -16,7 +16,6 @@ ten times as fast as that of g++ 12.)
 
 load("@system//:compilers.bzl", "CLANGXX", "GXX")
 load("@system//:key.bzl", "BUILD_KEY")
-load("//bazel:mutants.bzl", "MUTANTS_FLAG")
 load("//bazel:softmoe.bzl", "softmoe_cc_library")
 
 _SHIM = "kernels/simt/shim"
@@ -46,6 +45,14 @@ _VARIANTS = {
     "msan": (CLANGXX, ["-fsanitize=memory", "-fsanitize-memory-track-origins"], "kMsan"),
 }
 
+# How a variant is made, for //bazel:mutants.bzl, which makes it of other files.
+ShimProgram = provider(fields = {
+    "compiler": "of all its sources",
+    "sources": "[(source, flags)]",
+    "linkopts": "flags",
+    "script": "text of what starts the program PATH.bin",
+})
+
 def _archives(target):
     result = []
     for linker_input in target[CcInfo].linking_context.linker_inputs.to_list():
@@ -62,21 +69,21 @@ def _shim_variant_test_impl(ctx):
         for dep in ctx.attr.deps + [ctx.attr._simulator, ctx.attr._variant]
     ])
 
-    # In the configuration of mutants.bzl, and in no other.
-    mutants = [flag for flag in ctx.fragments.cpp.copts if flag == MUTANTS_FLAG]
-
     # PWD: no path of this sandbox in the debug information.
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
+    sources = []
     objects = []
     for source in ctx.files.srcs + [ctx.file._sanitizer_options]:
+        source_flags = _FLAGS + ["-DSOFTMOE_SHIM_VARIANT=" + variant]
+        if source != ctx.file._sanitizer_options:  # read before the runtime is ready
+            source_flags = source_flags + flags
+        if source.extension == "cu":
+            source_flags = source_flags + _CUDA_FLAGS + ["-x", "c++"]
+        sources.append((source, source_flags))
         output = ctx.actions.declare_file("_shim/%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
-        arguments.add_all(_FLAGS + mutants + ["-DSOFTMOE_SHIM_VARIANT=" + variant])
-        if source != ctx.file._sanitizer_options:  # read before the runtime is ready
-            arguments.add_all(flags)
-        if source.extension == "cu":
-            arguments.add_all(_CUDA_FLAGS + ["-x", "c++"])
+        arguments.add_all(source_flags)
         arguments.add_all(["-c", source, "-o", output])
         ctx.actions.run(
             executable = compiler,
@@ -91,8 +98,6 @@ def _shim_variant_test_impl(ctx):
 
     # Of the dependencies only the simulator is linked: the rest are headers.
     objects += _archives(ctx.attr._simulator)
-    if mutants:
-        objects += _archives(ctx.attr._mutant)
     program = ctx.actions.declare_file(ctx.label.name + ".bin")
     arguments = ctx.actions.args()
     arguments.add_all(flags + objects + ["-o", program])
@@ -106,12 +111,12 @@ def _shim_variant_test_impl(ctx):
     )
 
     # TSan's shadow memory does not fit newer kernels' address randomisation.
-    ctx.actions.write(
-        ctx.outputs.executable,
-        "#!/bin/sh\nexec setarch -R %s \"$@\"\n" % program.short_path,
-        is_executable = True,
-    )
-    return [DefaultInfo(runfiles = ctx.runfiles([program]))]
+    script = "#!/bin/sh\nexec setarch -R %s \"$@\"\n" % program.short_path
+    ctx.actions.write(ctx.outputs.executable, script, is_executable = True)
+    return [
+        DefaultInfo(runfiles = ctx.runfiles([program])),
+        ShimProgram(compiler = compiler, sources = sources, linkopts = flags, script = script),
+    ]
 
 _shim_variant_test = rule(
     implementation = _shim_variant_test_impl,
@@ -126,9 +131,7 @@ _shim_variant_test = rule(
         ),
         "_variant": attr.label(default = "//kernels/simt/shim:variant", providers = [CcInfo]),
         "_simulator": attr.label(default = "//kernels/simt/shim:cuda_runtime", providers = [CcInfo]),
-        "_mutant": attr.label(default = "//core:mutant", providers = [CcInfo]),
     },
-    fragments = ["cpp"],
     test = True,
 )
 

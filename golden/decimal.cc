@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 
 namespace softmoe::golden {
 namespace {
@@ -130,8 +129,7 @@ Decimal Decimal::Quotient(int64_t numerator, int64_t denominator, int decimals,
 
 Interval PrintedInterval(const Decimal& text, Rounding rule) {
   const Decimal unit(1, text.decimals());
-  const Decimal half(SOFTMOE_MUTANT("harness.golden_taken_as_printed", 5, 0),
-                     text.decimals() + 1);
+  const Decimal half(5, text.decimals() + 1);
   const Decimal zero;
   Decimal low = text, high = text;
   if (rule != Rounding::kTruncate) {

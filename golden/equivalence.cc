@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/mutant.h"
 #include "golden/statistics.h"
 
 namespace softmoe::golden {
@@ -119,9 +118,7 @@ Status Equivalence(const Difference& difference, const PooledDeviation& noise,
   // decides for neither side.
   const bool suspicious =
       noise.deviation == 0 && difference.point != 0 && !by_construction;
-  if (SOFTMOE_MUTANT("harness.overlap_is_equivalence",
-                     interval.low >= -margin && interval.high <= margin,
-                     interval.high >= -margin && interval.low <= margin)) {
+  if (interval.low >= -margin && interval.high <= margin) {
     return suspicious ? Status::kMistrusted : Status::kPass;
   }
   if (interval.low > margin || interval.high < -margin) {

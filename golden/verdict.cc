@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "core/mutant.h"
 #include "golden/fingerprint.h"
 #include "golden/verdict_judge.h"
 
@@ -101,12 +100,7 @@ void AddRemarks(const Document& results, const Document& golden,
 
 }  // namespace
 
-Status Worse(Status a, Status b) {
-  return SOFTMOE_MUTANT("harness.last_verdict_wins", Severity(a) >= Severity(b),
-                        false)
-             ? a
-             : b;
-}
+Status Worse(Status a, Status b) { return Severity(a) >= Severity(b) ? a : b; }
 
 ExitCode ExitCodeOf(Status status) {
   switch (status) {
@@ -132,8 +126,7 @@ ExitCode Verdicts::exit_code(const std::set<Status>& allowed) const {
   };
   for (const CellVerdict& cell : cells) count(cell.status);
   for (const ClaimVerdict& claim : claims) count(claim.status);
-  if (SOFTMOE_MUTANT("harness.nothing_judged_is_success",
-                     cells.empty() && claims.empty(), false)) {
+  if (cells.empty() && claims.empty()) {
     count(overall);
   }
   return ExitCodeOf(worst);

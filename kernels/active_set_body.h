@@ -5,7 +5,6 @@
 #ifndef SOFTMOE_KERNELS_ACTIVE_SET_BODY_H_
 #define SOFTMOE_KERNELS_ACTIVE_SET_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/router_row.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -36,14 +35,10 @@ SOFTMOE_INLINE void MarkLargest(const Real* scores, int num_experts, int count,
   for (int word = 0; word * 32 < num_experts; ++word) {
     const int end = num_experts < word * 32 + 32 ? num_experts : word * 32 + 32;
     Set members(0);
-    for (int i = word * 32; i < end; ++i) {
-      const int e = SOFTMOE_MUTANT("routing.tie_break_reversed", i,
-                                   word * 32 + end - 1 - i);
+    for (int e = word * 32; e < end; ++e) {
       const auto tie = scores[e] == boundary;
       const auto kept =
-          admit(e, (scores[e] > boundary) |
-                       SOFTMOE_MUTANT("routing.ties_exceed_the_cap",
-                                      tie & (room > Real(0)), tie));
+          admit(e, (scores[e] > boundary) | (tie & (room > Real(0))));
       room = room - Select(tie, Real(1), Real(0));
       members = AddMember(members, e % 32, kept);
     }
@@ -63,9 +58,7 @@ SOFTMOE_INLINE void FallBackToTop1(const RouterRow<Group>& row, int num_experts,
   auto missing = any == Set(0);
   if (!Any(missing)) return;
   for (int e = 0; e < num_experts; ++e) {
-    const auto kept =
-        SOFTMOE_MUTANT("routing.fallback_takes_the_first_expert",
-                       missing & (row.scores[e] == largest), missing);
+    const auto kept = missing & (row.scores[e] == largest);
     Set& word = row.active[e / 32];
     word = AddMember(word, e % 32, kept);
     missing = missing & !kept;

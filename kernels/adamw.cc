@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/adamw.h"
 
-#include "core/mutant.h"
 #include "kernels/adamw_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -17,15 +16,10 @@ double BlockSumOfSquares(const float* x, int64_t size) {
   int64_t i = 0;
   for (; i + 16 <= size; i += 16) {
     for (int j = 0; j < 16; ++j) {
-      sums[j] += SOFTMOE_MUTANT(
-          "numerics.sum_of_squares_in_float",
-          static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]),
-          static_cast<double>(x[i + j] * x[i + j]));
+      sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
     }
   }
-  for (int j = 0;
-       i + j < SOFTMOE_MUTANT("kernels.sum_of_squares_drops_the_tail", size, i);
-       ++j) {
+  for (int j = 0; i + j < size; ++j) {
     sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
   }
   for (int half = 8; half > 0; half /= 2) {

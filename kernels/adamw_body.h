@@ -4,7 +4,6 @@
 #ifndef SOFTMOE_KERNELS_ADAMW_BODY_H_
 #define SOFTMOE_KERNELS_ADAMW_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/simt/group.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -22,20 +21,12 @@ SOFTMOE_INLINE void AdamWUpdate(const AdamWConstants<Real>& c,
                                 Real& first_moment, Real& second_moment) {
   const Real gradient = c.gradient_scale * raw_gradient;
   first_moment = Fma(c.beta1, first_moment, (Real(1) - c.beta1) * gradient);
-  second_moment = Fma(c.beta2, second_moment,
-                      (Real(1) - SOFTMOE_MUTANT("training.adam_betas_mixed",
-                                                c.beta2, c.beta1)) *
-                          gradient * gradient);
-  const Real step = first_moment * c.bias1 /
-                    SOFTMOE_MUTANT("training.adam_epsilon_inside_the_root",
-                                   Sqrt(second_moment * c.bias2) + c.epsilon,
-                                   Sqrt(second_moment * c.bias2 + c.epsilon));
+  second_moment =
+      Fma(c.beta2, second_moment, (Real(1) - c.beta2) * gradient * gradient);
+  const Real step =
+      first_moment * c.bias1 / (Sqrt(second_moment * c.bias2) + c.epsilon);
   parameter =
-      Fma(-c.learning_rate,
-          Fma(SOFTMOE_MUTANT("training.weight_decay_not_decoupled",
-                             c.weight_decay, c.weight_decay * c.learning_rate),
-              parameter, step),
-          parameter);
+      Fma(-c.learning_rate, Fma(c.weight_decay, parameter, step), parameter);
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

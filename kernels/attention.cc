@@ -10,7 +10,6 @@
 // differently does not change a bit.
 #include "kernels/attention.h"
 
-#include "core/mutant.h"
 #include "kernels/gemm_block.h"
 #include "kernels/softmax_row.h"
 
@@ -33,9 +32,7 @@ struct Shape {
   int64_t width() const { return num_heads * head_dim; }
   int64_t qkv_stride() const { return 3 * width(); }
   float scale() const {
-    return 1.0f / SOFTMOE_MUTANT("kernels.attention_scale_of_the_model",
-                                 __builtin_sqrtf(static_cast<float>(head_dim)),
-                                 __builtin_sqrtf(static_cast<float>(width())));
+    return 1.0f / __builtin_sqrtf(static_cast<float>(head_dim));
   }
 };
 
@@ -98,16 +95,12 @@ void ForwardTile(const Shape& shape, const Panels& keys, const Panels& values,
           Smaller(count, Larger(0, queries.begin + r + 1 - first));
       for (int64_t j = PaddedRow(own); j < count; ++j) row[j] = 0;
       if (own == 0) continue;  // the query is before this block of keys
-      SOFTMOE_MUTANT_SKIPS("kernels.attention_sees_later_tokens",
-                           PadRow(row, own, kMinusInfinity));
+      PadRow(row, own, kMinusInfinity);
       const float now = Max(largest[r], scale * RowMax(row, PaddedRow(own)));
       const float sum = ExpRow(row, PaddedRow(own), scale, now);
       if (first > 0) {
         const float shrink = Exp(largest[r] - now);
-        total[r] = Fma(total[r],
-                       SOFTMOE_MUTANT("kernels.attention_total_not_rescaled",
-                                      shrink, 1.0f),
-                       sum);
+        total[r] = Fma(total[r], shrink, sum);
         ScaleRow(sums + r * sums_stride, sums_stride, shrink);
       } else {
         total[r] = sum;
@@ -234,10 +227,7 @@ void BackwardScores(const Shape& shape, const BackwardHead& head,
       for (int64_t j = 0; j < PaddedRow(own); j += Floats::kWidth) {
         const Floats weight = Exp(Fma(Floats::Load(p + j), factor, shift));
         weight.Store(p + j);
-        (weight * factor *
-         SOFTMOE_MUTANT("kernels.attention_softmax_jacobian_diagonal",
-                        Floats::Load(d + j) - delta, Floats::Load(d + j)))
-            .Store(d + j);
+        (weight * factor * (Floats::Load(d + j) - delta)).Store(d + j);
       }
       for (int64_t j = PaddedRow(own); j < all; ++j) p[j] = d[j] = 0;
     }
@@ -263,8 +253,7 @@ void BackwardKeys(const Shape& shape, const BackwardHead& head,
       const int64_t skip = Larger(0, key - queries.begin);
       const int64_t depth = queries.end - queries.begin - skip;
       const int64_t at = skip * kBackwardStride + key - keys.begin;
-      const bool accumulate = SOFTMOE_MUTANT(
-          "kernels.attention_key_gradient_stale", key < queries.begin, true);
+      const bool accumulate = key < queries.begin;
       float* d_k = head.d_q + shape.width() + key * stride;
       MultiplyPanels<TileA::kInterleaved>(
           rows, shape.head_dim, depth, panels.d_scores + at, kBackwardStride,

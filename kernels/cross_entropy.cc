@@ -12,7 +12,6 @@
 // of them are more.
 #include "kernels/cross_entropy.h"
 
-#include "core/mutant.h"
 #include "kernels/cross_entropy_body.h"
 #include "kernels/gemm_block.h"
 
@@ -81,14 +80,12 @@ void ComputeGradients(const Block& block, int64_t piece, float* scratch) {
   MultiplyBlock<TileA::kRowMajor>(
       d_hidden, scratch, PackRows(d_logits),
       PackB(StridedRows(args.head_weight, args.d_model)), kNothingToDo);
-  const CBlock d_weight{
-      Piece(args.vocab_size, block.pieces, piece),
-      {0, args.d_model},
-      block.num_tokens(),
-      args.d_head_weight,
-      args.d_model,
-      SOFTMOE_MUTANT("kernels.head_gradient_of_the_last_block",
-                     block.tokens.begin > 0, false)};
+  const CBlock d_weight{Piece(args.vocab_size, block.pieces, piece),
+                        {0, args.d_model},
+                        block.num_tokens(),
+                        args.d_head_weight,
+                        args.d_model,
+                        block.tokens.begin > 0};
   MultiplyBlock<TileA::kInterleaved>(
       d_weight, scratch, PackColumns(d_logits),
       PackB(StridedRows(block.hidden(), args.d_model)), kNothingToDo);

@@ -8,7 +8,6 @@
 #ifndef SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
 #define SOFTMOE_KERNELS_CROSS_ENTROPY_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/simt/group.h"
 #include "kernels/vector_math.h"
 
@@ -41,8 +40,7 @@ SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
   });
   group.Sync();  // its owner has written it
   if (group.IsFirst()) {
-    row[target] -= SOFTMOE_MUTANT("kernels.cross_entropy_target_unscaled",
-                                  grad_scale, R(1));
+    row[target] -= grad_scale;
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/embedding.h"
 
-#include "core/mutant.h"
 #include "kernels/permute_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -17,17 +16,14 @@ constexpr int64_t kTasks = 64;
 }  // namespace
 
 void EmbeddingForward(const EmbeddingForwardArgs& args, ThreadPool& pool) {
-  pool.ParallelForBlocks(
-      args.num_tokens, kTokenBlock, [&](int64_t begin, int64_t end) {
-        for (int64_t token = begin; token < end; ++token) {
-          const int64_t at = args.ids[token] * args.d_model;
-          CopyRow(
-              SimdLane(), args.d_model,
-              args.table + SOFTMOE_MUTANT("kernels.index_in_32_bits", at,
-                                          int64_t{static_cast<int32_t>(at)}),
-              args.out + token * args.d_model);
-        }
-      });
+  pool.ParallelForBlocks(args.num_tokens, kTokenBlock,
+                         [&](int64_t begin, int64_t end) {
+                           for (int64_t token = begin; token < end; ++token) {
+                             const int64_t at = args.ids[token] * args.d_model;
+                             CopyRow(SimdLane(), args.d_model, args.table + at,
+                                     args.out + token * args.d_model);
+                           }
+                         });
 }
 
 void EmbeddingBackward(const EmbeddingBackwardArgs& args, ThreadPool& pool) {
@@ -49,9 +45,7 @@ void EmbeddingBackward(const EmbeddingBackwardArgs& args, ThreadPool& pool) {
       const int64_t begin = id == 0 ? 0 : offsets[id - 1];
       const int64_t end = offsets[id];
       group.ForEachColumn(args.d_model, [&](Columns at) {
-        Floats sum = SOFTMOE_MUTANT(
-            "kernels.embedding_gradient_accumulates", Floats(0.0f),
-            group.Load(args.d_table + id * args.d_model, at));
+        Floats sum(0.0f);
         for (int64_t i = begin; i < end; ++i) {
           sum += group.Load(args.d_out + tokens[i] * args.d_model, at);
         }

@@ -8,7 +8,6 @@
 // cost, as rows of the weight matrices. Neither cut changes a bit.
 #include "kernels/expert_mlp.h"
 
-#include "core/mutant.h"
 #include "kernels/gemm_block.h"
 #include "kernels/permute_body.h"
 #include "kernels/swiglu.h"
@@ -85,20 +84,14 @@ void FinishActivation(const ExpertBackwardArgs& args, int64_t first,
         const auto g =
             SwigluBackward(LoadUpTo(gate + i, left), LoadUpTo(up + i, left),
                            row_gate, d_hidden);
-        dot[p] = Fma(SOFTMOE_MUTANT("kernels.gate_gradient_times_gate",
-                                    g.unscaled, g.activation),
-                     d_hidden, dot[p]);
+        dot[p] = Fma(g.unscaled, d_hidden, dot[p]);
         StoreUpTo(d_gate + i, left, g.d_gate);
         StoreUpTo(d_up + i, left, g.d_up);
         StoreUpTo(activation + i, left, g.activation);
       }
     }
     const float sum = ReduceSum16(dot);
-    args.d_row_gate[r] =
-        SOFTMOE_MUTANT("kernels.gate_gradient_of_the_last_columns", column == 0,
-                       true)
-            ? sum
-            : args.d_row_gate[r] + sum;
+    args.d_row_gate[r] = column == 0 ? sum : args.d_row_gate[r] + sum;
   }
 }
 
@@ -207,9 +200,8 @@ void ExpertForward(const ExpertForwardArgs& args, ThreadPool& pool) {
         });
   });
   pool.ParallelFor(pieces, [&](int64_t i) {
-    CombineRows(
-        plan, d_model, args.row_output, Piece(plan.num_tokens, pieces, i),
-        SOFTMOE_MUTANT("kernels.residual_overwritten", true, false), args.out);
+    CombineRows(plan, d_model, args.row_output,
+                Piece(plan.num_tokens, pieces, i), true, args.out);
   });
 }
 

@@ -16,7 +16,6 @@
 
 #include <cstdint>
 
-#include "core/mutant.h"
 #include "kernels/gemm_pack.h"
 #include "kernels/scratch.h"
 
@@ -96,9 +95,7 @@ inline void MultiplyBlock(const CBlock& block, float* scratch, PackA pack_a,
         const int64_t row = block.rows.begin + tile.begin;
         const int64_t rows = tile.end - tile.begin;
         pack_a(row, rows, k.begin, depth, packed_a);
-        const bool accumulate =
-            block.accumulate ||
-            SOFTMOE_MUTANT("kernels.gemm_last_depth_block_only", kb > 0, false);
+        const bool accumulate = block.accumulate || kb > 0;
         float* c = block.c + row * block.c_stride + column;
         for (int64_t j = 0; j < columns; j += kTileColumns) {
           const int64_t width = Smaller(columns - j, kTileColumns);

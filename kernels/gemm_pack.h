@@ -12,7 +12,6 @@
 
 #include <cstdint>
 
-#include "core/mutant.h"
 #include "kernels/gemm_tile.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -30,12 +29,8 @@ inline int64_t TileRowStride(int64_t depth) {
 
 // A vector from p, of which only the first `left` floats may be touched.
 SOFTMOE_INLINE Floats LoadUpTo(const float* p, int64_t left) {
-  return left < Floats::kWidth
-             ? Floats::LoadPartial(
-                   p, SOFTMOE_MUTANT("kernels.partial_vector_too_short",
-                                     static_cast<int>(left),
-                                     static_cast<int>(left) - 1))
-             : Floats::Load(p);
+  return left < Floats::kWidth ? Floats::LoadPartial(p, static_cast<int>(left))
+                               : Floats::Load(p);
 }
 
 // The converse.

@@ -17,7 +17,6 @@
 
 #include <cstdint>
 
-#include "core/mutant.h"
 #include "kernels/simd.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -71,14 +70,10 @@ void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const float value = kLayout == TileA::kRowMajor ? a[r * a_stride] : a[r];
-      const Floats left(
-          SOFTMOE_MUTANT("numerics.gemm_reads_tf32", value,
-                         value * 8193.0f - (value * 8193.0f - value)));
+      const Floats left(value);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        sum[r][v] = SOFTMOE_MUTANT("numerics.gemm_rounds_products",
-                                   Fma(left, row[v], sum[r][v]),
-                                   left * row[v] + sum[r][v]);
+        sum[r][v] = Fma(left, row[v], sum[r][v]);
       }
     }
     a += kLayout == TileA::kRowMajor ? 1 : a_stride;

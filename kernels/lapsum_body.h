@@ -15,7 +15,6 @@
 #ifndef SOFTMOE_KERNELS_LAPSUM_BODY_H_
 #define SOFTMOE_KERNELS_LAPSUM_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/router_row.h"
 #include "kernels/softmax_body.h"
 #include "kernels/vector_math.h"
@@ -60,9 +59,7 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
     return Select(is_below, Exp((scores[e] - lowest) * inverse_temperature),
                   Real(0));
   });
-  tails[m - 1] =
-      SOFTMOE_MUTANT("lapsum.ties_outside_dropped",
-                     sum + (Real(static_cast<Scalar>(n - m)) - below), sum);
+  tails[m - 1] = sum + (Real(static_cast<Scalar>(n - m)) - below);
   SOFTMOE_UNROLL
   for (int i = m - 2; i >= 0; --i) {
     tails[i] = (Real(1) + tails[i + 1]) *
@@ -77,7 +74,6 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
   SOFTMOE_UNROLL
   for (int i = 0; i < m; ++i) {
     if (i + 1 == m && m < n) break;  // the segment is below ceil(2k) <= m
-    if (SOFTMOE_MUTANT("lapsum.solve_stops_early", false, i + 2 >= m)) break;
     if (i > 0) {
       prefix = prefix * Exp((top[i] - top[i - 1]) * inverse_temperature);
     }
@@ -103,31 +99,20 @@ SOFTMOE_INLINE void SolveLapSum(const RouterConstants<Scalar>& c,
   const Real d = j - Real(c.mean_active);
   const Real root = Sqrt(Fma(d, d, a * tail));
   const auto above = d > Real(0);
-  const auto equal =
-      SOFTMOE_MUTANT("lapsum.plateau_not_recognised", d == Real(0), d != d);
+  const auto equal = d == Real(0);
   const Real t = Log(Select(above, d + root, next_tail) /
                      Select(above | equal, a, root - d));
   // A gap too wide for its own arithmetic must not become inf - inf below.
-  const Real gap = SOFTMOE_MUTANT(
-      "lapsum.wide_gap_guard_removed",
-      Min(Real(Scalar(1e30)), (node - next) * inverse_temperature),
-      (node - next) * inverse_temperature);
-  *offset =
-      Select(equal,
-             Real(Scalar(0.5)) *
-                 SOFTMOE_MUTANT("lapsum.plateau_offset_sign", t - gap, t + gap),
-             t);
-  *anchor = SOFTMOE_MUTANT("lapsum.anchor_of_the_other_node",
-                           Select(above | equal, node, next),
-                           Select(above, node, next));
+  const Real gap = Min(Real(Scalar(1e30)), (node - next) * inverse_temperature);
+  *offset = Select(equal, Real(Scalar(0.5)) * (t - gap), t);
+  *anchor = Select(above | equal, node, next);
 }
 
 // F(u), Laplace's distribution function; 0 below -86.99 in float.
 template <typename Real>
 SOFTMOE_INLINE Real LaplaceCdf(Real u) {
   const Real half = Real(0.5f) * Exp(-Abs(u));
-  return Select(SOFTMOE_MUTANT("lapsum.kink_side", u > Real(0), u >= Real(0)),
-                Real(1) - half, half);
+  return Select(u > Real(0), Real(1) - half, half);
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/noise.h"
 
-#include "core/mutant.h"
-
 namespace softmoe::kernels {
 namespace {
 
@@ -17,12 +15,8 @@ void ForEachDraw(int64_t num_tokens, int64_t width, int64_t first_token,
   pool.ParallelForBlocks(
       num_tokens, kTokenBlock, [&](int64_t begin, int64_t end) {
         for (int64_t token = begin; token < end; ++token) {
-          const uint64_t first =
-              static_cast<uint64_t>(
-                  SOFTMOE_MUTANT("training.noise_repeats_in_every_group",
-                                 first_token, int64_t{0}) +
-                  token) *
-              static_cast<uint64_t>(draws);
+          const uint64_t first = static_cast<uint64_t>(first_token + token) *
+                                 static_cast<uint64_t>(draws);
           for (int64_t draw = 0; draw < draws; ++draw) {
             body(token, 4 * draw, PhiloxWords(key, first + draw));
           }

@@ -8,7 +8,6 @@
 #ifndef SOFTMOE_KERNELS_PERMUTE_BODY_H_
 #define SOFTMOE_KERNELS_PERMUTE_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/simt/group.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -20,10 +19,7 @@ SOFTMOE_INLINE void CopyRow(Group group, int64_t d_model,
   using Real = typename Group::Real;
   group.ForEachColumn(d_model, [&](Columns at) {
     const Real value = group.Load(from, at);
-    group.Store(to, at,
-                SOFTMOE_MUTANT(
-                    "numerics.subnormals_flushed", value,
-                    Select(Abs(value) < Real(R(0x1p-126f)), Real(0), value)));
+    group.Store(to, at, value);
   });
 }
 
@@ -38,11 +34,7 @@ SOFTMOE_INLINE void UnpermuteToken(Group group, int64_t d_model,
   using Real = typename Group::Real;
   group.ForEachColumn(d_model, [&](Columns at) {
     Real total = accumulate ? group.Load(sum, at) : Real(0);
-    for (int64_t s = 0;
-         s < SOFTMOE_MUTANT("kernels.unpermute_drops_the_last_slot", max_active,
-                            max_active - 1) &&
-         token_rows[s] >= 0;
-         ++s) {
+    for (int64_t s = 0; s < max_active && token_rows[s] >= 0; ++s) {
       total = total + group.Load(rows + token_rows[s] * d_model, at);
     }
     group.Store(sum, at, total);

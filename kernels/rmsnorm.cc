@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rmsnorm.h"
 
-#include "core/mutant.h"
 #include "kernels/rmsnorm_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -16,9 +15,7 @@ void RmsNormForward(const RmsNormForwardArgs& args, ThreadPool& pool) {
   pool.ParallelForBlocks(
       args.num_tokens, kRmsNormTokenBlock, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
-          const int64_t at =
-              row * SOFTMOE_MUTANT("kernels.row_stride_in_whole_vectors",
-                                   args.d_model, args.d_model / 4 * 4);
+          const int64_t at = row * args.d_model;
           RmsNormForwardRow(SimdLane(), args.d_model, args.epsilon, args.x + at,
                             args.weight, args.y + at, args.rstd + row);
         }

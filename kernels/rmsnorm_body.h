@@ -9,7 +9,6 @@
 #ifndef SOFTMOE_KERNELS_RMSNORM_BODY_H_
 #define SOFTMOE_KERNELS_RMSNORM_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/simt/group.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -23,16 +22,14 @@ SOFTMOE_INLINE void RmsNormForwardRow(Group group, int64_t d_model, R epsilon,
   using Real = typename Group::Real;
   const R sum = group.RowSum(d_model, [&](Columns at) {
     const Real value = group.Load(x, at);
-    return SOFTMOE_MUTANT("canary.equivalent", value * value, -value * -value);
+    return value * value;
   });
-  const R scale = R(1) / SOFTMOE_MUTANT("numerics.rmsnorm_epsilon_outside",
-                                        Sqrt(sum / R(d_model) + epsilon),
-                                        Sqrt(sum / R(d_model)) + epsilon);
+  const R scale = R(1) / Sqrt(sum / R(d_model) + epsilon);
   group.ForEachColumn(d_model, [&](Columns at) {
     group.Store(y, at,
                 group.Load(x, at) * Real(scale) * group.Load(weight, at));
   });
-  if (group.IsFirst()) *rstd = SOFTMOE_MUTANT("canary.gross", scale, R(0));
+  if (group.IsFirst()) *rstd = scale;
 }
 
 // Rows [begin, end): adds to d_x, and writes their share of d_weight.
@@ -57,21 +54,14 @@ SOFTMOE_INLINE void RmsNormBackwardRows(Group group, int64_t begin, int64_t end,
       return group.Load(d_y_row, at) * group.Load(weight, at) *
              group.Load(x_row, at);
     });
-    const R projection =
-        SOFTMOE_MUTANT("numerics.sum_in_bf16", dot,
-                       dot * R(65537) - (dot * R(65537) - dot)) *
-        scale * scale /
-        SOFTMOE_MUTANT("kernels.rmsnorm_projection_of_one_column_less",
-                       R(d_model), R(d_model > 1 ? d_model - 1 : d_model));
+    const R projection = dot * scale * scale / R(d_model);
     group.ForEachColumn(d_model, [&](Columns at) {
       const Real value = group.Load(x_row, at);
       const Real gradient = group.Load(d_y_row, at);
       const Real centred =
           Fma(value, Real(-projection), gradient * group.Load(weight, at));
       group.Store(d_x_row, at,
-                  Fma(centred, Real(scale),
-                      SOFTMOE_MUTANT("kernels.rmsnorm_gradient_overwrites",
-                                     group.Load(d_x_row, at), Real(0))));
+                  Fma(centred, Real(scale), group.Load(d_x_row, at)));
       group.Store(
           d_weight_part, at,
           Fma(gradient * value, Real(scale), group.Load(d_weight_part, at)));

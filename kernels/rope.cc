@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mutant.h"
 #include "kernels/attention.h"
 #include "kernels/gemm_pack.h"
 
@@ -26,10 +25,7 @@ SOFTMOE_INLINE void RotateHead(float* x, float* y, const float* cosine,
 void Rope(const RopeArgs& args, ThreadPool& pool) {
   const int64_t half = args.head_dim / 2;
   const int64_t width = args.num_heads * args.head_dim;
-  const Floats sign(
-      SOFTMOE_MUTANT("kernels.rope_inverse_turns_forth", args.inverse, false)
-          ? -1.0f
-          : 1.0f);
+  const Floats sign(args.inverse ? -1.0f : 1.0f);
   pool.ParallelForBlocks(
       args.num_sequences * args.sequence_length, kBlockTokens,
       [&](int64_t begin, int64_t end) {
@@ -37,10 +33,7 @@ void Rope(const RopeArgs& args, ThreadPool& pool) {
           const int64_t angle = t % args.sequence_length * half;
           // The heads of q, then those of k.
           float* head = args.qkv + t * 3 * width;
-          for (int64_t h = 0;
-               h < SOFTMOE_MUTANT("kernels.rope_of_queries_only", 2, 1) *
-                       args.num_heads;
-               ++h) {
+          for (int64_t h = 0; h < 2 * args.num_heads; ++h) {
             RotateHead(head, head + half, args.cosine + angle,
                        args.sine + angle, half, sign);
             head += args.head_dim;

@@ -5,8 +5,6 @@
 // (expert, then token), so it cannot depend on threads.
 #include "kernels/route_plan.h"
 
-#include "core/mutant.h"
-
 namespace softmoe::kernels::SOFTMOE_ISA {
 
 void BuildRoutePlan(const BuildRoutePlanArgs& args, ThreadPool& pool) {
@@ -48,14 +46,9 @@ void BuildRoutePlan(const BuildRoutePlanArgs& args, ThreadPool& pool) {
           const int64_t count = args.num_active[token];
           for (int64_t i = 0; i < count; ++i) {
             const int32_t row = next[args.selected[at + i]]++;
-            args.row_token[row] = static_cast<int32_t>(SOFTMOE_MUTANT(
-                "routing.rows_of_the_last_block_shifted", token,
-                end - begin < kRoutePlanTokenBlock && token > begin ? token - 1
-                                                                    : token));
+            args.row_token[row] = static_cast<int32_t>(token);
             args.row_gate[row] = args.gates[at + i];
-            args.token_rows[at + i] = SOFTMOE_MUTANT(
-                "routing.permutation_inverse_wrong", row,
-                args.num_tokens % 32 != 0 && row > 0 ? row - 1 : row);
+            args.token_rows[at + i] = row;
           }
           for (int64_t i = count; i < width; ++i) args.token_rows[at + i] = -1;
         }

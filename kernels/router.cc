@@ -4,7 +4,6 @@
 // block, Floats::kWidth rows at a time go through the body, transposed.
 #include "kernels/router.h"
 
-#include "core/mutant.h"
 #include "kernels/router_block.h"
 #include "kernels/router_body.h"
 #include "kernels/simt/transpose.h"
@@ -83,10 +82,7 @@ class BlockRouter {
       sums.probability[e] = probability_[e];
       sums.active_counts[e] = active_counts_[e];
       sums.balance_counts[e] =
-          SOFTMOE_MUTANT("routing.balance_counts_are_active_counts",
-                         c_.balance_top > 0, false)
-              ? balance_counts_[e]
-              : active_counts_[e];
+          c_.balance_top > 0 ? balance_counts_[e] : active_counts_[e];
     }
     *sums.z = z_;
     *sums.bad_score = static_cast<double>(bad_score_);
@@ -142,8 +138,6 @@ class BlockRouter {
       for (int i = 0; i < num_rows; ++i) {
         for (int j = 0; j < kChunk; ++j) {
           sums[j] += basis[i * n + e + j];
-          sums[j] = SOFTMOE_MUTANT("numerics.probability_sums_in_float",
-                                   sums[j], static_cast<float>(sums[j]));
         }
       }
       for (int j = 0; j < kChunk; ++j) probability_[e + j] = sums[j];
@@ -176,9 +170,7 @@ class BlockRouter {
         ++count;
         ++active_counts_[e];
       });
-      args_.num_active[first + i] =
-          SOFTMOE_MUTANT("routing.last_expert_dropped_at_the_cap", count,
-                         count == width ? count - 1 : count);
+      args_.num_active[first + i] = count;
       for (; count < width; ++count) {
         selected[count] = -1;
         gates[count] = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The backward pass of the router; see router.cc for how rows are shared out.
-#include "core/mutant.h"
 #include "kernels/router_backward_body.h"
 #include "kernels/router_block.h"
 #include "kernels/simt/transpose.h"
@@ -56,9 +55,7 @@ class BlockRouterGradient {
   // d_gates_[e], lane i = gradient of the gate of expert e at row i, or 0.
   void LoadGateGradients(int64_t first, int num_rows) {
     for (int e = 0; e < c_.num_experts; ++e) {
-      d_gates_[e] =
-          SOFTMOE_MUTANT("lapsum.mask_missing_in_backward", Floats(0.0f),
-                         Floats(args_.d_gates[first * args_.shape.max_active]));
+      d_gates_[e] = Floats(0.0f);
     }
     float* lanes = reinterpret_cast<float*>(d_gates_);
     const int64_t width = args_.shape.max_active;
@@ -93,9 +90,7 @@ void RouterBackward(const RouterBackwardArgs& args, ThreadPool& pool) {
       c.d_softmax = args.d_probability;
     } else {  // the basis is p / mean_active
       for (int e = 0; e < c.num_experts; ++e) {
-        d_soft_weight[e] = SOFTMOE_MUTANT(
-            "routing.balance_basis_not_divided_by_k",
-            args.d_probability[e] / shape.mean_active, args.d_probability[e]);
+        d_soft_weight[e] = args.d_probability[e] / shape.mean_active;
       }
       c.d_soft_weight = d_soft_weight;
     }

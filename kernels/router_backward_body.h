@@ -11,7 +11,6 @@
 #ifndef SOFTMOE_KERNELS_ROUTER_BACKWARD_BODY_H_
 #define SOFTMOE_KERNELS_ROUTER_BACKWARD_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/softmax_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -44,8 +43,6 @@ SOFTMOE_INLINE Real LapSumBackwardRow(const RouterGradientConstants<Scalar>& c,
     d_scores[e] = u;
     smallest = Min(u, smallest);
   }
-  smallest =
-      SOFTMOE_MUTANT("lapsum.share_underflow_guard_removed", smallest, Real(0));
   Real weighted_gates(0), weighted_balance(0);
   const Real sum = SumOverExperts<Real>(n, [&](int e) {
     const Real weight = Exp(smallest - d_scores[e]);
@@ -57,28 +54,16 @@ SOFTMOE_INLINE Real LapSumBackwardRow(const RouterGradientConstants<Scalar>& c,
     }
     return weight;
   });
-  const Real inverse =
-      Real(1) / SOFTMOE_MUTANT("lapsum.share_denominator_epsilon", sum,
-                               sum + Real(1e-7f));
+  const Real inverse = Real(1) / sum;
   const Real d_mean_active = weighted_gates * inverse;
-  const Real mean =
-      SOFTMOE_MUTANT("lapsum.implicit_term_ignores_balance",
-                     weighted_gates + weighted_balance, weighted_gates) *
-      inverse;
-  const Real scale = Real(Scalar(0.5)) * Exp(-smallest) *
-                     SOFTMOE_MUTANT("lapsum.backward_temperature_missing",
-                                    inverse_temperature, Real(1));
+  const Real mean = (weighted_gates + weighted_balance) * inverse;
+  const Real scale = Real(Scalar(0.5)) * Exp(-smallest) * inverse_temperature;
   for (int e = 0; e < n; ++e) {
     Real v = d_gates[e];
     if (c.d_soft_weight != nullptr) v = v + Real(c.d_soft_weight[e]);
-    d_scores[e] =
-        scale * d_scores[e] *
-        SOFTMOE_MUTANT(
-            "lapsum.implicit_term_dropped",
-            SOFTMOE_MUTANT("lapsum.implicit_term_sign", v - mean, v + mean), v);
+    d_scores[e] = scale * d_scores[e] * (v - mean);
   }
-  return SOFTMOE_MUTANT("lapsum.d_mean_active_sign", d_mean_active,
-                        -d_mean_active);
+  return d_mean_active;
 }
 
 // Adds what reaches the scores through softmax(scores) and logsumexp(scores):
@@ -97,9 +82,7 @@ SOFTMOE_INLINE void AddSoftmaxLossGradients(
       mean = Fma(softmax[e], Real(c.d_softmax[e]), mean);
     }
   }
-  const Real z = SOFTMOE_MUTANT("routing.z_loss_factor_two_missing",
-                                Real(Scalar(2) * c.z_scale), Real(c.z_scale)) *
-                 log_sum_exp;
+  const Real z = Real(Scalar(2) * c.z_scale) * log_sum_exp;
   for (int e = 0; e < n; ++e) {
     Real v = z - mean;
     if (c.d_softmax != nullptr) v = v + Real(c.d_softmax[e]);
@@ -127,10 +110,7 @@ SOFTMOE_INLINE void SparseBackwardRow(const RouterGradientConstants<Scalar>& c,
     mean = mean - Real(Scalar(2) * c.z_scale) * LogSumExp(scores, n, largest);
   }
   for (int e = 0; e < n; ++e) {
-    d_scores[e] =
-        softmax[e] * SOFTMOE_MUTANT("routing.sparse_softmax_jacobian_diagonal",
-                                    d_scores[e] - mean,
-                                    d_scores[e] * (Real(1) - softmax[e]));
+    d_scores[e] = softmax[e] * (d_scores[e] - mean);
   }
 }
 

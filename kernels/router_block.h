@@ -5,7 +5,6 @@
 #ifndef SOFTMOE_KERNELS_ROUTER_BLOCK_H_
 #define SOFTMOE_KERNELS_ROUTER_BLOCK_H_
 
-#include "core/mutant.h"
 #include "kernels/router.h"
 #include "kernels/router_row.h"
 
@@ -50,15 +49,9 @@ SOFTMOE_HOST_INLINE RouterConstants<Scalar> MakeRouterConstants(
   // At num_experts every p is 1 and the root is infinite. One float below, p
   // is 1 to within num_experts * 2^-24, and its derivatives have their limits.
   const float most = static_cast<float>(shape.num_experts) * (1.0f - 0x1p-24f);
-  const float mean_active = SOFTMOE_MUTANT(
-      "lapsum.full_k_guard_removed",
-      shape.mean_active < most ? shape.mean_active : most, shape.mean_active);
-  c.mean_active =
-      SOFTMOE_MUTANT("lapsum.k_complement", mean_active,
-                     static_cast<float>(shape.num_experts) - mean_active);
-  c.inverse_temperature =
-      SOFTMOE_MUTANT("lapsum.temperature_inverted",
-                     Scalar(1) / shape.temperature, Scalar(shape.temperature));
+  const float mean_active = shape.mean_active < most ? shape.mean_active : most;
+  c.mean_active = mean_active;
+  c.inverse_temperature = Scalar(1) / shape.temperature;
   c.cutoff = shape.cutoff;
   c.fallback_top1 = shape.fallback_top1;
   if (UsesScoresSoftmax(shape)) {
@@ -67,7 +60,6 @@ SOFTMOE_HOST_INLINE RouterConstants<Scalar> MakeRouterConstants(
   const float twice = 2 * mean_active;  // exact
   int needed = static_cast<int>(twice);
   if (static_cast<float>(needed) < twice) ++needed;  // ceil(2k)
-  needed = SOFTMOE_MUTANT("lapsum.selection_too_short", needed, needed - 1);
   if (needed < 1) needed = 1;
   if (c.top < needed) c.top = needed;
   if (c.top < c.balance_top) c.top = c.balance_top;

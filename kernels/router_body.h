@@ -6,7 +6,6 @@
 #ifndef SOFTMOE_KERNELS_ROUTER_BODY_H_
 #define SOFTMOE_KERNELS_ROUTER_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/active_set_body.h"
 #include "kernels/lapsum_body.h"
 #include "kernels/router_row.h"
@@ -31,13 +30,11 @@ SOFTMOE_INLINE void SoftRouterForwardRow(const RouterConstants<Scalar>& c,
                        -row.offset);
     row.weights[e] = LaplaceCdf(u);
   }
-  MarkLargest<kTop>(
-      row.scores, n, c.max_active, top, row.active, [&](int e, auto largest) {
-        return largest & SOFTMOE_MUTANT("routing.cutoff_inclusive",
-                                        row.weights[e] > Real(c.cutoff),
-                                        row.weights[e] >= Real(c.cutoff));
-      });
-  if (SOFTMOE_MUTANT("routing.fallback_dropped", c.fallback_top1, false)) {
+  MarkLargest<kTop>(row.scores, n, c.max_active, top, row.active,
+                    [&](int e, auto largest) {
+                      return largest & (row.weights[e] > Real(c.cutoff));
+                    });
+  if (c.fallback_top1) {
     FallBackToTop1(row, n, top[0]);
   }
 

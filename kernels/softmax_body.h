@@ -5,7 +5,6 @@
 #ifndef SOFTMOE_KERNELS_SOFTMAX_BODY_H_
 #define SOFTMOE_KERNELS_SOFTMAX_BODY_H_
 
-#include "core/mutant.h"
 #include "kernels/simt/group.h"
 #include "kernels/vector_math.h"
 
@@ -34,13 +33,9 @@ template <typename Real>
 SOFTMOE_INLINE Real Softmax(const Real* scores, int num_experts, Real largest,
                             Real* softmax) {
   const Real sum = SumOverExperts<Real>(num_experts, [&](int e) {
-    return softmax[e] =
-               Exp(scores[e] - SOFTMOE_MUTANT("numerics.softmax_unshifted",
-                                              largest, Real(0)));
+    return softmax[e] = Exp(scores[e] - largest);
   });
-  const Real inverse =
-      Real(1) / SOFTMOE_MUTANT("numerics.softmax_denominator_epsilon", sum,
-                               sum + Real(1e-7f));
+  const Real inverse = Real(1) / sum;
   for (int e = 0; e < num_experts; ++e) softmax[e] = softmax[e] * inverse;
   return largest + Log(sum);
 }

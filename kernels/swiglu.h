@@ -7,7 +7,6 @@
 #ifndef SOFTMOE_KERNELS_SWIGLU_H_
 #define SOFTMOE_KERNELS_SWIGLU_H_
 
-#include "core/mutant.h"
 #include "kernels/vector_math.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -43,10 +42,7 @@ SOFTMOE_INLINE SwigluGradients<V> SwigluBackward(V gate, V up, V row_gate,
   result.activation = result.unscaled * row_gate;
   result.d_up = d_unscaled * silu;
   // SiLU'(z) = s (1 + z (1 - s))
-  result.d_gate =
-      d_unscaled * up *
-      SOFTMOE_MUTANT("kernels.silu_derivative_is_sigmoid",
-                     sigmoid * Fma(gate, one - sigmoid, one), sigmoid);
+  result.d_gate = d_unscaled * up * (sigmoid * Fma(gate, one - sigmoid, one));
   return result;
 }
 

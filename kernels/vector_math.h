@@ -9,7 +9,6 @@
 #ifndef SOFTMOE_KERNELS_VECTOR_MATH_H_
 #define SOFTMOE_KERNELS_VECTOR_MATH_H_
 
-#include "core/mutant.h"
 #include "kernels/simt/scalar.h"
 #ifndef SOFTMOE_CUDA
 #include "kernels/simd.h"
@@ -26,20 +25,17 @@ namespace softmoe::kernels::SOFTMOE_ISA {
 template <typename V>
 SOFTMOE_INLINE V Exp(V x) {
   // In this argument order Min and Max let a NaN through.
-  x = Max(SOFTMOE_MUTANT("numerics.exp_flushes_early", V(-87.3f), V(-80.0f)),
-          Min(V(89.0f), x));
+  x = Max(V(-87.3f), Min(V(89.0f), x));
   // 2^23 + 2^22 rounds to an integer; 126 more makes its low bits the exponent
   // field of 2^(n-1).
   const V shift(12582912.0f + 126.0f);
   const V shifted = Fma(x, V(1.44269504f), shift);
   const V n = shifted - shift;
   V r = Fma(n, V(-0.693359375f), x);  // ln 2 in two parts, the first exact
-  r = SOFTMOE_MUTANT("numerics.exp_reduced_by_one_constant",
-                     Fma(n, V(2.12194440e-4f), r), Fma(n, V(-0.69314718f), x));
+  r = Fma(n, V(2.12194440e-4f), r);
   // 2 e^r = 2 + 2r + r^2 P(r), |r| <= ln(2)/2; doubled, so that the scale
   // 2^(n-1) is a normal number up to n = 128.
-  V p(SOFTMOE_MUTANT("numerics.exp_of_lower_degree", 0.0027629099786281586f,
-                     0.0f));
+  V p(0.0027629099786281586f);
   p = Fma(p, r, V(0.01673749089241028f));
   p = Fma(p, r, V(0.08333677798509598f));
   p = Fma(p, r, V(0.3333304226398468f));
@@ -56,8 +52,7 @@ SOFTMOE_INLINE V Exp(V x) {
 //              exactly 0 at 1
 template <typename V>
 SOFTMOE_INLINE V Log(V x) {
-  const auto subnormal = SOFTMOE_MUTANT("numerics.log_of_subnormals",
-                                        x < V(0x1p-126f), x < V(0.0f));
+  const auto subnormal = x < V(0x1p-126f);
   const V scaled = Select(subnormal, x * V(0x1p23f), x);
   // scaled = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
   const auto offset = BitsOf(scaled) - BitsOf(V(0.70710678f));

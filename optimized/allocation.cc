@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "optimized/diverged.h"
 
 namespace softmoe::optimized {
@@ -15,8 +14,7 @@ namespace {
 // K - L: the experts beyond the first of each layer.
 double SpareBudget(const Config& config) {
   const double layers = static_cast<double>(config.model.num_layers);
-  return config.router.mean_active_experts * layers -
-         SOFTMOE_MUTANT("budget.layers_not_subtracted", layers, 0.0);
+  return config.router.mean_active_experts * layers - layers;
 }
 
 // softmax(budget_logits) in double.
@@ -32,22 +30,18 @@ std::vector<double> BudgetShares(std::span<const float> budget_logits) {
   std::vector<double> shares(budget_logits.size());
   double sum = 0;
   for (size_t l = 0; l < shares.size(); ++l) {
-    shares[l] =
-        std::exp(static_cast<double>(budget_logits[l]) -
-                 SOFTMOE_MUTANT("budget.no_max_subtraction", largest, 0.0));
+    shares[l] = std::exp(static_cast<double>(budget_logits[l]) - largest);
     sum += shares[l];
   }
   for (double& share : shares) {
-    share /= SOFTMOE_MUTANT("budget.shares_not_normalised", sum,
-                            static_cast<double>(shares.size()));
+    share /= sum;
   }
   return shares;
 }
 
 // ceil(experts) in [1, num_experts].
 int64_t WholeExperts(const Config& config, double experts) {
-  const int64_t whole = static_cast<int64_t>(SOFTMOE_MUTANT(
-      "routing.cap_floor", std::ceil(experts), std::floor(experts)));
+  const int64_t whole = static_cast<int64_t>(std::ceil(experts));
   return std::clamp<int64_t>(whole, 1, config.model.num_experts);
 }
 
@@ -56,16 +50,10 @@ int64_t WholeExperts(const Config& config, double experts) {
 constexpr double kSlack = 1e-6;
 
 int64_t MaxActive(const Config& config, double mean_active) {
-  const double factor =
-      config.router.kind == RouterKind::kSparse
-          ? 1.0
-          : SOFTMOE_MUTANT("routing.expansion_factor_ignored",
-                           config.router.expansion_factor, 1.0);
-  const int64_t cap = WholeExperts(
-      config, factor * mean_active -
-                  SOFTMOE_MUTANT("routing.cap_without_slack", kSlack, 0.0));
-  return SOFTMOE_MUTANT("routing.cap_dropped", cap, config.model.num_experts) +
-         SOFTMOE_MUTANT("routing.cap_off_by_one", 0, -1);
+  const double factor = config.router.kind == RouterKind::kSparse
+                            ? 1.0
+                            : config.router.expansion_factor;
+  return WholeExperts(config, factor * mean_active - kSlack);
 }
 
 }  // namespace
@@ -82,8 +70,7 @@ std::vector<LayerAllocation> ComputeAllocations(
   if (learned) {
     const std::vector<double> shares = BudgetShares(budget_logits);
     for (size_t l = 0; l < num_layers; ++l) {
-      mean_active[l] = SOFTMOE_MUTANT("budget.first_expert_missing", 1.0, 0.0) +
-                       SpareBudget(config) * shares[l];
+      mean_active[l] = 1.0 + SpareBudget(config) * shares[l];
     }
   }
   std::vector<LayerAllocation> allocations;
@@ -92,16 +79,9 @@ std::vector<LayerAllocation> ComputeAllocations(
     const double cutoff =
         router.kind == RouterKind::kSparse
             ? 0.0
-            : tau *
-                  SOFTMOE_MUTANT("routing.cutoff_of_the_initial_k", k,
-                                 router.mean_active_experts) /
-                  SOFTMOE_MUTANT(
-                      "routing.cutoff_of_one_expert_less",
-                      static_cast<double>(config.model.num_experts),
-                      static_cast<double>(config.model.num_experts - 1));
+            : tau * k / static_cast<double>(config.model.num_experts);
     allocations.push_back(
-        {k, SOFTMOE_MUTANT("routing.cutoff_loses_k", cutoff, cutoff / k),
-         MaxActive(config, k), WholeExperts(config, k - kSlack)});
+        {k, cutoff, MaxActive(config, k), WholeExperts(config, k - kSlack)});
   }
   return allocations;
 }
@@ -116,10 +96,8 @@ void BudgetLogitGradient(const Config& config,
     mean += shares[l] * d_mean_active[l];
   }
   for (size_t l = 0; l < shares.size(); ++l) {
-    d_budget_logits[l] = static_cast<float>(
-        SpareBudget(config) * shares[l] *
-        SOFTMOE_MUTANT("budget.gradient_misses_the_mean",
-                       d_mean_active[l] - mean, d_mean_active[l]));
+    d_budget_logits[l] = static_cast<float>(SpareBudget(config) * shares[l] *
+                                            (d_mean_active[l] - mean));
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/attention_block.h"
 
-#include "core/mutant.h"
 #include "core/profile.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
@@ -31,16 +30,14 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
   const int64_t n = pass.num_tokens, d = m.d_model;
 
   BeginOperation("norm", MoveWork(2, n * d));
-  kernels::RmsNormForward(
-      {.num_tokens = n,
-       .d_model = d,
-       .epsilon = SOFTMOE_MUTANT("numerics.norm_epsilon_swapped",
-                                 static_cast<float>(m.norm_epsilon), 1e-8f),
-       .x = acts.residual.data(),
-       .weight = pass.parameters + offsets.attention_norm,
-       .y = acts.attention_normed.data(),
-       .rstd = acts.attention_rstd.data()},
-      pass.pool);
+  kernels::RmsNormForward({.num_tokens = n,
+                           .d_model = d,
+                           .epsilon = static_cast<float>(m.norm_epsilon),
+                           .x = acts.residual.data(),
+                           .weight = pass.parameters + offsets.attention_norm,
+                           .y = acts.attention_normed.data(),
+                           .rstd = acts.attention_rstd.data()},
+                          pass.pool);
   BeginOperation("qkv product", ProductWork(1, n, 3 * d, d));
   kernels::Gemm({.a = acts.attention_normed.data(),
                  .b = pass.parameters + offsets.qkv_weight,

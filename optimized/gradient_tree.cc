@@ -2,7 +2,6 @@
 #include "optimized/gradient_tree.h"
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "core/profile.h"
 #include "kernels/adamw.h"
 
@@ -31,9 +30,7 @@ void GradientTree::SumInto(int64_t begin, int64_t end, size_t depth,
     leaf(begin, sum);
     return;
   }
-  const int64_t middle =
-      begin + SOFTMOE_MUTANT("training.gradient_tree_leans_the_other_way",
-                             (end - begin) / 2, (end - begin + 1) / 2);
+  const int64_t middle = begin + (end - begin) / 2;
   SumInto(begin, middle, depth + 1, leaf, sum);
   const Buffer<float>& right = buffers_[depth];
   SumInto(middle, end, depth + 1, leaf, right.span());

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "core/philox.h"
 #include "core/profile.h"
 #include "kernels/expert_mlp.h"
@@ -32,10 +31,8 @@ bool AddsNoise(const Pass& pass, NoiseKind kind) {
 RandomKey NoiseKey(const Pass& pass, int64_t layer) {
   return {.seed = static_cast<uint64_t>(pass.config.training.seed),
           .stream = RandomStream::kRouterNoise,
-          .step = SOFTMOE_MUTANT("training.noise_of_the_first_step",
-                                 static_cast<uint32_t>(pass.routing.step), 0u),
-          .layer = SOFTMOE_MUTANT("training.noise_of_the_first_layer",
-                                  static_cast<uint32_t>(layer), 0u)};
+          .step = static_cast<uint32_t>(pass.routing.step),
+          .layer = static_cast<uint32_t>(layer)};
 }
 
 // Multiplies the router's input, or the gradient by it, with the jitter.
@@ -76,8 +73,7 @@ double LoadPerToken(const Pass& pass, const int64_t* counts, int64_t i) {
   int64_t sum = 0;
   for (int64_t e = 0; e < pass.config.model.num_experts; ++e) sum += counts[e];
   const double fraction =
-      sum == 0 ? SOFTMOE_MUTANT("routing.no_load_counts_as_none", 1.0, 0.0) /
-                     static_cast<double>(pass.config.model.num_experts)
+      sum == 0 ? 1.0 / static_cast<double>(pass.config.model.num_experts)
                : static_cast<double>(counts[i]) / static_cast<double>(sum);
   return fraction / static_cast<double>(pass.num_tokens);
 }
@@ -197,9 +193,8 @@ LayerStats Route(const Pass& pass, int64_t layer,
     balance += LoadPerToken(pass, balance_counts, e) * work.probability_sums[e];
   }
   const RouterConfig& router = pass.config.router;
-  stats.load_balance_loss = SOFTMOE_MUTANT("training.balance_loss_unscaled",
-                                           router.aux_loss_coeff, 1.0) *
-                            static_cast<double>(num_experts) * balance;
+  stats.load_balance_loss =
+      router.aux_loss_coeff * static_cast<double>(num_experts) * balance;
   stats.z_loss = router.z_loss_coeff * z_sum / static_cast<double>(n);
   return stats;
 }
@@ -221,30 +216,26 @@ double RouteBackward(const Pass& pass, int64_t layer,
   }
   const int64_t* counts = work.balance_counts.data() + layer * num_experts;
   const double balance_scale =
-      SOFTMOE_MUTANT("training.balance_gradient_not_averaged_over_groups",
-                     group_scale, 1.0) *
-      router.aux_loss_coeff * static_cast<double>(num_experts);
+      group_scale * router.aux_loss_coeff * static_cast<double>(num_experts);
   for (int64_t e = 0; e < num_experts; ++e) {
     work.d_probability[e] =
         static_cast<float>(balance_scale * LoadPerToken(pass, counts, e));
   }
   double d_mean_active = 0;
-  kernels::RouterBackward({.shape = Shape(pass, allocation),
-                           .scores = acts.scores.data(),
-                           .soft_weights = acts.soft_weights.data(),
-                           .root = acts.root.data(),
-                           .selected = share.selected,
-                           .d_gates = work.d_gates.data(),
-                           .d_probability = work.d_probability.data(),
-                           .z_scale = static_cast<float>(
-                               group_scale *
-                               SOFTMOE_MUTANT("training.z_loss_has_no_gradient",
-                                              router.z_loss_coeff, 0.0) /
-                               static_cast<double>(n)),
-                           .d_scores = work.d_scores.data(),
-                           .d_mean_active = &d_mean_active,
-                           .scratch = work.router_scratch.data()},
-                          pass.pool);
+  kernels::RouterBackward(
+      {.shape = Shape(pass, allocation),
+       .scores = acts.scores.data(),
+       .soft_weights = acts.soft_weights.data(),
+       .root = acts.root.data(),
+       .selected = share.selected,
+       .d_gates = work.d_gates.data(),
+       .d_probability = work.d_probability.data(),
+       .z_scale = static_cast<float>(group_scale * router.z_loss_coeff /
+                                     static_cast<double>(n)),
+       .d_scores = work.d_scores.data(),
+       .d_mean_active = &d_mean_active,
+       .scratch = work.router_scratch.data()},
+      pass.pool);
   return d_mean_active;
 }
 
@@ -270,20 +261,18 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
                  .transpose_a = true},
                 pass.pool);
   // d_input = d_scores router_weight^T
-  kernels::Gemm(
-      {.a = work.d_scores.data(),
-       .b = pass.parameters + router_weight,
-       .c = jitter ? work.d_jittered.data() : work.d_normed.data(),
-       .m = n,
-       .n = d,
-       .k = num_experts,
-       .lda = num_experts,
-       .ldb = num_experts,
-       .ldc = d,
-       .transpose_b = true,
-       .accumulate = SOFTMOE_MUTANT(
-           "training.router_gradient_overwrites_experts", !jitter, false)},
-      pass.pool);
+  kernels::Gemm({.a = work.d_scores.data(),
+                 .b = pass.parameters + router_weight,
+                 .c = jitter ? work.d_jittered.data() : work.d_normed.data(),
+                 .m = n,
+                 .n = d,
+                 .k = num_experts,
+                 .lda = num_experts,
+                 .ldb = num_experts,
+                 .ldc = d,
+                 .transpose_b = true,
+                 .accumulate = !jitter},
+                pass.pool);
   if (jitter) {
     kernels::InputJitterArgs args =
         Jitter(pass, layer, work.d_jittered.data(), work.d_normed.data());

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "core/profile.h"
 #include "kernels/adamw.h"
 #include "optimized/diverged.h"
@@ -52,15 +51,10 @@ double Optimizer::Update(double learning_rate, int64_t completed_updates,
     ThrowDiverged("update " + std::to_string(completed_updates) +
                   ": the norm of the gradient is " + std::to_string(norm));
   }
-  const double scale =
-      training_.clip_norm > 0 &&
-              SOFTMOE_MUTANT("training.clip_stretches_small_gradients",
-                             norm > training_.clip_norm, norm > 0)
-          ? training_.clip_norm / norm
-          : 1.0;
-  const double t =
-      static_cast<double>(completed_updates) +
-      SOFTMOE_MUTANT("training.bias_correction_off_by_one", 1.0, 2.0);
+  const double scale = training_.clip_norm > 0 && norm > training_.clip_norm
+                           ? training_.clip_norm / norm
+                           : 1.0;
+  const double t = static_cast<double>(completed_updates) + 1.0;
   BeginOperation("AdamW", {.bytes = 28.0 * static_cast<double>(total_)});
   for (const Run& run : runs_) {
     kernels::AdamW(
@@ -70,9 +64,7 @@ double Optimizer::Update(double learning_rate, int64_t completed_updates,
          .beta2 = static_cast<float>(training_.beta2),
          .epsilon = static_cast<float>(training_.adam_epsilon),
          .weight_decay = static_cast<float>(
-             SOFTMOE_MUTANT("training.norms_decay", run.weight_decay, true)
-                 ? training_.weight_decay
-                 : 0.0),
+             run.weight_decay ? training_.weight_decay : 0.0),
          .bias1 =
              static_cast<float>(1.0 / (1.0 - std::pow(training_.beta1, t))),
          .bias2 =

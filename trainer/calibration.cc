@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "trainer/rank_midpoint.h"
 #include "trainer/schedules.h"
 
@@ -18,11 +17,10 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
   const int64_t length = config.model.sequence_length;
   const int64_t group = config.training.balance_group_sequences;
   const int64_t batch_sequences = config.training.global_batch_sequences;
-  const optimized::RoutingState routing{
-      .temperature = Temperature(config, 0),
-      .tau = 0,
-      .noise = SOFTMOE_MUTANT("training.calibration_with_noise", false, true),
-      .step = 0};
+  const optimized::RoutingState routing{.temperature = Temperature(config, 0),
+                                        .tau = 0,
+                                        .noise = false,
+                                        .step = 0};
 
   std::vector<int32_t> inputs(group * length), targets(group * length);
   const ValueSource source = [&](const ValueVisitor& visit) {
@@ -30,9 +28,7 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
          ++batch) {
       for (int64_t first = 0; first < batch_sequences; first += group) {
         poll();
-        data.FillBatch(SOFTMOE_MUTANT("training.calibration_on_one_batch",
-                                      batch, int64_t{0}),
-                       first, group, inputs, targets);
+        data.FillBatch(batch, first, group, inputs, targets);
         visit(model.CollectSoftWeightRatios({.num_sequences = group,
                                              .inputs = inputs,
                                              .targets = targets,

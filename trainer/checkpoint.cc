@@ -5,7 +5,6 @@
 
 #include "core/config_toml.h"
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "trainer/identity_attributes.h"
 #include "trainer/metrics.h"
 #include "trainer/metrics_hdf5.h"
@@ -92,9 +91,7 @@ void Checkpoint::ReadTensors(const CheckpointTensors<float>& tensors) const {
       "/first_moment", tensors.first_moment,
       {static_cast<int64_t>(tensors.first_moment.size())});
   file_.ReadDatasetInto<float>(
-      SOFTMOE_MUTANT("training.resume_loses_the_second_moment",
-                     "/second_moment", "/first_moment"),
-      tensors.second_moment,
+      "/second_moment", tensors.second_moment,
       {static_cast<int64_t>(tensors.second_moment.size())});
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "trainer/shuffle.h"
 
 namespace softmoe::trainer {
@@ -44,9 +43,7 @@ Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
   const int64_t held_out = std::max<int64_t>(
       1, std::llround(static_cast<double>(documents) * fraction));
   num_training_documents_ = std::max<int64_t>(0, documents - held_out);
-  validation_begin_ = tokens_.DocumentBegin(SOFTMOE_MUTANT(
-      "training.validation_text_overlaps_training", num_training_documents_,
-      num_training_documents_ > 0 ? num_training_documents_ - 1 : 0));
+  validation_begin_ = tokens_.DocumentBegin(num_training_documents_);
   // A stream of n tokens has n - 1 to predict.
   num_training_ =
       std::max<int64_t>(0, validation_begin_ - 1) / sequence_length_;
@@ -80,9 +77,7 @@ void Dataset::FillWindow(int64_t begin, int32_t* inputs,
                          int32_t* targets) const {
   tokens_.Read(begin, sequence_length_, inputs);
   std::copy(inputs + 1, inputs + sequence_length_, targets);
-  tokens_.Read(begin + SOFTMOE_MUTANT("training.last_target_is_the_last_input",
-                                      sequence_length_, sequence_length_ - 1),
-               1, targets + sequence_length_ - 1);
+  tokens_.Read(begin + sequence_length_, 1, targets + sequence_length_ - 1);
 }
 
 void Dataset::FillBatch(int64_t step, int64_t first, int64_t count,
@@ -96,10 +91,7 @@ void Dataset::FillBatch(int64_t step, int64_t first, int64_t count,
   for (int64_t s = 0; s < count; ++s) {
     const int64_t drawn = step * batch_sequences_ + first + s;
     const int64_t sequence = ShuffledIndex(
-        SOFTMOE_MUTANT("training.shuffle_ignores_the_seed", seed_, uint64_t{0}),
-        SOFTMOE_MUTANT("training.epochs_repeat_their_order",
-                       drawn / num_training_, int64_t{0}),
-        drawn % num_training_, num_training_);
+        seed_, drawn / num_training_, drawn % num_training_, num_training_);
     FillWindow(sequence * sequence_length_,
                inputs.data() + s * sequence_length_,
                targets.data() + s * sequence_length_);

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -104,10 +103,8 @@ RankMidpoint FindRankMidpoint(const ValueSource& source, int64_t rank,
     result.larger = value_of(first);
     result.smaller = value_of(second);
   }
-  result.midpoint =
-      0.5 * (static_cast<double>(result.larger) +
-             static_cast<double>(SOFTMOE_MUTANT(
-                 "training.tau_at_a_weight", result.smaller, result.larger)));
+  result.midpoint = 0.5 * (static_cast<double>(result.larger) +
+                           static_cast<double>(result.smaller));
   return result;
 }
 

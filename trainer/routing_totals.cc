@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 
 namespace softmoe::trainer {
 
@@ -19,9 +18,7 @@ LoadVariance ComputeLoadVariance(std::span<const int64_t> tokens_per_expert) {
     const double deviation = static_cast<double>(tokens) - mean;
     squares += deviation * deviation;
   }
-  const double variance =
-      squares / SOFTMOE_MUTANT("training.load_variance_of_a_sample", experts,
-                               experts - 1);
+  const double variance = squares / experts;
   return {.relative = variance / (mean * mean),
           .cv = std::sqrt(variance) / mean,
           .var_over_mean = variance / mean};
@@ -36,10 +33,7 @@ void RoutingTotals::Add(const optimized::StepStats& stats) {
       << "layers=" << stats.layers.size();
   ++num_groups_;
   num_tokens_ += stats.num_tokens;
-  loss_sum_ += SOFTMOE_MUTANT(
-      "training.mean_of_group_means", stats.loss_sum,
-      stats.loss_sum / static_cast<double>(stats.num_tokens) *
-          static_cast<double>(num_tokens_) / static_cast<double>(num_groups_));
+  loss_sum_ += stats.loss_sum;
   for (size_t layer = 0; layer < stats.layers.size(); ++layer) {
     const optimized::LayerStats& from = stats.layers[layer];
     load_balance_loss_sum_ += from.load_balance_loss;

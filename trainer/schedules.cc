@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -24,14 +23,11 @@ double LearningRate(const TrainingConfig& config, int64_t completed_updates) {
   const double warmup = config.warmup_fraction * steps;
   // Written so that a warm-up of 0 steps never divides by it.
   if (m < warmup) {
-    return config.learning_rate *
-           (SOFTMOE_MUTANT("training.warmup_off_by_one", m, m + 1) / warmup);
+    return config.learning_rate * (m / warmup);
   }
   if (m == warmup) return config.learning_rate;
   return config.min_learning_rate +
-         (config.learning_rate -
-          SOFTMOE_MUTANT("training.learning_rate_overshoots_its_floor",
-                         config.min_learning_rate, 0.0)) *
+         (config.learning_rate - config.min_learning_rate) *
              CosineDecay((m - warmup) / (steps - warmup));
 }
 
@@ -41,14 +37,10 @@ double Temperature(const Config& config, int64_t completed_updates) {
       << "completed_updates=" << completed_updates;
   if (config.router.kind == RouterKind::kSparse) return 1.0;
   const double start = config.router.temperature_start;
-  const double end = SOFTMOE_MUTANT("training.temperature_always_ends_at_one",
-                                    config.router.temperature_end, 1.0);
+  const double end = config.router.temperature_end;
   return end + (start - end) *
-                   CosineDecay(
-                       static_cast<double>(completed_updates) /
-                       static_cast<double>(SOFTMOE_MUTANT(
-                           "training.temperature_ends_a_step_late",
-                           config.training.steps, config.training.steps + 1)));
+                   CosineDecay(static_cast<double>(completed_updates) /
+                               static_cast<double>(config.training.steps));
 }
 
 }  // namespace softmoe::trainer

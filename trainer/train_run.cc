@@ -12,7 +12,6 @@
 #include "core/code_version.h"
 #include "core/errors.h"
 #include "core/file_error.h"
-#include "core/mutant.h"
 #include "core/paths.h"
 #include "kernels/isa.h"
 #include "trainer/calibration.h"
@@ -173,11 +172,7 @@ bool RunLoop::EvaluationDue() const {
 void RunLoop::Evaluate() {
   const auto poll = [this] { StopIfAsked(); };
   const double temperature = Temperature(config_, state_.step);
-  at_one_ = Validate(
-      model_, data_, state_.tau,
-      SOFTMOE_MUTANT("training.final_validation_at_the_schedule_temperature",
-                     1.0, temperature),
-      poll);
+  at_one_ = Validate(model_, data_, state_.tau, 1.0, poll);
   at_schedule_temperature_ =
       temperature == 1.0
           ? at_one_

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "core/profile.h"
 #include "trainer/routing_totals.h"
 #include "trainer/schedules.h"
@@ -61,25 +60,16 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
         0, num_groups_,
         [&](int64_t group, std::span<float> gradient) {
           BeginOperation("batch");
-          data_.FillBatch(completed_updates,
-                          SOFTMOE_MUTANT("training.groups_see_the_same_text",
-                                         group * group_sequences, int64_t{0}),
+          data_.FillBatch(completed_updates, group * group_sequences,
                           group_sequences, inputs_, targets_);
           const auto model_start = std::chrono::steady_clock::now();
           totals.Add(model_.ForwardBackward(
               {.num_sequences = group_sequences,
                .inputs = inputs_,
                .targets = targets_,
-               .first_token =
-                   SOFTMOE_MUTANT("training.every_group_is_the_first",
-                                  group * group_tokens, int64_t{0})},
-              routing,
-              1.0 / static_cast<double>(
-                        SOFTMOE_MUTANT("training.loss_is_a_sum_over_groups",
-                                       num_tokens, group_tokens)),
-              1.0 / SOFTMOE_MUTANT("training.every_group_balances_in_full",
-                                   static_cast<double>(num_groups_), 1.0),
-              gradient));
+               .first_token = group * group_tokens},
+              routing, 1.0 / static_cast<double>(num_tokens),
+              1.0 / static_cast<double>(num_groups_), gradient));
           outcome.model_seconds += SecondsSince(model_start);
         },
         gradient_);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "trainer/routing_totals.h"
 
 namespace softmoe::trainer {
@@ -29,16 +28,10 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   }
 
   const optimized::RoutingState routing{
-      .temperature = temperature,
-      .tau = tau,
-      .noise =
-          SOFTMOE_MUTANT("training.noise_left_on_in_evaluation", false, true),
-      .step = 0};
+      .temperature = temperature, .tau = tau, .noise = false, .step = 0};
   std::vector<int32_t> inputs(group * length), targets(group * length);
   RoutingTotals totals(config.model.num_layers, config.model.num_experts);
-  for (int64_t first = 0; first < SOFTMOE_MUTANT("training.last_batch_dropped",
-                                                 total, total / group * group);
-       first += group) {
+  for (int64_t first = 0; first < total; first += group) {
     poll();
     const int64_t count = std::min(group, total - first);
     const std::span<int32_t> in(inputs.data(), count * length);

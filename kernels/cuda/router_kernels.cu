@@ -6,7 +6,6 @@
 // tokens, so its sums are those of the CPU, in the same order: bits agree, and
 // no atomics. Per token it reads num_experts floats and writes as many plus the
 // compact gates; about 60 instructions an expert, so bound by memory.
-#include "core/mutant.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/router_backward_body.h"
@@ -115,7 +114,7 @@ __global__ void __launch_bounds__(kRows)
         args.gates[at + count] = 0;
       }
     }
-    SOFTMOE_MUTANT_SKIPS("kernels.router_stores_too_early", __syncthreads());
+    __syncthreads();
     StoreShared(weights, rows, n, args.soft_weights + first * n);
     const float* basis = mixed ? softmax : weights;
     for (int e = me; e < n; e += kRows) {  // a thread per expert, rows in order
@@ -203,9 +202,7 @@ __global__ void __launch_bounds__(kRows)
     if (left <= 0) break;
     const int rows = left < kRows ? static_cast<int>(left) : kRows;
     LoadShared(args.scores + first * n, rows, n, scores);
-    SOFTMOE_MUTANT_SKIPS(
-        "kernels.shared_gradients_uninitialised",
-        for (int i = me; i < rows * (n + 1); i += kRows) d_gates[i] = 0);
+    for (int i = me; i < rows * (n + 1); i += kRows) d_gates[i] = 0;
     __syncthreads();
     if (me < rows) {
       const int64_t row = first + me;

@@ -5,7 +5,6 @@
 #ifndef SOFTMOE_KERNELS_SIMT_CUDA_GROUPS_H_
 #define SOFTMOE_KERNELS_SIMT_CUDA_GROUPS_H_
 
-#include "core/mutant.h"
 #include "kernels/simt/serial_group.h"
 #include "kernels/simt/shared_memory.h"
 
@@ -17,8 +16,7 @@ struct CudaThread : SerialLane<float> {};
 // The sum, and the largest, of one value per lane of a warp of which all lanes
 // are active: a butterfly, so every lane gets the same bits.
 __device__ __forceinline__ float WarpSum(float value) {
-  for (int mask = SOFTMOE_MUTANT("kernels.warp_sum_of_half_a_warp", 16, 8);
-       mask > 0; mask /= 2) {
+  for (int mask = 16; mask > 0; mask /= 2) {
     value += __shfl_xor_sync(0xffffffffu, value, mask);
   }
   return value;
@@ -51,10 +49,7 @@ struct CudaLanes {
   template <typename Body>
   __device__ __forceinline__ void ForEachColumn(int64_t size,
                                                 const Body& body) const {
-    for (int64_t c = Lane();
-         c < SOFTMOE_MUTANT("kernels.last_partial_warp_ignored", size,
-                            size / 32 * 32);
-         c += kThreads) {
+    for (int64_t c = Lane(); c < size; c += kThreads) {
       body(Columns{c, 1});
     }
   }
@@ -125,11 +120,9 @@ struct CudaBlock : CudaLanes<kThreads> {
   // of_warp[w] = the value of warp w, for all to read.
   __device__ __forceinline__ void Share(float value, float* of_warp) const {
     // Whoever still reads what was shared last.
-    SOFTMOE_MUTANT_SKIPS("kernels.shared_memory_reused_too_early",
-                         __syncthreads());
+    __syncthreads();
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
-    SOFTMOE_MUTANT_SKIPS("kernels.shared_memory_read_too_early",
-                         __syncthreads());
+    __syncthreads();
   }
 };
 

@@ -4,7 +4,6 @@
 #ifndef SOFTMOE_KERNELS_SIMT_SIMD_GROUPS_H_
 #define SOFTMOE_KERNELS_SIMT_SIMD_GROUPS_H_
 
-#include "core/mutant.h"
 #include "kernels/simd.h"
 #include "kernels/simt/serial_group.h"
 
@@ -55,8 +54,7 @@ struct SimdLane {
       const int64_t left = size - c;
       if (left >= Floats::kWidth) {
         sums[i] += body(Columns{c, Floats::kWidth});
-      } else if (left > SOFTMOE_MUTANT("kernels.row_sum_drops_the_tail", 0,
-                                       Floats::kWidth)) {
+      } else if (left > 0) {
         sums[i] += body(Columns{c, static_cast<int>(left)});
       }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mutants.h - the table of planted faults (core/mutant.h): each is one line of
-// the sources that can be made wrong, and names the tests that must notice.
+// mutants.h - the planted faults of faults/*.toml: each makes one place of the
+// sources wrong, and names the tests that must notice.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_MUTANTS_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_MUTANTS_H_
 
@@ -11,18 +11,21 @@
 namespace softmoe::mutation {
 
 struct Mutant {
-  std::string id;     // "AREA.what_is_wrong", as in the sources
+  std::string id;     // "AREA.what_is_wrong"
   std::string suite;  // that must kill it (suites.h)
   std::string fault;  // in a sentence
   // Why no test can tell it from the original; "" for all but a few.
   std::string equivalent_because = "";
+  // The id of another with the same kind of change in the same function: the
+  // two count once. "" for most.
+  std::string counts_with = "";
 
   std::string area() const { return id.substr(0, id.find('.')); }
 };
 
-// Every mutant of the sources, by area. The two of the area "canary" are no
-// faults: one is equivalent and must survive, one is gross and must die, or the
-// whole measurement is void.
+// Every planted fault, by area in the order of the alphabet. The two of the
+// area "canary" are no faults: one is equivalent and must survive, one is gross
+// and must die, or the whole measurement is void.
 const std::vector<Mutant>& AllMutants();
 
 inline constexpr char kCanaryArea[] = "canary";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/score.h"
 
+#include <map>
 #include <utility>
 
 namespace softmoe::mutation {
@@ -52,13 +53,23 @@ std::vector<const MutantResult*> Score::Bad() const {
 }
 
 Count Score::Of(const std::string& area, const std::string& tier) const {
-  Count count;
+  std::map<std::string, bool> killed;  // all of those that count once
   for (const MutantResult& result : results_) {
-    if (!area.empty() && result.mutant.area() != area) continue;
+    const Mutant& mutant = result.mutant;
+    if (!area.empty() && mutant.area() != area) continue;
     if (!tier.empty() && result.tier != tier) continue;
     if (result.argued() && result.good()) continue;
+    const std::string& counted =
+        mutant.counts_with.empty() ? mutant.id : mutant.counts_with;
+    const bool is_killed =
+        result.outcome == Outcome::kKilled && !result.argued();
+    const auto [all, is_first] = killed.try_emplace(counted, is_killed);
+    all->second = all->second && is_killed;
+  }
+  Count count;
+  for (const auto& [counted, all] : killed) {
     ++count.total;
-    count.killed += result.outcome == Outcome::kKilled && !result.argued();
+    count.killed += all;
   }
   return count;
 }

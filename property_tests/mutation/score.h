@@ -44,6 +44,8 @@ struct MutantResult {
   }
 };
 
+// Those of one kind in one function (Mutant::counts_with) count once, as killed
+// if all are.
 struct Count {
   int killed = 0;
   int total = 0;  // without those argued equivalent

@@ -74,10 +74,10 @@ std::string ScoreText(const Score& score) {
   }
   const Count total = score.Total();
   text += fmt::format(
-      "mutation score {:.1f} % ({} of {} killed; {} more argued equivalent) in "
-      "{:.0f} s{}\n",
+      "mutation score {:.1f} % ({} of {} killed; {} more argued equivalent; {} "
+      "planted in all, of which some count together) in {:.0f} s{}\n",
       total.total == 0 ? 0 : 100.0 * total.killed / total.total, total.killed,
-      total.total, score.Argued(), score.seconds(),
+      total.total, score.Argued(), score.results().size(), score.seconds(),
       score.void_reasons().empty() ? "" : "; VOID, see above");
   return text;
 }
@@ -104,6 +104,9 @@ nlohmann::ordered_json ScoreJson(const Score& score) {
     if (result.argued()) {
       json["mutants"].back()["equivalent_because"] =
           result.mutant.equivalent_because;
+    }
+    if (!result.mutant.counts_with.empty()) {
+      json["mutants"].back()["counts_with"] = result.mutant.counts_with;
     }
   }
   return json;

@@ -87,6 +87,23 @@ TEST(Measure, ASurvivorIsReportedWithTheCommandThatShowsIt) {
   EXPECT_EQ(json["mutants"][1]["outcome"], "SURVIVED");
 }
 
+TEST(Measure, FaultsOfOneKindInOneFunctionCountOnce) {
+  const std::vector<Mutant> mutants = {
+      {"a.x", "tests", ""},
+      {"a.y", "tests", "", "", "a.x"},
+      {"a.z", "tests", ""},
+  };
+  const Score all = MeasureWith({{"a.x", 1}, {"a.y", 1}, {"a.z", 1}}, mutants);
+  EXPECT_EQ(all.Total().total, 2);
+  EXPECT_EQ(all.Total().killed, 2);
+  EXPECT_NE(ScoreText(all).find("3 planted in all"), std::string::npos);
+  // And only if both are killed; the other one is still reported.
+  const Score one = MeasureWith({{"a.x", 1}, {"a.y", 0}, {"a.z", 1}}, mutants);
+  EXPECT_EQ(one.Total().killed, 1);
+  ASSERT_EQ(one.Bad().size(), 1u);
+  EXPECT_EQ(one.exit_code(), ExitCode::kFailed);
+}
+
 TEST(Measure, AnArgumentForEquivalenceIsHeldAgainstTheTests) {
   const std::vector<Mutant> mutants = {{"a.same", "tests", "", "it is so"}};
   const Score right = MeasureWith({{"a.same", 0}}, mutants);

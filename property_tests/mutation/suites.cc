@@ -103,7 +103,7 @@ const Suite& FindSuite(const std::vector<Suite>& suites,
   for (const Suite& suite : suites) {
     if (suite.name == name) return suite;
   }
-  throw InternalError("mutants.cc names the suite '" + name +
+  throw InternalError("faults/*.toml name the suite '" + name +
                       "', which suites.cc does not have");
 }
 

@@ -7,8 +7,6 @@
 #include <cctype>
 #include <cmath>
 
-#include "core/mutant.h"
-
 namespace softmoe::verify {
 namespace {
 
@@ -192,13 +190,11 @@ std::vector<std::string> Suite::Warnings() const {
 
 ExitCode Suite::exit_code() const {
   for (const auto& [unit, statistics] : units_) {
-    if (SOFTMOE_MUTANT("harness.exit_code_forgets_failures",
-                       statistics.Count(Status::kFail), int64_t{0}) > 0) {
+    if (statistics.Count(Status::kFail) > 0) {
       return ExitCode::kFailed;
     }
   }
-  if (SOFTMOE_MUTANT("harness.mistrusted_is_passed", !Mistrusted().empty(),
-                     false)) {
+  if (!Mistrusted().empty()) {
     return ExitCode::kMistrusted;
   }
   for (const auto& [unit, statistics] : units_) {
@@ -212,9 +208,7 @@ ExitCode Suite::exit_code() const {
     }
   }
   // Asked for and nothing ran: not a success.
-  return SOFTMOE_MUTANT("harness.skipped_is_passed", cases() == 0, false)
-             ? ExitCode::kInconclusive
-             : ExitCode::kDone;
+  return cases() == 0 ? ExitCode::kInconclusive : ExitCode::kDone;
 }
 
 std::string FailureKey(const CaseResult& result) {

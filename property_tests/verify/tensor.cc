@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "core/errors.h"
-#include "core/mutant.h"
 #include "core/suggestion.h"
 
 namespace softmoe::verify {
@@ -29,8 +28,7 @@ float RoundToBf16(double value) {
     if (!std::isfinite(near)) return near;
     bits = std::bit_cast<uint32_t>(near);
   }
-  bits += SOFTMOE_MUTANT("numerics.bf16_truncates", 0x7fffu, 0u) +
-          SOFTMOE_MUTANT("numerics.bf16_ties_up", (bits >> 16) & 1u, 1u);
+  bits += 0x7fffu + ((bits >> 16) & 1u);
   return std::bit_cast<float>(bits & 0xffff0000u);
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mutant.h"
-
-#ifdef SOFTMOE_MUTANTS
+#include "property_tests/mutation/switch.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,7 +16,7 @@ namespace {
 using Counter = std::atomic<uint64_t>;
 
 // The counter in the driver's file, or one of this process where there is none:
-// whoever switches a mutant on by hand counts nothing.
+// whoever switches a fault on by hand counts nothing.
 Counter* MapCounter() {
   static Counter own;
   const char* path = std::getenv("SOFTMOE_MUTANT_HITS");
@@ -44,5 +42,3 @@ void CountHit() {
 }
 
 }  // namespace softmoe::mutant
-
-#endif  // SOFTMOE_MUTANTS

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// switch.h - switches one planted fault on, and counts how often its place was
+// evaluated. rewrite.h writes its use into copies of the sources, and the build
+// of these copies includes this before each (bazel/mutants.bzl): no source
+// does.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SWITCH_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SWITCH_H_
+
+namespace softmoe::mutant {
+
+// Whether $SOFTMOE_MUTANT names this fault.
+bool IsOn(const char* id);
+// One more evaluation of the fault that is on: adds to the counter in the file
+// $SOFTMOE_MUTANT_HITS, which the driver shares with all processes of a run.
+void CountHit();
+
+}  // namespace softmoe::mutant
+
+// (A lambda has a variable of its own in every template and every ISA level.)
+#define SOFTMOE_MUTANT_ON(id)                              \
+  ([]() -> bool {                                          \
+    static const bool is_on = ::softmoe::mutant::IsOn(id); \
+    if (is_on) ::softmoe::mutant::CountHit();              \
+    return is_on;                                          \
+  }())
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SWITCH_H_
