@@ -69,6 +69,10 @@ TEST(Temperature, MatchesHandComputedValues) {
   EXPECT_NEAR(Temperature(config, 9000), 3, Ulps(5));
   EXPECT_NEAR(Temperature(config, 12000), 2, Ulps(5));
   EXPECT_NEAR(Temperature(config, 18000), 1, Ulps(5));
+  // Another end: 2 + 3 * 1/2, and 2.
+  config.router.temperature_end = 2;
+  EXPECT_NEAR(Temperature(config, 9000), 3.5, Ulps(5));
+  EXPECT_NEAR(Temperature(config, 18000), 2, Ulps(5));
 }
 
 TEST(Temperature, FallsAndHasNoWarmUp) {

@@ -106,8 +106,9 @@ TEST(Faults, CoverEveryAreaAndEveryTier) {
     ++areas[mutant.area()];
     ++tiers[FindSuite(AllSuites(), mutant.suite).tier];
   }
-  for (const char* area : {"lapsum", "routing", "budget", "kernels", "numerics",
-                           "training", "harness"}) {
+  for (const char* area :
+       {"lapsum", "routing", "budget", "kernels", "numerics", "training",
+        "harness", "reference", "reports", "plan", "readers"}) {
     EXPECT_GE(areas[area], 5) << area;
   }
   for (const std::string& tier : Tiers()) EXPECT_GE(tiers[tier], 1) << tier;

@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
   Options options;
   app.add_option("--area", options.areas,
                  "lapsum, routing, budget, kernels, numerics, training, "
-                 "harness [all]");
+                 "harness, reference, reports, plan, readers [all]");
   app.add_option("--mutant", options.mutants, "ids, as --list shows them");
   app.add_option("--jobs", options.jobs, "tests at a time [2]")
       ->check(CLI::Range(1, 256));

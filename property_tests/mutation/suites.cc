@@ -40,6 +40,23 @@ Suite Sanitizer(const std::string& program) {
 
 const std::vector<Suite>& AllSuites() {
   static const std::vector<Suite> suites = {
+      Tests("unit", "core/config_test"),
+      Tests("unit", "core/config_toml_test"),
+      Tests("unit", "core/hdf5_file_test"),
+      Tests("unit", "core/json_lines_test"),
+      Tests("unit", "experiments/cost_model_test"),
+      Tests("unit", "experiments/grid_estimate_test"),
+      Tests("unit", "experiments/grid_report_test"),
+      Tests("unit", "experiments/grid_table_test"),
+      Tests("unit", "experiments/initial_activity_test"),
+      Tests("unit", "experiments/invariants_test"),
+      Tests("unit", "experiments/plan_numbers_test"),
+      Tests("unit", "experiments/plan_warnings_test"),
+      Tests("unit", "experiments/plot_test"),
+      Tests("unit", "experiments/report_csv_test"),
+      Tests("unit", "experiments/results_document_test"),
+      Tests("unit", "golden/document_refuse_test"),
+      Tests("unit", "golden/paper_source_refuse_test"),
       Tests("unit", "kernels/adamw_test"),
       Tests("unit", "kernels/attention_test"),
       Tests("unit", "kernels/cross_entropy_test"),
@@ -55,6 +72,30 @@ const std::vector<Suite>& AllSuites() {
       Tests("unit", "optimized/allocation_test"),
       Tests("unit", "optimized/gradient_tree_test"),
       Tests("unit", "optimized/optimizer_test"),
+      Tests("unit", "trainer/run_identity_test"),
+      Tests("unit", "trainer/run_result_test"),
+      Tests("unit", "trainer/sealed_json_test"),
+      Tests("unit", "trainer/token_file_test"),
+      Tests("reference", "reference/adamw_test"),
+      Tests("reference", "reference/attention_test"),
+      Tests("reference", "reference/budget_test"),
+      Tests("reference", "reference/calibration_test"),
+      Tests("reference", "reference/decoder_block_test"),
+      Tests("reference", "reference/embedding_test"),
+      Tests("reference", "reference/expert_test"),
+      Tests("reference", "reference/laplace_test"),
+      Tests("reference", "reference/lapsum_test"),
+      Tests("reference", "reference/lapsum_accuracy_test"),
+      Tests("reference", "reference/lm_head_test"),
+      Tests("reference", "reference/load_balance_test"),
+      Tests("reference", "reference/metrics_test"),
+      Tests("reference", "reference/moe_layer_test"),
+      Tests("reference", "reference/noise_test"),
+      Tests("reference", "reference/rmsnorm_test"),
+      Tests("reference", "reference/rope_test"),
+      Tests("reference", "reference/router_test"),
+      Tests("reference", "reference/schedules_test"),
+      Tests("reference", "reference/softmax_test"),
       Tests("double", "kernels/double_bodies_test"),
       Verify("lapsum", "100"),
       Verify("lapsum", "400", "plateau"),
@@ -93,8 +134,8 @@ const std::vector<Suite>& AllSuites() {
 
 const std::vector<std::string>& Tiers() {
   static const std::vector<std::string> tiers = {
-      "unit",  "double",   "difference", "sanitizer",
-      "model", "training", "harness"};
+      "unit",      "reference", "double",   "difference",
+      "sanitizer", "model",     "training", "harness"};
   return tiers;
 }
 

@@ -20,7 +20,7 @@ struct Suite {
 
 const std::vector<Suite>& AllSuites();
 
-// unit: tests beside the code; double: bodies at double precision; difference:
+// unit: tests beside the code; reference: those of the oracle alone; double: bodies at double precision; difference:
 // against the reference within derived bounds, CPU and simulated CUDA;
 // sanitizer: races and unwritten values in the simulator; model: the whole
 // model against the reference; training; harness.
