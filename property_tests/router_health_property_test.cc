@@ -20,6 +20,7 @@
 #include "optimized/model.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/model_difference.h"
+#include "reference/laplace.h"
 #include "reference/metrics.h"
 #include "reference/router.h"
 #include "trainer/router_health.h"
@@ -65,7 +66,7 @@ Matrix WeightBounds(const LayerPasses& layer) {
                                                layer.settings.temperature),
                         layer.settings.mean_active);
     for (Eigen::Index e = 0; e < bounds.cols(); ++e) {
-      bounds(t, e) = LaplaceCdf(arguments[e]).error + kUnderflow;
+      bounds(t, e) = reference::LaplaceCdfOf(arguments[e]).error + kUnderflow;
     }
   }
   return bounds;

@@ -37,7 +37,8 @@ std::vector<VectorCase> ReadVectors(const std::filesystem::path& path);
 
 // Throws DataError, naming case and element, if the file expects what this
 // program does not: it was exported by another version, whose verdicts these
-// would not be.
+// would not be. Bounds of an earlier derivation may differ: what is judged
+// meets today's, which each derivation shows to be those of a correct answer.
 void CheckExpectations(const std::filesystem::path& path,
                        const std::vector<VectorCase>& cases);
 
