@@ -67,7 +67,7 @@ Tensor ReadTensor(const Hdf5Reader& reader, const std::string& path) {
 }
 
 // Whether `there` is an earlier derivation of the same bounds as `here`: ids
-// are NAME/NUMBER, and the number rises where bounds move.
+// are NAME/NUMBER, from 1 on, and the number rises where bounds move.
 bool IsEarlierDerivation(const std::string& there, const std::string& here) {
   const size_t slash = here.rfind('/') + 1;
   if (slash == 0 || there.compare(0, slash, here, 0, slash) != 0) return false;
@@ -77,7 +77,7 @@ bool IsEarlierDerivation(const std::string& there, const std::string& here) {
     return std::from_chars(id.data() + slash, end, value).ptr == end ? value
                                                                      : -1;
   };
-  return number(there) >= 0 && number(there) < number(here);
+  return number(there) >= 1 && number(there) < number(here);
 }
 
 }  // namespace

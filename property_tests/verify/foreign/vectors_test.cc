@@ -310,9 +310,15 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
               CheckExpectations("v.h5", other);
             }).find("another version"),
             std::string::npos);
-  other = cases;
-  other[0].outputs.at("weights").derivation = "lapsum-weights-f32/0";
-  DataErrorOf([&] { CheckExpectations("v.h5", other); });
+  // Of an earlier derivation (OfVersionOneAreReadAtF32), but no other.
+  for (const std::string derivation :
+       {"lapsum-weights-f32/0", "lapsum-weights-f32/99", "lapsum-weights-f32",
+        "lapsum-weights-f32/1x", "router-weights-f32/1", ""}) {
+    SCOPED_TRACE(derivation);
+    other = cases;
+    other[0].outputs.at("weights").derivation = derivation;
+    DataErrorOf([&] { CheckExpectations("v.h5", other); });
+  }
   other = cases;
   other[0].inputs.at("scores").values[0] += 1;
   EXPECT_NE(DataErrorOf([&] {
