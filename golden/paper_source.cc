@@ -8,11 +8,11 @@
 
 #include "core/config_toml.h"
 #include "core/errors.h"
-#include "golden/csv_file.h"
 #include "golden/decimal.h"
 #include "golden/document_format.h"
 #include "golden/lattice.h"
 #include "golden/paper_remarks.h"
+#include "golden/printed_table.h"
 #include "golden/toml_enum.h"
 #include "golden/toml_reader.h"
 
@@ -24,7 +24,7 @@ using Strings = std::vector<std::string>;
 // A column with what only the source files know.
 struct SourceColumn {
   Column column;
-  std::string csv;               // name in the CSV file
+  std::string printed_as;        // name in the printed table
   std::string bold_name;         // name in the column of bold cells
   std::optional<int64_t> items;  // a percentage of so many
   bool exact = false;            // settings: printed in full
@@ -44,7 +44,7 @@ SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
   column.decimals = static_cast<int>(reader.Integer("decimals"));
   column.margin = reader.OptionalNumber("margin");
   column.margin_basis = reader.TextOr("margin_basis", "");
-  source.csv = reader.TextOr("csv", "");
+  source.printed_as = reader.TextOr("printed_as", "");
   source.bold_name = reader.TextOr("bold_name", "");
   source.items = reader.OptionalInteger("items");
   source.derived = reader.TextOr("derived", "");
@@ -166,7 +166,7 @@ class PaperBuilder {
       table.columns.push_back(columns.back().column);
     }
     std::vector<Exception> exceptions = ReadExceptions(&reader);
-    const std::string csv = reader.TextOr("csv", "");
+    const std::string cells = reader.TextOr("cells", "");
     const Strings id_parts = reader.Texts("row_id");
     const Strings labels = reader.Texts("labels");
     const std::string bold = reader.TextOr("bold", "");
@@ -175,16 +175,16 @@ class PaperBuilder {
       table.rows.push_back({id, {}, {}, std::vector<Cell>(columns.size())});
     }
     reader.Finish();
-    if (csv.empty()) return table;
-    const CsvFile file = ReadCsv(folder_ / csv);
-    for (size_t r = 0; r < file.rows.size(); ++r) {
+    if (cells.empty()) return table;
+    const PrintedTable printed = ReadPrintedTable(folder_ / cells);
+    for (size_t r = 0; r < printed.rows.size(); ++r) {
       Row row;
-      row.id = RowId(file, r, id_parts);
+      row.id = RowId(printed, r, id_parts);
       for (const std::string& name : labels) {
-        const std::string& text = file.Get(r, name);
+        const std::string& text = printed.Get(r, name);
         if (!text.empty()) row.labels.push_back(LabelText(name, text));
       }
-      AddRowFields(file, r, row_fields, &row);
+      AddRowFields(printed, r, row_fields, &row);
       for (const SourceColumn& column : columns) {
         Rounding rounding = table.rounding;
         for (Exception& exception : exceptions) {
@@ -194,9 +194,9 @@ class PaperBuilder {
             exception.used = true;
           }
         }
-        Cell cell = ReadCell(column, rounding, file, r);
+        Cell cell = ReadCell(column, rounding, printed, r);
         cell.bold = !bold.empty() && !column.bold_name.empty() &&
-                    IsListed(file.Get(r, bold), column.bold_name);
+                    IsListed(printed.Get(r, bold), column.bold_name);
         row.cells.push_back(std::move(cell));
       }
       FlagDerived(columns, &row);
@@ -220,7 +220,7 @@ class PaperBuilder {
 
   // Fills "{column}" with the cell's text, or its name in [names]; a part
   // whose column is empty is left out.
-  std::string RowId(const CsvFile& file, size_t row,
+  std::string RowId(const PrintedTable& printed, size_t row,
                     const Strings& parts) const {
     std::string id;
     for (const std::string& part : parts) {
@@ -228,7 +228,7 @@ class PaperBuilder {
       std::string text = part;
       if (open != std::string::npos && close != std::string::npos) {
         const std::string& value =
-            file.Get(row, part.substr(open + 1, close - open - 1));
+            printed.Get(row, part.substr(open + 1, close - open - 1));
         if (value.empty()) continue;
         const auto name = names_.find(value);
         text = part.substr(0, open) +
@@ -240,13 +240,13 @@ class PaperBuilder {
     return id;
   }
 
-  static void AddRowFields(const CsvFile& file, size_t r,
+  static void AddRowFields(const PrintedTable& printed, size_t r,
                            const toml::table* row_fields, Row* row) {
     if (row_fields == nullptr) return;
     TomlReader reader(row_fields);
     for (const auto& [key, node] : *row_fields) {
       const std::string column(key);
-      row->fields.push_back({reader.Text(column), file.Get(r, column),
+      row->fields.push_back({reader.Text(column), printed.Get(r, column),
                              FieldClass::kIgnore, Known::kStated});
     }
   }
@@ -270,17 +270,17 @@ class PaperBuilder {
   }
 
   static Cell ReadCell(const SourceColumn& source, Rounding rounding,
-                       const CsvFile& file, size_t row) {
+                       const PrintedTable& printed, size_t row) {
     Cell cell;
-    cell.text = file.Get(row, source.csv);
+    cell.text = printed.Get(row, source.printed_as);
     if (cell.empty()) return cell;
     const std::optional<Decimal> number = Decimal::Parse(cell.text);
     // Intervals and counts need digits of their own, of 18 in all.
     constexpr size_t kMaxLength = 14;
     if (!number || cell.text.size() > kMaxLength) {
       throw DataError(fmt::format(
-          "{}:{}: '{}' in column '{}' is no number of at most {} characters",
-          file.path.string(), row + 2, cell.text, source.csv, kMaxLength));
+          "{}: '{}' in column '{}' is no number of at most {} characters",
+          printed.row_places[row], cell.text, source.printed_as, kMaxLength));
     }
     cell.value = number->ToDouble();
     const bool exact =

@@ -54,13 +54,28 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
                       "lame = \"exact\"",
                       "unknown key 'lame'; did you mean "
                       "'lane'?");
-  ExpectSourceRefused("number", "main_results.csv", "107.74", "1O7.74",
-                      "main_results.csv:2: '1O7.74' in column");
-  ExpectSourceRefused("digits", "main_results.csv", "107.74",
+  ExpectSourceRefused("number", "main_results.toml", "107.74", "1O7.74",
+                      "main_results.toml:4:3: '1O7.74' in column "
+                      "'active_param_M' is no number");
+  ExpectSourceRefused("digits", "main_results.toml", "107.74",
                       "107.740000000000000",
                       "is no number of at most 14 characters");
-  ExpectSourceRefused("short_line", "jitter.csv", ",2.99", "",
-                      "jitter.csv:3: 5 fields, but the first line names 6");
+  ExpectSourceRefused("not_a_text", "main_results.toml", "\"107.74\"", "107.74",
+                      "main_results.toml:3:8: 'rows' must be an array of "
+                      "arrays of texts");
+  ExpectSourceRefused("short_row", "jitter.toml", ", \"2.99\"", "",
+                      "jitter.toml:5:3: 5 cells, but there are 6 columns");
+  ExpectSourceRefused("long_row", "jitter.toml", "\"2.99\"", "\"2.99\", \"3\"",
+                      "jitter.toml:5:3: 7 cells, but there are 6 columns");
+  ExpectSourceRefused("absent_column", "jitter.toml", "\"loss\"", "\"lass\"",
+                      "jitter.toml:3:8: no column 'loss'; did you mean "
+                      "'lass'?");
+  ExpectSourceRefused("column_twice", "jitter.toml", "\"arc_e_pct\"",
+                      "\"piqa_pct\"", "names 'piqa_pct' twice");
+  ExpectSourceRefused("key_of_a_table", "jitter.toml",
+                      "rows = ", "lines = 3\nrows = ", "unknown key 'lines'");
+  ExpectSourceRefused("no_rows", "jitter.toml", "rows = [",
+                      "rows = []\nold_rows = [", "'rows' is empty");
   ExpectSourceRefused("note_place", "notes.toml", "\"main_results/arc_e\"",
                       "\"main_results/arc_c\"",
                       "'main_results/arc_c', which "

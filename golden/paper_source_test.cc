@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// golden/paper.h5, as built, against the CSV files: every printed number, its
-// interval, bold, counts and fields. Notes and claims: paper_remarks_test.cc.
-// Sources that are wrong: paper_source_refuse_test.cc.
+// golden/paper.h5, as built, against the printed tables: every printed number,
+// its interval, bold, counts and fields. Notes and claims:
+// paper_remarks_test.cc. Sources that are wrong: paper_source_refuse_test.cc.
 #include "golden/paper_source.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <set>
 
 #include "core/runfiles.h"
-#include "golden/csv_file.h"
 #include "golden/document.h"
 #include "golden/paper_test_util.h"
+#include "golden/printed_table.h"
 
 namespace softmoe::golden {
 namespace {
@@ -26,7 +26,7 @@ std::filesystem::path Sources() {
 
 struct TableColumns {
   std::string table;
-  // Column of the CSV file -> column of the document, in this order.
+  // Column of the printed table -> column of the document, in this order.
   std::vector<std::pair<std::string, std::string>> columns;
 };
 
@@ -89,15 +89,16 @@ TEST(Paper, EveryPrintedCellIsThere) {
   for (const TableColumns& expected : AllColumns()) {
     const Table* table = Paper().FindTable(expected.table);
     ASSERT_NE(table, nullptr) << expected.table;
-    const CsvFile csv = ReadCsv(Sources() / (expected.table + ".csv"));
-    ASSERT_EQ(table->rows.size(), csv.rows.size()) << expected.table;
+    const PrintedTable printed =
+        ReadPrintedTable(Sources() / (expected.table + ".toml"));
+    ASSERT_EQ(table->rows.size(), printed.rows.size()) << expected.table;
     ASSERT_EQ(table->columns.size(), expected.columns.size());
-    for (size_t r = 0; r < csv.rows.size(); ++r) {
+    for (size_t r = 0; r < printed.rows.size(); ++r) {
       for (size_t c = 0; c < expected.columns.size(); ++c) {
-        const auto& [csv_name, id] = expected.columns[c];
+        const auto& [printed_as, id] = expected.columns[c];
         EXPECT_EQ(table->columns[c].id, id);
         const Cell& cell = table->rows[r].cells[c];
-        const std::string& text = csv.Get(r, csv_name);
+        const std::string& text = printed.Get(r, printed_as);
         EXPECT_EQ(cell.text, text) << expected.table << " row " << r;
         if (!text.empty()) {
           EXPECT_EQ(cell.value, std::stod(text));
