@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# check_citations.sh FOLDER DOCUMENT... - whether what files under FOLDER cite
-# of the documents is there. "SPEC.md 2.3-2.5, 4" cites three sections by
-# number, "DESIGN.md, ruling 9" an item of a list, 'DESIGN.md, "Formats"' a
-# heading; a citation may go on in the next line of a comment.
+# check_citations.sh FOLDER missing_files.awk FILES DOCUMENT... - whether what
+# comments and texts under FOLDER cite is there: places of the documents, files.
+#
+# "SPEC.md 2.3-2.5, 4" cites three sections by number, "DESIGN.md, ruling 9" an
+# item of a list, 'DESIGN.md, "Formats"' a heading; a citation may go on in the
+# next line of a comment.
+#
+# A file is cited by its path or by the end of that, "router.h" as well as
+# "kernels/router.h" or "//kernels:router.h", and is there if FILES, a list of
+# paths, has such an end; a Markdown link is relative to its file and must lead
+# somewhere. What only stands for a name is no citation: x.h, x_test.cc, my.toml,
+# NAME.h, *.h, {x,y}.h; nor is what lies elsewhere: URLs, <header.h>, /etc/x.py.
 set -euo pipefail
 export LC_ALL=C
 folder=$1
-shift
+missing_files=(awk -v repository="$3" -f "$2")
+shift 3
 
 cited() { # of $name in the text on stdin, one per line
   local number='[0-9][0-9a-c.]*' this="\<${name/./\\.}('s)?,? +" text
@@ -56,4 +65,34 @@ for document in "$@"; do
   done < <(grep -RlaF "$name" "$folder" | sort)
   echo "$citations citations of $name checked"
 done
+# Again: what finds nothing has to be able to.
+planted=$(mktemp -d)
+trap 'rm -rf "$planted"' EXIT
+cat >"$planted/a.h" <<'END'
+inline const char* file = "core/not_cited.h";
+// No file: gone_1.h, core/gone_2.toml:7 and (//core:gone_3.bzl). One: README.md
+// and `bazel/citations.bzl`. Nor names: x.h, x_test.cc, my.toml, <gone.h>,
+// NAME.py, *.md, https://there.is/no.md, /etc/gone.sh, a.b.h.in, gone.h(
+int x;  // ../core/gone_4.cc.
+END
+printf '%s \x23 %s\n' 'key = "not_cited.toml"' gone_5.toml >"$planted/b.toml"
+printf '%s\n' 'def f():' '  """Reads gone_6.sh,' '  then gone_7.md."""' \
+  '  return "not_cited.py"' >"$planted/c.py"
+printf '%s\n' 'See [this](gone_8.txt#a) and gone_9.cu' >"$planted/d.md"
+example=$("${missing_files[@]}" "$planted"/*.{h,toml,py,md} | grep -o 'gone.*' |
+  sort | tr '\n' ';')
+[ "$example" = "$(printf 'gone_%s;' 1.h 2.toml 3.bzl 4.cc 5.toml 6.sh \
+  7.md 8.txt 9.cu)" ] || { echo "saw: $example" >&2; exit 1; }
+
+mapfile -t texts < <(find -L "$folder" -name BUILD -o -name '*.h' \
+  -o -name '*.cc' -o -name '*.cu' -o -name '*.md' -o -name '*.bzl' \
+  -o -name '*.toml' -o -name '*.py' -o -name '*.sh' | sed 's,^\./,,')
+missing=$("${missing_files[@]}" "${texts[@]}")
+echo "$(tail -n 1 <<<"$missing") cited files are missing"
+if [ "$(wc -l <<<"$missing")" -gt 1 ]; then
+  sed '$d' <<<"$missing" >&2
+  echo "name a file that is there; what other projects call theirs is listed" \
+    "in bazel/citations.bzl" >&2
+  failed=1
+fi
 exit "$failed"

@@ -1,23 +1,99 @@
-"""What comments cite exists: places in //reference:SPEC.md and //:DESIGN.md."""
+"""What comments and texts cite exists: files, and places in two documents."""
 
 _KINDS = ["bzl", "cc", "cu", "h", "md", "py", "sh", "toml"]
 
 _DOCUMENTS = ["//reference:SPEC.md", "//:DESIGN.md"]
 
+# Every package: Bazel tells nobody.
+PACKAGES = [
+    "",
+    "bazel",
+    "core",
+    "core/testing",
+    "experiments",
+    "golden",
+    "golden/oracles",
+    "kernels",
+    "kernels/cuda",
+    "kernels/simt",
+    "kernels/simt/shim",
+    "optimized",
+    "property_tests",
+    "property_tests/mutation",
+    "property_tests/verify",
+    "property_tests/verify/examples",
+    "property_tests/verify/foreign",
+    "reference",
+    "reference/testing",
+    "trainer",
+]
+
+# Files of other projects that are cited as theirs.
+_FOREIGN_FILES = [
+    # Megatron-LM
+    "megatron/core/datasets/indexed_dataset.py",
+    "tools/preprocess_data.py",
+    # gmum/LapSum
+    "soft_topk.py",
+]
+
+def repository_files(name):
+    """Every file of the repository, for tests of what lies where."""
+    native.filegroup(
+        name = name,
+        testonly = True,
+        srcs = ["//%s:citable_files" % package for package in PACKAGES],
+        visibility = ["//visibility:public"],
+    )
+
+def _file_names_impl(ctx):
+    # Only names are written: what is in a file makes no test run again.
+    names = [file.short_path for file in ctx.files.srcs] + _FOREIGN_FILES
+    ctx.actions.write(ctx.outputs.list, "".join([name + "\n" for name in names]))
+    return [DefaultInfo(
+        files = depset([ctx.outputs.list]),
+        runfiles = ctx.runfiles([ctx.outputs.list]),
+    )]
+
+file_names = rule(
+    implementation = _file_names_impl,
+    doc = "A list of paths, one a line: those of `srcs`, and the foreign files.",
+    attrs = {"srcs": attr.label_list(allow_files = True)},
+    outputs = {"list": "%{name}.txt"},
+)
+
 def package_citations_test(folders = "**/"):
-    """Tests that the sections and rulings which this package's files cite exist.
+    """Tests that the files and places which this package's files cite exist.
+
+    Every BUILD file calls it: it also adds the package's files to those that can
+    be cited.
 
     Args:
       folders: "" if only the package's own folder is meant.
     """
+    package = native.package_name()
+    if package not in PACKAGES:
+        fail("\"%s\" is missing in PACKAGES of bazel/citations.bzl" % package)
+    native.filegroup(
+        name = "citable_files",
+        testonly = True,
+        srcs = native.glob(
+            [folders + "*"] if folders else ["*", ".ci/*", ".github/**"],
+            exclude = [".git"],  # a file, where "git worktree" made the folder
+        ),
+        visibility = ["//visibility:public"],
+    )
     native.sh_test(
         name = "citations_test",
         size = "small",
         srcs = ["//bazel:check_citations.sh"],
-        args = [native.package_name() or "."] +
-               ["$(location %s)" % document for document in _DOCUMENTS],
-        data = _DOCUMENTS + native.glob(
-            [folders + "*." + kind for kind in _KINDS],
-            exclude = ["SPEC.md", "DESIGN.md"],  # named already
-        ),
+        args = [package or "."] + [
+            "$(rootpath %s)" % file
+            for file in ["//bazel:missing_files.awk", "//bazel:file_names"] + _DOCUMENTS
+        ],
+        data = ["//bazel:missing_files.awk", "//bazel:file_names"] + _DOCUMENTS +
+               native.glob(
+                   [folders + "*." + kind for kind in _KINDS] + [folders + "BUILD"],
+                   exclude = ["SPEC.md", "DESIGN.md"],  # named already
+               ),
     )

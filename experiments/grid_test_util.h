@@ -22,7 +22,7 @@ using Strings = std::vector<std::string>;
 // steps, milliseconds each, on path:text.txt; then `more_rows`.
 std::string MicroGrid(int64_t steps, const std::string& more_rows = "");
 
-// A fresh folder with text.txt and micro.toml, where //:grid is called with a
+// A fresh folder with text.txt and a grid file, where //:grid is called with a
 // cache of its own.
 class GridProgram : public testing::Test {
  protected:
@@ -35,8 +35,8 @@ class GridProgram : public testing::Test {
                                    const Strings& arguments) const;
   static std::string Program();
 
-  void WriteGrid(const std::string& toml) const;  // micro.toml
-  // The grid in micro.toml, and the folder of its n-th run in `out`.
+  void WriteGrid(const std::string& toml) const;  // the grid file
+  // The grid in that file, and the folder of its n-th run in `out`.
   experiments::Grid Micro(const Strings& overrides = {}) const;
   std::filesystem::path RunFolder(size_t n,
                                   const std::string& out = "runs/micro") const;

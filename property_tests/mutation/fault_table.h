@@ -6,7 +6,7 @@
 //   id = "kernels.tail_dropped"
 //   fault = "the last element of a row is not summed"
 //   suite = "kernels/rows_test"
-//   file = "kernels/rows.cc"
+//   file = "kernels/x.cc"
 //   before = "for (int i = 0; i < "
 //   expression = "size"
 //   instead = "size - 1"

@@ -13,13 +13,13 @@
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the runtimes' names
 extern "C" {
-// ThreadSanitizer (sanitizer/tsan_interface.h).
+// ThreadSanitizer (<sanitizer/tsan_interface.h>).
 [[gnu::weak]] void* __tsan_get_current_fiber();
 [[gnu::weak]] void* __tsan_create_fiber(unsigned flags);
 [[gnu::weak]] void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 [[gnu::weak]] void __tsan_acquire(void* tag);
 [[gnu::weak]] void __tsan_release(void* tag);
-// AddressSanitizer (sanitizer/common_interface_defs.h, asan_interface.h).
+// AddressSanitizer (<sanitizer/asan_interface.h>).
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save,
                                                   const void* bottom,
                                                   size_t size);
@@ -30,7 +30,7 @@ extern "C" {
                                                size_t size);
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* at,
                                                  size_t size);
-// MemorySanitizer (sanitizer/msan_interface.h).
+// MemorySanitizer (<sanitizer/msan_interface.h>).
 [[gnu::weak]] void __msan_check_mem_is_initialized(const volatile void* at,
                                                    size_t size);
 [[gnu::weak]] void __msan_poison(const volatile void* at, size_t size);
