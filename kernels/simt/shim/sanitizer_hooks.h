@@ -19,7 +19,8 @@ extern "C" {
 [[gnu::weak]] void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 [[gnu::weak]] void __tsan_acquire(void* tag);
 [[gnu::weak]] void __tsan_release(void* tag);
-// AddressSanitizer (<sanitizer/asan_interface.h>).
+// AddressSanitizer (<sanitizer/common_interface_defs.h> and
+// <sanitizer/asan_interface.h>).
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save,
                                                   const void* bottom,
                                                   size_t size);
