@@ -30,6 +30,7 @@ struct RunOutcome {
   // Asked for by the command (--rows, --corpora): must finish for exit code 0.
   bool selected = true;
   std::optional<trainer::RunResult> result;  // of a finished run
+  bool recorded = false;  // `result` is from a RunRecord, its steps thinned
   std::string problem;                       // of a failed one: the error
 };
 

@@ -26,7 +26,7 @@ void WriteCheckpoint(const std::filesystem::path& path,
   SOFTMOE_CHECK(static_cast<int64_t>(state.history.size()) == state.step);
   Hdf5Writer file(path, kCheckpointKind);
   file.WriteAttribute("/", "config", ConfigToToml(identity.config));
-  WriteIdentity(identity, file);
+  WriteIdentity(identity, "/", file);
   file.WriteAttribute("/", "tokens", tokens.string());
   file.WriteAttribute("/", "code_version", state.code_version);
   file.WriteAttribute("/", "step", state.step);
@@ -50,7 +50,7 @@ void WriteCheckpoint(const std::filesystem::path& path,
 Checkpoint::Checkpoint(const std::filesystem::path& path)
     : file_(path, kCheckpointKind) {
   identity_ = ReadIdentity(
-      file_, ParseConfig(file_.ReadString("/", "config"), path.string()));
+      file_, "/", ParseConfig(file_.ReadString("/", "config"), path.string()));
   tokens_ = file_.ReadString("/", "tokens");
   state_.code_version = file_.ReadString("/", "code_version");
   state_.step = file_.ReadInt("/", "step");

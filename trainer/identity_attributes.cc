@@ -3,24 +3,24 @@
 
 #include <fmt/format.h>
 
-#include <string>
-
 #include "core/errors.h"
 
 namespace softmoe::trainer {
 
-void WriteIdentity(const RunIdentity& identity, Hdf5Writer& file) {
-  file.WriteAttribute("/", "config_hash", ConfigHash(identity.config));
+void WriteIdentity(const RunIdentity& identity, const std::string& group,
+                   Hdf5Writer& file) {
+  file.WriteAttribute(group, "config_hash", ConfigHash(identity.config));
   VisitIdentityTexts(
       identity, [&](IdentityPart, const char* name, const std::string& text) {
-        file.WriteAttribute("/", name, text);
+        file.WriteAttribute(group, name, text);
       });
 }
 
-RunIdentity ReadIdentity(const Hdf5Reader& file, const Config& config) {
+RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
+                         const Config& config) {
   RunIdentity identity;
   identity.config = config;
-  if (ConfigHash(config) != file.ReadString("/", "config_hash")) {
+  if (ConfigHash(config) != file.ReadString(group, "config_hash")) {
     throw DataError(fmt::format(
         "{}: its configuration does not have the hash it was stored with: it "
         "was written by another version of this program; delete it to begin "
@@ -30,10 +30,11 @@ RunIdentity ReadIdentity(const Hdf5Reader& file, const Config& config) {
   VisitIdentityTexts(
       identity, [&](IdentityPart part, const char* name, std::string& text) {
         // Results of before the documents were recorded lack them.
-        if (part == IdentityPart::kDocuments && !file.HasAttribute("/", name)) {
+        if (part == IdentityPart::kDocuments &&
+            !file.HasAttribute(group, name)) {
           return;
         }
-        text = file.ReadString("/", name);
+        text = file.ReadString(group, name);
       });
   return identity;
 }

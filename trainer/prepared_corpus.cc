@@ -70,17 +70,21 @@ void CopyFile(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-void WritePreparedCorpus(const PreparedCorpus& corpus) {
+std::string PreparedCorpusText(const PreparedCorpus& corpus) {
   Json json = {{"format", kFormat}, {"version", kVersion}};
   VisitFields(corpus,
               [&](const char* key, const auto& field) { json[key] = field; });
-  WriteFileAtomically(WithSuffix(corpus.prefix, ".json"),
-                      Sealed(std::move(json)).dump(2) + "\n");
+  return Sealed(std::move(json)).dump(2) + "\n";
 }
 
-PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
-  const fs::path path = WithSuffix(prefix, ".json");
-  const Json json = ParseJsonObject(ReadWholeFile(path));
+void WritePreparedCorpus(const PreparedCorpus& corpus) {
+  WriteFileAtomically(WithSuffix(corpus.prefix, ".json"),
+                      PreparedCorpusText(corpus));
+}
+
+PreparedCorpus ParsePreparedCorpus(const std::string& text,
+                                   const fs::path& path) {
+  const Json json = ParseJsonObject(text);
   if (!json.is_object() || json.value("format", Json()) != kFormat) {
     throw DataError(fmt::format("{}: not the description of token files; {}",
                                 path.string(), kRemedy));
@@ -101,7 +105,6 @@ PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
                     path.string(), kRemedy));
   }
   PreparedCorpus corpus;
-  corpus.prefix = prefix;
   VisitFields(corpus, [&]<typename T>(const char* key, T& field) {
     const auto value = json.find(key);
     if (value == json.end() || !Fits<T>(*value)) {
@@ -112,6 +115,13 @@ PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
     }
     field = value->template get<T>();
   });
+  return corpus;
+}
+
+PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
+  const fs::path path = WithSuffix(prefix, ".json");
+  PreparedCorpus corpus = ParsePreparedCorpus(ReadWholeFile(path), path);
+  corpus.prefix = prefix;
   return corpus;
 }
 

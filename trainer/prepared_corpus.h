@@ -45,6 +45,11 @@ PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
 // EnvironmentError if it is missing, DataError with the remedy if damaged.
 PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix);
 
+// The text of PREFIX.json, and back; what is said of errors names `path`.
+std::string PreparedCorpusText(const PreparedCorpus& corpus);
+PreparedCorpus ParsePreparedCorpus(const std::string& text,
+                                   const std::filesystem::path& path);
+
 // Copies the four files to another prefix, PREFIX.json last.
 PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
                                   const std::filesystem::path& prefix);

@@ -113,12 +113,18 @@ void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
   VisitEvaluationMetrics(ColumnWriter(evaluations, 0, group, file));
 }
 
-std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
+std::vector<StepRecord> ReadSomeSteps(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers) {
   ColumnReader<StepRecord> reader(file, group, num_layers);
   VisitStepMetrics(reader);
-  std::vector<StepRecord> steps = reader.Take();
+  return reader.Take();
+}
+
+std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
+                                      const std::string& group,
+                                      int64_t num_layers) {
+  std::vector<StepRecord> steps = ReadSomeSteps(file, group, num_layers);
   for (size_t i = 0; i < steps.size(); ++i) {
     const int64_t expected = static_cast<int64_t>(i) + 1;
     if (steps[i].step == expected) continue;

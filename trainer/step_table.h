@@ -28,6 +28,10 @@ void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
 std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);
+// The same for steps of which some may be missing, whatever their order.
+std::vector<StepRecord> ReadSomeSteps(const Hdf5Reader& file,
+                                      const std::string& group,
+                                      int64_t num_layers);
 std::vector<EvaluationRecord> ReadEvaluationTable(const Hdf5Reader& file,
                                                   const std::string& group);
 
