@@ -27,15 +27,14 @@ RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
         "anew, or use the version that wrote it",
         file.path().string()));
   }
-  VisitIdentityTexts(
-      identity, [&](IdentityPart part, const char* name, std::string& text) {
-        // Results of before the documents were recorded lack them.
-        if (part == IdentityPart::kDocuments &&
-            !file.HasAttribute(group, name)) {
-          return;
-        }
-        text = file.ReadString(group, name);
-      });
+  VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
+                                   std::string& text) {
+    // Results of before the documents were recorded lack them.
+    if (part == IdentityPart::kDocuments && !file.HasAttribute(group, name)) {
+      return;
+    }
+    text = file.ReadString(group, name);
+  });
   return identity;
 }
 
