@@ -7,14 +7,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/atomic_file.h"
 #include "core/code_version.h"
 #include "core/errors.h"
 #include "core/paths.h"
+#include "core/runfiles.h"
 #include "core/suggestion.h"
 #include "experiments/experiment.h"
 #include "experiments/grid_clean.h"
@@ -25,6 +28,8 @@
 #include "experiments/grid_status.h"
 #include "experiments/run_folder.h"
 #include "experiments/run_grid.h"
+#include "experiments/run_record.h"
+#include "experiments/verify_record.h"
 #include "trainer/folder_lock.h"
 #include "trainer/resources.h"
 
@@ -59,6 +64,12 @@ Examples:
   grid status smoke            how far it is, also while it runs
   grid report smoke            the report again, from what is on disk
   grid clean smoke [--yes]     what could be deleted [delete it]
+  grid report mini --from golden/runs/mini.h5
+      the report of runs that were recorded; `run` trains those that are not
+  grid verify-record golden/runs/mini.h5 --run gcide/sparse-1/seed1234
+      one of them is trained again, and must give the same bits
+  grid record mini             finished runs into golden/runs/mini.h5, without
+                               their parameters; runs that it has stay
 
 Experiments of one scale share the folder runs/SCALE, and a run that several
 need is trained once, whoever asks first; their reports are in folders of their
@@ -74,15 +85,19 @@ configuration is part of the name of each run's folder, so that other settings
 never mix with these. Corpora and tokenizers are in $XDG_CACHE_HOME/softmoe.
 
 Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
-missing, or an invariant does not hold; 2 usage, configuration, or a damaged
-file; 5 no GPU for a grid of the paper's scale, a file is missing, the disk is
-full, or another process works in the folder; 75 stopped by a signal, state
-saved.)";
+missing, an invariant does not hold, or a recorded run has other bits now; 2
+usage, configuration, or a damaged file; 3 a recorded run and the same on another
+instruction set; 5 no GPU for a grid of the paper's scale, a file is missing, the
+disk is full, or another process works in the folder; 7 two seeds have the same
+bits; 75 stopped by a signal, state saved.)";
 
 // What any subcommand can be told.
 struct Arguments {
   std::string grid, scale, out;
   Strings overrides, runtime, rows, corpora, only, seeds;
+  std::string record;  // --from, --to, FILE
+  std::string run, changed_by, isa;
+  int64_t threads = 0;
   bool quiet = false, yes = false, keep_checkpoints = false;
 };
 
@@ -110,6 +125,26 @@ fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
       folder.string(),
       arguments.grid +
           (arguments.scale.empty() ? "" : " --scale=" + arguments.scale)));
+}
+
+// The record of --from, if there is one.
+std::optional<RunRecord> RecordOf(const Arguments& arguments) {
+  if (arguments.record.empty()) return std::nullopt;
+  RunRecord record = ReadRunRecord(UserPath(arguments.record));
+  RequireSameMargins(record);
+  return record;
+}
+
+// What is on disk of a grid, and in the record.
+GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
+                     const std::optional<RunRecord>& record) {
+  GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
+  if (record) {
+    for (const std::string& note : TakeRecordedRuns(*record, outcome)) {
+      fmt::print("{}\n", note);
+    }
+  }
+  return outcome;
 }
 
 // Judges what is there, says it and writes the report. `selected` must finish.
@@ -142,6 +177,7 @@ ExitCode Report(GridOutcome outcome, const std::vector<size_t>& selected,
 // The reports of all experiments that have one of the selected runs of `all`.
 ExitCode ReportEach(const Grid& all, const std::vector<size_t>& selected,
                     const fs::path& folder, const Arguments& arguments) {
+  const std::optional<RunRecord> record = RecordOf(arguments);
   std::set<std::string> asked;
   for (const size_t r : selected) asked.insert(RunIdentityKey(all.runs[r]));
   ExitCode worst = ExitCode::kDone;
@@ -152,8 +188,7 @@ ExitCode ReportEach(const Grid& all, const std::vector<size_t>& selected,
     }
     if (own.empty()) continue;
     fmt::print("\nExperiment {}: {}\n", grid.experiment, grid.title);
-    const ExitCode code = Report(
-        ReadGrid(grid, folder, /*check_checkpoints=*/false), own, folder);
+    const ExitCode code = Report(ReadRuns(grid, folder, record), own, folder);
     if (code != ExitCode::kDone) worst = code;
   }
   return worst;
@@ -168,6 +203,7 @@ ExitCode Run(const Arguments& arguments) {
   options.folder = GridFolder(grid, arguments.out);
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
+  if (RecordOf(arguments)) options.record = UserPath(arguments.record);
   GridOutcome outcome = RunGrid(grid, options);
   return grid.experiment == kAllExperiments
              ? ReportEach(grid, options.selected, options.folder, arguments)
@@ -176,8 +212,10 @@ ExitCode Run(const Arguments& arguments) {
 
 ExitCode ReportAgain(const Arguments& arguments) {
   const Grid grid = Load(arguments);
-  const fs::path folder = ExistingFolder(grid, arguments);
-  GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
+  const std::optional<RunRecord> record = RecordOf(arguments);
+  const fs::path folder = record ? GridFolder(grid, arguments.out)
+                                 : ExistingFolder(grid, arguments);
+  GridOutcome outcome = ReadRuns(grid, folder, record);
   // Another folder, or other settings: a report of nothing would take the
   // place of that of what was run.
   const auto waits = [](const RunOutcome& run) {
@@ -206,6 +244,58 @@ ExitCode Plan(const Arguments& arguments) {
   const Grid grid = Load(arguments);
   fmt::print("{}", DescribePlan(grid, GridFolder(grid, arguments.out)));
   return ExitCode::kDone;
+}
+
+ExitCode Record(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  const GridOutcome outcome = ReadGrid(grid, ExistingFolder(grid, arguments),
+                                       /*check_checkpoints=*/false);
+  if (std::ranges::none_of(outcome.runs, [](const RunOutcome& run) {
+        return run.state == RunState::kFinished;
+      })) {
+    throw EnvironmentError(fmt::format(
+        "{}: no run of grid '{}' with these settings is finished there; give "
+        "the --out, --seeds and --set that it was run with",
+        GridFolder(grid, arguments.out).string(), grid.name));
+  }
+  const std::string& name =
+      grid.scale_grid.empty() ? grid.name : grid.scale_grid;
+  const fs::path path =
+      UserPath(arguments.record.empty() ? "golden/runs/" + name + ".h5"
+                                        : arguments.record);
+  MakeFolder(path.parent_path());
+  // Whoever records at the same time would drop what this one adds.
+  const trainer::FolderLock lock(path.parent_path());
+  RunRecord record = OpenRunRecord(path);
+  const RecordChange change = AddFinishedRuns(outcome, record);
+  WriteRunRecord(record);
+  fmt::print("{}{} runs are new, {} gained evaluations; {}\n",
+             DescribeRecord(record), change.added, change.completed,
+             trainer::FormatBytes(static_cast<int64_t>(fs::file_size(path))));
+  return ExitCode::kDone;
+}
+
+ExitCode VerifyRecord(const Arguments& arguments) {
+  const RunRecord record = ReadRunRecord(UserPath(arguments.record));
+  const RecordedRun& run = FindRecorded(record, arguments.run);
+  if (!arguments.changed_by.empty()) {
+    RequireInChangelog(arguments.changed_by,
+                       ReadWholeFile(RunfilePath("CHANGELOG.md")));
+  }
+  VerifyOptions options;
+  // No name that anything else gives a folder: it is deleted in the end.
+  std::string name = "verify-" + run.id;
+  std::ranges::replace(name, '/', '-');
+  const fs::path out =
+      UserPath(arguments.out.empty() ? "runs/verify-record" : arguments.out);
+  options.folder = out / name;
+  options.runtime.threads = arguments.threads;
+  options.runtime.isa = arguments.isa;
+  options.quiet = arguments.quiet;
+  options.changed_by = arguments.changed_by;
+  const RunVerdict verdict = VerifyRecordedRun(record, run, options);
+  fmt::print("{}", verdict.text);
+  return verdict.code;
 }
 
 ExitCode Clean(const Arguments& arguments) {
@@ -260,8 +350,20 @@ class CommandLine {
     app_.add_subcommand("list", "the grids and experiments of the program");
     Add("plan", "what a grid would train and take; runs nothing");
     CLI::App* run = Add("run", "train what is not finished, then report");
-    Add("report", "write the report again from what is on disk");
+    CLI::App* report =
+        Add("report", "write the report again from what is on disk");
+    for (CLI::App* command : {run, report}) {
+      command->add_option("--from", arguments_.record,
+                          "a file that `record` wrote: its runs count as "
+                          "finished");
+    }
     Add("status", "a table of the runs and how far they are");
+    CLI::App* record =
+        Add("record", "keep finished runs in one small file, curves thinned");
+    record->add_option("--to", arguments_.record,
+                       "the file, which keeps the runs it has "
+                       "[golden/runs/GRID.h5]");
+    AddVerifyRecord();
     CLI::App* clean = Add("clean", "show what could be deleted, or delete it");
 
     run->add_option("--rows", arguments_.rows, "only these rows: ID,ID,...")
@@ -319,6 +421,29 @@ class CommandLine {
                      "first four")
         ->delimiter(',');
     return command;
+  }
+
+  void AddVerifyRecord() {
+    CLI::App* verify = app_.add_subcommand(
+        "verify-record", "train a recorded run again and compare all bits");
+    verify->add_option("file", arguments_.record, "what `record` wrote")
+        ->required();
+    verify
+        ->add_option("--run", arguments_.run,
+                     "which run: CORPUS/ROW/seedN, as `record` names it")
+        ->required();
+    verify->add_option("--changed-by", arguments_.changed_by,
+                       "commit that changed the bits on purpose, as "
+                       "CHANGELOG.md names it: then the final loss must agree "
+                       "within 3 deviations over seeds");
+    verify->add_option("--out", arguments_.out,
+                       "folder to train in [runs/verify-record]");
+    verify->add_option("--threads", arguments_.threads,
+                       "threads; 0: one per core; never changes the result");
+    verify->add_option("--isa", arguments_.isa,
+                       "instruction set, v3 or v4 [that of the record]");
+    verify->add_flag("--quiet", arguments_.quiet,
+                     "no progress, only the result");
   }
 
   void Runtime(CLI::App* command, const char* option, const std::string& key,
@@ -380,6 +505,8 @@ class CommandLine {
     if (name == "run") return Run(arguments_);
     if (name == "report") return ReportAgain(arguments_);
     if (name == "status") return Status(arguments_);
+    if (name == "record") return Record(arguments_);
+    if (name == "verify-record") return VerifyRecord(arguments_);
     return Clean(arguments_);
   }
 

@@ -13,9 +13,11 @@
 #include "core/paths.h"
 #include "core/stop_signal.h"
 #include "experiments/cost_model.h"
+#include "experiments/experiment.h"
 #include "experiments/grid_progress.h"
 #include "experiments/grid_select.h"
 #include "experiments/run_folder.h"
+#include "experiments/run_record.h"
 #include "kernels/isa.h"
 #include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
@@ -46,11 +48,12 @@ class GridRunner {
   GridRunner(const Grid& grid, const GridRunOptions& options)
       : options_(options),
         lock_(Made(options.folder)),
-        outcome_(ReadGrid(grid, options.folder, /*check_checkpoints=*/true)),
+        outcome_(ReadRuns(grid)),
         progress_(outcome_, options.selected, Quiet(options.quiet)) {}
 
   GridOutcome Run() {
     RequireDiskSpace();
+    for (const std::string& note : notes_) progress_.Note(note);
     progress_.Note(Summary());
     PrepareCorpora();
     CheckFinishedRuns();
@@ -69,6 +72,28 @@ class GridRunner {
   }
 
  private:
+  // What is on disk, and what a record adds.
+  GridOutcome ReadRuns(const Grid& grid) {
+    GridOutcome outcome =
+        ReadGrid(grid, options_.folder, /*check_checkpoints=*/true);
+    if (options_.record.empty()) return outcome;
+    const RunRecord record = ReadRunRecord(options_.record);
+    // A run counts only on the tokens of here.
+    for (const size_t r : options_.selected) {
+      const RunOutcome& run = outcome.runs[r];
+      if (run.state == RunState::kFinished) continue;
+      if (record.Find(RunIdentityKey(run.run)) == nullptr) continue;
+      const fs::path corpus = CorpusRecord(run.run, options_.folder);
+      if (fs::exists(corpus.string() + ".json")) continue;
+      if (prepared_.contains(corpus)) continue;
+      Prepare(run, corpus);
+      outcome.corpora.push_back(prepared_.at(corpus));
+      outcome.corpora.back().prefix = corpus;
+    }
+    notes_ = TakeRecordedRuns(record, outcome);
+    return outcome;
+  }
+
   int64_t CountSelected(RunState state) const {
     return std::count_if(
         options_.selected.begin(), options_.selected.end(),
@@ -138,13 +163,17 @@ class GridRunner {
         continue;
       }
       StopIfAsked();
-      trainer::PrepareOptions options;
-      options.threads = run.run.runtime.threads;
-      options.quiet = options_.quiet;
-      const Config& config = run.run.config;
-      prepared_[record] =
-          trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
+      Prepare(run, record);
     }
+  }
+
+  void Prepare(const RunOutcome& run, const fs::path& record) {
+    trainer::PrepareOptions options;
+    options.threads = run.run.runtime.threads;
+    options.quiet = options_.quiet;
+    const Config& config = run.run.config;
+    prepared_[record] =
+        trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
   }
 
   // The instruction set that finished runs must be of: the one asked for, or
@@ -162,7 +191,8 @@ class GridRunner {
   // belong to this grid. Then the records can be renewed.
   void CheckFinishedRuns() {
     for (const RunOutcome& run : outcome_.runs) {
-      if (run.state != RunState::kFinished) continue;
+      // Those of a record may be of any instruction set, and say it.
+      if (run.state != RunState::kFinished || run.recorded) continue;
       const trainer::RunIdentity& there = run.result->identity;
       trainer::RunIdentity here = there;  // ReadRun compared the configuration
       const auto corpus =
@@ -252,9 +282,10 @@ class GridRunner {
   const GridRunOptions options_;
   const StopSignal stop_;
   const trainer::FolderLock lock_;
+  std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
+  std::vector<std::string> notes_;                        // of ReadRuns
   GridOutcome outcome_;
   GridProgress progress_;
-  std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
 };
 
 }  // namespace

@@ -17,7 +17,9 @@ namespace softmoe::experiments {
 struct GridRunOptions {
   std::filesystem::path folder;  // run_folder.h
   std::vector<size_t> selected;  // indices into Grid::runs
-  bool quiet = false;            // no progress on stderr
+  // A RunRecord whose runs count as finished (run_record.h); "": none.
+  std::filesystem::path record;
+  bool quiet = false;  // no progress on stderr
 };
 
 // Throws EnvironmentError for a grid of the paper's scale: this build trains
