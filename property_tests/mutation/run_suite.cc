@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/run_suite.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string_view>
-#include <thread>
 #include <vector>
 
-#include "core/errors.h"
 #include "core/paths.h"
+#include "core/process.h"
 #include "core/runfiles.h"
-
-extern char** environ;
 
 namespace softmoe::mutation {
 namespace {
@@ -56,13 +46,11 @@ bool IsAboutThisProcess(std::string_view entry) {
   return false;
 }
 
-std::vector<std::string> Environment(const fs::path& runfiles,
-                                     const std::string& id,
-                                     const fs::path& folder) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!IsAboutThisProcess(*entry)) result.emplace_back(*entry);
-  }
+std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
+                                       const std::string& id,
+                                       const fs::path& folder) {
+  std::vector<std::string> result = Environment();
+  std::erase_if(result, IsAboutThisProcess);
   result.push_back("TEST_SRCDIR=" + runfiles.parent_path().string());
   result.push_back("TEST_TMPDIR=" + folder.string());
   // As for the tests of a commit (.bazelrc); a first failure is enough.
@@ -72,73 +60,36 @@ std::vector<std::string> Environment(const fs::path& runfiles,
   return result;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (std::string& string : strings) result.push_back(string.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-// Starts the program as the leader of a process group of its own.
-pid_t Start(const Suite& suite, const std::string& id, const fs::path& folder) {
+// Where `bazel test` starts tests, as the leader of a process group of its own.
+ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
+                         const fs::path& folder) {
   const fs::path program = RunfilePath(suite.program);
   const fs::path runfiles = RunfilesOf(program, suite.program);
-  std::vector<std::string> arguments = {program.string()};
-  arguments.insert(arguments.end(), suite.arguments.begin(),
-                   suite.arguments.end());
-  std::vector<std::string> environment = Environment(runfiles, id, folder);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, (folder / "output").c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  // Where `bazel test` starts tests.
-  posix_spawn_file_actions_addchdir_np(&actions, runfiles.c_str());
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t child = 0;
-  const int failure =
-      ::posix_spawn(&child, program.c_str(), &actions, &attributes,
-                    Pointers(arguments).data(), Pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) {
-    throw EnvironmentError(fmt::format("cannot start {}: {}", program.string(),
-                                       std::strerror(failure)));
-  }
-  return child;
+  ProcessOptions options;
+  options.arguments = {program.string()};
+  options.arguments.insert(options.arguments.end(), suite.arguments.begin(),
+                           suite.arguments.end());
+  options.folder = runfiles;
+  options.environment = EnvironmentOf(runfiles, id, folder);
+  options.output = ProcessOptions::Output::kFile;
+  options.output_file = folder / "output";
+  options.own_group = true;
+  return options;
 }
 
-// Waits for `child`, or kills its group; fills in how it ended.
-void Wait(pid_t child, double timeout, SuiteRun& run) {
+// Waits for the process, or kills its group; fills in how it ended.
+void Finish(Process& process, double timeout, SuiteRun& run) {
   const Clock::time_point start = Clock::now();
-  int status = 0;
-  while (true) {
-    const pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child) break;
-    if (ended < 0 && errno != EINTR) {
-      throw InternalError(
-          fmt::format("lost a test process: {}", std::strerror(errno)));
-    }
-    if (SecondsSince(start) > timeout) {
-      ::kill(-child, SIGKILL);
-      while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-      }
-      run.end = SuiteRun::End::kTimedOut;
-      run.seconds = SecondsSince(start);
-      return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  ::kill(-child, SIGKILL);  // what it may have left behind
+  const bool in_time = process.Wait(timeout);
+  process.Kill();  // or what it may have left there
   run.seconds = SecondsSince(start);
-  if (WIFEXITED(status)) {
-    run.code = WEXITSTATUS(status);
-  } else {
+  if (!in_time) {
+    run.end = SuiteRun::End::kTimedOut;
+  } else if (process.Signal() != 0) {
     run.end = SuiteRun::End::kSignalled;
-    run.code = WTERMSIG(status);
+    run.code = process.Signal();
+  } else {
+    run.code = process.ExitStatus();
   }
 }
 
@@ -161,7 +112,8 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
       .write(reinterpret_cast<const char*>(&none), sizeof(none));
 
   SuiteRun run;
-  Wait(Start(suite, id, folder), timeout, run);
+  Process process(OptionsOf(suite, id, folder));
+  Finish(process, timeout, run);
   std::ifstream(folder / "hits", std::ios::binary)
       .read(reinterpret_cast<char*>(&run.hits), sizeof(run.hits));
   run.output = LastOf(folder / "output");

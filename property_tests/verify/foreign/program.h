@@ -10,11 +10,12 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_PROGRAM_H_
 
-#include <sys/types.h>
-
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "core/process.h"
 
 namespace softmoe::verify {
 
@@ -36,22 +37,17 @@ class Program {
 
  private:
   void Start(const std::vector<std::string>& arguments);
-  void Kill();
-  // Reads what the child says, for at most `milliseconds`.
-  void Listen(int milliseconds);
-  bool Reap();          // true once it has ended
+  // Reads what the program says, for at most `milliseconds`; false once it has
+  // closed its outputs.
+  bool Listen(int milliseconds);
   bool IsDone() const;  // its last whole line is "done"
-  void Close(int& file);
   std::string EndText() const;
   std::string LastWords() const;
 
   std::filesystem::path path_;
   Style style_;
-  pid_t child_ = -1;
-  bool ended_ = false;
-  int status_ = 0;
-  int in_ = -1, out_ = -1, err_ = -1;  // ours, of its stdin, stdout, stderr
-  std::string said_, complained_;      // the last of stdout, stderr
+  std::optional<Process> process_;  // while it may run
+  std::string said_, complained_;   // the last of stdout, stderr
 };
 
 }  // namespace softmoe::verify
