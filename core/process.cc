@@ -194,8 +194,8 @@ bool Process::Reap(int flags) {
     const pid_t done = ::waitpid(child_, &status_, flags);
     if (done == 0) return false;
     if (done < 0 && errno == EINTR) continue;
-    SOFTMOE_CHECK(done == child_) << std::strerror(errno);
     ended_ = true;
+    lost_ = done < 0;  // where SIGCHLD is ignored, nobody knows how it ended
   }
   return true;
 }
@@ -226,6 +226,11 @@ void Process::Kill() {
 
 int Process::Signal() const {
   SOFTMOE_CHECK(ended_);
+  if (lost_) {
+    throw EnvironmentError(
+        "how a program ended is not known, as this process was started with "
+        "SIGCHLD ignored; start it from a shell, which does not");
+  }
   return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
 }
 

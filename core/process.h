@@ -65,7 +65,9 @@ class Process {
   // Ends it, with its group if it has one, and waits.
   void Kill();
 
-  // Of a program that has ended. The signal that ended it; 0: none did.
+  // Of a program that has ended. The signal that ended it; 0: none did. Both
+  // throw EnvironmentError where this process was started with SIGCHLD ignored:
+  // the system then tells nobody.
   int Signal() const;
   // What it returned, or 128 + signal, as in a shell.
   int ExitStatus() const;
@@ -76,6 +78,7 @@ class Process {
   pid_t child_ = -1;
   bool own_group_;
   bool ended_ = false;
+  bool lost_ = false;  // ended, nobody knows how
   int status_ = 0;
   int input_ = -1;                         // -1: closed
   std::array<int, 2> outputs_ = {-1, -1};  // of stdout and stderr

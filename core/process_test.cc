@@ -123,6 +123,17 @@ TEST(Process, IsKilledWhenItsTimeIsOver) {
   EXPECT_EQ(process.Signal(), SIGKILL);
 }
 
+TEST(Process, WhereSignalsOfChildrenAreIgnoredTheEndIsNotKnown) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  {
+    Process process(Shell("exit 3"));
+    EXPECT_TRUE(process.Wait(kForever));
+    EXPECT_THROW(process.ExitStatus(), EnvironmentError);
+    EXPECT_THROW(process.Signal(), EnvironmentError);
+  }
+  signal(SIGCHLD, before);
+}
+
 // The child of the shell holds the output open: without its group's end,
 // listening would not end either.
 TEST(Process, AGroupOfItsOwnEndsWithItsChildren) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/program_test_util.h"
 
-#include <stdio.h>
-#include <sys/wait.h>
+#include <cstdio>
+#include <limits>
 
-#include "core/errors.h"
+#include "core/process.h"
 #include "core/runfiles.h"
 
 namespace softmoe {
@@ -13,17 +13,23 @@ ProgramOutput RunTestProgram(const std::string& program,
                              const std::string& arguments,
                              const std::filesystem::path& folder) {
   const auto path = std::filesystem::absolute(RunfilePath(program));
-  const std::string command =
-      "cd '" + folder.string() + "' && '" + path.string() + "' " + arguments;
-  FILE* pipe = popen(command.c_str(), "r");
-  SOFTMOE_CHECK(pipe != nullptr) << command;
+  ProcessOptions options;
+  options.arguments = {"sh", "-c", "'" + path.string() + "' " + arguments};
+  options.folder = folder;
+  options.output = ProcessOptions::Output::kApart;
+  Process process(options);
   ProgramOutput output;
-  char part[4096];
-  for (size_t count; (count = fread(part, 1, sizeof part, pipe)) > 0;) {
-    output.text.append(part, count);
+  const auto keep = [&](Process::Stream stream, std::string_view bytes) {
+    if (stream == Process::Stream::kOutput) {
+      output.text += bytes;
+    } else {
+      std::fwrite(bytes.data(), 1, bytes.size(), stderr);
+    }
+  };
+  while (process.Listen(-1, keep)) {
   }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
+  process.Wait(std::numeric_limits<double>::infinity());
+  if (process.Signal() == 0) output.exit_code = process.ExitStatus();
   return output;
 }
 
