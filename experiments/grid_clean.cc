@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -56,7 +57,7 @@ bool IsRunPart(const fs::directory_entry& entry) {
   return IsRegular(entry) &&
          (name == trainer::kCheckpointName || name == trainer::kMetricsName ||
           name == trainer::kResultName || name == kProblemName ||
-          TemporaryFileOwner(name) != 0);
+          name == trainer::kLockName || TemporaryFileOwner(name) != 0);
 }
 
 bool IsFolder(const fs::directory_entry& entry) {
@@ -158,14 +159,13 @@ std::vector<WasteItem> FindWaste(const Grid& grid,
 
 void DeleteWaste(const std::vector<WasteItem>& items) {
   for (const WasteItem& item : items) {
-    if (item.kind == Waste::kTemporary) {
-      Remove(item.path);
-      continue;
-    }
     const fs::path folder =
         item.kind == Waste::kRun ? item.path : item.path.parent_path();
-    const trainer::FolderLock lock(folder);
-    if (item.kind == Waste::kCheckpoint) {
+    // The folder of the grid is the caller's. A temporary file's process can be
+    // gone here and alive on another machine.
+    std::optional<trainer::FolderLock> lock;
+    if (IsRunFolderName(folder.filename().string())) lock.emplace(folder);
+    if (item.kind != Waste::kRun) {
       Remove(item.path);
       continue;
     }

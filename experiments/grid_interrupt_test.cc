@@ -2,11 +2,8 @@
 //
 // What goes wrong while a grid runs: signals, failing rows, damaged files, a
 // full disk, text that changes. //:grid as a user meets it.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -24,63 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using trainer::ProgramResult;
-
-// A process whose progress lines go into a pipe of one page. Once this reader
-// stops reading, the process can print a few more lines and then waits, so
-// that a signal meets it where the test wants it, on any machine.
-class HeldProgram {
- public:
-  HeldProgram(const std::string& program, const Strings& arguments,
-              const fs::path& folder) {
-    int ends[2];
-    if (pipe(ends) != 0) return;
-    fcntl(ends[1], F_SETPIPE_SZ, 4096);
-    process_ = fork();
-    if (process_ == 0) {
-      dup2(ends[1], STDERR_FILENO);
-      dup2(ends[1], STDOUT_FILENO);
-      close(ends[0]);
-      close(ends[1]);
-      std::vector<char*> words = {const_cast<char*>(program.c_str())};
-      for (const std::string& word : arguments) {
-        words.push_back(const_cast<char*>(word.c_str()));
-      }
-      words.push_back(nullptr);
-      if (chdir(folder.c_str()) == 0) execv(program.c_str(), words.data());
-      _exit(99);
-    }
-    close(ends[1]);
-    out_ = ends[0];
-  }
-  ~HeldProgram() {
-    if (out_ >= 0) close(out_);
-  }
-
-  // Reads up to and with `text`; false if the output ends before.
-  bool ReadUntil(const std::string& text) {
-    while (result_.output.find(text) == std::string::npos) {
-      char letter;
-      const ssize_t got = read(out_, &letter, 1);
-      if (got <= 0) return false;
-      result_.output += letter;
-    }
-    return true;
-  }
-  void Signal(int number) const { kill(process_, number); }
-  ProgramResult Finish() {
-    ReadUntil(std::string(1, '\0'));  // never printed
-    int status = 0;
-    waitpid(process_, &status, 0);
-    result_.exit_status =
-        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return result_;
-  }
-
- private:
-  pid_t process_ = -1;
-  int out_ = -1;
-  ProgramResult result_;
-};
 
 class GridInterrupt : public GridProgram {};
 

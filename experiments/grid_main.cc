@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@
 #include "core/errors.h"
 #include "core/paths.h"
 #include "core/runfiles.h"
+#include "core/stop_signal.h"
 #include "core/suggestion.h"
 #include "experiments/experiment.h"
 #include "experiments/grid_clean.h"
@@ -59,6 +61,8 @@ Examples:
       smoke, mini, midi, paper are short for main at that scale
   grid run mini --rows sparse-1,softmoe-1.5-calibrated --seeds 1,2,3
       some rows only, other seeds
+  grid run mini --jobs 2
+      two runs side by side, each with half of the cores
   grid run my-grid.toml --set training.steps=1000 --out /scratch/my-grid
       a grid of your own; --set goes over every run
   grid status smoke            how far it is, also while it runs
@@ -78,7 +82,11 @@ own there, EXPERIMENT/report.html.
 Stopped by Ctrl-C, SIGTERM or a crash, the same command goes on: finished runs
 are read, the interrupted one resumes at its checkpoint, and the bits are those
 of an unbroken run. A run that fails does not keep the others from running; the
-same command tries it again. --threads never changes a result.
+same command tries it again. --threads and --jobs never change a result.
+
+The same command, given again while the first is at work, here or on another
+machine that has the folder, shares the work: each takes runs that nobody holds,
+waits in the end for those of others, and writes the report.
 
 Results are in runs/GRID, runs/SCALE for experiments, under the folder where you stand, or --out; the
 configuration is part of the name of each run's folder, so that other settings
@@ -88,8 +96,8 @@ Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
 missing, an invariant does not hold, or a recorded run has other bits now; 2
 usage, configuration, or a damaged file; 3 a recorded run and the same on another
 instruction set; 5 no GPU for a grid of the paper's scale, a file is missing, the
-disk is full, or another process works in the folder; 7 two seeds have the same
-bits; 75 stopped by a signal, state saved.)";
+disk is full, or a lock is of a machine that cannot be asked; 7 two seeds have
+the same bits; 75 stopped by a signal, state saved.)";
 
 // What any subcommand can be told.
 struct Arguments {
@@ -98,6 +106,7 @@ struct Arguments {
   std::string record;  // --from, --to, FILE
   std::string run, changed_by, isa;
   int64_t threads = 0;
+  int64_t jobs = 1;
   bool quiet = false, yes = false, keep_checkpoints = false;
 };
 
@@ -147,9 +156,28 @@ GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
   return outcome;
 }
 
-// Judges what is there, says it and writes the report. `selected` must finish.
-ExitCode Report(GridOutcome outcome, const std::vector<size_t>& selected,
+std::unique_ptr<trainer::FolderLock> LockForReport(
+    const fs::path& grid_folder) {
+  const StopSignal stop;
+  bool said = false;
+  return trainer::WaitForFolder(
+      grid_folder, [&](const trainer::LockHolder& holder) {
+        stop.ThrowIfRequested("no report yet; the same command writes it");
+        if (!std::exchange(said, true)) {
+          fmt::print(stderr, "{}: waiting for {}\n", grid_folder.string(),
+                     trainer::Describe(holder));
+        }
+      });
+}
+
+// Judges what is there, says it and writes the report, one process at a time:
+// the last one to finish has all runs. `selected` must finish.
+ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
+                const std::vector<size_t>& selected,
                 const fs::path& grid_folder) {
+  MakeFolder(grid_folder);  // of a record alone there is none yet
+  const auto lock = LockForReport(grid_folder);
+  GridOutcome outcome = ReadRuns(grid, grid_folder, record);
   for (RunOutcome& run : outcome.runs) run.selected = false;
   for (const size_t r : selected) outcome.runs[r].selected = true;
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
@@ -188,7 +216,7 @@ ExitCode ReportEach(const Grid& all, const std::vector<size_t>& selected,
     }
     if (own.empty()) continue;
     fmt::print("\nExperiment {}: {}\n", grid.experiment, grid.title);
-    const ExitCode code = Report(ReadRuns(grid, folder, record), own, folder);
+    const ExitCode code = Report(grid, record, own, folder);
     if (code != ExitCode::kDone) worst = code;
   }
   return worst;
@@ -203,11 +231,13 @@ ExitCode Run(const Arguments& arguments) {
   options.folder = GridFolder(grid, arguments.out);
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
-  if (RecordOf(arguments)) options.record = UserPath(arguments.record);
-  GridOutcome outcome = RunGrid(grid, options);
+  const std::optional<RunRecord> record = RecordOf(arguments);
+  if (record) options.record = UserPath(arguments.record);
+  options.jobs = arguments.jobs;
+  RunGrid(grid, options);
   return grid.experiment == kAllExperiments
              ? ReportEach(grid, options.selected, options.folder, arguments)
-             : Report(std::move(outcome), options.selected, options.folder);
+             : Report(grid, record, options.selected, options.folder);
 }
 
 ExitCode ReportAgain(const Arguments& arguments) {
@@ -215,7 +245,7 @@ ExitCode ReportAgain(const Arguments& arguments) {
   const std::optional<RunRecord> record = RecordOf(arguments);
   const fs::path folder = record ? GridFolder(grid, arguments.out)
                                  : ExistingFolder(grid, arguments);
-  GridOutcome outcome = ReadRuns(grid, folder, record);
+  const GridOutcome outcome = ReadRuns(grid, folder, record);
   // Another folder, or other settings: a report of nothing would take the
   // place of that of what was run.
   const auto waits = [](const RunOutcome& run) {
@@ -230,7 +260,7 @@ ExitCode ReportAgain(const Arguments& arguments) {
   const std::vector<size_t> every = SelectRuns(grid, {}, {});
   return grid.experiment == kAllExperiments
              ? ReportEach(grid, every, folder, arguments)
-             : Report(std::move(outcome), every, folder);
+             : Report(grid, record, every, folder);
 }
 
 ExitCode Status(const Arguments& arguments) {
@@ -373,6 +403,10 @@ class CommandLine {
         ->delimiter(',');
     Runtime(run, "--threads", "threads",
             "threads; 0: one per core; never changes the result [0]");
+    run->add_option("--jobs", arguments_.jobs,
+                    "runs side by side, each with its share of the cores, or "
+                    "with --threads; never changes the result [1]")
+        ->check(CLI::Range(1, 1024));
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
     run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,

@@ -213,14 +213,20 @@ TEST_F(GridMain, PathsStartWhereTheUserStands) {
   EXPECT_TRUE(fs::exists(RunFolder(0, "mine") / "result.h5"));
 }
 
-TEST_F(GridMain, OneProcessAtATime) {
-  fs::create_directories(folder_ / "runs/micro");
-  const trainer::FolderLock lock(folder_ / "runs/micro");
-  ExpectEnd(Grid({"run", "micro.toml"}), 5,
-            {"runs/micro", "another process is working in this folder"});
-  ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5, {"another process"});
-  ExpectEnd(Grid({"status", "micro.toml"}), 0, {"waiting"});
-  EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{});
+TEST_F(GridMain, NobodyCleansWhereOthersWork) {
+  ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
+  {
+    const trainer::FolderLock lock(folder_ / "runs/micro");
+    ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5,
+              {"runs/micro", "another process is working in this folder"});
+  }
+  {
+    const trainer::FolderLock lock(RunFolder(0));
+    ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5, {"another process"});
+  }
+  EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
+  // In order of the names, learned-1.5 went before the held one was met.
+  ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 0, {"deleted 2"});
 }
 
 }  // namespace

@@ -159,11 +159,10 @@ std::string SlurmSection(const Grid& grid, const Rows& rows,
   std::string text =
       "\nSlurm\n" +
       Paragraph(
-          "This build has no multi-GPU trainer, and lets one process at a time "
-          "work in a results folder. The scripts below are what will launch "
-          "the grid once it has both: `./bazelw build //:grid`, then sbatch "
-          "from the root of the repository. Do not submit them with this "
-          "build.");
+          "This build has no multi-GPU trainer. The scripts below are what "
+          "will launch the grid once it has one: `./bazelw build //:grid`, "
+          "then sbatch from the root of the repository. Do not submit them "
+          "with this build.");
   for (const Rows& corpus : ByCorpus(rows)) {
     if (corpus.front().run.corpus.gpus == 0) continue;
     const SlurmJob job = JobOf(grid, corpus, folder);

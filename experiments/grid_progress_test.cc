@@ -75,7 +75,7 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
     progress.Step(Record(step));
   }
   Finish(0);
-  progress.End(outcome_.runs[0]);
+  progress.End(0, outcome_.runs[0]);
   // 100 s for the small one, so the large one takes as much more as it costs.
   EXPECT_EQ(progress.done(), small_ / (small_ + large_));
   // Either run's FLOPs are divided by 100 and multiplied again; two roundings
@@ -89,7 +89,7 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   GridProgress progress(outcome_, {0, 1}, Options());
   EXPECT_EQ(progress.done(), small_ / (small_ + large_));
   progress.Begin(0);
-  progress.End(outcome_.runs[0]);
+  progress.End(0, outcome_.runs[0]);
   progress.Begin(1);
   // Goes on behind the checkpoint of step 50.
   for (int64_t step = 51; step <= 75; ++step) {
@@ -128,7 +128,7 @@ TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {
   RunOutcome failed = outcome_.runs[1];
   failed.state = RunState::kFailed;
   failed.problem = "the loss is nan";
-  progress.End(failed);
+  progress.End(0, failed);
   EXPECT_NE(out_.str().find("row 1/2 row-4 FAILED: the loss is nan\n"),
             std::string::npos);
   progress.Begin(1);

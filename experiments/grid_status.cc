@@ -54,7 +54,7 @@ int64_t FolderBytes(const fs::path& folder) {
 }
 
 struct Line {
-  std::string state = "waiting", val_loss = "-";
+  std::string state = "waiting", val_loss = "-", holder = "-";
   Progressed progressed;
 };
 
@@ -73,8 +73,9 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
     return line;
   }
   line.progressed = ReadMetrics(outcome.folder / trainer::kMetricsName);
-  if (trainer::IsLocked(outcome.folder)) {
+  if (const auto holder = trainer::HolderOf(outcome.folder)) {
     line.state = "running";
+    line.holder = trainer::Describe(*holder);
   } else if (outcome.state == RunState::kFailed) {
     line.state = "failed";
     *problem = outcome.problem;
@@ -90,9 +91,9 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
 
 GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
   GridStatus status;
-  golden::TextTable table({"run", "state", "steps",
-                           trainer::metrics::kLoss.title,
-                           trainer::metrics::kValLoss.title, "size", "time"});
+  golden::TextTable table(
+      {"run", "state", "steps", trainer::metrics::kLoss.title,
+       trainer::metrics::kValLoss.title, "size", "time", "held by"});
   std::string problems;
   int64_t finished = 0, bytes = 0;
   for (const GridRun& run : grid.runs) {
@@ -115,7 +116,7 @@ GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
          fmt::format("{}/{}", line.progressed.step, run.config.training.steps),
          begun ? Shown(trainer::metrics::kLoss, line.progressed.loss) : "-",
          line.val_loss, size > 0 ? trainer::FormatBytes(size) : "-",
-         begun ? FormatDuration(line.progressed.seconds) : "-"});
+         begun ? FormatDuration(line.progressed.seconds) : "-", line.holder});
     finished += line.state == "finished" ? 1 : 0;
     bytes += size;
   }

@@ -16,8 +16,8 @@ struct GridStatus {
   bool damaged = false;  // some file is
 };
 
-// State, steps, losses, size and time of every run. Reads only, also while the
-// grid is running.
+// State, steps, losses, size and time of every run, and which process holds it.
+// Reads only, also while the grid is running.
 GridStatus DescribeStatus(const Grid& grid,
                           const std::filesystem::path& grid_folder);
 

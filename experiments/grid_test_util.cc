@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/grid_test_util.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/atomic_file.h"
 #include "core/file_test_util.h"
@@ -119,6 +123,62 @@ fs::path GridProgram::RunFolder(size_t n, const std::string& out) const {
 
 std::string GridProgram::Bytes(const std::string& path) const {
   return ReadWholeFile(folder_ / path);
+}
+
+HeldProgram::HeldProgram(const std::string& program, const Strings& arguments,
+                         const fs::path& folder) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  fcntl(ends[1], F_SETPIPE_SZ, 4096);
+  process_ = fork();
+  if (process_ == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    std::vector<char*> words = {const_cast<char*>(program.c_str())};
+    for (const std::string& word : arguments) {
+      words.push_back(const_cast<char*>(word.c_str()));
+    }
+    words.push_back(nullptr);
+    if (chdir(folder.c_str()) == 0) execv(program.c_str(), words.data());
+    _exit(99);
+  }
+  close(ends[1]);
+  out_ = ends[0];
+}
+
+HeldProgram::~HeldProgram() {
+  if (out_ >= 0) close(out_);
+}
+
+bool HeldProgram::ReadUntil(const std::string& text, int count) {
+  size_t end = 0;
+  for (; count > 0; --count) {
+    size_t at;
+    while ((at = result_.output.find(text, end)) == std::string::npos) {
+      char letter;
+      const ssize_t got = read(out_, &letter, 1);
+      if (got <= 0) return false;
+      result_.output += letter;
+    }
+    end = at + text.size();
+  }
+  return true;
+}
+
+void HeldProgram::Signal(int number) const { kill(process_, number); }
+
+void HeldProgram::WaitForEnd() const {
+  siginfo_t ended;
+  waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOWAIT);
+}
+
+trainer::ProgramResult HeldProgram::Finish() {
+  ReadUntil(std::string(1, '\0'));  // never printed
+  int status = 0;
+  waitpid(process_, &status, 0);
+  result_.exit_status =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result_;
 }
 
 void ExpectEnd(const trainer::ProgramResult& result, int status,

@@ -6,6 +6,7 @@
 #define SOFTMOE_EXPERIMENTS_GRID_TEST_UTIL_H_
 
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
 #include <filesystem>
 #include <string>
@@ -43,6 +44,32 @@ class GridProgram : public testing::Test {
   std::string Bytes(const std::string& path) const;  // of a file in folder_
 
   std::filesystem::path folder_;
+};
+
+// A process whose progress lines go into a pipe of one page. Once this reader
+// stops reading, the process can print a few more lines and then waits, so
+// that a signal meets it where the test wants it, on any machine.
+class HeldProgram {
+ public:
+  HeldProgram(const std::string& program, const Strings& arguments,
+              const std::filesystem::path& folder);
+  ~HeldProgram();
+  HeldProgram(const HeldProgram&) = delete;
+  HeldProgram& operator=(const HeldProgram&) = delete;
+
+  // Reads up to and with `text`, `count` times; false if the output ends
+  // before.
+  bool ReadUntil(const std::string& text, int count = 1);
+  void Signal(int number) const;
+  // Of the process itself, not its children; it must need no reader for that.
+  void WaitForEnd() const;
+  // Reads on to the end of the output: of the process and its children.
+  trainer::ProgramResult Finish();
+
+ private:
+  pid_t process_ = -1;
+  int out_ = -1;
+  trainer::ProgramResult result_;
 };
 
 #define EXPECT_SAYS(result, text)                          \

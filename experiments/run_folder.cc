@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
+#include <string>
 #include <system_error>
 
 #include "core/atomic_file.h"
@@ -43,12 +45,30 @@ trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
   return result;
 }
 
-void CheckCheckpoint(const RunOutcome& outcome) {
+// Why the run failed. Who tries it again deletes the file, perhaps just now.
+std::optional<std::string> ReadProblem(const fs::path& run_folder) {
+  const fs::path path = run_folder / kProblemName;
+  if (!fs::exists(path)) return std::nullopt;
   try {
-    trainer::Checkpoint(outcome.folder / trainer::kCheckpointName);
+    std::string problem = ReadWholeFile(path);
+    while (problem.ends_with('\n')) problem.pop_back();
+    return problem;
+  } catch (const EnvironmentError&) {
+    if (fs::exists(path)) throw;
+    return std::nullopt;
+  }
+}
+
+void CheckCheckpoint(const RunOutcome& outcome) {
+  const fs::path path = outcome.folder / trainer::kCheckpointName;
+  try {
+    trainer::Checkpoint{path};
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}. Or delete it: the run then begins again",
                                 error.what()));
+  } catch (const EnvironmentError&) {
+    // Another process may have finished the run and let its checkpoint go.
+    if (fs::exists(path)) throw;
   }
 }
 
@@ -88,10 +108,9 @@ RunOutcome ReadRun(const GridRun& run, const fs::path& grid_folder) {
   if (fs::exists(outcome.folder / trainer::kResultName)) {
     outcome.state = RunState::kFinished;
     outcome.result = ReadResult(run, outcome.folder / trainer::kResultName);
-  } else if (fs::exists(outcome.folder / kProblemName)) {
+  } else if (const auto problem = ReadProblem(outcome.folder)) {
     outcome.state = RunState::kFailed;
-    outcome.problem = ReadWholeFile(outcome.folder / kProblemName);
-    while (outcome.problem.ends_with('\n')) outcome.problem.pop_back();
+    outcome.problem = *problem;
   } else if (fs::exists(outcome.folder / trainer::kCheckpointName)) {
     outcome.state = RunState::kInterrupted;
   }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "core/atomic_file.h"
 #include "core/errors.h"
@@ -25,23 +26,47 @@ TEST(DiskBytesStillNeeded, CountsOneSecondCheckpointForAllRuns) {
   const auto s = trainer::EstimateResources(small.run.config);
   const auto l = trainer::EstimateResources(large.run.config);
   ASSERT_LT(s.checkpoint_bytes, l.checkpoint_bytes);
-  EXPECT_EQ(DiskBytesStillNeeded({}), 0);
-  EXPECT_EQ(DiskBytesStillNeeded({small}), s.disk_bytes);
-  EXPECT_EQ(DiskBytesStillNeeded({small, large}),
+  EXPECT_EQ(DiskBytesStillNeeded({}, 1), 0);
+  EXPECT_EQ(DiskBytesStillNeeded({small}, 1), s.disk_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1),
             s.disk_bytes - s.checkpoint_bytes + l.disk_bytes);
   small.state = RunState::kFinished;
-  EXPECT_EQ(DiskBytesStillNeeded({small, large}), l.disk_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1), l.disk_bytes);
+}
+
+// Of three runs whose checkpoints go, the larger ones count as often as they
+// can be there together.
+TEST(DiskBytesStillNeeded, CountsTheLargestOfThoseSideBySide) {
+  std::vector<RunOutcome> runs(3);
+  std::vector<int64_t> checkpoints;
+  int64_t lasting = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].run.config.model.d_ffn = 64 << i;
+    runs[i].run.evaluations.keep_checkpoint = false;
+    runs[i].folder = FreshFolder("disk_jobs");
+    const auto need = trainer::EstimateResources(runs[i].run.config);
+    checkpoints.push_back(2 * need.checkpoint_bytes);
+    lasting += need.disk_bytes - checkpoints.back();
+  }
+  ASSERT_LT(checkpoints[0], checkpoints[1]);
+  ASSERT_LT(checkpoints[1], checkpoints[2]);
+  const int64_t one = lasting + checkpoints[2], two = one + checkpoints[1],
+                all = two + checkpoints[0];
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 1), one);
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 2), two);
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 3), all);
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 4), all);
 }
 
 TEST(DiskBytesStillNeeded, WhatIsThereIsNotWrittenAgain) {
   RunOutcome run;
   run.state = RunState::kInterrupted;
   run.folder = FreshFolder("disk_there");
-  const int64_t all = DiskBytesStillNeeded({run});
+  const int64_t all = DiskBytesStillNeeded({run}, 1);
   WriteFileAtomically(run.folder / "checkpoint.h5", std::string(1000, 'x'));
   WriteFileAtomically(run.folder / "metrics.jsonl", std::string(200, 'x'));
   WriteFileAtomically(run.folder / "notes.txt", std::string(50, 'x'));
-  EXPECT_EQ(DiskBytesStillNeeded({run}), all - 1200);
+  EXPECT_EQ(DiskBytesStillNeeded({run}, 1), all - 1200);
 }
 
 // Only those of the run at work are there, beside what lay there already.
@@ -54,12 +79,12 @@ TEST(DiskBytesStillNeeded, CheckpointsThatGoCountOnce) {
   small.folder = large.folder = FreshFolder("disk_gone");
   const auto s = trainer::EstimateResources(small.run.config);
   const auto l = trainer::EstimateResources(large.run.config);
-  EXPECT_EQ(DiskBytesStillNeeded({small}), s.disk_bytes);
-  EXPECT_EQ(DiskBytesStillNeeded({small, large}),
+  EXPECT_EQ(DiskBytesStillNeeded({small}, 1), s.disk_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1),
             s.disk_bytes - 2 * s.checkpoint_bytes + l.disk_bytes);
   large.folder = FreshFolder("disk_there_and_gone");
   WriteFileAtomically(large.folder / "checkpoint.h5", std::string(1000, 'x'));
-  EXPECT_EQ(DiskBytesStillNeeded({large}), l.disk_bytes - 1000);
+  EXPECT_EQ(DiskBytesStillNeeded({large}, 1), l.disk_bytes - 1000);
 }
 
 // The disk of this machine does not hold a petabyte per run.

@@ -301,27 +301,30 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   kernels::SelectIsa(options.runtime.isa);
   const RunIdentity identity = IdentifyRun(config, options.tokens);
   const std::filesystem::path result_path = options.folder / kResultName;
-  if (std::filesystem::exists(result_path)) {
-    RunResult result =
-        ReadFinishedRun(identity, options.runtime.isa, result_path);
-    EvaluateLater(options, &result);
-    return result;
-  }
-  MakeFolder(options.folder);
-  const FolderLock lock(options.folder);
-  // What a killed process left counts against the disk and is of no use: a
-  // checkpoint may have gigabytes.
-  if (lock.held()) {
-    for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {
-      RemoveLeftoversOf(options.folder / name);
+  if (!std::filesystem::exists(result_path)) {
+    MakeFolder(options.folder);
+    const FolderLock lock(options.folder);
+    // Another process may have finished the run while this one came here.
+    if (!std::filesystem::exists(result_path)) {
+      // What a killed process left counts against the disk and is of no use: a
+      // checkpoint may have gigabytes.
+      if (lock.held()) {
+        for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {
+          RemoveLeftoversOf(options.folder / name);
+        }
+      }
+      RequireDiskSpace(config, options.folder);
+      RunResult result = RunLoop(identity, options).Run();
+      WriteRunResult(result, result_path);
+      if (!options.evaluations.keep_checkpoint) {
+        RemoveCheckpoint(options.folder / kCheckpointName);
+      }
+      return result;
     }
   }
-  RequireDiskSpace(config, options.folder);
-  RunResult result = RunLoop(identity, options).Run();
-  WriteRunResult(result, result_path);
-  if (!options.evaluations.keep_checkpoint) {
-    RemoveCheckpoint(options.folder / kCheckpointName);
-  }
+  RunResult result =
+      ReadFinishedRun(identity, options.runtime.isa, result_path);
+  EvaluateLater(options, &result);
   return result;
 }
 
