@@ -256,7 +256,10 @@ for pkg in sorted(set(new_builds) | TOUCHED):
         if s.func == "load": continue
         if s.func == "licenses": licenses = s.text; continue
         if s.func == "package":
-            if pkg in AFFECTED: s.text = s.text.replace("//visibility:private", f"//{pkg.split('/')[0]}:__subpackages__")
+            if pkg in TOUCHED: s.text = s.text.replace("//visibility:private", PUBLIC.get(pkg.split("/")[0]) or f"//{pkg.split('/')[0]}:__subpackages__")
+            if pkg in TOUCHED and "default_visibility" not in s.text:
+                seen = PUBLIC.get(pkg.split("/")[0]) or f"//{pkg.split('/')[0]}:__subpackages__"
+                s.text = s.text.replace("package(", f'package(default_visibility = ["{seen}"], ')
             package_stmt = (s.lead, s.text); continue
         if s.func in ("package_citations_test", "package_format_test", "package_layering_test"): tail_tests.append(s.text); continue
         text = s.text
