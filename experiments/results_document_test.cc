@@ -119,6 +119,11 @@ TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
   result.steps[4].allocation = {1.9, 2, 2.1};
   // 1.9 and 2.1 are off by at most 2^-53 and 2^-52, the quotient by 2^-54.
   EXPECT_NEAR(cell("moved_by_25k").value, 0.4, 7 * 0x1p-53);
+  // A run that ends there says nothing of what would have come.
+  for (auto& step : result.steps) step.step /= 8;
+  ASSERT_EQ(result.steps.back().step, 25000);
+  EXPECT_EQ(cell("moved_by_25k").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
 }
 
 TEST(ResultsDocument, FieldsAreConfigurationKeys) {
