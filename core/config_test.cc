@@ -121,6 +121,20 @@ TEST(ValidateConfig, NamesKeyValueAndRange) {
 }
 
 // Every number of every section, so that no key lacks a range.
+TEST(AllowedRange, HoldsItsEndsUnlessTheyAreExcluded) {
+  for (const bool excluded : {false, true}) {
+    const AllowedRange range = {.low = 1,
+                                .high = 2,
+                                .low_excluded = excluded,
+                                .high_excluded = excluded};
+    EXPECT_EQ(range.Contains(1), !excluded);
+    EXPECT_TRUE(range.Contains(1.5));
+    EXPECT_EQ(range.Contains(2), !excluded);
+    EXPECT_FALSE(range.Contains(0.5));
+    EXPECT_FALSE(range.Contains(2.5));
+  }
+}
+
 TEST(ValidateConfig, RefusesNaNInEveryRealKeyAndMinusOneInEveryInteger) {
   for (const auto& [key, value] : ExactFields(Config())) {
     Config config;
