@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -150,19 +151,43 @@ HeldProgram::~HeldProgram() {
   if (out_ >= 0) close(out_);
 }
 
+bool HeldProgram::ReadLetter() {
+  char letter;
+  if (read(out_, &letter, 1) != 1) return false;
+  result_.output += letter;
+  return true;
+}
+
 bool HeldProgram::ReadUntil(const std::string& text, int count) {
   size_t end = 0;
   for (; count > 0; --count) {
     size_t at;
     while ((at = result_.output.find(text, end)) == std::string::npos) {
-      char letter;
-      const ssize_t got = read(out_, &letter, 1);
-      if (got <= 0) return false;
-      result_.output += letter;
+      if (!ReadLetter()) return false;
     }
     end = at + text.size();
   }
   return true;
+}
+
+void HeldProgram::ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count) {
+  std::vector<HeldProgram*> programs = {a, b};
+  while (count > 0 && !programs.empty()) {
+    std::vector<pollfd> pipes;
+    for (const HeldProgram* program : programs) {
+      pipes.push_back({.fd = program->out_, .events = POLLIN, .revents = 0});
+    }
+    if (poll(pipes.data(), pipes.size(), /*timeout=*/-1) < 0) continue;
+    // From the last, since ended ones go.
+    for (size_t i = pipes.size(); i-- > 0 && count > 0;) {
+      if (pipes[i].revents == 0) continue;
+      if (!programs[i]->ReadLetter()) {
+        programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(i));
+      } else if (programs[i]->result_.output.back() == '\n') {
+        --count;
+      }
+    }
+  }
 }
 
 void HeldProgram::Signal(int number) const { kill(process_, number); }

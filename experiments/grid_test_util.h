@@ -60,6 +60,10 @@ class HeldProgram {
   // Reads up to and with `text`, `count` times; false if the output ends
   // before.
   bool ReadUntil(const std::string& text, int count = 1);
+  // Reads `count` lines in all, each from whichever of the two prints first, or
+  // until both have ended. Of processes that wait for each other: reading one
+  // alone could wait for a line that it prints only once the other goes on.
+  static void ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count);
   void Signal(int number) const;
   // Of the process itself, not its children; it must need no reader for that.
   void WaitForEnd() const;
@@ -67,6 +71,9 @@ class HeldProgram {
   trainer::ProgramResult Finish();
 
  private:
+  // False at the end of the output.
+  bool ReadLetter();
+
   pid_t process_ = -1;
   int out_ = -1;
   trainer::ProgramResult result_;
