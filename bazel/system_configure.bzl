@@ -11,6 +11,7 @@ machines or clones share never serves an object made with something else.
 _LIBRARIES = {
     "archive": (["-larchive"], "archive.h"),
     "benchmark": (["-lbenchmark", "-lpthread"], "benchmark/benchmark.h"),
+    "boost_math": ([], "boost/math/distributions/students_t.hpp"),
     "cli11": ([], "CLI/CLI.hpp"),
     "crypto": (["-lcrypto"], "openssl/evp.h"),
     "eigen": ([], "eigen3/Eigen/Dense"),

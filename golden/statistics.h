@@ -2,9 +2,8 @@
 //
 // statistics.h - distributions and intervals behind the verdicts.
 //
-// Quantiles are refined until the distribution function agrees within its
-// error, or to the last bit of the quantile. Arguments outside of the stated
-// ranges, NaN among them, are an InternalError.
+// The distributions are those of Boost.Math, in long double. Arguments outside
+// of the stated ranges, NaN among them, are an InternalError.
 #ifndef SOFTMOE_GOLDEN_STATISTICS_H_
 #define SOFTMOE_GOLDEN_STATISTICS_H_
 

@@ -14,6 +14,8 @@
 #include <numbers>
 #include <vector>
 
+#include "core/errors.h"
+
 namespace softmoe::golden {
 namespace {
 
@@ -261,6 +263,29 @@ RC_GTEST_PROP(ProportionProperty, WilsonNarrowsAndHoldsItsCentre, ()) {
   const double rounding = (5 + 8 + 1) * kUnit;
   RC_ASSERT(few.low <= p + rounding && p <= few.high + rounding);
   RC_ASSERT(many.high - many.low <= few.high - few.low);
+}
+
+TEST(Statistics, ArgumentsOutOfRangeAreInternalErrors) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (double x : {-0.1, 1.1, nan}) {
+    EXPECT_THROW(RegularizedBeta(2, 3, x), InternalError) << x;
+    EXPECT_THROW(BetaQuantile(2, 3, x), InternalError) << x;
+    EXPECT_THROW(StudentQuantile(x, 4), InternalError) << x;
+    EXPECT_THROW(NormalQuantile(x), InternalError) << x;
+    EXPECT_THROW(WilsonInterval(x, 10, 0.9), InternalError) << x;
+  }
+  for (double parameter : {0.0, -1.0, nan}) {
+    EXPECT_THROW(RegularizedBeta(parameter, 1, 0.5), InternalError);
+    EXPECT_THROW(BetaQuantile(1, parameter, 0.5), InternalError);
+    EXPECT_THROW(StudentCdf(1, parameter), InternalError);
+    EXPECT_THROW(StudentQuantile(0.9, parameter), InternalError);
+  }
+  EXPECT_THROW(StudentCdf(nan, 4), InternalError);
+  EXPECT_THROW(NormalCdf(nan), InternalError);
+  EXPECT_THROW(ExactProportionInterval(3, 2, 0.9), InternalError);
+  EXPECT_THROW(ExactProportionInterval(1, 2, 1), InternalError);
+  // In range, but beyond what Boost evaluates: its exception is ours.
+  EXPECT_THROW(StudentQuantile(1e-300, 1e-5), InternalError);
 }
 
 TEST(Holm, ANanIsNeverRejectedAndCounts) {
