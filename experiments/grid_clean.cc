@@ -15,8 +15,10 @@
 #include "core/errors.h"
 #include "core/file_error.h"
 #include "experiments/run_folder.h"
+#include "trainer/checkpoint.h"
 #include "trainer/folder_lock.h"
-#include "trainer/train_run.h"
+#include "trainer/metrics_log.h"
+#include "trainer/run_result_file.h"
 
 namespace softmoe::experiments {
 namespace {

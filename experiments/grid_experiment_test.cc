@@ -10,7 +10,8 @@
 #include "experiments/grid_select.h"
 #include "experiments/grid_test_util.h"
 #include "experiments/run_folder.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 
 namespace softmoe::experiments {
 namespace {

@@ -13,7 +13,8 @@
 #include "core/file_test_util.h"
 #include "experiments/grid_test_util.h"
 #include "trainer/corpus_test_util.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 #include "trainer/trainer_test_util.h"
 
 namespace softmoe::experiments {

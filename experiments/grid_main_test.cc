@@ -11,7 +11,7 @@
 #include "core/file_test_util.h"
 #include "experiments/grid_test_util.h"
 #include "trainer/folder_lock.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result_file.h"
 #include "trainer/trainer_test_util.h"
 
 namespace softmoe::experiments {

@@ -23,7 +23,7 @@
 
 #include "core/progress.h"
 #include "experiments/run_outcome.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::experiments {
 

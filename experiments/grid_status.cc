@@ -13,8 +13,8 @@
 #include "golden/text_table.h"
 #include "trainer/folder_lock.h"
 #include "trainer/metrics.h"
+#include "trainer/metrics_log.h"
 #include "trainer/resources.h"
-#include "trainer/train_run.h"
 
 namespace softmoe::experiments {
 namespace {

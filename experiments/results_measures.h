@@ -13,7 +13,7 @@
 
 #include "core/config.h"
 #include "golden/document.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::experiments {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "experiments/run_outcome.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::experiments {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/metrics.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::experiments {
 

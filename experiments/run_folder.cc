@@ -14,8 +14,8 @@
 #include "core/sha256.h"
 #include "trainer/checkpoint.h"
 #include "trainer/run_identity.h"
-#include "trainer/train_run.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 
 namespace softmoe::experiments {
 namespace {

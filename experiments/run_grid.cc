@@ -26,12 +26,15 @@
 #include "experiments/run_folder.h"
 #include "experiments/run_record.h"
 #include "kernels/isa.h"
+#include "trainer/checkpoint.h"
 #include "trainer/final_evaluations.h"
 #include "trainer/folder_lock.h"
+#include "trainer/metrics_log.h"
 #include "trainer/prepare.h"
 #include "trainer/resources.h"
 #include "trainer/run_identity.h"
-#include "trainer/train_run.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::experiments {

@@ -12,7 +12,7 @@
 
 #include "experiments/grid_file.h"
 #include "trainer/prepared_corpus.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::experiments {
 

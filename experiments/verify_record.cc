@@ -14,7 +14,7 @@
 #include "trainer/prepare.h"
 #include "trainer/run_digest.h"
 #include "trainer/run_identity.h"
-#include "trainer/train_run.h"
+#include "trainer/run_result_file.h"
 
 namespace softmoe::experiments {
 namespace {

@@ -13,6 +13,7 @@
 #include "core/config.h"
 #include "core/errors.h"
 #include "experiments/run_record.h"
+#include "trainer/run_result.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::experiments {

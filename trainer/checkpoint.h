@@ -29,6 +29,9 @@
 
 namespace softmoe::trainer {
 
+// In the folder of the run.
+inline constexpr char kCheckpointName[] = "checkpoint.h5";
+
 // The large arrays, in memory of model and optimizer; all [total].
 template <typename T>
 struct CheckpointTensors {

@@ -12,8 +12,9 @@
 #include "core/config.h"
 #include "core/file_test_util.h"
 #include "trainer/checkpoint.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 #include "trainer/subprocess.h"
-#include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
 
 namespace softmoe::trainer {

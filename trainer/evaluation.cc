@@ -17,8 +17,8 @@
 #include "trainer/identify_run.h"
 #include "trainer/metrics.h"
 #include "trainer/run_identity.h"
+#include "trainer/run_result_file.h"
 #include "trainer/token_format.h"
-#include "trainer/train_run.h"
 #include "trainer/validation.h"
 
 namespace softmoe::trainer {

@@ -16,6 +16,7 @@
 #include "trainer/identify_run.h"
 #include "trainer/metrics.h"
 #include "trainer/prepare.h"
+#include "trainer/run_result.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
 

@@ -13,7 +13,7 @@
 #include "optimized/model.h"
 #include "trainer/dataset.h"
 #include "trainer/evaluation_plan.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 #include "trainer/validation.h"
 
 namespace softmoe::trainer {

@@ -18,7 +18,9 @@
 #include "optimized/model.h"
 #include "trainer/checkpoint.h"
 #include "trainer/dataset.h"
-#include "trainer/train_run.h"
+#include "trainer/metrics_log.h"
+#include "trainer/run_result_file.h"
+#include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
 
 namespace softmoe::trainer {

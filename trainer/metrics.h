@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/run_result.h"
 #include "trainer/train_state.h"
-#include "trainer/trainer.h"
 
 namespace softmoe::trainer {
 

@@ -20,6 +20,9 @@
 
 namespace softmoe::trainer {
 
+// In the folder of the run.
+inline constexpr char kMetricsName[] = "metrics.jsonl";
+
 class MetricsLog {
  public:
   // Replaces the file by what `state` knows: on resume, the lines of steps

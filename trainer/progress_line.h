@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/config.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::trainer {
 

@@ -14,7 +14,7 @@
 #include "core/config.h"
 #include "optimized/step.h"
 #include "trainer/routing_totals.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::trainer {
 

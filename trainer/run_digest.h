@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::trainer {
 

@@ -5,7 +5,8 @@
 #include "core/atomic_file.h"
 #include "core/fuzz_support.h"
 #include "core/hdf5_hostile.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 #include "trainer/trainer_test_util.h"
 
 namespace softmoe::fuzz {

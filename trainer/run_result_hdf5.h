@@ -23,7 +23,7 @@
 #include <string>
 
 #include "core/hdf5_file.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::trainer {
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trainer/run_result.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +10,7 @@
 #include "core/errors.h"
 #include "core/file_test_util.h"
 #include "core/hdf5_file.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result_file.h"
 #include "trainer/trainer_test_util.h"
 
 namespace softmoe::trainer {

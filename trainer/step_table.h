@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/hdf5_file.h"
+#include "trainer/run_result.h"
 #include "trainer/train_state.h"
-#include "trainer/trainer.h"
 
 namespace softmoe::trainer {
 

@@ -18,6 +18,7 @@
 #include "trainer/prepare.h"
 #include "trainer/profile_run.h"
 #include "trainer/resources.h"
+#include "trainer/run_result.h"
 #include "trainer/schedules.h"
 #include "trainer/trainer.h"
 

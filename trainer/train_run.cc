@@ -20,8 +20,10 @@
 #include "trainer/folder_lock.h"
 #include "trainer/identify_run.h"
 #include "trainer/metrics.h"
+#include "trainer/metrics_log.h"
 #include "trainer/progress_line.h"
 #include "trainer/resources.h"
+#include "trainer/run_result_file.h"
 #include "trainer/schedules.h"
 #include "trainer/validation.h"
 

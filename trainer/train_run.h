@@ -22,16 +22,13 @@
 #include "trainer/dataset.h"
 #include "trainer/metrics_log.h"
 #include "trainer/run_identity.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 #include "trainer/train_state.h"
 #include "trainer/train_step.h"
 #include "trainer/trainer.h"
 
 namespace softmoe::trainer {
-
-// The names inside a run's folder.
-inline constexpr char kCheckpointName[] = "checkpoint.h5";
-inline constexpr char kMetricsName[] = "metrics.jsonl";
-inline constexpr char kResultName[] = "result.h5";
 
 class RunLoop {
  public:

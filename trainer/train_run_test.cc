@@ -2,7 +2,6 @@
 //
 // Whole runs of a tiny model: they learn, they are the same for any number of
 // threads, and the budget holds. Interruptions are in resume_test.cc.
-#include "trainer/train_run.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +19,10 @@
 #include "core/philox.h"
 #include "optimized/model.h"
 #include "trainer/calibration.h"
+#include "trainer/checkpoint.h"
 #include "trainer/dataset.h"
+#include "trainer/metrics_log.h"
+#include "trainer/run_result.h"
 #include "trainer/token_writer.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::trainer {
 

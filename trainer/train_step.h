@@ -12,7 +12,7 @@
 #include "optimized/model.h"
 #include "optimized/optimizer.h"
 #include "trainer/dataset.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::trainer {
 

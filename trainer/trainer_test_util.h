@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/config.h"
+#include "trainer/run_result.h"
 #include "trainer/train_state.h"
-#include "trainer/trainer.h"
 
 namespace softmoe::trainer {
 

@@ -8,7 +8,7 @@
 
 #include "optimized/model.h"
 #include "trainer/dataset.h"
-#include "trainer/trainer.h"
+#include "trainer/run_result.h"
 
 namespace softmoe::trainer {
 

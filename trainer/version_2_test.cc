@@ -13,7 +13,8 @@
 #include "core/runfiles.h"
 #include "trainer/checkpoint.h"
 #include "trainer/metrics.h"
-#include "trainer/train_run.h"
+#include "trainer/run_result.h"
+#include "trainer/run_result_file.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_test_util.h"
 

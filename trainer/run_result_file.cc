@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_result.cc - result.h5: kind "row-result". The root is a group as
+// run_result_file.cc - result.h5: kind "row-result". The root is a group as
 // run_result_hdf5.h has it; /steps/* is as step_table.h says.
 //
 // Version 2 had other names for some (Metric::name_in_version_2); it is read.
+#include "trainer/run_result_file.h"
+
 #include <fmt/format.h>
 
 #include "core/errors.h"
 #include "core/hdf5_file.h"
 #include "trainer/run_result_hdf5.h"
 #include "trainer/step_table.h"
-#include "trainer/trainer.h"
 
 namespace softmoe::trainer {
 namespace {
