@@ -147,6 +147,7 @@ def new_label(text, oldpkg, newpkg, warn=True):
             return text
         key = f"//{pkg}:{name}"
         f = f"{pkg}/{name}" if pkg else name
+        if NEWPKG.get(key) == pkg != newpkg: return text
         if key in NEWPKG: return shorten(NEWPKG[key], name, newpkg)
         if f in FILES_SET: return file_label(f, newpkg)
         if pkg == newpkg: return ":" + name
