@@ -9,7 +9,7 @@ softmoe_fuzz_test(name = "x") makes two targets:
 The code under test is instrumented too: an aspect compiles the sources of every
 library below `deps` once more, with clang, AddressSanitizer,
 UndefinedBehaviorSanitizer and coverage, once for all fuzzers together. What a
-target defines is in //core:fuzz_support; how to use all this in FUZZING.md.
+target defines is in //core/testing:fuzz_support; how to use all this in FUZZING.md.
 """
 
 load("@system//:compilers.bzl", "CLANGXX")
@@ -153,7 +153,7 @@ def softmoe_fuzz_test(
         name = name + "_fuzz_program",
         testonly = True,
         srcs = srcs or [name + "_fuzz.cc"],
-        deps = deps + ["//core:fuzz_support"],
+        deps = deps + ["//core/testing:fuzz_support"],
     )
     arguments = [
         "$(rootpath :%s_fuzz_program)" % name,

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <string>
 
-#include "core/atomic_file.h"
-#include "core/file_test_util.h"
-#include "experiments/grid_test_util.h"
-#include "trainer/folder_lock.h"
-#include "trainer/run_result_file.h"
-#include "trainer/trainer_test_util.h"
+#include "core/files/atomic_file.h"
+#include "core/files/folder_lock.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/testing/grid_test_util.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::experiments {
 namespace {

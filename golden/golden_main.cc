@@ -10,17 +10,17 @@
 #include <string>
 #include <vector>
 
-#include "core/atomic_file.h"
-#include "core/become_target.h"
 #include "core/errors.h"
-#include "core/paths.h"
-#include "core/runfiles.h"
-#include "core/suggestion.h"
-#include "golden/document.h"
-#include "golden/document_report.h"
-#include "golden/paper_arithmetic.h"
-#include "golden/verdict.h"
-#include "golden/verdict_report.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/files/runfiles.h"
+#include "core/process/become_target.h"
+#include "core/text/suggestion.h"
+#include "golden/document/document.h"
+#include "golden/paper/document_report.h"
+#include "golden/paper/paper_arithmetic.h"
+#include "golden/verdict/verdict.h"
+#include "golden/verdict/verdict_report.h"
 
 namespace {
 
@@ -81,7 +81,7 @@ struct CompareOptions {
 
 Document Load(const std::string& name) {
   return softmoe::golden::ReadDocument(
-      name == "paper" ? softmoe::RunfilePath("golden/paper.h5")
+      name == "paper" ? softmoe::RunfilePath("golden/paper/paper.h5")
                       : softmoe::UserPath(name));
 }
 

@@ -11,14 +11,14 @@
 #include <sstream>
 #include <string>
 
-#include "core/atomic_file.h"
 #include "core/errors.h"
-#include "core/file_test_util.h"
-#include "core/hdf5_file.h"
-#include "core/program_test_util.h"
-#include "golden/document.h"
-#include "golden/document_format.h"
-#include "golden/document_test_util.h"
+#include "core/files/atomic_file.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/program_test_util.h"
+#include "golden/document/document.h"
+#include "golden/document/document_format.h"
+#include "golden/testing/document_test_util.h"
 
 namespace softmoe::golden {
 namespace {

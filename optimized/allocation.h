@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 namespace softmoe::optimized {
 

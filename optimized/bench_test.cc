@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/parallel_for.h"
-#include "core/program_test_util.h"
+#include "core/testing/program_test_util.h"
 
 namespace softmoe::optimized {
 namespace {

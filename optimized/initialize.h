@@ -17,9 +17,9 @@
 #include <cstdint>
 #include <span>
 
-#include "core/config.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
-#include "core/parameter_layout.h"
 
 namespace softmoe::optimized {
 

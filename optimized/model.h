@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
-#include "core/parameter_layout.h"
 #include "optimized/allocation.h"
 #include "optimized/step.h"
 

@@ -14,9 +14,9 @@
 #include <span>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
-#include "core/parameter_layout.h"
 #include "optimized/buffer.h"
 
 namespace softmoe::optimized {

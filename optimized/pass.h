@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/config.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
-#include "core/parameter_layout.h"
 #include "core/profile.h"
 #include "optimized/step.h"
 #include "optimized/workspace.h"

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "kernels/expert_mlp.h"
 #include "optimized/allocation.h"
 #include "optimized/buffer.h"

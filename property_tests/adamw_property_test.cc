@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/parameter_layout.h"
+#include "core/config/parameter_layout.h"
 #include "kernels/adamw.h"
 #include "kernels/cuda/row_kernels.h"
 #include "optimized/optimizer.h"

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "core/comparator.h"
 #include "core/testing/bounded.h"
-#include "golden/comparator.h"
 #include "reference/lapsum.h"
 #include "reference/matrix.h"
 #include "reference/testing/bounded_scalar.h"

@@ -16,9 +16,9 @@
 #include <span>
 #include <vector>
 
-#include "core/hdf5_file.h"
-#include "core/runfiles.h"
-#include "golden/comparator.h"
+#include "core/comparator.h"
+#include "core/files/runfiles.h"
+#include "core/hdf5/hdf5_file.h"
 #include "reference/lapsum.h"
 
 namespace softmoe::property_tests {

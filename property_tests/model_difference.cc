@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/parameter_layout.h"
+#include "core/config/parameter_layout.h"
 #include "core/philox.h"
 #include "property_tests/routing_margin.h"
 #include "reference/load_balance.h"

@@ -30,7 +30,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "core/parallel_for.h"
 #include "optimized/model.h"
 #include "reference/transformer.h"

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/parameter_layout.h"
+#include "core/config/parameter_layout.h"
 #include "kernels/isa.h"
 #include "property_tests/model_difference.h"
 

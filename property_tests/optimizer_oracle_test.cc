@@ -14,15 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "core/comparator.h"
 #include "core/parallel_for.h"
-#include "golden/comparator.h"
 #include "optimized/initialize.h"
 #include "property_tests/training_oracle.h"
 #include "reference/adamw.h"
 #include "reference/adamw_formula.h"
 #include "reference/dual.h"
 #include "reference/schedules.h"
-#include "trainer/schedules.h"
+#include "trainer/run/schedules.h"
 
 namespace softmoe::property_tests {
 namespace {

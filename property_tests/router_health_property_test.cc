@@ -23,7 +23,7 @@
 #include "reference/laplace.h"
 #include "reference/metrics.h"
 #include "reference/router.h"
-#include "trainer/router_health.h"
+#include "trainer/evaluation/router_health.h"
 
 namespace softmoe::property_tests {
 namespace {

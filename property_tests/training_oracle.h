@@ -21,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "core/config_toml.h"
-#include "core/hdf5_file.h"
-#include "core/parameter_layout.h"
-#include "core/runfiles.h"
-#include "golden/comparator.h"
+#include "core/comparator.h"
+#include "core/config/config_toml.h"
+#include "core/config/parameter_layout.h"
+#include "core/files/runfiles.h"
+#include "core/hdf5/hdf5_file.h"
 #include "reference/matrix.h"
 
 namespace softmoe::property_tests {

@@ -16,16 +16,16 @@
 #include <string>
 #include <vector>
 
-#include "core/hdf5_file.h"
+#include "core/hdf5/hdf5_file.h"
 #include "core/parallel_for.h"
 #include "optimized/model.h"
 #include "reference/calibration.h"
 #include "reference/metrics.h"
 #include "reference/schedules.h"
 #include "reference/transformer.h"
-#include "trainer/rank_midpoint.h"
-#include "trainer/routing_totals.h"
-#include "trainer/schedules.h"
+#include "trainer/evaluation/routing_totals.h"
+#include "trainer/run/rank_midpoint.h"
+#include "trainer/run/schedules.h"
 
 namespace softmoe::property_tests {
 namespace {

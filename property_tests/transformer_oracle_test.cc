@@ -21,12 +21,12 @@
 #include <string>
 #include <vector>
 
-#include "core/config_toml.h"
-#include "core/hdf5_file.h"
+#include "core/comparator.h"
+#include "core/config/config_toml.h"
+#include "core/config/parameter_layout.h"
+#include "core/files/runfiles.h"
+#include "core/hdf5/hdf5_file.h"
 #include "core/parallel_for.h"
-#include "core/parameter_layout.h"
-#include "core/runfiles.h"
-#include "golden/comparator.h"
 #include "optimized/model.h"
 #include "reference/transformer.h"
 

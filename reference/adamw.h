@@ -15,8 +15,8 @@
 
 #include <cstdint>
 
-#include "core/config.h"
-#include "core/parameter_layout.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "reference/matrix.h"
 
 namespace softmoe::reference {

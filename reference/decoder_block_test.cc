@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/parameter_layout.h"
+#include "core/config/parameter_layout.h"
 #include "reference/flat_parameters.h"
 #include "reference/testing/random_matrix.h"
 #include "reference/testing/tiny_model.h"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // flat_parameters.h - the tensors of a flat parameter or gradient vector laid
-// out by core/parameter_layout.h, as the reference's matrices.
+// out by core/config/parameter_layout.h, as the reference's matrices.
 #ifndef SOFTMOE_REFERENCE_FLAT_PARAMETERS_H_
 #define SOFTMOE_REFERENCE_FLAT_PARAMETERS_H_
 
 #include <cstdint>
 #include <string>
 
-#include "core/config.h"
-#include "core/parameter_layout.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "reference/decoder_block.h"
 #include "reference/matrix.h"
 

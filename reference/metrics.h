@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "reference/matrix.h"
 
 namespace softmoe::reference {

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "core/config.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/parameter_layout.h"
 #include "reference/router.h"
 
 namespace softmoe::reference {

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "reference/load_balance.h"
 #include "reference/matrix.h"
 #include "reference/noise.h"

@@ -18,10 +18,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/parameter_layout.h"
+#include "core/files/sha256.h"
 #include "core/philox.h"
-#include "core/sha256.h"
 #include "reference/adamw.h"
 #include "reference/attention.h"
 #include "reference/budget.h"

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "reference/matrix.h"
 
 namespace softmoe::reference {

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 namespace softmoe::reference {
 

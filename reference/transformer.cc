@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/parameter_layout.h"
+#include "core/config/parameter_layout.h"
 #include "reference/budget.h"
 #include "reference/decoder_block.h"
 #include "reference/embedding.h"

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "reference/matrix.h"
 #include "reference/moe_layer.h"
 

@@ -8,8 +8,8 @@
 #include <limits>
 #include <string>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/parameter_layout.h"
 #include "reference/testing/tiny_model.h"
 #include "reference/transformer.h"
 

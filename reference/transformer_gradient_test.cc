@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/parameter_layout.h"
+#include "core/config/parameter_layout.h"
 #include "reference/flat_parameters.h"
 #include "reference/metrics.h"
 #include "reference/testing/finite_difference.h"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/parameter_layout.h"
 #include "reference/decoder_block.h"
 #include "reference/embedding.h"
 #include "reference/flat_parameters.h"

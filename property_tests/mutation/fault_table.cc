@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/config_toml.h"
+#include "core/config/config_toml.h"
+#include "core/config/toml_reader.h"
 #include "core/errors.h"
-#include "core/runfiles.h"
-#include "golden/toml_reader.h"
+#include "core/files/runfiles.h"
 
 namespace softmoe::mutation {
 namespace {

@@ -11,9 +11,9 @@
 #include <set>
 #include <string>
 
-#include "core/atomic_file.h"
 #include "core/errors.h"
-#include "core/runfiles.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
 #include "property_tests/mutation/fault_table.h"
 #include "property_tests/mutation/suites.h"
 

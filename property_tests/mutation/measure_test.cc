@@ -75,7 +75,7 @@ TEST(Driver, SeesWhatBecomesOfAMutant) {
 TEST(Driver, KillsTheMutantsOfTheComparator) {
   std::vector<Mutant> mutants = Canaries();
   for (const Mutant& mutant : AllMutants()) {
-    if (mutant.suite == "golden/comparator_test") mutants.push_back(mutant);
+    if (mutant.suite == "core/comparator_test") mutants.push_back(mutant);
   }
   const Score score = Measure(Options(mutants, AllSuites()));
   EXPECT_EQ(score.exit_code(), ExitCode::kDone) << ScoreText(score);

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "core/atomic_file.h"
 #include "core/errors.h"
-#include "core/paths.h"
-#include "core/stop_signal.h"
-#include "core/suggestion.h"
-#include "golden/text_table.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/process/stop_signal.h"
+#include "core/text/suggestion.h"
+#include "core/text/text_table.h"
 #include "property_tests/mutation/measure.h"
 #include "property_tests/mutation/mutants.h"
 #include "property_tests/mutation/run_suite.h"

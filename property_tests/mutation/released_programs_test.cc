@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/atomic_file.h"
-#include "core/runfiles.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
 #include "property_tests/mutation/mutants.h"
 
 namespace softmoe::mutation {
@@ -48,8 +48,8 @@ std::vector<std::string> TracesIn(const std::string& program) {
 
 TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
   for (const char* program :
-       {"optimized/bench", "trainer/evaluate", "golden/golden",
-        "experiments/grid", "trainer/prepare_data", "trainer/train",
+       {"optimized/bench", "trainer/evaluation/evaluate", "golden/golden",
+        "experiments/grid", "trainer/tokens/prepare_data", "trainer/run/train",
         "property_tests/verify/verify"}) {
     const std::vector<std::string> traces = TracesIn(program);
     EXPECT_TRUE(traces.empty()) << program << ": " << traces.front();
@@ -58,7 +58,7 @@ TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
 
 // The same search finds them where they are.
 TEST(ReleasedPrograms, TheSearchFindsMutants) {
-  const std::vector<std::string> traces = TracesIn("golden/comparator_test");
+  const std::vector<std::string> traces = TracesIn("core/comparator_test");
   EXPECT_GE(traces.size(), 7u);
 }
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/atomic_file.h"
 #include "core/errors.h"
-#include "core/paths.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
 #include "property_tests/mutation/fault_table.h"
 
 namespace {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/paths.h"
-#include "core/process.h"
-#include "core/runfiles.h"
+#include "core/files/paths.h"
+#include "core/files/runfiles.h"
+#include "core/process/process.h"
 
 namespace softmoe::mutation {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "golden/text_table.h"
+#include "core/text/text_table.h"
 
 namespace softmoe::mutation {
 namespace {

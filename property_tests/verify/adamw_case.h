@@ -5,8 +5,8 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ADAMW_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ADAMW_CASE_H_
 
-#include "core/config.h"
-#include "core/parameter_layout.h"
+#include "core/config/config.h"
+#include "core/config/parameter_layout.h"
 #include "property_tests/verify/case.h"
 #include "property_tests/verify/expected.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 namespace softmoe::verify {
 

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "core/progress.h"
+#include "core/text/progress.h"
 #include "property_tests/verify/check.h"
 
 namespace softmoe::verify {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/errors.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 
 namespace softmoe::verify {
 namespace {

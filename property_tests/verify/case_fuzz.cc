@@ -2,7 +2,7 @@
 //
 // Any text as a case or a REPRO line. What is accepted prints as text and as a
 // REPRO line that both read back as the same case.
-#include "core/fuzz_support.h"
+#include "core/testing/fuzz_support.h"
 #include "property_tests/verify/case_result.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/repro.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/comparator.h"
+#include "core/comparator.h"
 #include "property_tests/verify/case.h"
 #include "property_tests/verify/operation.h"
 

@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/atomic_file.h"
-#include "core/json_lines.h"
-#include "core/paths.h"
-#include "core/stop_signal.h"
+#include "core/files/atomic_file.h"
+#include "core/files/json_lines.h"
+#include "core/files/paths.h"
+#include "core/process/stop_signal.h"
 #include "property_tests/verify/campaign.h"
 #include "property_tests/verify/campaign_progress.h"
 #include "property_tests/verify/draw.h"

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/errors.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 #include "kernels/isa.h"
 #include "property_tests/verify/double_implementation.h"
 #include "property_tests/verify/row_kernels.h"

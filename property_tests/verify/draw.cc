@@ -9,7 +9,7 @@
 
 #include "core/errors.h"
 #include "core/philox.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 #include "property_tests/verify/fill.h"
 
 namespace softmoe::verify {

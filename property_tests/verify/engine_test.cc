@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/errors.h"
-#include "core/hdf5_file.h"
+#include "core/hdf5/hdf5_file.h"
 #include "property_tests/verify/campaign.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/faults.h"

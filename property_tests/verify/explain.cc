@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "golden/text_table.h"
+#include "core/text/text_table.h"
 #include "property_tests/verify/faults.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/implementation.h"

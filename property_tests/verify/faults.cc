@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/errors.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 
 namespace softmoe::verify {
 namespace {

@@ -10,9 +10,9 @@
 #include <functional>
 #include <string>
 
-#include "core/atomic_file.h"
-#include "core/hdf5_file.h"
-#include "core/program_test_util.h"
+#include "core/files/atomic_file.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/testing/program_test_util.h"
 #include "property_tests/verify/draw.h"
 
 namespace softmoe::verify {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/errors.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 #include "property_tests/verify/cpu_implementation.h"
 #include "property_tests/verify/cuda_implementation.h"
 #include "property_tests/verify/faults.h"

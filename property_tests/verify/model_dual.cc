@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/parameter_layout.h"
 #include "property_tests/verify/backward_roundings.h"
 #include "property_tests/verify/path_dual.h"
 #include "reference/budget_formula.h"

@@ -45,7 +45,7 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_MODEL_DUAL_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_MODEL_DUAL_H_
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "reference/dual.h"
 #include "reference/matrix.h"
 #include "reference/transformer.h"

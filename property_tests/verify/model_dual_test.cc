@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
-#include "core/parameter_layout.h"
 #include "reference/compensated_sum.h"
 #include "reference/testing/random_matrix.h"
 #include "reference/testing/routing_cases.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "core/runfiles.h"
+#include "core/files/runfiles.h"
 #include "property_tests/verify/operation.h"
 
 namespace softmoe::verify {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 
 namespace softmoe::verify {
 namespace {

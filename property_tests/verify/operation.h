@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "golden/comparator.h"
+#include "core/comparator.h"
 #include "property_tests/verify/case.h"
 #include "property_tests/verify/tensor.h"
 

@@ -2,7 +2,7 @@
 //
 // The list of operations: what --op can name.
 #include "core/errors.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 #include "property_tests/verify/lapsum_operation.h"
 #include "property_tests/verify/model_operations.h"
 #include "property_tests/verify/operation.h"

@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "core/atomic_file.h"
-#include "core/runfiles.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
 #include "property_tests/verify/campaign.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/implementation.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/errors.h"
-#include "core/hdf5_file.h"
+#include "core/hdf5/hdf5_file.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/repro.h"
 

@@ -2,9 +2,9 @@
 //
 // Replay bundles with hostile contents. In what is accepted every tensor has
 // the size that its shape says, and the bounds belong to what was expected.
-#include "core/atomic_file.h"
-#include "core/fuzz_support.h"
-#include "core/hdf5_hostile.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/fuzz_support.h"
+#include "core/testing/hdf5_hostile.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/replay.h"
 

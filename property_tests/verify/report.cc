@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/markup.h"
-#include "golden/text_table.h"
+#include "core/text/markup.h"
+#include "core/text/text_table.h"
 #include "property_tests/verify/repro.h"
 
 namespace softmoe::verify {

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "core/errors.h"
-#include "core/suggestion.h"
+#include "core/text/suggestion.h"
 
 namespace softmoe::verify {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/errors.h"
-#include "core/paths.h"
+#include "core/files/paths.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/vectors.h"

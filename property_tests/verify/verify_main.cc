@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <string>
 
-#include "core/become_target.h"
 #include "core/errors.h"
+#include "core/process/become_target.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
-#include "core/atomic_file.h"
-#include "core/program_test_util.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/program_test_util.h"
 
 namespace softmoe::verify {
 namespace {

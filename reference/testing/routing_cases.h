@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "reference/testing/tiny_model.h"
 
 namespace softmoe::reference::testing {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/parameter_layout.h"
+#include "core/config/parameter_layout.h"
 #include "core/philox.h"
 #include "reference/testing/random_matrix.h"
 

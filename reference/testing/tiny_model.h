@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "reference/matrix.h"
 #include "reference/transformer.h"
 

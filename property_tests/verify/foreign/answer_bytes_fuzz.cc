@@ -3,7 +3,7 @@
 // Any bytes as what a child passes back, which what it loaded may have
 // overrun. What is taken for an answer has the names, types and shapes that
 // were asked for, and reads back when it is encoded.
-#include "core/fuzz_support.h"
+#include "core/testing/fuzz_support.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
 
 namespace softmoe::fuzz {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "core/hdf5_file.h"
+#include "core/hdf5/hdf5_file.h"
 #include "property_tests/verify/foreign/request.h"
 
 namespace softmoe::verify {

@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "core/errors.h"
-#include "core/file_test_util.h"
-#include "core/runfiles.h"
-#include "core/stop_signal.h"
+#include "core/files/runfiles.h"
+#include "core/process/stop_signal.h"
+#include "core/testing/file_test_util.h"
 #include "property_tests/verify/campaign.h"
 #include "property_tests/verify/check.h"
 #include "property_tests/verify/draw.h"

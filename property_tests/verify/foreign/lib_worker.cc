@@ -19,7 +19,7 @@
 #include <cstring>
 
 #include "core/errors.h"
-#include "core/stop_signal.h"
+#include "core/process/stop_signal.h"
 #include "property_tests/verify/foreign/lib_calls.h"
 #include "property_tests/verify/implementation.h"
 

@@ -9,8 +9,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "core/hdf5_handles.h"
-#include "core/suggestion.h"
+#include "core/hdf5/hdf5_handles.h"
+#include "core/text/suggestion.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
 #include "property_tests/verify/foreign/case_file.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/isolated_call.h"
+#include "core/process/isolated_call.h"
 #include "property_tests/verify/foreign/request.h"
 
 namespace softmoe::verify {

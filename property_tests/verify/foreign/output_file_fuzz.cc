@@ -3,10 +3,10 @@
 // Outputs files of others: valid HDF5 with hostile contents, then any of its
 // bytes changed. libhdf5 may crash on them, in the child process: here comes an
 // answer that fits the request, or a sentence.
-#include "core/atomic_file.h"
-#include "core/fuzz_support.h"
-#include "core/hdf5_file.h"
-#include "core/hdf5_hostile.h"
+#include "core/files/atomic_file.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/testing/fuzz_support.h"
+#include "core/testing/hdf5_hostile.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/output_file.h"
 

@@ -9,10 +9,10 @@
 #include <fstream>
 #include <string>
 
-#include "core/atomic_file.h"
-#include "core/file_test_util.h"
-#include "core/hdf5_file.h"
+#include "core/files/atomic_file.h"
+#include "core/hdf5/hdf5_file.h"
 #include "core/philox.h"
+#include "core/testing/file_test_util.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
 #include "property_tests/verify/foreign/byte_stream.h"
 

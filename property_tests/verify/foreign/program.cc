@@ -7,8 +7,8 @@
 #include <chrono>
 #include <sstream>
 
-#include "core/paths.h"
-#include "core/stop_signal.h"
+#include "core/files/paths.h"
+#include "core/process/stop_signal.h"
 #include "property_tests/verify/implementation.h"
 
 namespace softmoe::verify {

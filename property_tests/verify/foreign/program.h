@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "core/process.h"
+#include "core/process/process.h"
 
 namespace softmoe::verify {
 

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/file_test_util.h"
-#include "core/runfiles.h"
+#include "core/files/runfiles.h"
+#include "core/testing/file_test_util.h"
 #include "property_tests/verify/campaign.h"
 #include "property_tests/verify/check.h"
 #include "property_tests/verify/draw.h"

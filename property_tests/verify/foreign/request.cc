@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "core/errors.h"
-#include "core/paths.h"
+#include "core/files/paths.h"
 #include "property_tests/verify/implementation.h"
 
 namespace softmoe::verify {

@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include "core/file_error.h"
+#include "core/files/file_error.h"
 
 namespace softmoe::verify {
 

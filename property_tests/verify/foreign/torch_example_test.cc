@@ -12,10 +12,10 @@
 #include <fstream>
 #include <string>
 
-#include "core/atomic_file.h"
-#include "core/file_test_util.h"
-#include "core/program_test_util.h"
-#include "core/runfiles.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/program_test_util.h"
 
 namespace softmoe::verify {
 namespace {

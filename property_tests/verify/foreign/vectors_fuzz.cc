@@ -2,8 +2,8 @@
 //
 // Conformance vectors with hostile contents. What is accepted is what this
 // program expects itself.
-#include "core/fuzz_support.h"
-#include "core/hdf5_hostile.h"
+#include "core/testing/fuzz_support.h"
+#include "core/testing/hdf5_hostile.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/foreign/vectors.h"
 

@@ -10,11 +10,11 @@
 #include <functional>
 #include <set>
 
-#include "core/atomic_file.h"
 #include "core/errors.h"
-#include "core/file_test_util.h"
-#include "core/hdf5_file.h"
-#include "core/runfiles.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/testing/file_test_util.h"
 #include "property_tests/verify/check.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/expected.h"

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// config.h - everything that determines a training run, as plain structs.
+//
+// Two configurations with the same ConfigHash produce the same bits on one
+// backend and ISA level. What does not change results (threads, output folder,
+// logging interval) is in RuntimeConfig and stays out of the hash.
+//
+// Field names are the keys of the TOML files. Adding a field means adding it
+// to VisitConfig (config_fields.h), which alone drives parsing, printing and
+// hashing.
+#ifndef SOFTMOE_CORE_CONFIG_CONFIG_H_
+#define SOFTMOE_CORE_CONFIG_CONFIG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace softmoe {
+
+// The decoder: pre-norm, RoPE, RMSNorm, SwiGLU experts in every layer, untied
+// head, no biases (SPEC.md 3). Defaults are the paper's sizes: 1,631,409,280
+// parameters.
+struct ModelConfig {
+  int64_t num_layers = 10;  // all of them MoE layers
+  int64_t d_model = 640;
+  int64_t num_heads = 10;  // d_model / num_heads must be even (RoPE)
+  int64_t d_ffn = 2560;    // width of one expert, per matrix
+  int64_t num_experts = 32;
+  int64_t vocab_size = 32768;
+  int64_t sequence_length = 2048;  // tokens predicted per sequence
+  double rope_base = 10000.0;
+  double norm_epsilon = 1e-5;
+  double init_std = 0.02;  // output projections: / sqrt(2 num_layers)
+
+  int64_t head_dim() const { return d_model / num_heads; }
+};
+
+enum class RouterKind {
+  kSparse,       // softmax over all experts, top-k, no renormalisation
+  kSoftFixed,    // SoftMoE*: LapSum weights, cutoff, cap; allocation fixed
+  kSoftLearned,  // SoftMoE: as above, allocation from budget logits
+};
+enum class Fallback { kNone, kTop1 };
+enum class NoiseKind { kNone, kInputJitter, kLogitGauss };
+enum class LoadBalanceKind { kMegatron, kSoft };
+
+// What happens in front of the experts (SPEC.md 2). Everything the paper
+// leaves open is a key here.
+struct RouterConfig {
+  RouterKind kind = RouterKind::kSparse;
+  double mean_active_experts = 1.0;  // paper's k: in [1, num_experts]
+  double expansion_factor = 2.0;     // cap = ceil(factor*k_l - 1e-6)
+  // Cutoff tau*k_l/num_experts. Empty: "calibrated", so that the first
+  // `calibration_batches` batches activate mean_active_experts on average.
+  std::optional<double> tau;
+  int64_t calibration_batches = 10;
+  Fallback fallback = Fallback::kNone;  // tokens without an active expert
+  NoiseKind noise = NoiseKind::kNone;   // training only
+  double noise_amplitude = 0.0;         // epsilon of jitter, sigma of Gauss
+  double temperature_start = 5.0;       // soft routers; cosine over the run
+  double temperature_end = 1.0;
+  LoadBalanceKind load_balance = LoadBalanceKind::kSoft;
+  double aux_loss_coeff = 1e-2;  // per layer, summed over layers
+  double z_loss_coeff = 0.0;
+};
+
+// Optimizer, schedules and batch (SPEC.md 4).
+struct TrainingConfig {
+  int64_t steps = 18000;
+  int64_t global_batch_sequences = 240;
+  // Of these two, what a file leaves out follows what it sets, as near to the
+  // default as it can be (config_batches.h).
+  int64_t micro_batch_sequences = 30;    // divides the global batch
+  int64_t balance_group_sequences = 30;  // divides the micro-batch (ruling 6)
+  double learning_rate = 1e-3;
+  double min_learning_rate = 1e-5;
+  double warmup_fraction = 0.01;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double adam_epsilon = 1e-8;
+  double weight_decay = 0.01;  // not on 1-D parameters
+  double clip_norm = 1.0;      // global L2; 0 switches clipping off
+  int64_t seed = 1234;
+  int64_t eval_every = 0;      // steps; 0: only at the end
+  int64_t eval_sequences = 0;  // 0: the whole validation split
+};
+
+// The corpus and how it becomes tokens.
+struct DataConfig {
+  std::string corpus;  // stand-in or published corpus name, or "path:FILE"
+  double validation_fraction = 0.02;  // whole documents at the end
+  int64_t max_bytes = 0;  // use only so much of the corpus; 0: all of it
+};
+
+struct Config {
+  ModelConfig model;
+  RouterConfig router;
+  TrainingConfig training;
+  DataConfig data;
+};
+
+// How and where to run: never part of the hash.
+struct RuntimeConfig {
+  int64_t threads = 0;           // 0: one per available core
+  std::string isa;               // "", "v3" or "v4"; "" takes the best here
+  int64_t log_every = 10;        // steps between progress lines
+  int64_t checkpoint_every = 0;  // steps; 0: only at the end and on a signal
+};
+
+// Checks every range and relation of `config`; throws ConfigError that names
+// the key, the value and the allowed range.
+void ValidateConfig(const Config& config);
+
+// The resolved configuration as canonical TOML: fixed order, shortest decimal
+// that reads back to the same double; every key but those added later that have
+// their default (config_fields.h).
+std::string ConfigToToml(const Config& config);
+
+// First 16 hex digits of SHA-256 over ConfigToToml.
+std::string ConfigHash(const Config& config);
+
+const char* RouterKindName(RouterKind kind);  // "sparse", "soft_fixed", ...
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_CONFIG_CONFIG_H_

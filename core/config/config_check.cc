@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/config/config_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <type_traits>
+
+#include "core/config/config_batches.h"
+#include "core/config/config_fields.h"
+#include "core/config/config_text.h"
+
+namespace softmoe {
+
+bool AllowedRange::Contains(double value) const {
+  if (!std::isfinite(value)) return false;
+  return (low_excluded ? value > low : value >= low) &&
+         (high_excluded ? value < high : value <= high);
+}
+
+std::string AllowedRange::Describe() const {
+  const bool below = std::isfinite(low), above = std::isfinite(high);
+  if (below && above) {
+    return fmt::format("in {}{}, {}{}", low_excluded ? "(" : "[", low, high,
+                       high_excluded ? ")" : "]");
+  }
+  if (below) return fmt::format("{} {}", low_excluded ? ">" : ">=", low);
+  return "a finite number";
+}
+
+namespace {
+
+// Collects problems; `values` holds every key's text for the messages.
+class Checker {
+ public:
+  void AddDefault(const std::string& key, std::string text) {
+    defaults_[key] = std::move(text);
+  }
+  void AddValue(const std::string& key, std::string text) {
+    values_[key] = std::move(text);
+  }
+  // "KEY = VALUE RULE; REMEDY"
+  void Add(const std::string& key, const std::string& rule,
+           const std::string& remedy) {
+    if (Has(key)) return;  // one message for each key is enough
+    problems_.push_back({key, fmt::format("{} = {} {}; {}", key,
+                                          values_.at(key), rule, remedy)});
+  }
+  // As Add, for a message that says more than the one that is there.
+  void Replace(const std::string& key, const std::string& rule,
+               const std::string& remedy) {
+    std::erase_if(problems_, [&](const ConfigProblem& problem) {
+      return problem.key == key;
+    });
+    Add(key, rule, remedy);
+  }
+  void AddOutOfRange(const std::string& key, const AllowedRange& range,
+                     bool finite) {
+    // "inf must be > 0" would puzzle whoever knows that it is.
+    const bool one_sided = std::isfinite(range.low) && std::isinf(range.high);
+    Add(key,
+        "must be " + range.Describe() +
+            (one_sided && !finite ? " and finite" : ""),
+        "the default is " + defaults_.at(key));
+  }
+  bool Has(const std::string& key) const {
+    return std::any_of(
+        problems_.begin(), problems_.end(),
+        [&](const ConfigProblem& problem) { return problem.key == key; });
+  }
+  std::vector<ConfigProblem> Take() { return std::move(problems_); }
+
+ private:
+  std::map<std::string, std::string> defaults_;
+  std::map<std::string, std::string> values_;
+  std::vector<ConfigProblem> problems_;
+};
+
+template <typename T>
+bool InRange(const T& field, const AllowedRange& range) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return range.Contains(static_cast<double>(field));
+  } else if constexpr (std::is_same_v<T, std::optional<double>>) {
+    return !field || range.Contains(*field);
+  } else {
+    return true;
+  }
+}
+
+template <typename T>
+bool IsFinite(const T& field) {
+  return InRange(field, AllowedRange{});
+}
+
+std::string Join(const std::string& section, const std::string& key) {
+  return section + "." + key;
+}
+
+// Ranges of single keys. `visit_all` is VisitConfig or VisitRuntime.
+template <typename T, typename VisitAll>
+Checker CheckRanges(const T& config, VisitAll visit_all) {
+  Checker checker;
+  const T defaults;
+  visit_all(defaults, [&](const auto& section, const auto& key,
+                          const auto& field, const AllowedRange&) {
+    checker.AddDefault(Join(section, key), TomlText(field));
+  });
+  visit_all(config, [&](const auto& section, const auto& key, const auto& field,
+                        const AllowedRange&) {
+    checker.AddValue(Join(section, key), TomlText(field));
+  });
+  visit_all(config, [&](const auto& section, const auto& key, const auto& field,
+                        const AllowedRange& range) {
+    if (!InRange(field, range)) {
+      checker.AddOutOfRange(Join(section, key), range, IsFinite(field));
+    }
+  });
+  return checker;
+}
+
+void CheckModel(const ModelConfig& m, Checker* checker) {
+  if (m.num_heads < 1 || m.d_model < 1) return;  // reported as ranges
+  if (m.d_model % m.num_heads != 0) {
+    checker->Add("model.num_heads",
+                 fmt::format("must divide model.d_model = {}", m.d_model),
+                 "change one of the two");
+  } else if (m.head_dim() % 2 != 0) {
+    checker->Add(
+        "model.num_heads",
+        fmt::format("gives heads of width {}, which RoPE needs to be even",
+                    m.head_dim()),
+        fmt::format("make model.d_model = {} a multiple of {}", m.d_model,
+                    2 * m.num_heads));
+  }
+}
+
+void CheckRouter(const Config& config, Checker* checker) {
+  const RouterConfig& r = config.router;
+  const std::string k = "router.mean_active_experts";
+  const int64_t layers = config.model.num_layers;
+  if (r.kind == RouterKind::kSoftLearned && r.mean_active_experts < 1) {
+    checker->Replace(
+        k,
+        fmt::format("must be >= 1: the budget {}*{} experts is smaller than "
+                    "one for each of the {} layers",
+                    r.mean_active_experts, layers, layers),
+        "raise it to at least 1");
+  }
+  if (r.mean_active_experts > config.model.num_experts) {
+    checker->Add(k,
+                 fmt::format("must be in [1, {}] (model.num_experts)",
+                             config.model.num_experts),
+                 "activate fewer experts or have more");
+  }
+  if (r.kind == RouterKind::kSparse &&
+      r.mean_active_experts != std::floor(r.mean_active_experts)) {
+    checker->Add(k, "must be an integer for router.kind = \"sparse\"",
+                 "round it, or use a soft router");
+  }
+  if (r.noise == NoiseKind::kNone && r.noise_amplitude > 0) {
+    checker->Add("router.noise_amplitude",
+                 "has no effect with router.noise = \"none\"",
+                 "set router.noise, or the amplitude to 0");
+  }
+  if (r.noise == NoiseKind::kInputJitter && r.noise_amplitude >= 1) {
+    checker->Add("router.noise_amplitude",
+                 "must be in [0, 1) for router.noise = \"input_jitter\", "
+                 "which multiplies by 1 +- amplitude",
+                 "the paper's only value is 0.05");
+  }
+}
+
+// Micro-batches consist of whole balance groups, and batches of whole
+// micro-batches.
+void CheckBatchSizes(const TrainingConfig& t, Checker* checker) {
+  const std::string batch_key = "training.global_batch_sequences";
+  const std::string micro_key = "training.micro_batch_sequences";
+  const std::string group_key = "training.balance_group_sequences";
+  for (const std::string& key : {batch_key, micro_key, group_key}) {
+    if (checker->Has(key)) return;  // out of range
+  }
+  const int64_t batch = t.global_batch_sequences;
+  const int64_t group = t.balance_group_sequences;
+  int64_t micro = t.micro_batch_sequences;  // one that would do
+  if (batch % micro != 0) {
+    micro = NearestDivisor(batch, micro, batch % group == 0 ? group : 1);
+    checker->Add(micro_key,
+                 fmt::format("must divide {} = {}", batch_key, batch),
+                 fmt::format("write {} = {}", micro_key, micro));
+  }
+  if (micro % group != 0) {
+    checker->Add(
+        group_key, fmt::format("must divide {} = {}", micro_key, micro),
+        fmt::format("write {} = {}", group_key, NearestDivisor(micro, group)));
+  }
+}
+
+void CheckTraining(const TrainingConfig& t, Checker* checker) {
+  if (t.min_learning_rate > t.learning_rate) {
+    checker->Add(
+        "training.min_learning_rate",
+        fmt::format("must be <= training.learning_rate = {}", t.learning_rate),
+        "lower it");
+  }
+  CheckBatchSizes(t, checker);
+}
+
+}  // namespace
+
+std::vector<ConfigProblem> ConfigProblems(const Config& config) {
+  Checker checker = CheckRanges(
+      config, [](const auto& c, auto&& visit) { VisitConfig(c, visit); });
+  CheckModel(config.model, &checker);
+  CheckRouter(config, &checker);
+  CheckTraining(config.training, &checker);
+  return checker.Take();
+}
+
+std::vector<ConfigProblem> RuntimeProblems(const RuntimeConfig& runtime) {
+  Checker checker = CheckRanges(
+      runtime, [](const auto& r, auto&& visit) { VisitRuntime(r, visit); });
+  if (!runtime.isa.empty() && runtime.isa != "v3" && runtime.isa != "v4") {
+    checker.Add("runtime.isa", "must be \"\", \"v3\" or \"v4\"",
+                "\"\" takes the best that this machine has");
+  }
+  return checker.Take();
+}
+
+}  // namespace softmoe

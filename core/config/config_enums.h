@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// config_enums.h - the names of the configuration's enumerations, as TOML
+// files and reports spell them.
+#ifndef SOFTMOE_CORE_CONFIG_CONFIG_ENUMS_H_
+#define SOFTMOE_CORE_CONFIG_CONFIG_ENUMS_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/errors.h"
+
+namespace softmoe {
+
+template <typename E>
+struct EnumNames;
+
+template <>
+struct EnumNames<RouterKind> {
+  static constexpr std::pair<RouterKind, const char*> kNames[] = {
+      {RouterKind::kSparse, "sparse"},
+      {RouterKind::kSoftFixed, "soft_fixed"},
+      {RouterKind::kSoftLearned, "soft_learned"}};
+};
+template <>
+struct EnumNames<Fallback> {
+  static constexpr std::pair<Fallback, const char*> kNames[] = {
+      {Fallback::kNone, "none"}, {Fallback::kTop1, "top1"}};
+};
+template <>
+struct EnumNames<NoiseKind> {
+  static constexpr std::pair<NoiseKind, const char*> kNames[] = {
+      {NoiseKind::kNone, "none"},
+      {NoiseKind::kInputJitter, "input_jitter"},
+      {NoiseKind::kLogitGauss, "logit_gauss"}};
+};
+template <>
+struct EnumNames<LoadBalanceKind> {
+  static constexpr std::pair<LoadBalanceKind, const char*> kNames[] = {
+      {LoadBalanceKind::kMegatron, "megatron"},
+      {LoadBalanceKind::kSoft, "soft"}};
+};
+
+// The name of `value`.
+template <typename E>
+const char* EnumName(E value) {
+  for (const auto& [candidate, name] : EnumNames<E>::kNames) {
+    if (candidate == value) return name;
+  }
+  throw InternalError("an enumeration has a value without a name");
+}
+
+// The value called `name`, or nothing.
+template <typename E>
+std::optional<E> ParseEnum(std::string_view name) {
+  for (const auto& [value, candidate] : EnumNames<E>::kNames) {
+    if (name == candidate) return value;
+  }
+  return std::nullopt;
+}
+
+// All names, in the order of declaration.
+template <typename E>
+std::vector<std::string> EnumChoices() {
+  std::vector<std::string> choices;
+  for (const auto& entry : EnumNames<E>::kNames) {
+    choices.emplace_back(entry.second);
+  }
+  return choices;
+}
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_CONFIG_CONFIG_ENUMS_H_

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// config_toml.h - configurations from TOML files, tables and `--set` options.
+//
+// Every message about a value says where the user wrote it: FILE:LINE:COLUMN,
+// or the `--set` option. Unknown keys are errors with a suggestion.
+#ifndef SOFTMOE_CORE_CONFIG_CONFIG_TOML_H_
+#define SOFTMOE_CORE_CONFIG_CONFIG_TOML_H_
+
+#include <toml++/impl/forward_declarations.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+
+namespace softmoe {
+
+// A configuration in the making. Later calls override earlier ones; nothing is
+// range-checked before Resolve, so that overrides can mend each other.
+struct ConfigDraft {
+  Config config;
+  RuntimeConfig runtime;
+  // "router.tau" -> "smoke.toml:12:7" or "--set router.tau=2"; keys that
+  // nobody set have their defaults and are absent.
+  std::map<std::string, std::string> origins;
+
+  // Sets the keys of the sections [model], [router], [training], [data] and
+  // [runtime] found in `table`, e.g. a row of a grid. The table must come from
+  // a parser that was given the file's name. Throws ConfigError with position
+  // for unknown sections and keys and for values of a wrong type.
+  void Apply(const toml::table& table);
+
+  // Sets one key from "section.key=value", the value in TOML syntax; text
+  // needs no quotes. Throws ConfigError that shows the option.
+  void ApplyOverride(const std::string& assignment);
+
+  // Gives the keys that nobody set, and that follow others, their values
+  // (config_batches.h). Throws ConfigError with everything that ConfigProblems
+  // and RuntimeProblems find, each line with its origin.
+  void Resolve();
+};
+
+// Parses TOML text; `name` (a file name) is what messages call it. Throws
+// ConfigError with position.
+toml::table ParseToml(const std::string& text, const std::string& name);
+
+// As ParseToml, of a file. Throws EnvironmentError if it cannot be read.
+toml::table ParseTomlFile(const std::filesystem::path& path);
+
+// Defaults, then the file, then the overrides; validated.
+ConfigDraft LoadConfig(const std::filesystem::path& path,
+                       const std::vector<std::string>& overrides);
+
+// The inverse of ConfigToToml, for configurations stored in result files;
+// `name` says in messages where the text was. Validated.
+Config ParseConfig(const std::string& text, const std::string& name);
+
+// "FILE:LINE:COLUMN" of a node or key that a parser read.
+std::string TomlPosition(const toml::node& node);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_CONFIG_CONFIG_TOML_H_

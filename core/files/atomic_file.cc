@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/file_error.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+// A name that no other writer uses: hidden, so that listings of finished
+// files do not show it, and marked with the process, so that a leftover of a
+// killed one can be told from a file in the making.
+fs::path TemporaryName(const fs::path& path) {
+  static std::atomic<int> counter = 0;
+  return path.parent_path() /
+         ("." + path.filename().string() + "." + std::to_string(getpid()) +
+          "." + std::to_string(++counter) + ".tmp");
+}
+
+struct TemporaryNameParts {
+  std::string_view target;  // the file in the making, without folder
+  int64_t owner = 0;        // process; 0: not a name of TemporaryName
+};
+
+TemporaryNameParts SplitTemporaryName(std::string_view name) {
+  // .TARGET.PID.COUNTER.tmp, read from behind: TARGET may hold anything.
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.starts_with('.') || !name.ends_with(kEnd)) return {};
+  name.remove_suffix(kEnd.size());
+  int64_t numbers[2] = {};  // counter, process
+  for (int64_t& number : numbers) {
+    const size_t point = name.rfind('.');
+    if (point == std::string_view::npos) return {};
+    const std::string_view digits = name.substr(point + 1);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const bool canonical = !digits.empty() && digits.front() != '0' &&
+                           digits.front() != '-' &&
+                           end == digits.data() + digits.size();
+    if (error != std::errc() || !canonical) return {};
+    name.remove_suffix(digits.size() + 1);
+  }
+  if (name.size() < 2) return {};
+  return {name.substr(1), numbers[1]};
+}
+
+// Makes the rename itself durable. Some file systems cannot sync a folder
+// (EINVAL); then there is nothing more to do.
+int SyncFolder(const fs::path& folder) {
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return errno == EACCES ? 0 : errno;
+  const int error = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  return error == EINVAL ? 0 : error;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  RequireRegularOrAbsent(path_);
+  // A link stays; what it names is replaced.
+  std::error_code unreadable;  // then opening reports it
+  if (fs::is_symlink(path_, unreadable)) {
+    fs::path target = fs::canonical(path_, unreadable);
+    if (!unreadable) path_ = std::move(target);
+  }
+  do {
+    temporary_ = TemporaryName(path_);
+    descriptor_ =
+        open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0) throw FileError("write", path_, errno);
+}
+
+AtomicFile::~AtomicFile() { Abandon(); }
+
+void AtomicFile::Write(const void* data, size_t size) {
+  SOFTMOE_CHECK(descriptor_ >= 0) << path_ << " is already closed";
+  const char* bytes = static_cast<const char*>(data);
+  size_ += static_cast<int64_t>(size);
+  while (size > 0) {
+    const size_t part = std::min(size, kBufferBytes - buffer_.size());
+    buffer_.insert(buffer_.end(), bytes, bytes + part);
+    bytes += part;
+    size -= part;
+    if (buffer_.size() == kBufferBytes) Flush();
+  }
+}
+
+void AtomicFile::Flush() {
+  for (size_t done = 0; done < buffer_.size();) {
+    const ssize_t written =
+        write(descriptor_, buffer_.data() + done, buffer_.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    // A write of 0 bytes without an error does not happen on files; treating
+    // it as a full disk keeps the loop finite.
+    if (written <= 0) Fail(written < 0 ? errno : ENOSPC);
+    done += static_cast<size_t>(written);
+  }
+  buffer_.clear();
+}
+
+void AtomicFile::Commit() {
+  SOFTMOE_CHECK(descriptor_ >= 0) << path_ << " is already closed";
+  Flush();
+  if (fsync(descriptor_) != 0) Fail(errno);
+  // Network file systems report a full disk only here.
+  if (close(std::exchange(descriptor_, -1)) != 0) Fail(errno);
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) Fail(errno);
+  temporary_.clear();
+  if (const int error = SyncFolder(path_.parent_path())) {
+    throw FileError("sync the folder of", path_, error);
+  }
+}
+
+void AtomicFile::Fail(int error) {
+  Abandon();
+  throw FileError("write", path_, error);
+}
+
+void AtomicFile::Abandon() {
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void WriteFileAtomically(const fs::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.Write(content);
+  file.Commit();
+}
+
+int64_t TemporaryFileOwner(std::string_view name) {
+  return SplitTemporaryName(name).owner;
+}
+
+void RemoveLeftoversOf(const fs::path& path) {
+  const std::string target = path.filename().string();
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const TemporaryNameParts parts = SplitTemporaryName(name);
+    std::error_code ignored;
+    if (parts.owner == 0 || parts.target != target ||
+        !fs::is_regular_file(entry->symlink_status(ignored))) {
+      continue;
+    }
+    fs::remove(entry->path(), ignored);
+  }
+}
+
+std::string ReadWholeFile(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw FileError("read", path, errno);
+  std::string content;
+  std::vector<char> buffer(size_t{64} << 10);
+  ssize_t size;
+  while ((size = read(descriptor, buffer.data(), buffer.size())) != 0) {
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      const int error = errno;
+      close(descriptor);
+      throw FileError("read", path, error);
+    }
+    content.append(buffer.data(), static_cast<size_t>(size));
+  }
+  close(descriptor);
+  return content;
+}
+
+}  // namespace softmoe

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// atomic_file.h - files that are there whole or not at all.
+//
+// The bytes go to a temporary name in the same folder, which is synced and
+// renamed at the end, so that a crash, a signal or a full disk leaves the old
+// file (or none), never half of the new one.
+#ifndef SOFTMOE_CORE_FILES_ATOMIC_FILE_H_
+#define SOFTMOE_CORE_FILES_ATOMIC_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softmoe {
+
+class AtomicFile {
+ public:
+  // Creates the temporary file. Where `path` is a link, the file that it names
+  // is meant. Throws EnvironmentError, also if a device or pipe is there.
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();  // without Commit the temporary file is removed
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Appends bytes (buffered). Throws EnvironmentError, e.g. for a full disk;
+  // the file can then only be abandoned.
+  void Write(const void* data, size_t size);
+  void Write(std::string_view text) { Write(text.data(), text.size()); }
+  // Bytes written so far, with those in the buffer.
+  int64_t size() const { return size_; }
+
+  // Syncs file and folder and renames. Throws EnvironmentError; then the
+  // temporary file is removed and the old one at `path` intact (the new one is
+  // there, whole, if it was the folder that could not be synced).
+  void Commit();
+
+  // For writers with their own I/O (HDF5): the open temporary file. They do
+  // not mix with Write.
+  int descriptor() const { return descriptor_; }
+  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& temporary_path() const { return temporary_; }
+
+ private:
+  void Flush();
+  [[noreturn]] void Fail(int error);
+  void Abandon();
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+  std::vector<char> buffer_;
+};
+
+// Replaces the file at `path` by `content`. Throws EnvironmentError.
+void WriteFileAtomically(const std::filesystem::path& path,
+                         std::string_view content);
+
+// The process that made the temporary file of this name (without folder), or 0
+// if it is not the name of one.
+int64_t TemporaryFileOwner(std::string_view name);
+
+// Removes the temporary files that writers of the file at `path` left when they
+// were killed. For whoever holds the lock under which alone that file is
+// written: one in the making would be removed, too. What cannot be removed
+// stays.
+void RemoveLeftoversOf(const std::filesystem::path& path);
+
+// The whole content of a file. Throws EnvironmentError if it cannot be read.
+std::string ReadWholeFile(const std::filesystem::path& path);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_FILES_ATOMIC_FILE_H_

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/file_error.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace softmoe {
+namespace {
+
+const char* Remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free disk space or choose a folder on another disk";
+    case EFBIG:
+      return "raise the file size limit of this shell (ulimit -f) or choose a "
+             "folder on another file system";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "choose a path that you may access, or change its permissions";
+    case ENOENT:
+      return "check the path; a relative one starts at the folder where the "
+             "command was called";
+    case ENOTDIR:
+    case EEXIST:
+    case EISDIR:
+      return "a file is where a folder is needed, or the other way round; "
+             "move it away or choose another path";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit on open files (ulimit -n)";
+    default:
+      return "check the disk and the path";
+  }
+}
+
+}  // namespace
+
+EnvironmentError FileError(const std::string& action,
+                           const std::filesystem::path& path, int error) {
+  return EnvironmentError(
+      fmt::format("cannot {} '{}': {}; {}", action, path.string(),
+                  std::generic_category().message(error), Remedy(error)));
+}
+
+void RequireRegularOrAbsent(const std::filesystem::path& path) {
+  std::error_code unreadable;  // then opening reports it
+  const auto status = std::filesystem::status(path, unreadable);
+  if (std::filesystem::is_directory(status)) {
+    throw FileError("write", path, EISDIR);
+  }
+  if (!std::filesystem::exists(status) ||
+      std::filesystem::is_regular_file(status)) {
+    return;
+  }
+  throw EnvironmentError(
+      fmt::format("cannot write '{}': it is a device or a pipe, and a file is "
+                  "needed; choose another path",
+                  path.string()));
+}
+
+void RequireRegular(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_regular_file(status)) return;
+  if (!std::filesystem::exists(status)) {
+    throw FileError("read", path, error ? error.value() : ENOENT);
+  }
+  if (std::filesystem::is_directory(status)) {
+    throw FileError("read", path, EISDIR);
+  }
+  throw EnvironmentError(
+      fmt::format("cannot read '{}': it is a device or a pipe, and a file is "
+                  "needed; save what comes out of it to a file",
+                  path.string()));
+}
+
+}  // namespace softmoe

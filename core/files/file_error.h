@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// file_error.h - an errno about a file as an EnvironmentError with a remedy.
+#ifndef SOFTMOE_CORE_FILES_FILE_ERROR_H_
+#define SOFTMOE_CORE_FILES_FILE_ERROR_H_
+
+#include <filesystem>
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe {
+
+// "cannot ACTION 'PATH': REASON; REMEDY". `action` is a verb ("write", "read");
+// the remedy is chosen by `error`, an errno value.
+EnvironmentError FileError(const std::string& action,
+                           const std::filesystem::path& path, int error);
+
+// Throws EnvironmentError if `path` is there and no regular file: one that is
+// written whole would replace a folder or device, and a pipe cannot hold one.
+void RequireRegularOrAbsent(const std::filesystem::path& path);
+
+// Throws EnvironmentError unless `path` is a regular file, or a link to one:
+// what is read twice, or mapped. Devices and pipes may never end, or give their
+// bytes once.
+void RequireRegular(const std::filesystem::path& path);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_FILES_FILE_ERROR_H_

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/folder_lock.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "core/files/file_error.h"
+#include "core/files/json_lines.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Somebody who only asks has the lock for microseconds.
+constexpr int kTries = 5;
+constexpr std::chrono::milliseconds kPause(20);
+constexpr std::chrono::milliseconds kWait(100);
+
+// 0, or why not.
+int TryLock(int descriptor) {
+  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+}
+
+// A file of /proc; "" if there is none.
+std::string ReadProc(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+LockHolder ThisProcess() {
+  LockHolder here;
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) == 0) here.host = name.data();
+  here.boot = ReadProc("/proc/sys/kernel/random/boot_id");
+  while (here.boot.ends_with('\n')) here.boot.pop_back();
+  here.process = getpid();
+  here.since = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
+  return here;
+}
+
+std::string ToLine(const LockHolder& holder) {
+  return JsonLine({{"host", holder.host},
+                   {"boot", holder.boot},
+                   {"process", holder.process},
+                   {"since", holder.since}});
+}
+
+// Of an open lock.json. Nobody if it is empty or torn: whoever wrote it came
+// no further.
+std::optional<LockHolder> ReadHolder(int descriptor) {
+  std::array<char, 1024> text;
+  const ssize_t size = pread(descriptor, text.data(), text.size(), 0);
+  if (size <= 0) return std::nullopt;
+  const auto record =
+      ParseJsonObject(std::string_view(text.data(), static_cast<size_t>(size)));
+  LockHolder holder;
+  try {
+    holder.host = record.at("host").get<std::string>();
+    holder.boot = record.at("boot").get<std::string>();
+    holder.process = record.at("process").get<int64_t>();
+    holder.since = record.at("since").get<std::string>();
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+  return holder;
+}
+
+bool LocksOfFileReachAll(int descriptor, const fs::path& mountinfo) {
+  struct statx status;
+  if (statx(descriptor, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 ||
+      (status.stx_mask & STATX_MNT_ID) == 0) {
+    return false;
+  }
+  return LocksReachAll(ReadProc(mountinfo), status.stx_mnt_id);
+}
+
+Leftover Judge(const LockHolder& left, int descriptor, bool kernel,
+               const fs::path& mountinfo) {
+  return JudgeLeftover(left, ThisProcess(), kernel,
+                       kernel && LocksOfFileReachAll(descriptor, mountinfo));
+}
+
+// Whether `path` still names the open file: its holder deletes it in the end.
+bool StillNamed(int descriptor, const fs::path& path) {
+  struct stat open_file, named;
+  return fstat(descriptor, &open_file) == 0 &&
+         stat(path.c_str(), &named) == 0 && open_file.st_ino == named.st_ino &&
+         open_file.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+std::string Describe(const LockHolder& holder) {
+  if (holder.process == 0) return "unknown";
+  return fmt::format("process {} on {}, since {}", holder.process, holder.host,
+                     holder.since);
+}
+
+Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
+                       bool kernel, bool reaches_all) {
+  // The kernel has its own processes' locks even where they reach no further.
+  if (left.boot == here.boot) {
+    if (kernel) return Leftover::kGone;
+    const bool gone =
+        kill(static_cast<pid_t>(left.process), 0) != 0 && errno == ESRCH;
+    return gone ? Leftover::kGone : Leftover::kAlive;
+  }
+  // This machine has been started again since.
+  if (left.host == here.host) return Leftover::kGone;
+  return kernel && reaches_all ? Leftover::kGone : Leftover::kCannotBeAsked;
+}
+
+bool LocksReachAll(std::string_view mountinfo, uint64_t mount_id) {
+  std::istringstream lines{std::string(mountinfo)};
+  for (std::string line; std::getline(lines, line);) {
+    // ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAGS] - TYPE SOURCE OPTIONS
+    std::istringstream words(line);
+    uint64_t id = 0;
+    if (!(words >> id) || id != mount_id) continue;
+    std::string word, type, source, options;
+    while (words >> word && word != "-") continue;
+    words >> type >> source >> options;
+    const auto has = [&](const std::string& option) {
+      return ("," + options + ",").find("," + option + ",") !=
+             std::string::npos;
+    };
+    if (type == "nfs" || type == "nfs4") return has("local_lock=none");
+    if (type == "lustre") return has("flock");
+    if (type == "ceph") return true;
+    const std::vector<std::string> kLocal = {
+        "bcachefs", "btrfs", "ext2",  "ext3",     "ext4", "f2fs", "jfs",
+        "overlay",  "ramfs", "tmpfs", "reiserfs", "xfs",  "zfs"};
+    return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
+  }
+  return false;
+}
+
+FolderLock::FolderLock(const fs::path& folder, const fs::path& mountinfo)
+    : folder_(folder),
+      directory_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (directory_ < 0) throw FileError("open", folder, errno);
+  try {
+    for (int i = 0; i < kTries; ++i) {
+      if (i > 0) std::this_thread::sleep_for(kPause);
+      if (Try(mountinfo) == Attempt::kHeld) return;
+    }
+  } catch (...) {
+    Release();
+    throw;
+  }
+  Release();
+  const LockHolder holder = HolderOf(folder).value_or(LockHolder());
+  throw FolderHeldError(fmt::format(
+      "{}: another process is working in this folder ({}); wait for it, or use "
+      "another folder",
+      folder.string(), Describe(holder)));
+}
+
+FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
+  const fs::path path = folder_ / kLockName;
+  // Some file systems have no locks of folders: then it is the file's.
+  if (TryLock(directory_) == EWOULDBLOCK) return Attempt::kBusy;
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) throw FileError("create", path, errno);
+  const auto give_up = [&] {
+    close(file);
+    flock(directory_, LOCK_UN);
+    return Attempt::kBusy;
+  };
+  const int error = TryLock(file);
+  if (error == EWOULDBLOCK || !StillNamed(file, path)) return give_up();
+  const bool kernel = error == 0;
+  if (const auto left = ReadHolder(file)) {
+    switch (Judge(*left, file, kernel, mountinfo)) {
+      case Leftover::kGone:
+        break;
+      case Leftover::kAlive:
+        return give_up();
+      case Leftover::kCannotBeAsked:
+        give_up();
+        throw EnvironmentError(fmt::format(
+            "{}: left by {}, another machine, and locks of this file system "
+            "are not known to reach it: whether that process is still at work "
+            "cannot be asked from here. Look there; if it is gone, delete that "
+            "file, and the same command goes on",
+            path.string(), Describe(*left)));
+    }
+  }
+  file_ = file;
+  kernel_ = kernel;
+  const std::string line = ToLine(ThisProcess());
+  if (ftruncate(file_, 0) != 0 ||
+      pwrite(file_, line.data(), line.size(), 0) !=
+          static_cast<ssize_t>(line.size()) ||
+      fsync(file_) != 0) {
+    throw FileError("write", path, errno);
+  }
+  return Attempt::kHeld;
+}
+
+void FolderLock::Release() {
+  if (file_ >= 0) {
+    unlink((folder_ / kLockName).c_str());
+    close(file_);
+  }
+  close(directory_);
+}
+
+FolderLock::~FolderLock() { Release(); }
+
+std::unique_ptr<FolderLock> WaitForFolder(
+    const fs::path& folder,
+    const std::function<void(const LockHolder&)>& waiting) {
+  while (true) {
+    try {
+      return std::make_unique<FolderLock>(folder);
+    } catch (const FolderHeldError&) {
+      waiting(HolderOf(folder).value_or(LockHolder()));
+    }
+    std::this_thread::sleep_for(kWait);
+  }
+}
+
+std::optional<LockHolder> HolderOf(const fs::path& folder) {
+  const int directory =
+      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return std::nullopt;
+  bool busy = TryLock(directory) == EWOULDBLOCK;
+  std::optional<LockHolder> left;
+  const int file = open((folder / kLockName).c_str(), O_RDWR | O_CLOEXEC);
+  if (file >= 0) {
+    const int error = TryLock(file);
+    busy |= error == EWOULDBLOCK;
+    left = ReadHolder(file);
+    busy |= left && Judge(*left, file, error == 0, "/proc/self/mountinfo") !=
+                        Leftover::kGone;
+    close(file);
+  }
+  close(directory);
+  if (!busy) return std::nullopt;
+  return left.value_or(LockHolder());
+}
+
+}  // namespace softmoe::trainer

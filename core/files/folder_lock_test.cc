@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/folder_lock.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+TEST(FolderLock, IsHeldOnceAndReleased) {
+  const auto folder = FreshFolder("lock");
+  auto first = std::make_unique<FolderLock>(folder);
+  EXPECT_THROW(FolderLock{folder}, EnvironmentError);
+  first.reset();
+  EXPECT_NO_THROW(FolderLock{folder});
+  EXPECT_TRUE(FilesIn(folder).empty());
+}
+
+TEST(FolderLock, AskingLeavesItAsItIs) {
+  const auto folder = FreshFolder("asked");
+  EXPECT_FALSE(HolderOf(folder).has_value());
+  {
+    const FolderLock lock(folder);
+    for (int i = 0; i < 2; ++i) {
+      const auto holder = HolderOf(folder);
+      ASSERT_TRUE(holder.has_value());
+      EXPECT_EQ(holder->process, getpid());
+    }
+    try {
+      const FolderLock another(folder);
+      FAIL() << "held twice";
+    } catch (const FolderHeldError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("another process is working in this folder (" +
+                          Describe(*HolderOf(folder)) + ")"),
+                std::string::npos)
+          << text;
+    }
+  }
+  EXPECT_FALSE(HolderOf(folder).has_value());
+  EXPECT_FALSE(HolderOf(folder / "missing").has_value());
+  EXPECT_NO_THROW(FolderLock{folder});
+}
+
+// Another machine's, or torn: on a local file system nobody else can hold it.
+TEST(FolderLock, ALeftoverIsTakenOver) {
+  const auto folder = FreshFolder("leftover");
+  for (const char* left :
+       {R"({"host":"elsewhere","boot":"b","process":1,"since":"then"})",
+        R"({"host":"elsew)", "", "[]"}) {
+    WriteFileAtomically(folder / kLockName, left);
+    EXPECT_FALSE(HolderOf(folder).has_value()) << left;
+    EXPECT_NO_THROW(FolderLock{folder}) << left;
+    EXPECT_TRUE(FilesIn(folder).empty()) << left;
+  }
+}
+
+TEST(FolderLock, AProcessThatEndsUnawareLetsGo) {
+  const auto folder = FreshFolder("dead");
+  const pid_t child = fork();
+  if (child == 0) {
+    const FolderLock lock(folder);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(FilesIn(folder), std::vector<std::string>{kLockName});
+  EXPECT_FALSE(HolderOf(folder).has_value());
+  EXPECT_NO_THROW(FolderLock{folder});
+  EXPECT_TRUE(FilesIn(folder).empty());
+}
+
+// This machine's own table, in which every mount is of NFS.
+TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
+  const auto folder = FreshFolder("far");
+  std::string table = ReadWholeFile("/proc/self/mountinfo");
+  const auto with = [&](const std::string& options) {
+    std::string text;
+    for (size_t at = 0; at < table.size();) {
+      const size_t end = table.find('\n', at), dash = table.find(" - ", at);
+      text +=
+          table.substr(at, dash - at) + " - nfs4 server:/ rw," + options + "\n";
+      at = end + 1;
+    }
+    WriteFileAtomically(folder / "mountinfo", text);
+    return folder / "mountinfo";
+  };
+  const std::string left =
+      R"({"host":"node7","boot":"b","process":12,"since":"noon"})";
+  WriteFileAtomically(folder / kLockName, left);
+  try {
+    const FolderLock lock(folder, with("local_lock=all"));
+    FAIL() << "it was taken";
+  } catch (const FolderHeldError& error) {
+    FAIL() << "nobody will wait for it: " << error.what();
+  } catch (const EnvironmentError& error) {
+    const std::string text = error.what();
+    for (const std::string& part :
+         {(folder / kLockName).string(),
+          std::string("process 12 on node7, since noon"),
+          std::string("delete that file")}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+  EXPECT_EQ(ReadWholeFile(folder / kLockName), left);
+  EXPECT_NO_THROW(FolderLock(folder, with("local_lock=none")));
+}
+
+TEST(JudgeLeftover, AsksWhoCanBeAsked) {
+  const LockHolder here = {
+      .host = "a", .boot = "1", .process = getpid(), .since = ""};
+  LockHolder left = here;
+  EXPECT_EQ(JudgeLeftover(left, here, true, false), Leftover::kGone);
+  EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kAlive);
+  left.process = 999999999;  // more than the kernel gives
+  EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
+  left.boot = "2";
+  EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
+  left.host = "b";
+  EXPECT_EQ(JudgeLeftover(left, here, true, true), Leftover::kGone);
+  EXPECT_EQ(JudgeLeftover(left, here, true, false), Leftover::kCannotBeAsked);
+  EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kCannotBeAsked);
+}
+
+TEST(LocksReachAll, ReadsTypeAndOptions) {
+  const auto reach = [](const std::string& type, const std::string& options) {
+    return LocksReachAll("20 1 8:1 / / rw - " + type +
+                             " none rw\n"
+                             "21 20 0:50 / /home rw,noatime shared:1 - " +
+                             type + " server:/ " + options + "\n",
+                         21);
+  };
+  EXPECT_TRUE(reach("ext4", "rw"));
+  EXPECT_TRUE(reach("overlay", "rw,lowerdir=/x"));
+  EXPECT_TRUE(reach("nfs4", "rw,vers=4.2,local_lock=none,addr=10.0.0.1"));
+  EXPECT_FALSE(reach("nfs4", "rw,vers=4.2,local_lock=flock"));
+  EXPECT_FALSE(reach("nfs", "rw,nolock,local_lock=all"));
+  EXPECT_TRUE(reach("lustre", "rw,flock,lazystatfs"));
+  EXPECT_FALSE(reach("lustre", "rw,localflock"));
+  EXPECT_TRUE(reach("ceph", "rw"));
+  EXPECT_FALSE(reach("fuse.sshfs", "rw"));
+  EXPECT_FALSE(LocksReachAll("20 1 8:1 / / rw - ext4 none rw\n", 21));
+  EXPECT_FALSE(LocksReachAll("", 21));
+}
+
+TEST(FolderLock, NeedsTheFolder) {
+  EXPECT_THROW(FolderLock{FreshFolder("lock") / "missing"}, EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

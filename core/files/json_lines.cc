@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/json_lines.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/file_error.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// `value` with every number that JSON lacks as a string.
+Json WithoutNonFinite(const Json& value) {
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::isnan(number)) return "nan";
+    if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+    return value;
+  }
+  if (!value.is_structured()) return value;
+  Json copy = value;
+  for (Json& child : copy) child = WithoutNonFinite(child);
+  return copy;
+}
+
+// Calls visit(record, end) for every whole line of `text`, with the offset
+// behind it.
+void VisitLines(const std::string& text, const fs::path& path,
+                const std::function<void(Json&&, size_t)>& visit) {
+  size_t begin = 0;
+  for (int64_t line = 1;; ++line) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return;
+    Json record =
+        ParseJsonObject(std::string_view(text).substr(begin, end - begin));
+    if (!record.is_object()) {
+      throw DataError(
+          fmt::format("{}:{}: not a JSON object of at most {} levels; remove "
+                      "the file, or mend the line",
+                      path.string(), line, kMaxJsonDepth));
+    }
+    visit(std::move(record), end + 1);
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+Json ParseJsonObject(std::string_view text) {
+  bool shallow = true;
+  const Json::parser_callback_t look = [&](int depth, Json::parse_event_t,
+                                           Json&) {
+    shallow = shallow && depth <= kMaxJsonDepth;
+    return shallow;
+  };
+  Json object = Json::parse(text.begin(), text.end(), look,
+                            /*allow_exceptions=*/false);
+  return shallow && object.is_object() ? object : Json();
+}
+
+std::string JsonLine(const Json& record) {
+  SOFTMOE_CHECK(record.is_object()) << record.type_name();
+  // Bytes that are not UTF-8 (a path, say) must not stop a run.
+  return WithoutNonFinite(record).dump(-1, ' ', false,
+                                       Json::error_handler_t::replace);
+}
+
+JsonLinesWriter::JsonLinesWriter(fs::path path) : path_(std::move(path)) {
+  RequireRegularOrAbsent(path_);
+  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw FileError("write", path_, errno);
+  try {
+    VisitLines(ReadWholeFile(path_), path_,
+               [&](Json&&, size_t end) { size_ = static_cast<int64_t>(end); });
+    if (ftruncate(descriptor_, size_) != 0) {
+      throw FileError("write", path_, errno);
+    }
+  } catch (...) {
+    close(descriptor_);
+    throw;
+  }
+}
+
+JsonLinesWriter::~JsonLinesWriter() { close(descriptor_); }
+
+void JsonLinesWriter::Write(const Json& record) {
+  const std::string line = JsonLine(record) + "\n";
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t written =
+        pwrite(descriptor_, line.data() + done, line.size() - done,
+               size_ + static_cast<int64_t>(done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const int error = written < 0 ? errno : ENOSPC;
+      // If this fails too, the torn line goes when the file is reopened.
+      [[maybe_unused]] const int result = ftruncate(descriptor_, size_);
+      throw FileError("write", path_, error);
+    }
+    done += static_cast<size_t>(written);
+  }
+  size_ += static_cast<int64_t>(line.size());
+}
+
+void JsonLinesWriter::Sync() {
+  if (fsync(descriptor_) != 0) throw FileError("write", path_, errno);
+}
+
+std::vector<Json> ReadJsonLines(const fs::path& path) {
+  std::vector<Json> records;
+  VisitLines(ReadWholeFile(path), path, [&](Json&& record, size_t) {
+    records.push_back(std::move(record));
+  });
+  return records;
+}
+
+double JsonNumber(const Json& record, const std::string& key,
+                  const std::string& place) {
+  const auto value = record.find(key);
+  if (value == record.end()) {
+    throw DataError(
+        fmt::format("{}: '{}' is absent; the file was written by "
+                    "another version of this program",
+                    place, key));
+  }
+  if (value->is_number()) return value->get<double>();
+  if (*value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (*value == "inf") return std::numeric_limits<double>::infinity();
+  if (*value == "-inf") return -std::numeric_limits<double>::infinity();
+  throw DataError(fmt::format("{}: '{}' is not a number", place, key));
+}
+
+}  // namespace softmoe

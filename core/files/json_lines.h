@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// json_lines.h - metrics as they come: one JSON object per line.
+//
+// A record is written with one system call, so a crash leaves whole lines and
+// at most one torn last one, which reopening removes and reading ignores. Keys
+// keep their order; doubles are printed so that they read back to the same
+// bits; NaN and infinities, which JSON lacks, are the strings "nan", "inf" and
+// "-inf".
+#ifndef SOFTMOE_CORE_FILES_JSON_LINES_H_
+#define SOFTMOE_CORE_FILES_JSON_LINES_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softmoe {
+
+class JsonLinesWriter {
+ public:
+  // Opens or creates the file for appending, and removes a torn last line.
+  // Throws EnvironmentError, or DataError (FILE:LINE) if a line is not a JSON
+  // object; then the file is as it was.
+  explicit JsonLinesWriter(std::filesystem::path path);
+  ~JsonLinesWriter();
+  JsonLinesWriter(const JsonLinesWriter&) = delete;
+  JsonLinesWriter& operator=(const JsonLinesWriter&) = delete;
+
+  // Appends one record. Throws EnvironmentError (disk full): then the file
+  // ends with the record before.
+  void Write(const nlohmann::ordered_json& record);
+  // Waits until all records are on the disk: a crash of the machine then costs
+  // none. Throws EnvironmentError.
+  void Sync();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+// One line without its end: what JsonLinesWriter writes.
+std::string JsonLine(const nlohmann::ordered_json& record);
+
+// Objects of ours have two or three levels; to copy, compare and print deep
+// ones would exhaust the stack.
+inline constexpr int kMaxJsonDepth = 64;
+
+// The object that `text` is; null if it is none, or has more levels.
+nlohmann::ordered_json ParseJsonObject(std::string_view text);
+
+// All records of a file; a last line without an end is still being written, or
+// torn, and left out. Throws EnvironmentError if the file cannot be read,
+// DataError (FILE:LINE) if a line is not a JSON object.
+std::vector<nlohmann::ordered_json> ReadJsonLines(
+    const std::filesystem::path& path);
+
+// The number `record[key]`, "nan", "inf" and "-inf" included. Throws DataError
+// naming `place` (a FILE:LINE) and the key.
+double JsonNumber(const nlohmann::ordered_json& record, const std::string& key,
+                  const std::string& place);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_FILES_JSON_LINES_H_

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/json_lines.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(JsonLines, EachRecordIsOnDiskWhenWriteReturnsAndKeepsItsOrder) {
+  const fs::path path = FreshFolder("flush") / "m.jsonl";
+  JsonLinesWriter writer(path);
+  writer.Write({{"step", 1}, {"loss", 2.5}, {"aux", 0.1}});
+  EXPECT_EQ(ReadWholeFile(path), "{\"step\":1,\"loss\":2.5,\"aux\":0.1}\n");
+  writer.Write({{"step", 2}, {"text", "a\nb"}});
+  const auto records = ReadJsonLines(path);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1]["text"], "a\nb");
+}
+
+TEST(JsonLines, NotANumberAndInfinitiesSurviveAtAnyDepth) {
+  const Json record = {
+      {"a", std::nan("")}, {"b", {{"c", {1.0, kInfinity}}}}, {"d", -kInfinity}};
+  EXPECT_EQ(JsonLine(record),
+            "{\"a\":\"nan\",\"b\":{\"c\":[1.0,\"inf\"]},\"d\":\"-inf\"}");
+  const Json read = Json::parse(JsonLine(record));
+  EXPECT_TRUE(std::isnan(JsonNumber(read, "a", "m:1")));
+  EXPECT_EQ(JsonNumber(read, "d", "m:1"), -kInfinity);
+  EXPECT_THROW(JsonNumber(read, "b", "m:1"), DataError);
+  EXPECT_THROW(JsonNumber(read, "absent", "m:1"), DataError);
+}
+
+TEST(JsonLines, BytesThatAreNotUtf8DoNotStopARun) {
+  EXPECT_EQ(JsonLine({{"a", "x\xff"}}), "{\"a\":\"x\xEF\xBF\xBD\"}");
+}
+
+RC_GTEST_PROP(JsonLines, DoublesReadBackToTheSameBits, ()) {
+  // Any bit pattern, so that subnormals and 17-digit values come up.
+  const uint64_t bits = *rc::gen::arbitrary<uint64_t>();
+  const uint64_t mixed = bits * 0x9e3779b97f4a7c15u;
+  const double value = std::bit_cast<double>(mixed);
+  RC_CLASSIFY(!std::isfinite(value), "not finite");
+  const double read =
+      JsonNumber(Json::parse(JsonLine({{"v", value}})), "v", "m:1");
+  const bool same = std::isnan(value) ? std::isnan(read)
+                                      : std::bit_cast<uint64_t>(read) == mixed;
+  RC_ASSERT(same);
+}
+
+TEST(JsonLines, ReopeningRemovesATornLineAndGoesOn) {
+  const fs::path path = FreshFolder("torn") / "m.jsonl";
+  const std::string whole = "{\"step\":1}\n{\"step\":2}\n";
+  for (const char* torn : {"", "{", "{\"step\":3}", "{\"step\":3,\"lo"}) {
+    WriteFileAtomically(path, whole + torn);
+    EXPECT_EQ(ReadJsonLines(path).size(), 2u) << torn;
+    JsonLinesWriter writer(path);
+    writer.Write({{"step", 4}});
+    EXPECT_EQ(ReadWholeFile(path), whole + "{\"step\":4}\n");
+  }
+}
+
+TEST(JsonLines, ADamagedLineIsNamedAndNothingIsChanged) {
+  const fs::path path = FreshFolder("damaged") / "m.jsonl";
+  for (const char* damaged : {"{\"step\":\n", "[1]\n", "\n", "\xff\xfe\n"}) {
+    const std::string text = "{\"step\":1}\n" + std::string(damaged) + "{}\n";
+    WriteFileAtomically(path, text);
+    const std::string place = path.string() + ":2: not a JSON object";
+    for (bool writing : {false, true}) {
+      try {
+        if (writing) {
+          JsonLinesWriter writer(path);
+        } else {
+          ReadJsonLines(path);
+        }
+        FAIL() << "no exception";
+      } catch (const DataError& error) {
+        EXPECT_EQ(std::string(error.what()).find(place), 0u) << error.what();
+      }
+    }
+    EXPECT_EQ(ReadWholeFile(path), text);
+  }
+}
+
+// Copying, printing and comparing recurse.
+TEST(JsonLines, DeepNestingIsRefusedBeforeTheStackEnds) {
+  const fs::path path = FreshFolder("deep") / "m.jsonl";
+  const auto nested = [](size_t depth) {  // arrays, in an object
+    return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') +
+           "}\n";
+  };
+  WriteFileAtomically(path, nested(60));
+  EXPECT_EQ(JsonLine(ReadJsonLines(path).at(0)) + "\n", nested(60));
+  for (const size_t depth : {66, 1'000'000}) {
+    WriteFileAtomically(path, nested(depth));
+    EXPECT_THROW(ReadJsonLines(path), DataError) << depth;
+    EXPECT_THROW(JsonLinesWriter{path}, DataError) << depth;
+  }
+}
+
+TEST(JsonLines, AFullDiskLeavesWholeLines) {
+  const fs::path path = FreshFolder("full_disk") / "m.jsonl";
+  JsonLinesWriter writer(path);
+  writer.Write({{"step", 1}});
+  const std::string before = ReadWholeFile(path);
+  {
+    FullDisk disk(static_cast<int64_t>(before.size()) + 5);
+    EXPECT_THROW(writer.Write({{"step", 2}}), EnvironmentError);
+  }
+  EXPECT_EQ(ReadWholeFile(path), before);
+  writer.Write({{"step", 3}});  // space was made
+  EXPECT_EQ(ReadWholeFile(path), before + "{\"step\":3}\n");
+}
+
+TEST(JsonLines, MissingFilesAndFoldersAreEnvironmentErrors) {
+  const fs::path folder = FreshFolder("missing");
+  EXPECT_THROW(ReadJsonLines(folder / "absent.jsonl"), EnvironmentError);
+  EXPECT_THROW(JsonLinesWriter(folder / "absent" / "m.jsonl"),
+               EnvironmentError);
+  EXPECT_THROW(JsonLinesWriter("/dev/zero"), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/paths.h"
+
+#include <cstdlib>
+#include <system_error>
+
+#include "core/errors.h"
+#include "core/files/file_error.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The variable's value if it is an absolute path, else "". The XDG rules say
+// that relative values are to be ignored.
+fs::path AbsoluteFromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || value[0] != '/') return {};
+  return value;
+}
+
+}  // namespace
+
+fs::path UserPath(const std::string& path) {
+  if (path.empty()) {
+    throw ConfigError("a path on the command line is empty; give a file name");
+  }
+  fs::path folder = AbsoluteFromEnvironment("BUILD_WORKING_DIRECTORY");
+  if (folder.empty()) folder = fs::current_path();
+  return (folder / path).lexically_normal();  // an absolute `path` stays
+}
+
+fs::path CacheFolder() {
+  fs::path cache = AbsoluteFromEnvironment("XDG_CACHE_HOME");
+  if (cache.empty()) {
+    const fs::path home = AbsoluteFromEnvironment("HOME");
+    if (home.empty()) {
+      throw EnvironmentError(
+          "no folder for caches: neither $XDG_CACHE_HOME nor $HOME is an "
+          "absolute path; set XDG_CACHE_HOME");
+    }
+    cache = home / ".cache";
+  }
+  return cache / "softmoe";
+}
+
+void MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  std::error_code ignored;
+  if (!error && !fs::is_directory(folder, ignored)) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (error) throw FileError("create folder", folder, error.value());
+}
+
+int64_t FreeDiskBytes(const fs::path& path) {
+  fs::path existing = fs::absolute(path);
+  std::error_code error;
+  while (!fs::exists(existing, error) && existing.has_relative_path()) {
+    existing = existing.parent_path();
+  }
+  const fs::space_info space = fs::space(existing, error);
+  if (error) throw FileError("ask for disk space at", existing, error.value());
+  return static_cast<int64_t>(space.available);
+}
+
+}  // namespace softmoe

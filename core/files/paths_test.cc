@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/paths.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "core/errors.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(UserPath, StartsWhereTheUserStands) {
+  setenv("BUILD_WORKING_DIRECTORY", "/home/ada/work", 1);
+  EXPECT_EQ(UserPath("runs/a"), "/home/ada/work/runs/a");
+  EXPECT_EQ(UserPath("../b"), "/home/ada/b");
+  EXPECT_EQ(UserPath("/tmp/c"), "/tmp/c");
+  unsetenv("BUILD_WORKING_DIRECTORY");
+  EXPECT_EQ(UserPath("runs/a"), fs::current_path() / "runs/a");
+  EXPECT_THROW(UserPath(""), ConfigError);
+}
+
+TEST(CacheFolder, FollowsTheXdgRules) {
+  setenv("HOME", "/home/ada", 1);
+  setenv("XDG_CACHE_HOME", "/var/cache/ada", 1);
+  EXPECT_EQ(CacheFolder(), "/var/cache/ada/softmoe");
+  setenv("XDG_CACHE_HOME", "relative/is/ignored", 1);
+  EXPECT_EQ(CacheFolder(), "/home/ada/.cache/softmoe");
+  unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(CacheFolder(), "/home/ada/.cache/softmoe");
+  unsetenv("HOME");
+  EXPECT_THROW(CacheFolder(), EnvironmentError);
+}
+
+TEST(MakeFolder, CreatesParentsAndAcceptsWhatExists) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "made/by/paths_test";
+  MakeFolder(folder);
+  MakeFolder(folder);
+  EXPECT_TRUE(fs::is_directory(folder));
+}
+
+TEST(MakeFolder, AFileInTheWayIsAnEnvironmentErrorThatNamesIt) {
+  const fs::path file = fs::path(::testing::TempDir()) / "plain_file";
+  std::ofstream(file) << "x";
+  for (const fs::path& folder : {file, file / "below"}) {
+    try {
+      MakeFolder(folder);
+      FAIL() << folder;
+    } catch (const EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find(folder.string()),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(FreeDiskBytes, WorksForPathsThatDoNotExistYet) {
+  const fs::path here(::testing::TempDir());
+  EXPECT_GT(FreeDiskBytes(here), 0);
+  EXPECT_GT(FreeDiskBytes(here / "not/yet/there"), 0);
+}
+
+}  // namespace
+}  // namespace softmoe

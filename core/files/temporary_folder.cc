@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/temporary_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "core/files/file_error.h"
+#include "core/files/paths.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Its descriptor, or -1.
+int OpenFolder(const fs::path& folder) {
+  return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+constexpr std::string_view kMark = ".partial-";
+
+// What the names of the folders for `target` begin with.
+std::string Prefix(const std::string& target) {
+  return fmt::format(".{}{}", target, kMark);
+}
+
+// Removes the folders in `parent` that are `ours` by name and that nobody holds
+// a lock on. Where a file system has no locks, none is removed.
+void RemoveLeftovers(const fs::path& parent,
+                     const std::function<bool(const std::string&)>& ours) {
+  std::error_code error;
+  fs::directory_iterator entry(parent, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!ours(entry->path().filename().string())) continue;
+    const int folder = OpenFolder(entry->path());
+    if (folder < 0) continue;
+    std::error_code ignored;
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0) {
+      fs::remove_all(entry->path(), ignored);
+    }
+    close(folder);
+  }
+}
+
+// Whether `path` still is the open `folder`.
+bool IsStill(const fs::path& path, int folder) {
+  struct stat named {
+  }, opened{};
+  return stat(path.c_str(), &named) == 0 && fstat(folder, &opened) == 0 &&
+         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
+  const fs::path parent = target_.parent_path();
+  const std::string prefix = Prefix(target_.filename().string());
+  MakeFolder(parent);
+  RemoveLeftovers(parent, [&](const std::string& name) {
+    return name.starts_with(prefix);
+  });
+  // Again if somebody took the folder for a leftover before it was locked.
+  while (path_.empty()) {
+    std::string name = (parent / (prefix + "XXXXXX")).string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw FileError("make a folder in", parent, errno);
+    }
+    lock_ = OpenFolder(name);
+    if (lock_ < 0 && errno == ENOENT) continue;
+    if (lock_ < 0) throw FileError("open", name, errno);
+    flock(lock_, LOCK_EX);
+    if (IsStill(name, lock_)) {
+      path_ = name;
+    } else {
+      close(lock_);
+    }
+  }
+  // mkdtemp's are for the owner alone; this one will be a folder as any other.
+  const mode_t mask = umask(0);
+  umask(mask);
+  chmod(path_.c_str(), 0777 & ~mask);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code error;
+  if (!path_.empty()) fs::remove_all(path_, error);
+  if (lock_ >= 0) close(lock_);
+}
+
+void TemporaryFolder::Commit() {
+  std::error_code error;
+  fs::rename(path_, target_, error);
+  if (error) {
+    // There is one already: out of the way with it, in one step.
+    const fs::path old = path_.string() + ".old";
+    fs::rename(target_, old, error);
+    fs::rename(path_, target_, error);
+    const int reason = error.value();
+    std::error_code ignored;
+    fs::remove_all(old, ignored);
+    if (error) throw FileError("write", target_, reason);
+  }
+  path_.clear();
+}
+
+void RemoveLeftoverFolders(const fs::path& parent) {
+  RemoveLeftovers(parent, [](const std::string& name) {
+    const size_t mark = name.rfind(kMark);
+    return name.starts_with('.') && mark != name.npos && mark > 1;
+  });
+}
+
+}  // namespace softmoe::trainer

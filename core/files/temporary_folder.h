@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// temporary_folder.h - a folder that appears under its name whole or not at
+// all.
+#ifndef SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
+#define SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
+
+#include <filesystem>
+
+namespace softmoe::trainer {
+
+// A fresh folder beside `target` to fill. What others that ended untimely left
+// behind while filling theirs is removed first: who is alive holds a lock on
+// its folder, which tells them apart also across containers and machines, where
+// process numbers say nothing.
+class TemporaryFolder {
+ public:
+  // Throws EnvironmentError.
+  explicit TemporaryFolder(std::filesystem::path target);
+  ~TemporaryFolder();  // removes it with its content, if it is still there
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  // Gives the folder its name, replacing what is there. Throws
+  // EnvironmentError.
+  void Commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path path_;
+  int lock_ = -1;  // descriptor of the folder
+};
+
+// Removes what TemporaryFolders of any target left in `parent` when they ended
+// untimely, and nobody else: those at work hold their locks. For folders that
+// are ours alone. What cannot be removed stays.
+void RemoveLeftoverFolders(const std::filesystem::path& parent);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/temporary_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(TemporaryFolder, AppearsAtCommit) {
+  const auto parent = FreshFolder("commit");
+  TemporaryFolder folder(parent / "sub" / "result");
+  WriteFileAtomically(folder.path() / "file", "content");
+  EXPECT_FALSE(std::filesystem::exists(parent / "sub" / "result"));
+  folder.Commit();
+  EXPECT_EQ(ReadWholeFile(parent / "sub" / "result" / "file"), "content");
+  EXPECT_EQ(FilesIn(parent / "sub"), (Names{"result"}));
+}
+
+TEST(TemporaryFolder, VanishesWithoutCommit) {
+  const auto parent = FreshFolder("no_commit");
+  {
+    TemporaryFolder folder(parent / "result");
+    WriteFileAtomically(folder.path() / "file", "content");
+  }
+  EXPECT_EQ(FilesIn(parent), Names{});
+}
+
+TEST(TemporaryFolder, ReplacesWhatIsThere) {
+  const auto parent = FreshFolder("replace");
+  for (const std::string content : {"old", "new"}) {
+    TemporaryFolder folder(parent / "result");
+    WriteFileAtomically(folder.path() / content, content);
+    folder.Commit();
+  }
+  EXPECT_EQ(FilesIn(parent), (Names{"result"}));
+  EXPECT_EQ(FilesIn(parent / "result"), (Names{"new"}));
+}
+
+TEST(TemporaryFolder, ClearsUpAfterTheDeadAndOnlyThem) {
+  const auto parent = FreshFolder("leftovers");
+  const TemporaryFolder alive(parent / "result");
+  WriteFileAtomically(alive.path() / "file", "content");
+  const pid_t child = fork();
+  if (child == 0) {
+    const TemporaryFolder dying(parent / "result");
+    WriteFileAtomically(dying.path() / "file", "content");
+    _exit(0);  // without destructors, as a signal would end it
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(FilesIn(parent).size(), 2u);
+  std::filesystem::create_directories(parent / ".other.partial-abcdef");
+  { const TemporaryFolder next(parent / "result"); }
+  EXPECT_EQ(FilesIn(parent),
+            (Names{".other.partial-abcdef", alive.path().filename().string()}));
+  EXPECT_EQ(ReadWholeFile(alive.path() / "file"), "content");
+}
+
+TEST(TemporaryFolder, ClearsUpAfterTheDeadOfEveryTarget) {
+  const auto parent = FreshFolder("all_leftovers");
+  const TemporaryFolder alive(parent / "result");
+  const Names kept = {"result", ".hidden", "x.partial-abcdef", ".partial-abc"};
+  for (const std::string& name : kept) {
+    std::filesystem::create_directory(parent / name);
+  }
+  const Names expected = FilesIn(parent);
+  for (const char* name : {".one.partial-abcdef", ".one.partial-abcdef.old",
+                           ".two.partial-ghijkl"}) {
+    std::filesystem::create_directories(parent / name / "sub");
+  }
+  RemoveLeftoverFolders(parent);
+  EXPECT_EQ(FilesIn(parent), expected);
+  RemoveLeftoverFolders(parent / "absent");  // nothing to do
+}
+
+// Two of one name: in other containers they may even share a process number.
+TEST(TemporaryFolder, TwoOfOneNameDoNotMeet) {
+  const auto parent = FreshFolder("two");
+  TemporaryFolder first(parent / "result"), second(parent / "result");
+  EXPECT_NE(first.path(), second.path());
+  WriteFileAtomically(first.path() / "file", "first");
+  WriteFileAtomically(second.path() / "file", "second");
+  second.Commit();
+  first.Commit();
+  EXPECT_EQ(ReadWholeFile(parent / "result" / "file"), "first");
+  EXPECT_EQ(FilesIn(parent), Names{"result"});
+}
+
+TEST(TemporaryFolder, OthersMayReadWhatTheyMayReadElsewhere) {
+  const auto parent = FreshFolder("mode");
+  const TemporaryFolder folder(parent / "result");
+  EXPECT_EQ(std::filesystem::status(folder.path()).permissions(),
+            std::filesystem::status(parent).permissions());
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

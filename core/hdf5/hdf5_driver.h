@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hdf5_driver.h - libhdf5 on a file descriptor that we opened.
+//
+// Two reasons not to let libhdf5 open files by name. What it parses must be
+// the very file whose checksum was verified, not one that took its name since.
+// And when a write fails inside H5Fclose (disk full), libhdf5 keeps the file
+// half closed and may crash at exit; this driver notes the first error, lets
+// libhdf5 go on, and the writer asks for the error and throws.
+#ifndef SOFTMOE_CORE_HDF5_HDF5_DRIVER_H_
+#define SOFTMOE_CORE_HDF5_HDF5_DRIVER_H_
+
+#include <hdf5/serial/hdf5.h>
+
+namespace softmoe {
+
+// The open file as libhdf5 sees it; outlives the HDF5 file on it.
+struct Hdf5DriverFile {
+  int descriptor = -1;
+  int error = 0;  // errno of the first write that failed; 0: none
+};
+
+// Makes files of this access property list live on `file`: H5Fcreate and
+// H5Fopen then ignore their name.
+void SetDriver(hid_t access_list, Hdf5DriverFile* file);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_HDF5_HDF5_DRIVER_H_

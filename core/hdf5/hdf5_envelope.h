@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hdf5_envelope.h - the 512 bytes in front of our HDF5 files.
+//
+// They say what the file is and prove that it is whole, so that libhdf5 never
+// parses damaged bytes (it may crash or hang on them). Layout:
+// HDF5_ENVELOPE.md.
+#ifndef SOFTMOE_CORE_HDF5_HDF5_ENVELOPE_H_
+#define SOFTMOE_CORE_HDF5_HDF5_ENVELOPE_H_
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/files/sha256.h"
+
+namespace softmoe {
+
+// What a file is: refused when another is expected.
+struct Hdf5Kind {
+  std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
+  uint32_t version = 1;
+  // For readers that know former versions as well, the first of them; 0: they
+  // know `version` alone.
+  uint32_t oldest_version = 0;
+};
+
+constexpr int64_t kEnvelopeBytes = 512;
+
+struct Hdf5Envelope {
+  Hdf5Kind kind;
+  int64_t file_bytes = 0;  // of the whole file, envelope included
+  Sha256Digest content{};  // SHA-256 of everything behind the envelope
+};
+
+using EnvelopeBytes = std::array<uint8_t, kEnvelopeBytes>;
+
+EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope);
+
+// SHA-256 of bytes [kEnvelopeBytes, end) of an open file. Throws
+// EnvironmentError naming `path` if reading fails.
+Sha256Digest HashContent(int descriptor, const std::filesystem::path& path);
+
+// Checks the open file `descriptor` completely: magic, envelope version,
+// envelope checksum, kind, version, length and content. Throws DataError whose
+// message names `path`, says what is wrong, and what to do. The kind of the
+// result has the version of the file.
+Hdf5Envelope CheckEnvelope(int descriptor, const std::filesystem::path& path,
+                           const Hdf5Kind& expected);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_HDF5_HDF5_ENVELOPE_H_

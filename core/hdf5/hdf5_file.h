@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hdf5_file.h - the project's HDF5 files: results, goldens, checkpoints.
+//
+// Every file starts with a 512-byte user block (magic, kind, version, length,
+// SHA-256 of the rest) that is checked before HDF5 sees a byte: a mutated HDF5
+// file can crash libhdf5 itself (DESIGN.md, ruling 11). Written to a temporary
+// name, synced, renamed; equal calls give equal bytes. A file is used by one
+// thread at a time. Format: HDF5_ENVELOPE.md.
+#ifndef SOFTMOE_CORE_HDF5_HDF5_FILE_H_
+#define SOFTMOE_CORE_HDF5_HDF5_FILE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/hdf5/hdf5_envelope.h"
+
+namespace softmoe {
+
+// A dataset in memory: row-major values and their shape.
+template <typename T>
+struct Hdf5Array {
+  std::vector<int64_t> shape;
+  std::vector<T> values;
+};
+
+// T is one of float, double, int32_t, int64_t, uint8_t, or std::string
+// (fixed-length UTF-8, rank 1). Paths are absolute inside the file ("/a/b");
+// missing groups are created.
+class Hdf5Writer {
+ public:
+  // Throws EnvironmentError if `path` cannot be created.
+  Hdf5Writer(std::filesystem::path path, Hdf5Kind kind);
+  ~Hdf5Writer();  // without Commit the temporary file is removed
+
+  template <typename T>
+  void WriteDataset(const std::string& path, std::span<const T> values,
+                    const std::vector<int64_t>& shape);
+  template <typename T>
+  void WriteDataset(const std::string& path, const std::vector<T>& values) {
+    WriteDataset<T>(path, std::span<const T>(values),
+                    {static_cast<int64_t>(values.size())});
+  }
+  void CreateGroup(const std::string& path);
+  // `object` is a group or dataset path; "/" is the root.
+  void WriteAttribute(const std::string& object, const std::string& name,
+                      const std::string& value);
+  void WriteAttribute(const std::string& object, const std::string& name,
+                      const char* value) {
+    WriteAttribute(object, name, std::string(value));
+  }
+  void WriteAttribute(const std::string& object, const std::string& name,
+                      int64_t value);
+  void WriteAttribute(const std::string& object, const std::string& name,
+                      double value);
+
+  // Seals the envelope, syncs and renames to the final name. Throws
+  // EnvironmentError (disk full, ...); then the old file at `path` is intact.
+  void Commit();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class Hdf5Reader {
+ public:
+  // Checks the envelope and the kind. Throws EnvironmentError if the file is
+  // missing, DataError if it is not ours, truncated, altered, or of another
+  // kind or version; the message says which and what to do.
+  Hdf5Reader(std::filesystem::path path, Hdf5Kind kind);
+  ~Hdf5Reader();
+
+  bool Has(const std::string& path) const;
+  // Names of the direct children of a group, sorted.
+  std::vector<std::string> Children(const std::string& group) const;
+  // Throws DataError naming file and path if absent or of another type.
+  template <typename T>
+  Hdf5Array<T> ReadDataset(const std::string& path) const;
+  // As ReadDataset into caller's memory; the shape must be `shape` exactly.
+  template <typename T>
+  void ReadDatasetInto(const std::string& path, std::span<T> values,
+                       const std::vector<int64_t>& shape) const;
+  bool HasAttribute(const std::string& object, const std::string& name) const;
+  std::vector<std::string> Attributes(const std::string& object) const;
+  std::string ReadString(const std::string& object,
+                         const std::string& name) const;
+  int64_t ReadInt(const std::string& object, const std::string& name) const;
+  double ReadDouble(const std::string& object, const std::string& name) const;
+
+  const std::filesystem::path& path() const;
+  uint32_t version() const;  // of the file, see Hdf5Kind
+  // SHA-256 of the HDF5 part, hex: identifies the content.
+  const std::string& content_sha256() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_HDF5_HDF5_FILE_H_

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// isolated_call.h - does to a foreign file first in a child process what a
+// library might not survive (DESIGN.md, ruling 11).
+#ifndef SOFTMOE_CORE_PROCESS_ISOLATED_CALL_H_
+#define SOFTMOE_CORE_PROCESS_ISOLATED_CALL_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace softmoe {
+
+struct IsolationLimits {
+  int64_t memory_bytes = int64_t{1} << 30;  // beyond what we have mapped now
+  double seconds = 10;                      // wall clock
+  int64_t value_bytes = 64 << 10;           // of what is passed back
+};
+
+struct IsolatedResult {
+  bool completed = false;
+  std::string value;    // what the body returned, if completed
+  std::string failure;  // "crashed (Segmentation fault)", "ran longer than
+                        // 10 s", "failed: WHAT", ... if not
+};
+
+// Calls `body` in a forked child that has no terminal, writes no core file and
+// is killed at the limits, and passes back what it returned.
+// Whatever `body` does, this process goes on. The child has only the calling
+// thread: call it before pools start work, and let `body` use no threads.
+IsolatedResult CallIsolated(const std::function<std::string()>& body,
+                            const IsolationLimits& limits);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_PROCESS_ISOLATED_CALL_H_

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/process/isolated_call.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace softmoe {
+namespace {
+
+TEST(CallIsolated, ReturnsWhatTheBodyReturns) {
+  const std::string long_text(50000, 'x');  // more than one pipe read
+  const IsolatedResult result = CallIsolated([&] { return long_text; }, {});
+  EXPECT_TRUE(result.completed) << result.failure;
+  EXPECT_EQ(result.value, long_text);
+}
+
+TEST(CallIsolated, PassesBackMoreOnlyWhereItIsAllowed) {
+  const auto body = [] { return std::string(200'000, 'x'); };
+  EXPECT_EQ(CallIsolated(body, {}).failure, "gave more than 65536 bytes");
+  const IsolatedResult result = CallIsolated(body, {.value_bytes = 200'000});
+  EXPECT_TRUE(result.completed) << result.failure;
+  EXPECT_EQ(result.value.size(), 200'000u);
+}
+
+TEST(CallIsolated, LeavesThisProcessUntouched) {
+  int value = 1;
+  CallIsolated(
+      [&] {
+        value = 2;
+        return std::string();
+      },
+      {});
+  EXPECT_EQ(value, 1);
+}
+
+TEST(CallIsolated, CtrlCIsNotForTheChild) {
+  // A terminal sends it to a process group.
+  const IsolatedResult result =
+      CallIsolated([] { return std::to_string(::getpgrp()); }, {});
+  EXPECT_TRUE(result.completed) << result.failure;
+  EXPECT_NE(result.value, std::to_string(::getpgrp()));
+}
+
+TEST(CallIsolated, SurvivesACrash) {
+  const IsolatedResult result = CallIsolated(
+      []() -> std::string {
+        ::raise(SIGSEGV);
+        return "";
+      },
+      {});
+  EXPECT_FALSE(result.completed);
+  EXPECT_EQ(result.failure, "crashed (Segmentation fault)");
+}
+
+TEST(CallIsolated, SurvivesAnAbort) {
+  const IsolatedResult result =
+      CallIsolated([]() -> std::string { std::abort(); }, {});
+  EXPECT_FALSE(result.completed);
+}
+
+TEST(CallIsolated, SurvivesAnExit) {
+  const IsolatedResult result =
+      CallIsolated([]() -> std::string { ::_exit(3); }, {});
+  EXPECT_EQ(result.failure, "ended with exit status 3");
+}
+
+TEST(CallIsolated, EndsWhatHangs) {
+  const IsolatedResult result = CallIsolated(
+      []() -> std::string {
+        while (true) ::pause();
+      },
+      {.seconds = 0.1});
+  EXPECT_FALSE(result.completed);
+  EXPECT_EQ(result.failure, "ran longer than 0.1 s");
+}
+
+TEST(CallIsolated, PassesOnTheMessageOfAnException) {
+  const IsolatedResult result = CallIsolated(
+      []() -> std::string { throw std::runtime_error("no good"); }, {});
+  EXPECT_EQ(result.failure, "failed: no good");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(CallIsolated, LimitsMemory) {
+  const IsolatedResult result = CallIsolated(
+      [] {
+        std::vector<char> large(256 << 20, 'x');
+        return std::string(1, large[large.size() / 2]);
+      },
+      {.memory_bytes = 64 << 20});
+  EXPECT_EQ(result.failure, "needed more than 64 MiB of memory");
+}
+#endif
+
+}  // namespace
+}  // namespace softmoe

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/process/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/errors.h"
+
+extern char** environ;
+
+namespace softmoe {
+namespace {
+
+struct Pipe {
+  Pipe() {
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+      throw EnvironmentError(
+          fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    }
+  }
+  ~Pipe() {
+    for (const int end : ends) {
+      if (end >= 0) ::close(end);
+    }
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  int TakeRead() { return std::exchange(ends[0], -1); }
+  int TakeWrite() { return std::exchange(ends[1], -1); }
+
+  std::array<int, 2> ends{-1, -1};
+};
+
+// What posix_spawn wants to know, and lets go of at the end.
+struct SpawnSettings {
+  SpawnSettings() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSettings() {
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+// As exec wants them; `strings` outlives the result.
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (std::string& string : strings) result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+void Close(int& file) {
+  if (file >= 0) ::close(file);
+  file = -1;
+}
+
+}  // namespace
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    result.emplace_back(*entry);
+  }
+  return result;
+}
+
+Process::Process(const ProcessOptions& options)
+    : own_group_(options.own_group) {
+  using Input = ProcessOptions::Input;
+  using Output = ProcessOptions::Output;
+  SOFTMOE_CHECK(!options.arguments.empty());
+  std::vector<std::string> arguments = options.arguments;
+  std::vector<std::string> environment =
+      options.environment ? *options.environment : Environment();
+
+  SpawnSettings settings;
+  posix_spawn_file_actions_t* actions = &settings.actions;
+  Pipe in, out, err;
+  if (options.input == Input::kPipe) {
+    posix_spawn_file_actions_adddup2(actions, in.ends[0], STDIN_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null",
+                                     O_RDONLY, 0);
+  }
+  if (options.output == Output::kFile) {
+    posix_spawn_file_actions_addopen(actions, STDOUT_FILENO,
+                                     options.output_file.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  } else {
+    posix_spawn_file_actions_adddup2(actions, out.ends[1], STDOUT_FILENO);
+  }
+  posix_spawn_file_actions_adddup2(
+      actions,
+      options.output == Output::kApart ? err.ends[1] : int{STDOUT_FILENO},
+      STDERR_FILENO);
+  posix_spawn_file_actions_addchdir_np(actions, options.folder.c_str());
+  if (own_group_) {
+    sigset_t defaults;
+    sigemptyset(&defaults);
+    for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGXFSZ}) {
+      sigaddset(&defaults, signal);
+    }
+    posix_spawnattr_setsigdefault(&settings.attributes, &defaults);
+    posix_spawnattr_setflags(&settings.attributes,
+                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  }
+
+  const int failure = ::posix_spawnp(
+      &child_, arguments[0].c_str(), actions, &settings.attributes,
+      Pointers(arguments).data(), Pointers(environment).data());
+  if (failure != 0) {
+    const bool may_be_script =
+        failure == ENOEXEC ||
+        (failure == ENOENT && arguments[0].find('/') != std::string::npos);
+    throw EnvironmentError(fmt::format(
+        "cannot start '{}' in '{}': {}{}", arguments[0],
+        options.folder.string(), std::strerror(failure),
+        may_be_script
+            ? "; a script names its interpreter in its first line, as "
+              "\"#!/usr/bin/env python3\""
+            : ""));
+  }
+  if (options.input == Input::kPipe) input_ = in.TakeWrite();
+  if (options.output != Output::kFile) outputs_[0] = out.TakeRead();
+  if (options.output == Output::kApart) outputs_[1] = err.TakeRead();
+}
+
+Process::~Process() {
+  Kill();
+  Close(input_);
+  for (int& output : outputs_) Close(output);
+}
+
+bool Process::Send(std::string_view bytes) {
+  // A program that does not read any more is an error of write, not our end.
+  const auto before = ::signal(SIGPIPE, SIG_IGN);
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(input_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  ::signal(SIGPIPE, before);
+  return bytes.empty();
+}
+
+void Process::CloseInput() { Close(input_); }
+
+bool Process::Listen(int milliseconds, const Sink& sink) {
+  std::array<struct pollfd, 2> files = {
+      {{outputs_[0], POLLIN, 0}, {outputs_[1], POLLIN, 0}}};
+  const bool open = outputs_[0] >= 0 || outputs_[1] >= 0;
+  // A program that has closed both is about to end.
+  if (!open) milliseconds = std::clamp(milliseconds, 0, 1);
+  if (::poll(files.data(), files.size(), milliseconds) <= 0) return open;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if ((files[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
+    std::array<char, 4096> buffer;
+    const ssize_t count = ::read(files[i].fd, buffer.data(), buffer.size());
+    if (count > 0) {
+      sink(i == 0 ? Stream::kOutput : Stream::kErrors,
+           std::string_view(buffer.data(), static_cast<size_t>(count)));
+    } else if (count == 0 || errno != EINTR) {
+      Close(outputs_[i]);
+    }
+  }
+  return outputs_[0] >= 0 || outputs_[1] >= 0;
+}
+
+bool Process::Reap(int flags) {
+  while (!ended_) {
+    const pid_t done = ::waitpid(child_, &status_, flags);
+    if (done == 0) return false;
+    if (done < 0 && errno == EINTR) continue;
+    ended_ = true;
+    lost_ = done < 0;  // where SIGCHLD is ignored, nobody knows how it ended
+  }
+  return true;
+}
+
+bool Process::HasEnded() { return Reap(WNOHANG); }
+
+bool Process::Wait(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  if (std::isinf(seconds)) return Reap(0);
+  const auto start = Clock::now();
+  while (!HasEnded()) {
+    const std::chrono::duration<double> passed = Clock::now() - start;
+    if (passed.count() > seconds) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+void Process::Kill() {
+  if (own_group_) {
+    ::kill(-child_, SIGKILL);  // also what it has left there
+  } else if (!HasEnded()) {
+    ::kill(child_, SIGKILL);
+  }
+  Reap(0);
+  own_group_ = false;  // the number may be another group's from now on
+}
+
+int Process::Signal() const {
+  SOFTMOE_CHECK(ended_);
+  if (lost_) {
+    throw EnvironmentError(
+        "how a program ended is not known, as this process was started with "
+        "SIGCHLD ignored; start it from a shell, which does not");
+  }
+  return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
+}
+
+int Process::ExitStatus() const {
+  SOFTMOE_CHECK(ended_);
+  return Signal() != 0 ? 128 + Signal() : WEXITSTATUS(status_);
+}
+
+}  // namespace softmoe

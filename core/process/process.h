@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// process.h - another program, started without a shell.
+#ifndef SOFTMOE_CORE_PROCESS_PROCESS_H_
+#define SOFTMOE_CORE_PROCESS_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softmoe {
+
+// How a program is started.
+struct ProcessOptions {
+  // Its stdin is empty, or what Send writes.
+  enum class Input { kEmpty, kPipe };
+  // Where stdout and stderr go: to Listen, apart or as one, or to a new file.
+  enum class Output { kApart, kTogether, kFile };
+
+  // The first is the program: a path, or a name that is found in PATH.
+  std::vector<std::string> arguments;
+  std::filesystem::path folder = ".";  // where it stands
+  // "NAME=value" for each variable; nothing: the environment of this process.
+  std::optional<std::vector<std::string>> environment;
+  Input input = Input::kEmpty;
+  Output output = Output::kTogether;
+  std::filesystem::path output_file;  // for kFile
+  // A process group of its own, with the usual effect of signals: Ctrl-C is
+  // for this process only, and Kill reaches what the program has started.
+  bool own_group = false;
+};
+
+class Process {
+ public:
+  enum class Stream { kOutput, kErrors };
+  using Sink = std::function<void(Stream, std::string_view bytes)>;
+
+  // Throws EnvironmentError if the program cannot be started.
+  explicit Process(const ProcessOptions& options);
+  ~Process();  // kills it
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Writes to stdin; false if not all could be written, as to a program that
+  // has ended.
+  bool Send(std::string_view bytes);
+  void CloseInput();
+  // Waits for output, at most `milliseconds` (negative: without end), and
+  // gives what has come to `sink`: of both together as kOutput. False once the
+  // program, and whom it gave them to, have closed both.
+  bool Listen(int milliseconds, const Sink& sink);
+
+  // Whether it has ended; does not wait.
+  bool HasEnded();
+  // Waits for its end, at most `seconds` (infinity: as long as it takes).
+  // False if it still runs. Does not read: for output that goes to a file, or
+  // has been read.
+  bool Wait(double seconds);
+  // Ends it, with its group if it has one, and waits.
+  void Kill();
+
+  // Of a program that has ended. The signal that ended it; 0: none did. Both
+  // throw EnvironmentError where this process was started with SIGCHLD ignored:
+  // the system then tells nobody.
+  int Signal() const;
+  // What it returned, or 128 + signal, as in a shell.
+  int ExitStatus() const;
+
+ private:
+  bool Reap(int flags);
+
+  pid_t child_ = -1;
+  bool own_group_;
+  bool ended_ = false;
+  bool lost_ = false;  // ended, nobody knows how
+  int status_ = 0;
+  int input_ = -1;                         // -1: closed
+  std::array<int, 2> outputs_ = {-1, -1};  // of stdout and stderr
+};
+
+// The environment of this process, as "NAME=value".
+std::vector<std::string> Environment();
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_PROCESS_PROCESS_H_

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/process/process.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+using Output = ProcessOptions::Output;
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+ProcessOptions Shell(const std::string& script) {
+  ProcessOptions options;
+  options.arguments = {"sh", "-c", script};
+  return options;
+}
+
+struct Said {
+  std::string output, errors;
+};
+
+// All that the process says, until it has closed its outputs.
+Said Listened(Process& process) {
+  Said said;
+  while (process.Listen(-1, [&](Process::Stream stream, std::string_view part) {
+    (stream == Process::Stream::kOutput ? said.output : said.errors) += part;
+  })) {
+  }
+  return said;
+}
+
+TEST(Process, KeepsItsOutputsApartOrTogether) {
+  ProcessOptions options = Shell("echo out; echo err >&2");
+  Process together(options);
+  EXPECT_EQ(Listened(together).output, "out\nerr\n");
+  options.output = Output::kApart;
+  Process apart(options);
+  const Said said = Listened(apart);
+  EXPECT_EQ(said.output, "out\n");
+  EXPECT_EQ(said.errors, "err\n");
+}
+
+TEST(Process, WritesAFileAnew) {
+  const fs::path folder = FreshFolder("process");
+  WriteFileAtomically(folder / "output", "much that stood there before");
+  ProcessOptions options = Shell("echo out; echo err >&2");
+  options.output = Output::kFile;
+  options.output_file = folder / "output";
+  Process process(options);
+  ASSERT_TRUE(process.Wait(kForever));
+  EXPECT_EQ(ReadWholeFile(folder / "output"), "out\nerr\n");
+  EXPECT_FALSE(process.Listen(0, [](Process::Stream, std::string_view) {}));
+}
+
+TEST(Process, HasArgumentsFolderAndEnvironmentAsGiven) {
+  ProcessOptions options;
+  options.arguments = {"printf", "%s|", "a b", "$HOME", "'", ""};
+  Process words(options);
+  EXPECT_EQ(Listened(words).output, "a b|$HOME|'||");
+  options = Shell("pwd; echo $SOFTMOE_A$HOME");
+  options.folder = "/";
+  options.environment = {"SOFTMOE_A=1"};
+  Process place(options);
+  EXPECT_EQ(Listened(place).output, "/\n1\n");
+  EXPECT_TRUE(std::ranges::any_of(Environment(), [](const std::string& entry) {
+    return entry.starts_with("PATH=");
+  }));
+}
+
+TEST(Process, HasNoInputOrWhatIsSent) {
+  ProcessOptions options;
+  options.arguments = {"cat"};
+  Process empty(options);
+  EXPECT_EQ(Listened(empty).output, "");
+  options.input = ProcessOptions::Input::kPipe;
+  Process echo(options);
+  EXPECT_TRUE(echo.Send("one\n"));
+  EXPECT_TRUE(echo.Send("two\n"));
+  echo.CloseInput();
+  EXPECT_EQ(Listened(echo).output, "one\ntwo\n");
+  ASSERT_TRUE(echo.Wait(kForever));
+  EXPECT_EQ(echo.ExitStatus(), 0);
+}
+
+TEST(Process, SendingToOneThatHasEndedIsNotOurEnd) {
+  ProcessOptions options = Shell("exit 3");
+  options.input = ProcessOptions::Input::kPipe;
+  Process process(options);
+  ASSERT_TRUE(process.Wait(kForever));
+  EXPECT_FALSE(process.Send("anybody there?"));
+  EXPECT_EQ(process.ExitStatus(), 3);
+  EXPECT_EQ(process.Signal(), 0);
+}
+
+TEST(Process, TellsASignalFromAStatus) {
+  Process process(Shell("kill -TERM $$"));
+  ASSERT_TRUE(process.Wait(kForever));
+  EXPECT_EQ(process.Signal(), SIGTERM);
+  EXPECT_EQ(process.ExitStatus(), 128 + SIGTERM);
+}
+
+TEST(Process, IsKilledWhenItsTimeIsOver) {
+  ProcessOptions options;
+  options.arguments = {"cat"};  // waits for the end of an input that stays open
+  options.input = ProcessOptions::Input::kPipe;
+  Process process(options);
+  EXPECT_FALSE(process.HasEnded());
+  EXPECT_FALSE(process.Wait(0.01));
+  EXPECT_THROW(process.ExitStatus(), InternalError);  // it has none yet
+  process.Kill();
+  EXPECT_TRUE(process.HasEnded());
+  EXPECT_EQ(process.Signal(), SIGKILL);
+}
+
+TEST(Process, WhereSignalsOfChildrenAreIgnoredTheEndIsNotKnown) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  {
+    Process process(Shell("exit 3"));
+    EXPECT_TRUE(process.Wait(kForever));
+    EXPECT_THROW(process.ExitStatus(), EnvironmentError);
+    EXPECT_THROW(process.Signal(), EnvironmentError);
+  }
+  signal(SIGCHLD, before);
+}
+
+// The child of the shell holds the output open: without its group's end,
+// listening would not end either.
+TEST(Process, AGroupOfItsOwnEndsWithItsChildren) {
+  ProcessOptions options = Shell("sleep 1000 & echo started; wait");
+  options.own_group = true;
+  Process process(options);
+  std::string said;
+  const Process::Sink keep = [&](Process::Stream, std::string_view part) {
+    said += part;
+  };
+  while (said != "started\n") ASSERT_TRUE(process.Listen(-1, keep));
+  process.Kill();
+  EXPECT_EQ(process.Signal(), SIGKILL);
+  Listened(process);
+}
+
+TEST(Process, WhatCannotBeStartedIsAnEnvironmentError) {
+  const auto message = [](const ProcessOptions& options) -> std::string {
+    try {
+      Process process(options);
+    } catch (const EnvironmentError& error) {
+      return error.what();
+    }
+    return "started";
+  };
+  ProcessOptions options;
+  options.arguments = {"no-such-program-of-ours"};
+  EXPECT_EQ(message(options),
+            "cannot start 'no-such-program-of-ours' in '.': No such file or "
+            "directory");
+  options.arguments = {"./no-such-program-of-ours"};
+  EXPECT_NE(message(options).find("a script names its interpreter"),
+            std::string::npos);
+  options = Shell("true");
+  options.folder = "/no-such-folder-of-ours";
+  EXPECT_NE(message(options).find("in '/no-such-folder-of-ours'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace softmoe

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stop_signal.h - SIGINT and SIGTERM as a wish that long loops can grant.
+//
+// The first signal only sets a flag, so that the loop can save its state and
+// throw StoppedError (exit 75). The second one ends the process at once, as if
+// nothing had been installed: the user means it, and files are written whole
+// or not at all (atomic_file.h).
+#ifndef SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
+#define SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
+
+#include <string>
+
+namespace softmoe {
+
+// While at least one object lives, the handlers are installed; the last one
+// restores what was there before. Nested objects share the flag, which lives
+// as long as the outermost. Construct and destroy in one thread.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  // True once a signal has come. Cheap enough for every step.
+  bool requested() const;
+  // "SIGINT", "SIGTERM", or "" if none has come.
+  std::string name() const;
+  // Throws StoppedError("SIGINT: DONE") if requested. `done` says what state
+  // the user finds and how to go on.
+  void ThrowIfRequested(const std::string& done) const;
+};
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_

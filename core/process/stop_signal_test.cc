@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/process/stop_signal.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "core/errors.h"
+
+namespace softmoe {
+namespace {
+
+// How a child process that runs `body` ends, as waitpid says.
+int StatusOfChild(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(StopSignal, TheFirstSignalOnlySetsTheFlag) {
+  for (const auto& [number, name] :
+       {std::pair{SIGINT, "SIGINT"}, std::pair{SIGTERM, "SIGTERM"}}) {
+    StopSignal stop;
+    EXPECT_FALSE(stop.requested());
+    EXPECT_EQ(stop.name(), "");
+    stop.ThrowIfRequested("nothing happens");
+    raise(number);
+    EXPECT_TRUE(stop.requested());
+    EXPECT_EQ(stop.name(), name);
+    try {
+      stop.ThrowIfRequested("state saved");
+      FAIL() << "no exception";
+    } catch (const StoppedError& error) {
+      EXPECT_EQ(error.code(), ExitCode::kStopped);
+      EXPECT_EQ(error.what(), std::string(name) + ": state saved");
+    }
+  }
+}
+
+TEST(StopSignal, TheSecondSignalEndsTheProcessAtOnce) {
+  for (const auto& [first, second] :
+       {std::pair{SIGINT, SIGINT}, std::pair{SIGINT, SIGTERM}}) {
+    const int status = StatusOfChild([first = first, second = second] {
+      StopSignal stop;
+      raise(first);
+      if (!stop.requested()) _exit(1);
+      raise(second);
+      _exit(2);
+    });
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+    EXPECT_EQ(WTERMSIG(status), second);
+  }
+}
+
+TEST(StopSignal, NestedObjectsShareTheFlagUntilTheLastIsGone) {
+  StopSignal outer;
+  {
+    StopSignal inner;
+    raise(SIGTERM);
+    EXPECT_TRUE(inner.requested());
+  }
+  EXPECT_TRUE(outer.requested());
+  StopSignal later;  // does not forget what the outermost knows
+  EXPECT_TRUE(later.requested());
+}
+
+TEST(StopSignal, RestoresWhatWasThereBefore) {
+  static int calls = 0;
+  const auto old = signal(SIGINT, [](int) { ++calls; });
+  { StopSignal stop; }
+  raise(SIGINT);
+  EXPECT_EQ(calls, 1);
+  signal(SIGINT, old);
+}
+
+}  // namespace
+}  // namespace softmoe

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// file_test_util.h - what the tests of file formats share: fresh folders, and
+// a disk that is full after so many bytes.
+#ifndef SOFTMOE_CORE_TESTING_FILE_TEST_UTIL_H_
+#define SOFTMOE_CORE_TESTING_FILE_TEST_UTIL_H_
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace softmoe {
+
+// An empty folder of this name in the test's temporary folder.
+std::filesystem::path FreshFolder(const std::string& name);
+
+// Names of all files in `folder`, hidden ones too, sorted.
+std::vector<std::string> FilesIn(const std::filesystem::path& folder);
+
+// While alive, no file of this process can grow beyond `bytes`: writes fail
+// with EFBIG as on a full disk they fail with ENOSPC (RLIMIT_FSIZE, SIGXFSZ
+// ignored).
+class FullDisk {
+ public:
+  explicit FullDisk(int64_t bytes);
+  ~FullDisk();
+
+ private:
+  rlimit old_limit_;
+  void (*old_handler_)(int);
+};
+
+// Whether a program can begin under a limit on file sizes. Not one with TSan,
+// whose runtime maps a large file of its own before main.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kBeginsOnFullDisk = false;
+#else
+inline constexpr bool kBeginsOnFullDisk = true;
+#endif
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_TESTING_FILE_TEST_UTIL_H_

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fuzz_support.h - what a fuzzer (//bazel:fuzz.bzl) defines, and what all of
+// them need: bytes as decisions, files that readers can open, and the one
+// permitted way of refusing an input.
+#ifndef SOFTMOE_CORE_TESTING_FUZZ_SUPPORT_H_
+#define SOFTMOE_CORE_TESTING_FUZZ_SUPPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softmoe::fuzz {
+
+// Defined by each fuzzer. FuzzOne runs the code under test on any bytes: a
+// crash, an exception that escapes, a leak, and what Require says are findings.
+void FuzzOne(std::string_view input);
+// Inputs to begin with. SOFTMOE_FUZZ_SEEDS=FOLDER makes the program write them
+// there and end.
+std::vector<std::string> Seeds();
+
+// Unless `condition` holds, this input is a finding.
+void Require(bool condition, const std::string& what);
+
+// True if `body` returns; false if it refuses its input as readers should:
+// with a ConfigError or DataError that says something. Others escape.
+bool Accepts(const std::function<void()>& body);
+
+// From now on a crash of a forked child is no finding: the code under test says
+// what it means.
+void LetChildrenCrash();
+
+// An input as a sequence of decisions; zeros when it has run out.
+class Choices {
+ public:
+  explicit Choices(std::string_view input) : rest_(input) {}
+
+  bool done() const { return rest_.empty(); }
+  uint8_t Byte();
+  // In [0, count); count in [1, 2^16].
+  size_t Below(size_t count);
+  bool OneIn(size_t count) { return Below(count) == count - 1; }
+  uint64_t Word();  // eight bytes
+  // A length in [0, limit], then so many bytes (fewer at the end).
+  std::string Text(size_t limit);
+  std::string_view Rest() const { return rest_; }
+
+  template <typename List>
+  const auto& Pick(const List& list) {
+    return list[Below(std::size(list))];
+  }
+
+  // Numbers at the ends of ranges and on both sides, or any.
+  int64_t Integer();
+  // NaN, infinities, zeros, subnormals, the largest, or any.
+  double Real();
+
+ private:
+  std::string_view rest_;
+};
+
+// A folder of this process's own, in memory where the system has such a one.
+const std::filesystem::path& ScratchFolder();
+
+// Replaces the file; without the syncs of AtomicFile.
+void WriteScratch(const std::filesystem::path& path, std::string_view bytes);
+
+}  // namespace softmoe::fuzz
+
+#endif  // SOFTMOE_CORE_TESTING_FUZZ_SUPPORT_H_

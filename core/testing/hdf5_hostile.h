@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hdf5_hostile.h - valid HDF5 with contents that no program of ours writes,
+// for the fuzzers of our readers.
+//
+// A good file is changed with libhdf5 itself and sealed again, so every
+// checksum holds and the readers see it: other types, shapes and storage; NaN
+// and extreme numbers; missing, added and renamed objects; dimensions far
+// beyond the bytes that there are; links of every kind, in circles too.
+#ifndef SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_
+#define SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/hdf5/hdf5_envelope.h"
+#include "core/testing/fuzz_support.h"
+
+namespace softmoe::fuzz {
+
+class HostileHdf5 {
+ public:
+  // `good` is a file that its readers accept; its kind stays what it is.
+  explicit HostileHdf5(const std::filesystem::path& good);
+
+  // Writes to `path` the file with the changes that `choices` decides, none if
+  // they have run out. libhdf5 1.10.8 may crash on them, or keep half of a file
+  // open, so a child process does it; false if it failed.
+  bool Write(const std::filesystem::path& path, Choices choices) const;
+
+ private:
+  std::string bytes_;
+  Hdf5Kind kind_;                     // of `good`
+  std::vector<std::string> objects_;  // paths of groups and datasets
+  std::vector<std::pair<std::string, std::string>> attributes_;
+};
+
+// Inputs to begin with: every kind of change, by itself and in different
+// places.
+std::vector<std::string> HostileSeeds();
+
+}  // namespace softmoe::fuzz
+
+#endif  // SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_

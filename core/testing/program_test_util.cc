@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/testing/program_test_util.h"
+
+#include <cstdio>
+#include <limits>
+
+#include "core/files/runfiles.h"
+#include "core/process/process.h"
+
+namespace softmoe {
+
+ProgramOutput RunTestProgram(const std::string& program,
+                             const std::string& arguments,
+                             const std::filesystem::path& folder) {
+  const auto path = std::filesystem::absolute(RunfilePath(program));
+  ProcessOptions options;
+  options.arguments = {"sh", "-c", "'" + path.string() + "' " + arguments};
+  options.folder = folder;
+  options.output = ProcessOptions::Output::kApart;
+  Process process(options);
+  ProgramOutput output;
+  const auto keep = [&](Process::Stream stream, std::string_view bytes) {
+    if (stream == Process::Stream::kOutput) {
+      output.text += bytes;
+    } else {
+      std::fwrite(bytes.data(), 1, bytes.size(), stderr);
+    }
+  };
+  while (process.Listen(-1, keep)) {
+  }
+  process.Wait(std::numeric_limits<double>::infinity());
+  if (process.Signal() == 0) output.exit_code = process.ExitStatus();
+  return output;
+}
+
+}  // namespace softmoe

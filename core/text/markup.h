@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// markup.h - text inside HTML and XML.
+#ifndef SOFTMOE_CORE_TEXT_MARKUP_H_
+#define SOFTMOE_CORE_TEXT_MARKUP_H_
+
+#include <string>
+
+namespace softmoe {
+
+// `text` as content or attribute value of HTML and XML 1.0, which knows no
+// control characters but tab, newline and return: others become '?'.
+std::string EscapeMarkup(const std::string& text);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_TEXT_MARKUP_H_

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/text/suggestion.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace softmoe {
+namespace {
+
+std::string LowerCase(std::string text) {
+  for (char& c : text) {
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (c == '-') c = '_';
+  }
+  return text;
+}
+
+// How far `known` is from what was typed; a part of a name counts as one step.
+int Distance(const std::string& typed, const std::string& known) {
+  const std::string a = LowerCase(typed), b = LowerCase(known);
+  const int distance = EditDistance(a, b);
+  const bool part =
+      a.size() >= 3 && b.size() >= 3 &&
+      (a.find(b) != std::string::npos || b.find(a) != std::string::npos);
+  return part ? std::min(distance, 1) : distance;
+}
+
+}  // namespace
+
+int EditDistance(const std::string& a, const std::string& b) {
+  // Three rows of the table: two back, one back, this.
+  std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1,
+                         above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
+
+std::string Suggestion(const std::string& unknown,
+                       const std::vector<std::string>& known) {
+  // Beyond a third of the letters it would be a guess.
+  int best = std::max(1, static_cast<int>(unknown.size()) / 3) + 1;
+  const std::string* nearest = nullptr;
+  for (const std::string& candidate : known) {
+    const int distance = Distance(unknown, candidate);
+    if (distance < best) {
+      best = distance;
+      nearest = &candidate;
+    }
+  }
+  if (nearest != nullptr) return "did you mean '" + *nearest + "'?";
+  std::string text = "known are ";
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (i > 0) text += i + 1 < known.size() ? ", " : " and ";
+    text += "'" + known[i] + "'";
+  }
+  return text;
+}
+
+}  // namespace softmoe

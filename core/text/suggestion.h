@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// suggestion.h - what a user who mistyped a name probably meant.
+#ifndef SOFTMOE_CORE_TEXT_SUGGESTION_H_
+#define SOFTMOE_CORE_TEXT_SUGGESTION_H_
+
+#include <string>
+#include <vector>
+
+namespace softmoe {
+
+// "did you mean 'expansion_factor'?", or, if none of `known` is near,
+// "known are 'a', 'b' and 'c'".
+std::string Suggestion(const std::string& unknown,
+                       const std::vector<std::string>& known);
+
+// Least number of insertions, deletions, replacements and swaps of neighbours
+// that make `b` of `a` (optimal string alignment).
+int EditDistance(const std::string& a, const std::string& b);
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_TEXT_SUGGESTION_H_

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// text_table.h - columns that line up on a terminal.
+#ifndef SOFTMOE_CORE_TEXT_TEXT_TABLE_H_
+#define SOFTMOE_CORE_TEXT_TEXT_TABLE_H_
+
+#include <string>
+#include <vector>
+
+namespace softmoe::golden {
+
+// Rows of texts under a header.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header);
+
+  // As many texts as the header has; InternalError otherwise.
+  void Add(std::vector<std::string> row);
+  size_t num_rows() const { return rows_.size() - 1; }  // without the header
+
+  // Lines with two spaces between columns and a rule under the header.
+  // Columns whose entries are all numbers are right-aligned; no line ends with
+  // spaces.
+  std::string Text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;  // the first is the header
+};
+
+// `text` in lines of at most `width` characters, broken at spaces; lines after
+// the first start with `indent` spaces.
+std::string Wrap(const std::string& text, size_t width, size_t indent);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_CORE_TEXT_TEXT_TABLE_H_

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grids/cost_model.h"
+
+#include "core/config/parameter_layout.h"
+#include "optimized/allocation.h"
+
+namespace softmoe::experiments {
+namespace {
+
+constexpr double kForwardPasses = 3;  // of a training step: one and two
+constexpr double kBf16 = 2, kFp32 = 4;
+
+// Bytes kept for the backward pass of one token that activates `routed` experts
+// in all layers together: in every layer the inputs of both norms, q, k, v, the
+// attention output and the router input (7 d_model) in bf16, scores and soft
+// weights in fp32; gate, up and activation (3 d_ffn) of each active expert in
+// bf16. Norm outputs and expert outputs are recomputed.
+double ActivationBytes(const ModelConfig& m, int64_t routed) {
+  const double layer = kBf16 * 7.0 * static_cast<double>(m.d_model) +
+                       kFp32 * 2.0 * static_cast<double>(m.num_experts);
+  return static_cast<double>(m.num_layers) * layer +
+         kBf16 * 3.0 * static_cast<double>(m.d_ffn * routed);
+}
+
+}  // namespace
+
+ForwardFlops CountForwardFlops(const ModelConfig& m, double active_experts) {
+  const double layers = m.num_layers, d = m.d_model;
+  ForwardFlops flops;
+  flops.attention_projections = layers * 2 * 4 * d * d;
+  flops.attention = layers * 4 * d * (m.sequence_length + 1) / 2.0;
+  flops.router = layers * 2 * d * m.num_experts;
+  flops.experts = layers * active_experts * 2 * 3 * d * m.d_ffn;
+  flops.head = 2 * d * m.vocab_size;
+  return flops;
+}
+
+double ActiveParameters(const ModelConfig& m, double active_experts) {
+  const double d = m.d_model;
+  const double per_layer = 2 * d + 4 * d * d + d * m.num_experts;
+  return 2 * d * m.vocab_size + d + m.num_layers * per_layer +
+         m.num_layers * active_experts * 3 * d * m.d_ffn;
+}
+
+double CpuActivationBytes(const Config& config) {
+  const ModelConfig& m = config.model;
+  const double d = static_cast<double>(m.d_model);
+  const double f = static_cast<double>(m.d_ffn);
+  const double e = static_cast<double>(m.num_experts);
+  const double layers = static_cast<double>(m.num_layers);
+  const double jitter = config.router.noise == NoiseKind::kInputJitter ? d : 0;
+  const auto caps = static_cast<double>(optimized::LargestTotalActive(config));
+  const auto cap = static_cast<double>(optimized::LargestMaxActive(config));
+  // Numbers per token. Kept in every layer: the residual entering both halves,
+  // both norms' outputs, q, k, v, the attention output; scores, soft weights.
+  // Gate and up of every active expert. Then the last norm, the gradients of
+  // all of these in one layer, and the rows of its experts.
+  const double kept = layers * (8 * d + jitter + 2 * e) + caps * 2 * f;
+  const double scratch = 2 * d + 6 * d + jitter + e + cap * (d + 3 * f);
+  const int64_t tokens =
+      config.training.balance_group_sequences * m.sequence_length;
+  return kFp32 * static_cast<double>(tokens) * (kept + scratch);
+}
+
+RunCost EstimateCost(const Config& config, double active_experts,
+                     const Cluster& cluster) {
+  const ModelConfig& m = config.model;
+  const TrainingConfig& t = config.training;
+  RunCost cost;
+  cost.parameters = ParameterLayout(config).total;
+  cost.budget_logits =
+      config.router.kind == RouterKind::kSoftLearned ? m.num_layers : 0;
+  cost.active_parameters = ActiveParameters(m, active_experts);
+  cost.steps = t.steps;
+  cost.tokens = t.steps * t.global_batch_sequences * m.sequence_length;
+  cost.train_flops_per_token =
+      kForwardPasses * CountForwardFlops(m, active_experts).total();
+  cost.train_flops =
+      cost.train_flops_per_token * static_cast<double>(cost.tokens);
+
+  // bf16 weights and fp32 gradients everywhere; fp32 master weights and two
+  // moments, which ZeRO-1 spreads over the ranks.
+  const double shards =
+      cluster.sharded_optimizer ? static_cast<double>(cluster.gpus) : 1;
+  cost.state_bytes_per_gpu = static_cast<double>(cost.parameters) *
+                             (kBf16 + kFp32 + 3 * kFp32 / shards);
+  cost.activation_bytes_per_gpu =
+      static_cast<double>(t.micro_batch_sequences * m.sequence_length) *
+      ActivationBytes(m, optimized::LargestTotalActive(config));
+
+  const double gpu_seconds =
+      cost.train_flops / (cluster.peak_flops * cluster.assumed_mfu);
+  cost.gpu_hours = gpu_seconds / 3600;
+  cost.hours = cost.gpu_hours / static_cast<double>(cluster.gpus);
+  cost.core_hours = cost.train_flops / cluster.core_flops / 3600;
+  return cost;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cost_model.h - what a run will take, computed from its configuration alone:
+// parameters, tokens, FLOPs, memory, GPU hours or core hours. `grid plan`
+// prints these without touching a device.
+//
+// FLOPs count a multiply-add as two and a training step as three forward
+// passes (the usual MFU convention: nothing for recomputation). Attention is
+// causal: a query sees (sequence_length + 1)/2 keys on average.
+#ifndef SOFTMOE_EXPERIMENTS_GRIDS_COST_MODEL_H_
+#define SOFTMOE_EXPERIMENTS_GRIDS_COST_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+
+namespace softmoe::experiments {
+
+// Forward FLOPs of one token, by where they are spent.
+struct ForwardFlops {
+  double attention_projections = 0;  // q, k, v and output
+  double attention = 0;              // scores and weighted sum
+  double router = 0;
+  double experts = 0;
+  double head = 0;
+
+  double total() const {
+    return attention_projections + attention + router + experts + head;
+  }
+};
+
+// active_experts is the mean per token and layer (the paper's AE).
+ForwardFlops CountForwardFlops(const ModelConfig& model, double active_experts);
+
+// The paper's Active-Param column in millions, 58.54464 + 49.2 AE for its
+// sizes, comes from a rounded expert; this is the exact count (ruling 17).
+double ActiveParameters(const ModelConfig& model, double active_experts);
+
+// Where a grid runs: a data-parallel machine that trains in bf16 with fp32
+// master weights, and, for grids without GPUs, the cores of a CPU.
+struct Cluster {
+  int64_t gpus = 8;
+  double peak_flops = 989e12;       // dense bf16 of one H100 or GH200
+  double assumed_mfu = 0.3;         // share of the peak that the step reaches
+  bool sharded_optimizer = true;    // ZeRO-1
+  double gpu_bytes = 96e9;          // memory of one GPU; GH200, as in the paper
+  int64_t gpus_per_node = 4;        // at most
+  std::vector<std::string> sbatch;  // more options: "--partition=gpu"
+  // Of the fp32 training step on one core. 40e9 is half of what the step of
+  // the midi grid reached on one AVX-512 core (//:bench).
+  double core_flops = 40e9;
+};
+
+struct RunCost {
+  int64_t parameters = 0;     // with budget logits
+  int64_t budget_logits = 0;  // of which, L in SoftMoE rows
+  double active_parameters = 0;
+  int64_t tokens = 0;  // steps * global batch * sequence length
+  int64_t steps = 0;
+  double train_flops_per_token = 0;
+  double train_flops = 0;
+  double state_bytes_per_gpu = 0;  // weights, gradients, optimizer
+  // Of one micro-batch, with as many active experts as the caps allow.
+  double activation_bytes_per_gpu = 0;
+  double gpu_hours = 0;  // at the assumed MFU
+  double hours = 0;
+  double core_hours = 0;  // on CPUs instead, at the assumed core_flops
+};
+
+// Bytes that the fp32 CPU trainer reserves for one balance group: activations
+// and scratch of a forward and backward pass, with as many active experts as
+// the caps allow (optimized/workspace.h; what does not grow with d_model, d_ffn
+// or num_experts is left out).
+double CpuActivationBytes(const Config& config);
+
+// The cost of training `config` with `active_experts` on `cluster`.
+RunCost EstimateCost(const Config& config, double active_experts,
+                     const Cluster& cluster);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_GRIDS_COST_MODEL_H_

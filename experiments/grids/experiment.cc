@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grids/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/config/config_toml.h"
+#include "core/errors.h"
+#include "core/files/runfiles.h"
+#include "core/text/suggestion.h"
+#include "experiments/grids/grid_parts.h"
+#include "experiments/grids/grid_toml.h"
+#include "trainer/identity/run_identity.h"
+
+namespace softmoe::experiments {
+namespace {
+
+bool IsPlaced(const Placement& placement, const GridRow& row) {
+  return placement.variants.empty() ||
+         Contains(placement.variants, row.variant);
+}
+
+// The row of main that a row of an experiment is like.
+const RowPart& Model(const GridParts& parts, const Placement& placement,
+                     const toml::table& row) {
+  const std::string like = Required(row, "like", "[[rows]]");
+  for (const RowPart& model : parts.rows) {
+    if (model.row.paper_row == like && IsPlaced(placement, model.row)) {
+      return model;
+    }
+  }
+  FailAt(*row.get("like"),
+         fmt::format("{} has no row with paper_row = \"{}\"{}; add one there",
+                     parts.grid.path.string(), like,
+                     placement.variants.empty()
+                         ? ""
+                         : " of the variants in its [experiments]"));
+}
+
+// A row of the experiment's own: a row of main with another name, and with some
+// settings of its own.
+RowPart ReadOwnRow(const GridParts& parts, const Placement& placement,
+                   const toml::table& table, std::set<std::string>& taken_ids) {
+  CheckKeys(table, "[[rows]]", {"id", "like", "label", "paper_row", "config"});
+  const RowPart& model = Model(parts, placement, table);
+  RowPart part;
+  part.table = &table;
+  part.row.id = RequiredId(table, "[[rows]]", taken_ids);
+  part.row.label = Get<std::string>(table, "label", model.row.label);
+  part.row.paper_row = Get<std::string>(table, "paper_row", "");
+  part.row.place = TomlPosition(table);
+  part.configs = model.configs;
+  if (const toml::table* config = Subtable(table, "config")) {
+    part.configs.push_back(config);
+  }
+  return part;
+}
+
+std::vector<RowPart> RowsOf(const GridParts& parts, const Placement& placement,
+                            const toml::table& file,
+                            const toml::table& header) {
+  std::vector<RowPart> rows;
+  std::set<std::string> taken_ids;
+  for (const toml::table* table : TablesOf(file, "rows")) {
+    rows.push_back(ReadOwnRow(parts, placement, *table, taken_ids));
+  }
+  if (!rows.empty()) return rows;
+  std::vector<std::string> known;
+  for (const RowPart& row : parts.rows) known.push_back(row.row.paper_row);
+  const std::vector<std::string> wanted =
+      ReadList(header, "main_rows", [&](const toml::node& node) {
+        return ReadKnown(node, "row with paper_row", known);
+      });
+  for (const RowPart& row : parts.rows) {
+    if (!IsPlaced(placement, row.row)) continue;
+    if (!wanted.empty() && !Contains(wanted, row.row.paper_row)) continue;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Grid ReadExperiment(const std::string& name, GridParts& parts) {
+  parts.files.push_back(std::make_shared<const toml::table>(ParseTomlFile(
+      RunfilePath("experiments/grids/experiments/" + name + ".toml"))));
+  const toml::table& file = *parts.files.back();
+  CheckKeys(file, "an experiment", {"experiment", "evaluations", "rows"});
+  const toml::table* header = Subtable(file, "experiment");
+  if (header == nullptr) FailAt(file, "needs an [experiment] table");
+  CheckKeys(*header, "[experiment]",
+            {"title", "table", "paper_dataset", "main_rows"});
+  const auto placed = parts.placements.find(name);
+  const Placement placement =
+      placed == parts.placements.end() ? Placement{} : placed->second;
+
+  Grid grid = parts.grid;
+  grid.experiment = name;
+  grid.scale_grid = parts.grid.name;
+  grid.table = Required(*header, "table", "[experiment]");
+  grid.experiment_title = Required(*header, "title", "[experiment]");
+  if (name != ExperimentNames().front()) {
+    grid.name = name;
+    grid.title = grid.experiment_title;
+  }
+  const std::string dataset = Get<std::string>(*header, "paper_dataset", "");
+  std::vector<RowPart> rows = RowsOf(parts, placement, file, *header);
+  for (RowPart& row : rows) {
+    row.seeds = Intersection(row.seeds, placement.seeds);
+    row.corpora = Intersection(row.corpora, placement.corpora);
+    row.row.paper_dataset = dataset;
+    row.evaluations = parts.grid.evaluations;
+    ReadEvaluations(file, &row.evaluations);
+  }
+  grid.runs = MakeRuns(parts, rows);
+  if (grid.runs.empty()) {
+    throw ConfigError(fmt::format(
+        "{}: experiment '{}' has no run there; mend [experiments.{}], or "
+        "--seeds",
+        parts.grid.path.string(), name, name));
+  }
+  grid.rows.clear();
+  for (const RowPart& row : rows) {
+    if (std::ranges::any_of(grid.runs, [&](const GridRun& run) {
+          return run.row.id == row.row.id;
+        })) {
+      grid.rows.push_back(row.row);
+    }
+  }
+  std::erase_if(grid.corpora, [&](const GridCorpus& corpus) {
+    return std::ranges::none_of(grid.runs, [&](const GridRun& run) {
+      return run.corpus.id == corpus.id;
+    });
+  });
+  return grid;
+}
+
+// One name, one configuration, but for the seed.
+void CheckNames(const std::vector<Grid>& experiments) {
+  std::map<std::string, const GridRun*> named;
+  for (const Grid& grid : experiments) {
+    for (const GridRun& run : grid.runs) {
+      const GridRun* other =
+          named.emplace(run.corpus.id + "/" + run.row.id, &run).first->second;
+      Config there = other->config;
+      there.training.seed = run.config.training.seed;
+      if (ConfigHash(there) == ConfigHash(run.config)) continue;
+      throw ConfigError(fmt::format(
+          "{}: row '{}' has other settings on corpus '{}' than the row of that "
+          "name at {}: {}. Rename one of them",
+          run.row.place, run.row.id, run.corpus.id, other->row.place,
+          trainer::DescribeConfigDifferences(
+              trainer::CompareConfigs(there, run.config))));
+    }
+  }
+}
+
+void AddEvaluations(const trainer::EvaluationPlan& more,
+                    trainer::EvaluationPlan* plan) {
+  std::vector<double>& factors = plan->inference_tau_factors;
+  factors.insert(factors.end(), more.inference_tau_factors.begin(),
+                 more.inference_tau_factors.end());
+  std::ranges::sort(factors);
+  factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
+  plan->active_histogram |= more.active_histogram;
+  plan->router_health |= more.router_health;
+  plan->keep_checkpoint |= more.keep_checkpoint;
+}
+
+// Gives every run the folder and the evaluations that it has in all of them.
+void ShareRuns(std::vector<Grid>& experiments) {
+  std::map<std::string, GridRun> shared;
+  for (Grid& grid : experiments) {
+    for (GridRun& run : grid.runs) {
+      run.first_experiment = grid.experiment;
+      const auto [entry, is_new] = shared.emplace(RunIdentityKey(run), run);
+      if (!is_new) {
+        AddEvaluations(run.evaluations, &entry->second.evaluations);
+      }
+    }
+  }
+  for (Grid& grid : experiments) {
+    for (GridRun& run : grid.runs) {
+      const GridRun& first = shared.at(RunIdentityKey(run));
+      run.first_experiment = first.first_experiment;
+      run.first_row = first.row.id;
+      run.evaluations = first.evaluations;
+    }
+  }
+}
+
+Grid Union(const std::vector<Grid>& experiments) {
+  Grid all = experiments.front();
+  all.name = all.experiment = kAllExperiments;
+  all.title = "Every table and figure of the paper";
+  all.table.clear();
+  all.rows.clear();
+  all.runs.clear();
+  std::set<std::string> seen, rows;
+  for (const Grid& grid : experiments) {
+    for (const GridRun& run : grid.runs) {
+      if (!seen.insert(RunIdentityKey(run)).second) continue;
+      all.runs.push_back(run);
+      if (rows.insert(run.row.id).second) all.rows.push_back(run.row);
+    }
+  }
+  // Corpus by corpus, as every grid.
+  const auto place = [&](const GridRun& run) {
+    return std::ranges::find(all.corpora, run.corpus.id, &GridCorpus::id) -
+           all.corpora.begin();
+  };
+  std::ranges::stable_sort(all.runs, {}, place);
+  return all;
+}
+
+}  // namespace
+
+std::string RunIdentityKey(const GridRun& run) {
+  return run.corpus.id + "/" + ConfigHash(run.config);
+}
+
+std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
+                                  const std::vector<std::string>& overrides,
+                                  const SeedOption& seeds) {
+  GridParts parts = ReadGridParts(scale, overrides);
+  parts.grid.seeds = seeds.Apply(parts.grid.seeds);
+  std::vector<Grid> experiments;
+  for (const std::string& name : ExperimentNames()) {
+    experiments.push_back(ReadExperiment(name, parts));
+  }
+  CheckNames(experiments);
+  ShareRuns(experiments);
+  return experiments;
+}
+
+Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
+                    const std::vector<std::string>& overrides,
+                    const SeedOption& seeds) {
+  std::vector<std::string> known = ExperimentNames();
+  known.push_back(kAllExperiments);
+  if (!Contains(known, name)) {
+    throw ConfigError(
+        fmt::format("no experiment '{}'; {}", name, Suggestion(name, known)));
+  }
+  std::vector<Grid> experiments = LoadExperiments(scale, overrides, seeds);
+  if (name == kAllExperiments) return Union(experiments);
+  return *std::ranges::find(experiments, name, &Grid::experiment);
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grids/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/runfiles.h"
+#include "experiments/grids/grid_select.h"
+#include "golden/document/document.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Ids = std::vector<std::string>;
+
+std::vector<Grid> Experiments(const std::string& scale,
+                              const SeedOption& seeds = {}) {
+  return LoadExperiments(GridPath(scale), {}, seeds);
+}
+
+Grid Experiment(const std::string& name, const std::string& scale,
+                const SeedOption& seeds = {}) {
+  return LoadExperiment(name, GridPath(scale), {}, seeds);
+}
+
+std::map<std::string, int> RunsByFirst(const Grid& grid) {
+  std::map<std::string, int> runs;
+  for (const GridRun& run : grid.runs) ++runs[run.first_experiment];
+  return runs;
+}
+
+// 9 rows on 2 corpora with both readings of the 5 soft ones; of the 10 rows of
+// T6, 3 have the published tau; of the 6 rows of T8, 3 have jitter. No other
+// table or figure trains anything.
+TEST(Experiments, ThePaperTakesThirtyEightTrainings) {
+  const Grid all = Experiment("all", "paper");
+  EXPECT_EQ(all.runs.size(), 38u);
+  EXPECT_EQ(RunsByFirst(all), (std::map<std::string, int>{
+                                  {"main", 28}, {"tau", 7}, {"jitter", 3}}));
+  std::set<std::string> hashes;
+  for (const GridRun& run : all.runs) hashes.insert(ConfigHash(run.config));
+  EXPECT_EQ(hashes.size(), 38u);
+  std::map<std::string, size_t> runs;
+  for (const Grid& grid : Experiments("paper")) {
+    runs[grid.experiment] = grid.runs.size();
+  }
+  EXPECT_EQ(runs, (std::map<std::string, size_t>{{"main", 28},
+                                                 {"tau", 10},
+                                                 {"inference_tau", 2},
+                                                 {"jitter", 6},
+                                                 {"load_variance", 28},
+                                                 {"throughput", 5},
+                                                 {"compute", 28},
+                                                 {"figures", 28}}));
+}
+
+// The grid of mini is frozen: what it lacks for T6 is on top.
+TEST(Experiments, MiniTakesItsSeventySixAndFourteenMore) {
+  const Grid all = Experiment("all", "mini");
+  EXPECT_EQ(RunsByFirst(all),
+            (std::map<std::string, int>{{"main", 76}, {"tau", 14}}));
+}
+
+TEST(Experiments, EveryScaleHasEveryExperiment) {
+  for (const std::string& scale : Scales()) {
+    const std::vector<Grid> experiments = Experiments(scale);
+    ASSERT_EQ(experiments.size(), ExperimentNames().size());
+    for (size_t i = 0; i < experiments.size(); ++i) {
+      const Grid& grid = experiments[i];
+      EXPECT_EQ(grid.experiment, ExperimentNames()[i]);
+      EXPECT_EQ(grid.scale_grid, scale);
+      EXPECT_EQ(grid.scale, scale);
+      EXPECT_FALSE(grid.runs.empty()) << scale << " " << grid.experiment;
+    }
+    const Grid file = LoadGrid(GridPath(scale), {});
+    ASSERT_EQ(experiments[0].runs.size(), file.runs.size());
+    for (size_t r = 0; r < file.runs.size(); ++r) {
+      EXPECT_EQ(experiments[0].runs[r].id, file.runs[r].id);
+      EXPECT_EQ(ConfigHash(experiments[0].runs[r].config),
+                ConfigHash(file.runs[r].config));
+    }
+  }
+}
+
+// Held to the paper's own tables: at its scale every row of T6 and T8 is one
+// run, with the settings that the row's name says, and none is left over.
+TEST(Experiments, RowsAreThoseOfThePapersTables) {
+  const golden::Document paper =
+      golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+  for (const Grid& grid : Experiments("paper")) {
+    const golden::Table* table = paper.FindTable(grid.table);
+    ASSERT_NE(table, nullptr) << grid.experiment;
+    std::set<std::string> rows, ours;
+    for (const golden::Row& row : table->rows) {
+      rows.insert(row.id.substr(0, row.id.find("/infer_tau")));
+    }
+    for (const GridRun& run : grid.runs) ours.insert(run.paper_id());
+    if (grid.table == "allocation") {  // the figures show more than k_l
+      EXPECT_TRUE(std::ranges::includes(ours, rows));
+    } else {
+      EXPECT_EQ(ours, rows) << grid.experiment;
+    }
+    if (grid.experiment != "tau" && grid.experiment != "jitter") continue;
+    EXPECT_EQ(grid.runs.size(), table->rows.size());
+    for (const GridRun& run : grid.runs) {
+      const RouterConfig& router = run.config.router;
+      const std::string& row = run.row.paper_row;
+      EXPECT_EQ(run.corpus.id, "owt") << run.id;
+      if (grid.experiment == "tau") {
+        EXPECT_EQ(router.kind, RouterKind::kSoftFixed) << run.id;
+        EXPECT_EQ(router.tau, std::stod(row.substr(row.find("tau") + 3)));
+      } else {
+        EXPECT_EQ(router.kind, RouterKind::kSparse) << run.id;
+        EXPECT_EQ(router.noise_amplitude, row.ends_with("none") ? 0 : 0.05);
+        EXPECT_EQ(router.noise == NoiseKind::kNone, row.ends_with("none"));
+      }
+    }
+  }
+}
+
+// Run by run, whoever asks: the folder, and what is measured at the end.
+TEST(Experiments, ASharedRunIsOneRun) {
+  const Grid main = Experiment("main", "paper");
+  const Grid tau = Experiment("tau", "paper");
+  const auto run_of = [](const Grid& grid, const std::string& row) {
+    return *std::ranges::find(grid.runs, row,
+                              [](const GridRun& run) { return run.row.id; });
+  };
+  const GridRun shared = run_of(tau, "softmoe-star-1-tau-1.1");
+  EXPECT_EQ(shared.first_experiment, "main");
+  EXPECT_EQ(shared.first_row, "softmoe-star-1-paper-tau");
+  EXPECT_EQ(RunIdentityKey(shared),
+            RunIdentityKey(run_of(main, "softmoe-star-1-paper-tau")));
+  const GridRun own = run_of(tau, "softmoe-star-1-tau-1.5");
+  EXPECT_EQ(own.first_experiment, "tau");
+  EXPECT_EQ(own.first_row, own.row.id);
+  for (const Grid& grid : Experiments("paper")) {
+    for (const GridRun& run : grid.runs) {
+      const auto& factors = run.evaluations.inference_tau_factors;
+      // 0.6, 1.2, 1.8 and 2.4 of T7.
+      const bool of_t7 = run.config.router.kind == RouterKind::kSoftLearned &&
+                         run.config.router.tau == 1.2;
+      EXPECT_EQ(factors, of_t7 ? (std::vector<double>{0.5, 1, 1.5, 2})
+                               : std::vector<double>{})
+          << grid.experiment << " " << run.id;
+      // Figures and T5 want those of every row of main.
+      EXPECT_EQ(run.evaluations.router_health, run.first_experiment == "main")
+          << grid.experiment << " " << run.id;
+    }
+  }
+}
+
+// What is measured does not make another run of it.
+TEST(Experiments, EvaluationsAreNoPartOfTheHash) {
+  for (const Grid& grid : Experiments("mini")) {
+    for (const GridRun& run : grid.runs) {
+      EXPECT_FALSE(run.evaluations.keep_checkpoint);
+      GridRun bare = run;
+      bare.evaluations = {};
+      EXPECT_EQ(ConfigHash(bare.config), ConfigHash(run.config));
+    }
+  }
+}
+
+TEST(Experiments, PlacementsSayWhere) {
+  for (const GridRun& run : Experiment("tau", "mini").runs) {
+    EXPECT_EQ(run.corpus.id, "gcide");
+    EXPECT_LE(run.seed, 1235);
+    EXPECT_EQ(run.paper_id().substr(0, 4), "owt/");  // T6 has no other
+  }
+  for (const GridRun& run : Experiment("inference_tau", "paper").runs) {
+    EXPECT_EQ(run.row.variant, "paper");
+  }
+  const Grid jitter = Experiment("jitter", "mini");
+  EXPECT_EQ(jitter.corpora.size(), 1u);
+  EXPECT_EQ(jitter.runs.front().paper_id(), "unstated/sparse/k1/jitternone");
+}
+
+TEST(SeedOption, GoesOnAfterTheGridsOwn) {
+  const std::vector<int64_t> seeds = {5, 9, 7};
+  EXPECT_EQ(SeedOption().Apply(seeds), seeds);
+  EXPECT_EQ(SeedOption({1, 2}).Apply(seeds), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(ParseSeeds({"x2"}).Apply(seeds), (std::vector<int64_t>{5, 9}));
+  EXPECT_EQ(ParseSeeds({"x5"}).Apply(seeds),
+            (std::vector<int64_t>{5, 9, 7, 10, 11}));
+  EXPECT_EQ(ParseSeeds({"3", "1"}).Apply(seeds), (std::vector<int64_t>{3, 1}));
+  for (const Ids& wrong :
+       {Ids{"x0"}, Ids{"x"}, Ids{"x-1"}, Ids{"x10001"}, Ids{"1", "x2"},
+        Ids{"x2", "1"}, Ids{"-1"}, Ids{"1.5"}, Ids{""}, Ids{"2", "2"},
+        Ids{"9223372036854775807"}, Ids{"99999999999999999999"}}) {
+    EXPECT_THROW(ParseSeeds(wrong), ConfigError) << wrong.front();
+  }
+  EXPECT_EQ(Experiment("all", "paper", ParseSeeds({"x4"})).runs.size(), 152u);
+  // Places, not numbers: the first two of four are the first two of these.
+  EXPECT_EQ(Experiment("tau", "mini", {7, 8, 9}).runs.size(), 20u);
+}
+
+// A scale of the user's, with these lines at the end of its file.
+fs::path WriteScale(const std::string& more = "") {
+  fs::path path = fs::path(std::getenv("TEST_TMPDIR")) / "scale.toml";
+  std::ofstream out(path);
+  out << R"([grid]
+name = "own"
+scale = "smoke"
+seeds = [1]
+[[corpora]]
+id = "text"
+title = "A text"
+)";
+  for (const char* row :
+       {"sparse/k1 sparse 1", "sparse/k2 sparse 2", "sparse/k3 sparse 3",
+        "softmoe_star/k1/a4 soft_fixed 1",
+        "softmoe_star/k1.5/a2 soft_fixed 1.5",
+        "softmoe_star/k2/a2 soft_fixed 2", "softmoe/k1.5/a2 soft_learned 1.5",
+        "softmoe/k2/a2 soft_learned 2"}) {
+    std::istringstream words(row);
+    std::string paper_row, kind, k;
+    words >> paper_row >> kind >> k;
+    out << "[[rows]]\nid = \"" << kind << k
+        << "\"\nlabel = \"L\"\npaper_row = \"" << paper_row
+        << "\"\n[rows.config.router]\nkind = \"" << kind
+        << "\"\nmean_active_experts = " << k << "\n";
+  }
+  out << more;
+  return path;
+}
+
+std::string Refusal(const std::string& more) {
+  try {
+    LoadExperiments(WriteScale(more), {});
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Experiments, AScaleOfTheUsers) {
+  const Grid all = LoadExperiment("all", WriteScale(), {});
+  EXPECT_EQ(RunsByFirst(all), (std::map<std::string, int>{
+                                  {"main", 8}, {"tau", 10}, {"jitter", 3}}));
+  EXPECT_EQ(all.scale_grid, "own");
+}
+
+// Two experiments that claim one run with different settings.
+TEST(Experiments, OneNameWithTwoSettingsIsRefused) {
+  const std::string row = R"([[rows]]
+id = "sparse-2-jitter-0.05"
+label = "L"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 2
+noise = "input_jitter"
+noise_amplitude = )";
+  EXPECT_EQ(Refusal(row + "0.05\n"), "");  // the same run
+  const std::string refusal = Refusal(row + "0.04\n");
+  EXPECT_NE(refusal.find("jitter.toml:"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("scale.toml:"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("row 'sparse-2-jitter-0.05'"), std::string::npos)
+      << refusal;
+  EXPECT_NE(refusal.find("noise_amplitude"), std::string::npos) << refusal;
+}
+
+TEST(Experiments, WhatTheScaleLacksIsNamed) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"[experiments.taus]\n", "did you mean 'tau'?"},
+      {"[experiments]\ntau = 1\n", "must be a table"},
+      {"[experiments.tau]\nrows = [\"x\"]\n", "unknown key 'rows'"},
+      {"[experiments.tau]\ncorpora = [\"txt\"]\n", "did you mean 'text'?"},
+      {"[experiments.tau]\nseeds = [2]\n", "no seed 2"},
+      {"[experiments.tau]\nvariants = [\"paper\"]\n", "no row of variant"},
+      {"[evaluations]\ninference_tau_factors = [2, 1]\n", "ascending"},
+      {"[evaluations]\ninference_tau_factors = [\"a\"]\n", "must be a number"},
+      {"[evaluations]\nrouter_health = 1\n", "wrong type"},
+      {"[evaluations]\nhealth = true\n", "unknown key 'health'"}};
+  for (const auto& [more, message] : kCases) {
+    const std::string refusal = Refusal(more);
+    EXPECT_NE(refusal.find("scale.toml:"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find(message), std::string::npos) << refusal;
+  }
+  // A scale without a row that an experiment builds on.
+  std::ifstream in(WriteScale());
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const size_t at = text.find("softmoe_star/k1/a4");
+  text.replace(at, 18, "softmoe_star/k9/a4");
+  const fs::path path = fs::path(std::getenv("TEST_TMPDIR")) / "lacking.toml";
+  std::ofstream(path) << text;
+  try {
+    LoadExperiments(path, {});
+    ADD_FAILURE() << "it was not refused";
+  } catch (const ConfigError& error) {
+    const std::string refusal = error.what();
+    EXPECT_NE(refusal.find("tau.toml:"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("lacking.toml has no row with paper_row = "
+                           "\"softmoe_star/k1/a4\""),
+              std::string::npos)
+        << refusal;
+  }
+}
+
+TEST(SelectGrid, KnowsScalesExperimentsAndFiles) {
+  EXPECT_EQ(SelectGrid("mini", "", {}).experiment, "main");
+  EXPECT_EQ(SelectGrid("main", "mini", {}).name, "mini");
+  EXPECT_EQ(SelectGrid("tau", "mini", {}).name, "tau");
+  const fs::path path = WriteScale();
+  EXPECT_EQ(SelectGrid(path.string(), "", {}).experiment, "");
+  EXPECT_EQ(SelectGrid("tau", path.string(), {}).scale_grid, "own");
+  EXPECT_EQ(CommandWords(SelectGrid("mini", "", {})), Ids{"mini"});
+  EXPECT_EQ(CommandWords(SelectGrid("tau", "mini", {})),
+            (Ids{"tau", "--scale=mini"}));
+  EXPECT_EQ(CommandWords(SelectGrid("all", path.string(), {})),
+            (Ids{"all", "--scale=" + path.string()}));
+  EXPECT_EQ(CommandWords(SelectGrid(path.string(), "", {})),
+            Ids{path.string()});
+  EXPECT_THROW(SelectGrid("tau", "", {}), ConfigError);
+  EXPECT_THROW(SelectGrid("tua", "mini", {}), ConfigError);
+  EXPECT_THROW(SelectGrid("mini", "mini", {}), ConfigError);
+  EXPECT_THROW(SelectGrid("tau", "nano", {}), ConfigError);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

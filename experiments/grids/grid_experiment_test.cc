@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Experiments as a user meets them: several that share the folder of a scale.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/testing/file_test_util.h"
+#include "experiments/grids/grid_select.h"
+#include "experiments/run/run_folder.h"
+#include "experiments/testing/grid_test_util.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The rows that experiments build on and the micro grid lacks; star-1 is the
+// third row of T6.
+constexpr char kMoreRows[] = R"([[rows]]
+id = "sparse-1"
+label = "Sparse MoE"
+paper_row = "sparse/k1"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 1
+[[rows]]
+id = "sparse-3"
+label = "Sparse MoE"
+paper_row = "sparse/k3"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 3
+[[rows]]
+id = "star-1"
+label = "SoftMoE*"
+paper_row = "softmoe_star/k1/a4"
+[rows.config.router]
+kind = "soft_fixed"
+mean_active_experts = 1
+expansion_factor = 4
+tau = 1.1
+[[rows]]
+id = "star-2"
+label = "SoftMoE*"
+paper_row = "softmoe_star/k2/a2"
+[rows.config.router]
+kind = "soft_fixed"
+mean_active_experts = 2
+[[rows]]
+id = "learned-2"
+label = "SoftMoE"
+paper_row = "softmoe/k2/a2"
+[rows.config.router]
+kind = "soft_learned"
+mean_active_experts = 2
+)";
+
+class GridExperiment : public GridProgram {
+ protected:
+  void SetUp() override {
+    GridProgram::SetUp();
+    WriteGrid(MicroGrid(60, kMoreRows));
+  }
+
+  // The folder of the first run of a row of an experiment.
+  fs::path Folder(const std::string& experiment, const std::string& row) const {
+    const auto grid =
+        SelectGrid(experiment, (folder_ / "micro.toml").string(), {});
+    for (const GridRun& run : grid.runs) {
+      if (run.row.id == row) {
+        return folder_ / "runs/micro" / RunFolderName(run);
+      }
+    }
+    ADD_FAILURE() << experiment << " has no row " << row;
+    return {};
+  }
+};
+
+const Strings kScale = {"--scale", "micro.toml"};
+
+Strings Words(Strings words, const Strings& more = {}) {
+  words.insert(words.end(), kScale.begin(), kScale.end());
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
+  // tau asks first; its folder has the name that main gives it.
+  const fs::path shared = Folder("tau", "softmoe-star-1-tau-1.1");
+  EXPECT_EQ(shared, Folder("main", "star-1"));
+  ExpectEnd(
+      Grid(Words({"run", "tau"},
+                 {"--rows", "softmoe-star-1-tau-1.1,softmoe-star-1-tau-1.3"})),
+      0, {"grid tau: 2 runs", "2 of 2 rows finished"});
+  const auto written = fs::last_write_time(shared / "result.h5");
+  EXPECT_TRUE(fs::exists(folder_ / "runs/micro/tau/report.html"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs/micro/report.html"));
+
+  ExpectEnd(Grid(Words({"status", "main"})), 0, {"1 of 8 runs are finished"});
+  ExpectEnd(Grid({"run", "micro.toml", "--rows", "star-1,sparse-1"}), 0,
+            {"2 runs", "1 finished", "2 of 2 rows finished"});
+  EXPECT_EQ(fs::last_write_time(shared / "result.h5"), written);
+  EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
+
+  // Nobody's waste is what another experiment of the folder has.
+  const auto clean = Grid(Words({"clean", "main"}));
+  ExpectEnd(clean, 0, {"3 could go"});
+  EXPECT_EQ(clean.output.find("FINISHED"), std::string::npos) << clean.output;
+
+  // The reports of all that have a run of these.
+  const auto all = Grid(Words({"run", "all"}, {"--rows", "star-1,sparse-1"}));
+  ExpectEnd(all, 0,
+            {"2 runs", "2 finished", "Experiment main:", "Experiment tau:",
+             "Experiment jitter:", "Experiment compute:", "tokens/s",
+             "Active experts in every layer"});
+  EXPECT_EQ(all.output.find("Experiment throughput:"), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder_ / "runs/micro/jitter/results.h5"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs/micro/throughput"));
+}
+
+// What one experiment measures at the end is there for all, for the checkpoint
+// may be gone when they ask.
+TEST_F(GridExperiment, EveryExperimentMeasuresWhatAnyNeeds) {
+  ExpectEnd(Grid(Words({"run", "main"}, {"--rows", "learned-2"})), 0,
+            {"1 of 1 rows finished"});
+  const trainer::RunResult result = trainer::ReadRunResult(
+      Folder("inference_tau", "learned-2") / "result.h5");
+  ASSERT_TRUE(result.final_evaluations);
+  EXPECT_EQ(result.final_evaluations->inference_tau.size(), 4u);
+  EXPECT_EQ(result.final_evaluations->router_health.size(), 2u);
+  ExpectEnd(Grid(Words({"run", "inference_tau"})), 0, {"1 finished"});
+}
+
+// A run that was trained without is measured later, while its checkpoint is
+// there; else the user is told.
+TEST_F(GridExperiment, WhatIsLackingIsMeasuredOnTheCheckpoint) {
+  ExpectEnd(Grid({"run", "micro.toml", "--rows", "learned-2"}), 0, {});
+  const fs::path folder = Folder("inference_tau", "learned-2");
+  EXPECT_FALSE(trainer::ReadRunResult(folder / "result.h5").final_evaluations);
+  ExpectEnd(Grid(Words({"run", "inference_tau"})), 0, {"1 of 1 rows"});
+  EXPECT_TRUE(trainer::ReadRunResult(folder / "result.h5").final_evaluations);
+
+  ExpectEnd(Grid({"run", "micro.toml", "--rows", "learned-2", "--out", "bare"}),
+            0, {});
+  fs::remove(folder_ / "bare" / folder.filename() / "checkpoint.h5");
+  ExpectEnd(Grid(Words({"run", "inference_tau"}, {"--out", "bare"})), 0,
+            {"text/learned-2/seed7", "x0.5", "checkpoint is gone"});
+}
+
+TEST_F(GridExperiment, CheckpointsGoWhereTheGridSaysSo) {
+  WriteGrid("[evaluations]\nkeep_checkpoint = false\n" +
+            MicroGrid(60, kMoreRows));
+  const Strings row = {"--rows", "sparse-1"};
+  ExpectEnd(Grid(Words({"run", "main", "--keep-checkpoints"}, row)), 0, {});
+  const fs::path folder = Folder("main", "sparse-1");
+  EXPECT_TRUE(fs::exists(folder / "checkpoint.h5"));
+  ExpectEnd(Grid(Words({"run", "main", "--out", "lean"}, row)), 0, {});
+  EXPECT_EQ(FilesIn(folder_ / "lean" / folder.filename()),
+            (Strings{"metrics.jsonl", "result.h5"}));
+}
+
+TEST_F(GridExperiment, PlansCountTrainings) {
+  ExpectEnd(
+      Grid(Words({"plan", "all"})), 0,
+      {"20 trainings: 8 of main, 9 of tau, none of inference_tau, 3 of "});
+  ExpectEnd(Grid({"plan", "all", "--scale=paper"}), 0,
+            {"38 trainings: 28 of main, 7 of tau, none of inference_tau, 3 of "
+             "jitter, none of load_variance"});
+  ExpectEnd(Grid(Words({"plan", "tau"}, {"--seeds", "x3"})), 0,
+            {"30 trainings: 3 of main, 27 of tau"});
+}
+
+TEST_F(GridExperiment, UsageErrorsEndWithTwo) {
+  const std::pair<Strings, Strings> kCases[] = {
+      {{"plan", "tau"}, {"experiment 'tau' is run at a scale", "--scale="}},
+      {{"plan", "taus", "--scale=mini"}, {"did you mean 'tau'?"}},
+      {{"plan", "tauu"}, {"did you mean 'tau'?"}},
+      {{"plan", "mini", "--scale=mini"}, {"leave --scale out"}},
+      {{"plan", "tau", "--scale=min"}, {"did you mean 'mini'?"}},
+      {{"plan", "tau", "--scale=mini", "--seeds", "x0"}, {"--seeds x0"}},
+      {{"plan", "tau", "--scale=mini", "--seeds", "x2,5"}, {"--seeds x2"}}};
+  for (const auto& [arguments, texts] : kCases) {
+    ExpectEnd(Grid(arguments), 2, texts);
+  }
+  // Two that claim one run with different settings: both places.
+  WriteGrid(MicroGrid(60, std::string(kMoreRows) + R"([[rows]]
+id = "sparse-2-jitter-0.05"
+label = "Sparse MoE"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 2
+noise = "input_jitter"
+noise_amplitude = 0.1
+)"));
+  ExpectEnd(Grid(Words({"run", "jitter"})), 2,
+            {"jitter.toml:", "micro.toml:", "noise_amplitude", "Rename"});
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

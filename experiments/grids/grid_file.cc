@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grids/grid_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/errors.h"
+#include "experiments/grids/grid_parts.h"
+
+namespace softmoe::experiments {
+
+const std::vector<std::string>& Scales() {
+  static const std::vector<std::string> scales = {"smoke", "mini", "midi",
+                                                  "paper"};
+  return scales;
+}
+
+const std::vector<std::string>& ExperimentNames() {
+  static const std::vector<std::string> names = {
+      "main",          "tau",        "inference_tau", "jitter",
+      "load_variance", "throughput", "compute",       "figures"};
+  return names;
+}
+
+std::string GridRun::paper_id() const {
+  const std::string& dataset = !row.paper_dataset.empty() ? row.paper_dataset
+                               : !corpus.paper_dataset.empty()
+                                   ? corpus.paper_dataset
+                                   : corpus.stands_for;
+  if (dataset.empty() || row.paper_row.empty()) return "";
+  return dataset + "/" + row.paper_row;
+}
+
+std::vector<int64_t> SeedOption::Apply(
+    const std::vector<int64_t>& seeds) const {
+  if (!listed.empty()) return listed;
+  if (first == 0) return seeds;
+  std::vector<int64_t> chosen = seeds;
+  const int64_t largest = *std::max_element(seeds.begin(), seeds.end());
+  for (int64_t next = largest + 1; chosen.size() < first; ++next) {
+    chosen.push_back(next);
+  }
+  chosen.resize(first);
+  return chosen;
+}
+
+Grid LoadGrid(const std::filesystem::path& path,
+              const std::vector<std::string>& overrides,
+              const SeedOption& seeds) {
+  GridParts parts = ReadGridParts(path, overrides);
+  parts.grid.seeds = seeds.Apply(parts.grid.seeds);
+  parts.grid.runs = MakeRuns(parts, parts.rows);
+  if (parts.grid.runs.empty()) {
+    throw ConfigError(fmt::format(
+        "--seeds: every row of {} chose later ones of its seeds, and has none "
+        "of these {}; list more",
+        path.string(), parts.grid.seeds.size()));
+  }
+  return std::move(parts.grid);
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grids/grid_file.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+
+namespace softmoe::experiments {
+namespace {
+
+// The grids that ship, as Bazel's runfiles show them.
+std::filesystem::path Shipped(const std::string& name) {
+  return std::filesystem::path(std::getenv("TEST_SRCDIR")) / "softmoe" /
+         "experiments" / "grids" / (name + ".toml");
+}
+
+std::filesystem::path Write(const std::string& text) {
+  const std::filesystem::path path =
+      std::filesystem::path(std::getenv("TEST_TMPDIR")) / "grid.toml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+// The smallest grid, with a place for something wrong.
+std::string Minimal(const std::string& extra) {
+  return R"([grid]
+name = "tiny"
+scale = "smoke"
+seeds = [1, 2]
+[[corpora]]
+id = "text"
+title = "A text"
+[corpora.config.data]
+corpus = "path:text.txt"
+[[rows]]
+id = "sparse-2"
+label = "Sparse"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 2
+)" + extra;
+}
+
+std::string FailureOf(const std::string& text,
+                      const std::vector<std::string>& overrides = {}) {
+  try {
+    LoadGrid(Write(text), overrides);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Paper: Table tab:owt_and_c4_results: Sparse 1-4, SoftMoE* 1, 1.5, 2 and
+// SoftMoE 1.5, 2, each with both readings of tau (DESIGN.md, ruling 7).
+TEST(Grid, ShippedGridsHaveTheNineRows) {
+  const std::set<std::string> nine = {
+      "sparse/k1",          "sparse/k2",          "sparse/k3",
+      "sparse/k4",          "softmoe_star/k1/a4", "softmoe_star/k1.5/a2",
+      "softmoe_star/k2/a2", "softmoe/k1.5/a2",    "softmoe/k2/a2"};
+  for (const std::string& name : Scales()) {
+    const Grid grid = LoadGrid(Shipped(name), {});
+    EXPECT_EQ(grid.name, name);
+    EXPECT_EQ(grid.scale, name);
+    std::set<std::string> rows;
+    std::set<std::string> hashes;
+    for (const GridRun& run : grid.runs) {
+      rows.insert(run.row.paper_row);
+      EXPECT_TRUE(hashes.insert(ConfigHash(run.config)).second) << run.id;
+    }
+    rows.erase("");  // rows of our own
+    EXPECT_EQ(rows, nine);
+    if (name == "mini") continue;  // below
+    EXPECT_EQ(grid.runs.size(),
+              grid.rows.size() * grid.corpora.size() * grid.seeds.size());
+    EXPECT_EQ(grid.rows.size(), grid.scale == "smoke" ? 9u : 14u);
+  }
+}
+
+// The grid that is really run: nine rows with calibrated tau, with 4 seeds on
+// one corpus and 2 on the other; five with the published tau and 2 seeds; three
+// with input jitter and 4.
+TEST(Grid, MiniHasItsSeventySixRuns) {
+  const Grid grid = LoadGrid(Shipped("mini"), {});
+  std::map<std::string, int> runs;
+  for (const GridRun& run : grid.runs) {
+    const RouterConfig& router = run.config.router;
+    const std::string kind = router.noise != NoiseKind::kNone ? "jitter"
+                             : run.row.variant == "paper"     ? "published"
+                                                              : "calibrated";
+    ++runs[kind + " on " + run.corpus.id];
+    EXPECT_EQ(kind == "published",
+              router.tau && router.kind != RouterKind::kSparse)
+        << run.id;
+    if (kind == "jitter") {
+      EXPECT_EQ(router.kind, RouterKind::kSparse) << run.id;
+      EXPECT_EQ(router.noise, NoiseKind::kInputJitter) << run.id;
+      EXPECT_EQ(router.noise_amplitude, 0.05) << run.id;
+    }
+    // 4 balance groups of 4 sequences.
+    EXPECT_EQ(run.config.training.global_batch_sequences, 16) << run.id;
+    EXPECT_EQ(run.config.training.balance_group_sequences, 4) << run.id;
+  }
+  EXPECT_EQ(grid.runs.size(), 76u);
+  EXPECT_EQ(runs, (std::map<std::string, int>{{"calibrated on gcide", 36},
+                                              {"calibrated on foldoc", 18},
+                                              {"published on gcide", 10},
+                                              {"jitter on gcide", 12}}));
+  for (const GridRun& run : grid.runs) {
+    const RunCost cost = EstimateCost(
+        run.config, run.config.router.mean_active_experts, grid.cluster);
+    // 2 V d + L (4 d^2 + d E + 2 d + 3 E d d_ffn) + d
+    EXPECT_EQ(cost.parameters - cost.budget_logits, 16'931'456) << run.id;
+    EXPECT_EQ(cost.tokens, 2'048'000) << run.id;
+  }
+}
+
+// Two seeds, two corpora, and a row with these lines of its own.
+std::string Choosing(const std::string& row, const std::string& corpus = "") {
+  return R"([grid]
+name = "tiny"
+scale = "smoke"
+seeds = [1, 2]
+[[corpora]]
+id = "a"
+title = "A text"
+[[corpora]]
+id = "b"
+title = "Another"
+)" + corpus +
+         R"(
+[[rows]]
+id = "everywhere"
+label = "Sparse"
+[[rows]]
+id = "some"
+label = "Sparse"
+)" + row;
+}
+
+std::vector<std::string> RunIds(const Grid& grid) {
+  std::vector<std::string> ids;
+  for (const GridRun& run : grid.runs) ids.push_back(run.id);
+  return ids;
+}
+
+TEST(Grid, RowsAndCorporaChooseTheirRuns) {
+  using Ids = std::vector<std::string>;
+  const std::string text =
+      Choosing("corpora = [\"b\"]\nseeds = [2]\n", "seeds = [2]\n");
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {})),
+            (Ids{"a/everywhere/seed1", "a/everywhere/seed2",
+                 "b/everywhere/seed2", "b/some/seed2"}));
+  // The second of the seeds, whatever it is.
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {}, {7, 8, 9})),
+            (Ids{"a/everywhere/seed7", "a/everywhere/seed8",
+                 "a/everywhere/seed9", "b/everywhere/seed8", "b/some/seed8"}));
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {}, {7})), Ids{"a/everywhere/seed7"});
+}
+
+TEST(Grid, ChoicesThatTheGridLacksAreNamedWithTheirPlace) {
+  struct Case {
+    std::string text, place, message;
+  };
+  const Case kCases[] = {
+      {Choosing("seeds = [2, 3]\n"), ":18:13: ",
+       "the grid has no seed 3; add it to the seeds of [grid], which are 1, 2"},
+      {Choosing("", "seeds = [5]\n"), ":11:10: ", "the grid has no seed 5"},
+      {Choosing("corpora = [\"a\", \"c\"]\n"),
+       ":18:17: ", "the grid has no corpus 'c'; did you mean"},
+      {Choosing("corpora = []\n"), ":18:11: ", "a list that is not empty"},
+      {Choosing("seeds = 1\n"), ":18:9: ", "a list that is not empty"},
+      {Choosing("seeds = [1.5]\n"), ":18:10: ", "must be an integer"},
+      {Choosing("seeds = [1, 1]\n"), ":18:13: ", "'seeds' lists 1 twice"},
+      {Choosing("corpora = [\"b\"]\nseeds = [1]\n", "seeds = [2]\n"),
+       ":16:1: ", "row 'some' has no run"}};
+  for (const Case& wrong : kCases) {
+    const std::string failure = FailureOf(wrong.text);
+    EXPECT_NE(failure.find("grid.toml" + wrong.place), std::string::npos)
+        << failure << "\n"
+        << wrong.text;
+    EXPECT_NE(failure.find(wrong.message), std::string::npos) << failure;
+  }
+  // A corpus that every row left out.
+  std::string text = Choosing("corpora = [\"a\"]\n");
+  text.insert(text.find("[[rows]]\nid = \"some"), "corpora = [\"a\"]\n");
+  const std::string failure = FailureOf(text);
+  EXPECT_NE(failure.find("corpus 'b' has no run"), std::string::npos)
+      << failure;
+}
+
+// --seeds with fewer than the rows chose among.
+TEST(Grid, SeedsThatLeaveNothingAreRefused) {
+  std::string text = Minimal("");
+  text.insert(text.find("[rows.config"), "seeds = [2]\n");
+  EXPECT_EQ(RunIds(LoadGrid(Write(text), {})).size(), 1u);
+  EXPECT_THROW(LoadGrid(Write(text), {}, {7}), ConfigError);
+}
+
+TEST(Grid, PaperRunsAreThePapersRows) {
+  const Grid grid = LoadGrid(Shipped("paper"), {});
+  for (const GridRun& run : grid.runs) {
+    EXPECT_EQ(run.config.training.steps,
+              run.corpus.paper_dataset == "owt" ? 18000 : 164000);
+    EXPECT_EQ(run.paper_id(),
+              run.corpus.paper_dataset + "/" + run.row.paper_row);
+    if (run.row.variant == "calibrated") {
+      EXPECT_FALSE(run.config.router.tau);
+    }
+    if (run.row.variant == "paper") {
+      EXPECT_TRUE(run.config.router.tau);
+    }
+  }
+}
+
+TEST(Grid, SeedsAndOverridesReachEveryRun) {
+  const Grid grid =
+      LoadGrid(Write(Minimal("")), {"training.steps=7", "runtime.threads=3"});
+  ASSERT_EQ(grid.runs.size(), 2u);
+  EXPECT_EQ(grid.runs[0].config.training.seed, 1);
+  EXPECT_EQ(grid.runs[1].config.training.seed, 2);
+  EXPECT_EQ(grid.runs[1].config.training.steps, 7);
+  EXPECT_EQ(grid.runs[1].runtime.threads, 3);
+  EXPECT_EQ(grid.runs[1].id, "text/sparse-2/seed2");
+  EXPECT_EQ(grid.runs[1].paper_id(), "");
+}
+
+// Runs are found by their hash: as long as a file stays what it is, its rows
+// keep theirs, whatever keys are added. Of another file it is another.
+TEST(Grid, ShippedRowsKeepTheirHashes) {
+  const std::map<std::string, std::map<std::string, std::string>> kHashes = {
+      {"smoke",
+       {{"foldoc/sparse-1/seed1234", "6ca20b5567186920"},
+        {"foldoc/sparse-2/seed1234", "bdebe32834ddd7ee"},
+        {"foldoc/sparse-3/seed1234", "5bdf88c3e5f28469"},
+        {"foldoc/sparse-4/seed1234", "838c5e85b2336d82"},
+        {"foldoc/softmoe-star-1/seed1234", "3aba00621b53116a"},
+        {"foldoc/softmoe-star-1.5/seed1234", "ed8177ffbeb03116"},
+        {"foldoc/softmoe-star-2/seed1234", "1405770653d29970"},
+        {"foldoc/softmoe-1.5/seed1234", "d03ac63d358483d8"},
+        {"foldoc/softmoe-2/seed1234", "dba173b6da410cd4"}}},
+      {"midi",
+       {{"gcide/sparse-1/seed1234", "60a434f8e03d2bb7"},
+        {"gcide/softmoe-star-1.5-paper-tau/seed1234", "c4ac391c79813e95"},
+        {"gcide/softmoe-2-calibrated/seed1234", "da35f2a2e31f45bc"}}},
+      {"paper",
+       {{"owt/sparse-1/seed1234", "cd72513422c2cce1"},
+        {"owt/softmoe-star-1.5-paper-tau/seed1234", "be7045f2bc6ec616"},
+        {"c4/softmoe-2-calibrated/seed1234", "ef31e19caf06171a"}}}};
+  for (const auto& [name, hashes] : kHashes) {
+    size_t found = 0;
+    for (const GridRun& run : LoadGrid(Shipped(name), {}).runs) {
+      const auto expected = hashes.find(run.id);
+      if (expected == hashes.end()) continue;
+      EXPECT_EQ(ConfigHash(run.config), expected->second) << run.id;
+      ++found;
+    }
+    EXPECT_EQ(found, hashes.size()) << name;
+  }
+}
+
+// What a layer leaves out follows what all of them set together.
+TEST(Grid, BatchSizesFollowWhateverLayerSetsThem) {
+  const auto sizes = [](const std::string& layers,
+                        const std::vector<std::string>& overrides) {
+    const Grid grid = LoadGrid(Write(Minimal(layers)), overrides);
+    const TrainingConfig& t = grid.runs[0].config.training;
+    return std::vector<int64_t>{t.global_batch_sequences,
+                                t.micro_batch_sequences,
+                                t.balance_group_sequences};
+  };
+  using Sizes = std::vector<int64_t>;
+  const std::string of_grid =
+      "[config.training]\nglobal_batch_sequences = 16\n";
+  EXPECT_EQ(sizes(of_grid, {}), (Sizes{16, 16, 16}));
+  const std::string of_row =
+      "[rows.config.training]\nmicro_batch_sequences = 8\n" + of_grid;
+  EXPECT_EQ(sizes(of_row, {}), (Sizes{16, 8, 8}));
+  EXPECT_EQ(sizes(of_row, {"training.balance_group_sequences=2"}),
+            (Sizes{16, 8, 2}));
+  EXPECT_EQ(sizes(of_grid, {"training.global_batch_sequences=64"}),
+            (Sizes{64, 32, 32}));
+  const std::string failure =
+      FailureOf(Minimal(of_row), {"training.global_batch_sequences=12"});
+  EXPECT_NE(failure.find("grid.toml:"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("write training.micro_batch_sequences = 6"),
+            std::string::npos)
+      << failure;
+}
+
+TEST(Grid, SeedsOnTheCommandLineReplaceTheFiles) {
+  const Grid grid = LoadGrid(Write(Minimal("")), {}, {7, 8, 9});
+  ASSERT_EQ(grid.runs.size(), 3u);
+  EXPECT_EQ(grid.seeds, (std::vector<int64_t>{7, 8, 9}));
+  EXPECT_EQ(grid.runs[2].config.training.seed, 9);
+  const std::string failure = FailureOf(Minimal(""), {"training.seed=3"});
+  EXPECT_NE(failure.find("--seeds"), std::string::npos) << failure;
+}
+
+// A stand-in's row is put beside the paper's row and never called it; the
+// comparison then says NOT_COMPARABLE and why.
+TEST(Grid, StandInsSayWhoseRowsTheyStandFor) {
+  for (const GridRun& run : LoadGrid(Shipped("smoke"), {}).runs) {
+    EXPECT_EQ(run.corpus.paper_dataset, "");
+    EXPECT_EQ(run.paper_id(), "owt/" + run.row.paper_row);
+  }
+  const std::string both = R"([grid]
+name = "tiny"
+scale = "smoke"
+seeds = [1]
+[[corpora]]
+id = "text"
+title = "A text"
+paper_dataset = "owt"
+stands_for = "c4"
+)";
+  const std::string failure = FailureOf(both);
+  EXPECT_NE(failure.find("grid.toml:9:"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("stands_for"), std::string::npos) << failure;
+}
+
+TEST(Grid, MistakesAreNamedWithTheirPlace) {
+  const std::string unknown = FailureOf(Minimal("lable = \"x\"\n"));
+  EXPECT_NE(unknown.find("grid.toml:16:"), std::string::npos) << unknown;
+  const std::string row_key =
+      FailureOf(Minimal("[[rows]]\nid = \"b\"\nlabl = \"x\"\n"));
+  EXPECT_NE(row_key.find("grid.toml:18:8: unknown key 'labl'"),
+            std::string::npos)
+      << row_key;
+  EXPECT_NE(row_key.find("label"), std::string::npos) << row_key;
+  EXPECT_NE(FailureOf(Minimal("[[rows]]\nid = \"sparse-2\"\nlabel = \"x\"\n"))
+                .find("used twice"),
+            std::string::npos);
+  EXPECT_NE(FailureOf(Minimal("[[rows]]\nid = \"a/b\"\nlabel = \"x\"\n"))
+                .find("only letters"),
+            std::string::npos);
+  EXPECT_NE(FailureOf(Minimal("[[rows]]\nid = \"..\"\nlabel = \"x\"\n"))
+                .find("begins with a point"),
+            std::string::npos);
+  EXPECT_NE(FailureOf("[grid]\nname = \"x\"\nscale = \"huge\"\n")
+                .find("expected one of smoke, mini, midi, paper"),
+            std::string::npos);
+  EXPECT_NE(FailureOf("").find("[grid]"), std::string::npos);
+  // k outside [1, num_experts], in a row: SPEC.md 2.1.
+  const std::string range =
+      FailureOf(Minimal(""), {"router.mean_active_experts=99"});
+  EXPECT_NE(range.find("mean_active_experts"), std::string::npos) << range;
+  EXPECT_NE(range.find("sparse-2"), std::string::npos) << range;
+}
+
+// Each run is held in memory: thousands of lines would be billions of runs.
+TEST(Grid, TooManyRunsAreRefused) {
+  std::string rows;
+  for (int i = 0; i < 5001; ++i) {
+    rows += fmt::format("[[rows]]\nid = \"r{}\"\nlabel = \"x\"\n", i);
+  }
+  const std::string failure = FailureOf(Minimal(rows));
+  EXPECT_NE(failure.find("10004 runs"), std::string::npos) << failure;
+}
+
+TEST(Grid, ClusterIsReadAndChecked) {
+  const std::string options = R"([cluster]
+gpu_bytes = 80e9
+gpus_per_node = 8
+core_flops = 1e9
+sbatch = ["--partition=gpu", "--account=me"]
+)";
+  const Cluster cluster = LoadGrid(Write(options + Minimal("")), {}).cluster;
+  EXPECT_EQ(cluster.gpu_bytes, 80e9);
+  EXPECT_EQ(cluster.gpus_per_node, 8);
+  EXPECT_EQ(cluster.core_flops, 1e9);
+  EXPECT_EQ(cluster.sbatch,
+            (std::vector<std::string>{"--partition=gpu", "--account=me"}));
+  for (const char* wrong :
+       {"gpus_per_node = 0", "gpus_per_node = 4.0", "gpu_bytes = -1",
+        "core_flops = 0", "sbatch = \"--x\"", "sbatch = [\"partition\"]",
+        "sbatch = [\"--a\\nrm\"]"}) {
+    const std::string failure =
+        FailureOf(fmt::format("[cluster]\n{}\n", wrong) + Minimal(""));
+    EXPECT_NE(failure.find("grid.toml:2:"), std::string::npos) << failure;
+  }
+}
+
+TEST(Grid, RemembersWhereItCameFrom) {
+  const std::filesystem::path path = Write(Minimal(""));
+  const Grid grid = LoadGrid(path, {"training.steps=7"});
+  EXPECT_EQ(grid.path, path);
+  EXPECT_EQ(grid.overrides, std::vector<std::string>{"training.steps=7"});
+}
+
+TEST(Grid, MissingFileIsAnEnvironmentError) {
+  EXPECT_THROW(LoadGrid("/nonexistent/grid.toml", {}), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grids/grid_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/text/suggestion.h"
+#include "experiments/grids/grid_toml.h"
+
+namespace softmoe::experiments {
+namespace {
+
+// Each is held in memory, and is a training run.
+constexpr size_t kMaxRuns = 10'000;
+
+int64_t ReadSeed(const toml::node& node) {
+  const std::optional<int64_t> seed = node.value_exact<int64_t>();
+  if (!seed || *seed < 0) FailAt(node, "a seed must be an integer >= 0");
+  return *seed;
+}
+
+bool Has(const Places& places, size_t place) {
+  return !places || places->contains(place);
+}
+
+// What `table` chooses at `key` from the grid's list `all`, by values that
+// `read` takes from their nodes.
+template <typename T, typename Read>
+Places Choose(const toml::table& table, const std::string& key,
+              const std::vector<T>& all, Read read) {
+  if (table.get(key) == nullptr) return std::nullopt;
+  std::set<size_t> places;
+  for (const T& value : ReadList(table, key, read)) {
+    const auto found = std::find(all.begin(), all.end(), value);
+    places.insert(static_cast<size_t>(found - all.begin()));
+  }
+  return places;
+}
+
+Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all) {
+  return Choose(table, "seeds", all, [&](const toml::node& node) {
+    const int64_t seed = ReadSeed(node);
+    if (!Contains(all, seed)) {
+      FailAt(node,
+             fmt::format("the grid has no seed {}; add it to the seeds of "
+                         "[grid], which are {}, or leave it out here",
+                         seed, fmt::join(all, ", ")));
+    }
+    return seed;
+  });
+}
+
+Places ChooseCorpora(const toml::table& table,
+                     const std::vector<GridCorpus>& corpora) {
+  std::vector<std::string> ids;
+  for (const GridCorpus& corpus : corpora) ids.push_back(corpus.id);
+  return Choose(table, "corpora", ids, [&](const toml::node& node) {
+    return ReadKnown(node, "corpus", ids);
+  });
+}
+
+void ReadCluster(const toml::table& table, Cluster& cluster) {
+  cluster.peak_flops = PositiveNumber(table, "peak_flops", cluster.peak_flops);
+  cluster.assumed_mfu =
+      PositiveNumber(table, "assumed_mfu", cluster.assumed_mfu);
+  cluster.sharded_optimizer =
+      Get<bool>(table, "sharded_optimizer", cluster.sharded_optimizer);
+  cluster.gpu_bytes = PositiveNumber(table, "gpu_bytes", cluster.gpu_bytes);
+  cluster.core_flops = PositiveNumber(table, "core_flops", cluster.core_flops);
+  cluster.gpus_per_node =
+      Get<int64_t>(table, "gpus_per_node", cluster.gpus_per_node);
+  if (cluster.gpus_per_node < 1) {
+    FailAt(*table.get("gpus_per_node"), "'gpus_per_node' must be at least 1");
+  }
+  const toml::node* sbatch = table.get("sbatch");
+  if (sbatch == nullptr) return;
+  if (!sbatch->is_array())
+    FailAt(*sbatch, "'sbatch' must be a list of options");
+  for (const toml::node& node : *sbatch->as_array()) {
+    const std::string option = node.value_exact<std::string>().value_or("");
+    if (!option.starts_with("--") || option.find('\n') != option.npos) {
+      FailAt(node, "expected an option of sbatch, such as \"--partition=gpu\"");
+    }
+    cluster.sbatch.push_back(option);
+  }
+}
+
+void ReadHeader(const toml::table& root, Grid& grid) {
+  const toml::table* header = Subtable(root, "grid");
+  if (header == nullptr) FailAt(root, "a grid needs a [grid] table");
+  CheckKeys(*header, "[grid]", {"name", "scale", "title", "seeds"});
+  grid.name = Required(*header, "name", "[grid]");
+  grid.scale = Required(*header, "scale", "[grid]");
+  grid.title = Get<std::string>(*header, "title", "");
+  if (!Contains(Scales(), grid.scale)) {
+    FailAt(*header->get("scale"),
+           fmt::format("scale '{}': expected one of {}", grid.scale,
+                       fmt::join(Scales(), ", ")));
+  }
+  grid.seeds = ReadList(*header, "seeds", ReadSeed);
+  if (grid.seeds.empty()) FailAt(*header, "[grid] needs seeds = [SEED, ...]");
+  if (const toml::table* cluster = Subtable(root, "cluster")) {
+    CheckKeys(*cluster, "[cluster]",
+              {"peak_flops", "assumed_mfu", "sharded_optimizer", "gpu_bytes",
+               "gpus_per_node", "sbatch", "core_flops"});
+    ReadCluster(*cluster, grid.cluster);
+  }
+}
+
+CorpusPart ReadCorpus(const toml::table& table, const ConfigDraft& base,
+                      const std::vector<int64_t>& seeds,
+                      std::set<std::string>& taken_ids) {
+  CheckKeys(table, "[[corpora]]",
+            {"id", "title", "paper_dataset", "stands_for", "gpus", "seeds",
+             "config"});
+  GridCorpus corpus;
+  corpus.id = RequiredId(table, "[[corpora]]", taken_ids);
+  corpus.title = Required(table, "title", "[[corpora]]");
+  corpus.paper_dataset = Get<std::string>(table, "paper_dataset", "");
+  corpus.stands_for = Get<std::string>(table, "stands_for", "");
+  if (!corpus.stands_for.empty() && !corpus.paper_dataset.empty()) {
+    FailAt(*table.get("stands_for"),
+           "a corpus of the paper stands for nothing but itself; leave out "
+           "'stands_for' or 'paper_dataset'");
+  }
+  corpus.gpus = Get<int64_t>(table, "gpus", 0);
+  if (corpus.gpus < 0) FailAt(*table.get("gpus"), "'gpus' is negative");
+  ConfigDraft draft = base;
+  if (const toml::table* config = Subtable(table, "config")) {
+    draft.Apply(*config);
+  }
+  return {&table, corpus, ChooseSeeds(table, seeds), draft};
+}
+
+// `grid` has its corpora and the seeds of the file.
+RowPart ReadRow(const toml::table& table, const Grid& grid,
+                std::set<std::string>& taken_ids) {
+  CheckKeys(
+      table, "[[rows]]",
+      {"id", "label", "paper_row", "variant", "corpora", "seeds", "config"});
+  GridRow row;
+  row.id = RequiredId(table, "[[rows]]", taken_ids);
+  row.label = Required(table, "label", "[[rows]]");
+  row.paper_row = Get<std::string>(table, "paper_row", "");
+  row.variant = Get<std::string>(table, "variant", "");
+  row.place = TomlPosition(table);
+  RowPart part{&table,
+               row,
+               {},
+               ChooseSeeds(table, grid.seeds),
+               ChooseCorpora(table, grid.corpora),
+               grid.evaluations};
+  if (const toml::table* config = Subtable(table, "config")) {
+    part.configs.push_back(config);
+  }
+  return part;
+}
+
+// The places in the list of seeds that a row has on a corpus, which is in place
+// `c` of the corpora.
+std::vector<size_t> SeedsOf(const CorpusPart& corpus, size_t c,
+                            const RowPart& row, size_t num_seeds) {
+  std::vector<size_t> places;
+  if (!Has(row.corpora, c)) return places;
+  for (size_t s = 0; s < num_seeds; ++s) {
+    if (Has(corpus.seeds, s) && Has(row.seeds, s)) places.push_back(s);
+  }
+  return places;
+}
+
+// Choices that leave nothing are a mistake in the file.
+void CheckEachHasRuns(const std::vector<CorpusPart>& corpora,
+                      const std::vector<RowPart>& rows, size_t num_seeds) {
+  std::vector<bool> row_runs(rows.size()), corpus_runs(corpora.size());
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      if (SeedsOf(corpora[c], c, rows[r], num_seeds).empty()) continue;
+      row_runs[r] = corpus_runs[c] = true;
+    }
+  }
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (row_runs[r]) continue;
+    FailAt(*rows[r].table,
+           fmt::format("row '{}' has no run: it has no seed in common with its "
+                       "corpora; change 'seeds' or 'corpora' here, or 'seeds' "
+                       "there",
+                       rows[r].row.id));
+  }
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    if (corpus_runs[c]) continue;
+    FailAt(
+        *corpora[c].table,
+        fmt::format("corpus '{}' has no run: every row chose others; leave it "
+                    "out, or name it in the 'corpora' of a row",
+                    corpora[c].corpus.id));
+  }
+}
+
+// [experiments], of a grid that has its corpora and the seeds of the file.
+std::map<std::string, Placement> ReadPlacements(const toml::table& root,
+                                                const Grid& grid) {
+  std::map<std::string, Placement> placements;
+  const toml::table* all = Subtable(root, "experiments");
+  if (all == nullptr) return placements;
+  CheckKeys(*all, "[experiments]", ExperimentNames());
+  std::vector<std::string> variants;
+  for (const GridRow& row : grid.rows) variants.push_back(row.variant);
+  for (const auto& [key, node] : *all) {
+    const std::string name(key.str());
+    const std::string where = "[experiments." + name + "]";
+    if (!node.is_table()) FailAt(node, where + " must be a table");
+    const toml::table& table = *node.as_table();
+    CheckKeys(table, where, {"corpora", "seeds", "variants"});
+    placements[name] = {
+        .table = &table,
+        .corpora = ChooseCorpora(table, grid.corpora),
+        .seeds = ChooseSeeds(table, grid.seeds),
+        .variants = ReadList(table, "variants", [&](const toml::node& item) {
+          return ReadKnown(item, "row of variant", variants);
+        })};
+  }
+  return placements;
+}
+
+}  // namespace
+
+Places Intersection(const Places& a, const Places& b) {
+  if (!a || !b) return a ? a : b;
+  std::set<size_t> both;
+  std::set_intersection(a->begin(), a->end(), b->begin(), b->end(),
+                        std::inserter(both, both.begin()));
+  return both;
+}
+
+void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan) {
+  const toml::table* table = Subtable(file, "evaluations");
+  if (table == nullptr) return;
+  CheckKeys(*table, "[evaluations]",
+            {"inference_tau_factors", "active_histogram", "router_health",
+             "keep_checkpoint"});
+  if (table->get("inference_tau_factors") != nullptr) {
+    plan->inference_tau_factors =
+        ReadList(*table, "inference_tau_factors", [](const toml::node& node) {
+          const std::optional<double> factor = node.value<double>();
+          if (!factor) FailAt(node, "a factor must be a number");
+          return *factor;
+        });
+  }
+  plan->active_histogram =
+      Get<bool>(*table, "active_histogram", plan->active_histogram);
+  plan->router_health = Get<bool>(*table, "router_health", plan->router_health);
+  plan->keep_checkpoint =
+      Get<bool>(*table, "keep_checkpoint", plan->keep_checkpoint);
+  try {
+    trainer::CheckEvaluationPlan(*plan);
+  } catch (const ConfigError& error) {
+    FailAt(*table, error.what());
+  }
+}
+
+GridParts ReadGridParts(const std::filesystem::path& path,
+                        const std::vector<std::string>& overrides) {
+  GridParts parts;
+  parts.files.push_back(
+      std::make_shared<const toml::table>(ParseTomlFile(path)));
+  const toml::table& root = *parts.files.front();
+  CheckKeys(root, "a grid",
+            {"grid", "cluster", "config", "corpora", "rows", "evaluations",
+             "experiments"});
+  Grid& grid = parts.grid;
+  grid.path = path;
+  grid.overrides = overrides;
+  ReadHeader(root, grid);
+  ReadEvaluations(root, &grid.evaluations);
+  for (const std::string& assignment : overrides) {
+    if (assignment.starts_with("training.seed=")) {
+      throw ConfigError(fmt::format(
+          "--set {}: the seeds of a grid are a list; use --seeds", assignment));
+    }
+  }
+  ConfigDraft base;
+  if (const toml::table* config = Subtable(root, "config")) {
+    base.Apply(*config);
+  }
+  std::set<std::string> corpus_ids, row_ids;
+  for (const toml::table* table : TablesOf(root, "corpora")) {
+    parts.corpora.push_back(ReadCorpus(*table, base, grid.seeds, corpus_ids));
+    grid.corpora.push_back(parts.corpora.back().corpus);
+  }
+  for (const toml::table* table : TablesOf(root, "rows")) {
+    parts.rows.push_back(ReadRow(*table, grid, row_ids));
+    grid.rows.push_back(parts.rows.back().row);
+  }
+  for (const auto& [key, empty] : {std::pair("corpora", corpus_ids.empty()),
+                                   std::pair("rows", row_ids.empty())}) {
+    if (empty)
+      FailAt(root, fmt::format("a grid needs at least one [[{}]]", key));
+  }
+  CheckEachHasRuns(parts.corpora, parts.rows, grid.seeds.size());
+  parts.placements = ReadPlacements(root, grid);
+  return parts;
+}
+
+std::vector<GridRun> MakeRuns(const GridParts& parts,
+                              const std::vector<RowPart>& rows) {
+  const Grid& grid = parts.grid;
+  const std::vector<CorpusPart>& corpora = parts.corpora;
+  size_t num_runs = 0;
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    for (const RowPart& row : rows) {
+      num_runs += SeedsOf(corpora[c], c, row, grid.seeds.size()).size();
+    }
+  }
+  if (num_runs > kMaxRuns) {
+    throw ConfigError(fmt::format(
+        "{}: {} corpora, {} rows and {} seeds are {} runs, more than {}; make "
+        "several grids of them",
+        grid.path.string(), corpora.size(), rows.size(), grid.seeds.size(),
+        num_runs, kMaxRuns));
+  }
+  std::vector<GridRun> runs;
+  for (size_t c = 0; c < corpora.size(); ++c) {
+    for (const RowPart& row : rows) {
+      ConfigDraft draft = corpora[c].draft;
+      for (const toml::table* config : row.configs) draft.Apply(*config);
+      for (const std::string& assignment : grid.overrides) {
+        draft.ApplyOverride(assignment);
+      }
+      for (size_t s : SeedsOf(corpora[c], c, row, grid.seeds.size())) {
+        const int64_t seed = grid.seeds[s];
+        draft.config.training.seed = seed;
+        try {
+          draft.Resolve();
+        } catch (const ConfigError& error) {
+          throw ConfigError(fmt::format("{}: row {} on corpus {}: {}",
+                                        grid.path.string(), row.row.id,
+                                        corpora[c].corpus.id, error.what()));
+        }
+        GridRun run;
+        run.id =
+            fmt::format("{}/{}/seed{}", corpora[c].corpus.id, row.row.id, seed);
+        run.corpus = corpora[c].corpus;
+        run.row = row.row;
+        run.seed = seed;
+        run.config = draft.config;
+        run.runtime = draft.runtime;
+        run.evaluations = row.evaluations;
+        runs.push_back(std::move(run));
+      }
+    }
+  }
+  return runs;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_parts.h - a grid file, read and checked but not yet spelled out as
+// runs: what grid_file.cc makes a grid of, and experiment.cc several.
+#ifndef SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_
+#define SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/config/config_toml.h"
+#include "core/config/toml.h"
+#include "experiments/grids/grid_file.h"
+
+namespace softmoe::experiments {
+
+// Places in a list of the grid file, which stay what they are when --seeds
+// replaces that list; nothing: all of them, also those that --seeds adds.
+using Places = std::optional<std::set<size_t>>;
+
+Places Intersection(const Places& a, const Places& b);
+
+struct CorpusPart {
+  const toml::table* table;
+  GridCorpus corpus;
+  Places seeds;
+  ConfigDraft draft;  // defaults, the grid's configuration, the corpus's
+};
+
+struct RowPart {
+  const toml::table* table;  // where the row is written
+  GridRow row;
+  std::vector<const toml::table*> configs;  // a later one goes over an earlier
+  Places seeds, corpora;
+  trainer::EvaluationPlan evaluations;
+};
+
+// [experiments.NAME]: where an experiment is run at this scale.
+struct Placement {
+  const toml::table* table = nullptr;
+  Places corpora, seeds;
+  std::vector<std::string> variants;  // of the rows of main; empty: all
+};
+
+struct GridParts {
+  std::vector<std::shared_ptr<const toml::table>> files;  // hold the tables
+  Grid grid;  // without runs, and with the seeds of the file
+  std::vector<CorpusPart> corpora;
+  std::vector<RowPart> rows;
+  std::map<std::string, Placement> placements;  // by the experiment's name
+};
+
+// Reads a grid file. Throws as LoadGrid, but for configurations.
+GridParts ReadGridParts(const std::filesystem::path& path,
+                        const std::vector<std::string>& overrides);
+
+// [evaluations] of a grid or an experiment, over what is there already.
+void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan);
+
+// Runs of these rows: corpus by corpus, row by row, seed by seed of
+// `parts.grid`, all with the overrides of the grid. Throws ConfigError for
+// configurations that cannot be meant, and for more runs than fit.
+std::vector<GridRun> MakeRuns(const GridParts& parts,
+                              const std::vector<RowPart>& rows);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/grids/grid_toml.h"
+
+#include <cctype>
+
+#include "core/config/config_toml.h"
+#include "core/errors.h"
+#include "core/text/suggestion.h"
+
+namespace softmoe::experiments {
+
+void FailAt(const toml::node& node, const std::string& message) {
+  throw ConfigError(TomlPosition(node) + ": " + message);
+}
+
+void CheckKeys(const toml::table& table, const std::string& where,
+               const std::vector<std::string>& known) {
+  for (const auto& [key, value] : table) {
+    const std::string name(key.str());
+    if (Contains(known, name)) continue;
+    FailAt(value, fmt::format("unknown key '{}' in {}; {}", name, where,
+                              Suggestion(name, known)));
+  }
+}
+
+std::string Required(const toml::table& table, const std::string& key,
+                     const std::string& where) {
+  if (table.get(key) == nullptr) {
+    FailAt(table, fmt::format("{} needs '{}'", where, key));
+  }
+  const std::string value = Get<std::string>(table, key, "");
+  if (value.empty()) FailAt(*table.get(key), fmt::format("'{}' is empty", key));
+  return value;
+}
+
+std::string RequiredId(const toml::table& table, const std::string& where,
+                       std::set<std::string>& seen) {
+  const std::string id = Required(table, "id", where);
+  if (id.starts_with('.')) {
+    FailAt(*table.get("id"), fmt::format("id '{}' begins with a point", id));
+  }
+  for (char c : id) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.' &&
+        c != '_') {
+      FailAt(
+          *table.get("id"),
+          fmt::format("id '{}': only letters, digits, '-', '_' and '.'", id));
+    }
+  }
+  if (!seen.insert(id).second) {
+    FailAt(*table.get("id"), fmt::format("id '{}' is used twice", id));
+  }
+  return id;
+}
+
+double PositiveNumber(const toml::table& table, const std::string& key,
+                      double fallback) {
+  const toml::node* node = table.get(key);
+  if (node == nullptr) return fallback;
+  const std::optional<double> value = node->value<double>();
+  if (!value || !(*value > 0)) {
+    FailAt(*node, fmt::format("'{}' must be a number above 0", key));
+  }
+  return *value;
+}
+
+const toml::table* Subtable(const toml::table& table, const std::string& key) {
+  const toml::node* node = table.get(key);
+  if (node == nullptr) return nullptr;
+  if (!node->is_table()) {
+    FailAt(*node, fmt::format("'{}' must be a table", key));
+  }
+  return node->as_table();
+}
+
+std::vector<const toml::table*> TablesOf(const toml::table& table,
+                                         const std::string& key) {
+  const toml::array* array = table[key].as_array();
+  std::vector<const toml::table*> tables;
+  if (array == nullptr) return tables;
+  for (const toml::node& node : *array) {
+    if (!node.is_table()) FailAt(node, fmt::format("expected [[{}]]", key));
+    tables.push_back(node.as_table());
+  }
+  return tables;
+}
+
+std::string ReadKnown(const toml::node& node, const std::string& kind,
+                      const std::vector<std::string>& known) {
+  const std::string value = node.value_exact<std::string>().value_or("");
+  if (!Contains(known, value)) {
+    FailAt(node, fmt::format("the grid has no {} '{}'; {}", kind, value,
+                             Suggestion(value, known)));
+  }
+  return value;
+}
+
+}  // namespace softmoe::experiments

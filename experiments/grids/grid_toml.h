@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_toml.h - reads the tables of grid and experiment files. Every message
+// says FILE:LINE:COLUMN.
+#ifndef SOFTMOE_EXPERIMENTS_GRIDS_GRID_TOML_H_
+#define SOFTMOE_EXPERIMENTS_GRIDS_GRID_TOML_H_
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/config/toml.h"
+
+namespace softmoe::experiments {
+
+// Throws ConfigError with the place of `node`.
+[[noreturn]] void FailAt(const toml::node& node, const std::string& message);
+
+// Refuses keys of `table` that are not in `known`.
+void CheckKeys(const toml::table& table, const std::string& where,
+               const std::vector<std::string>& known);
+
+// The value at `key`, `fallback` if there is none. Throws ConfigError if it
+// has another type.
+template <typename T>
+T Get(const toml::table& table, const std::string& key, const T& fallback) {
+  const toml::node* node = table.get(key);
+  if (node == nullptr) return fallback;
+  const std::optional<T> value = node->value_exact<T>();
+  if (!value) FailAt(*node, fmt::format("'{}' has the wrong type", key));
+  return *value;
+}
+
+// The text at `key`, which must be there and not be empty.
+std::string Required(const toml::table& table, const std::string& key,
+                     const std::string& where);
+
+// The 'id' of `table`, which becomes part of folder names; not in `seen`, into
+// which it goes.
+std::string RequiredId(const toml::table& table, const std::string& where,
+                       std::set<std::string>& seen);
+
+// The number above 0 at `key`, or `fallback`.
+double PositiveNumber(const toml::table& table, const std::string& key,
+                      double fallback);
+
+// The table at `key`; nullptr if there is none.
+const toml::table* Subtable(const toml::table& table, const std::string& key);
+
+// The tables of the array [[key]]; none if there is no such key.
+std::vector<const toml::table*> TablesOf(const toml::table& table,
+                                         const std::string& key);
+
+template <typename T>
+bool Contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// The values at `key`: a list, not empty, of values that `read` takes from
+// their nodes, none twice. Nothing if there is no such key.
+template <typename Read>
+auto ReadList(const toml::table& table, const std::string& key, Read read) {
+  std::vector<decltype(read(table))> values;
+  const toml::node* node = table.get(key);
+  if (node == nullptr) return values;
+  if (!node->is_array() || node->as_array()->empty()) {
+    FailAt(*node, fmt::format("'{}' must be a list that is not empty", key));
+  }
+  for (const toml::node& item : *node->as_array()) {
+    const auto value = read(item);
+    if (Contains(values, value)) {
+      FailAt(item, fmt::format("'{}' lists {} twice", key, value));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+// A text that is one of `known`, which are of one kind: "corpus".
+std::string ReadKnown(const toml::node& node, const std::string& kind,
+                      const std::vector<std::string>& known);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_GRIDS_GRID_TOML_H_

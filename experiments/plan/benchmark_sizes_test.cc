@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The benchmarks claim to time the training steps of the smoke and midi grids:
+// hold their sizes, and those of the peer, to the grids that ship.
+#include "kernels/benchmark_sizes.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "core/files/runfiles.h"
+#include "experiments/grids/grid_file.h"
+
+namespace softmoe::experiments {
+namespace {
+
+std::string Contents(const std::string& path) {
+  std::ifstream in(RunfilePath(path));
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+TEST(BenchmarkSizes, AreThoseOfTheGrids) {
+  for (const kernels::BenchmarkSize& size : kernels::kBenchmarkSizes) {
+    const Grid grid = LoadGrid(
+        RunfilePath(fmt::format("experiments/grids/{}.toml", size.name)), {});
+    ASSERT_FALSE(grid.runs.empty());
+    for (const GridRun& run : grid.runs) {
+      const ModelConfig& model = run.config.model;
+      EXPECT_EQ(size.num_layers, model.num_layers) << run.id;
+      EXPECT_EQ(size.d_model, model.d_model) << run.id;
+      EXPECT_EQ(size.num_heads, model.num_heads) << run.id;
+      EXPECT_EQ(size.d_ffn, model.d_ffn) << run.id;
+      EXPECT_EQ(size.num_experts, model.num_experts) << run.id;
+      EXPECT_EQ(size.vocab_size, model.vocab_size) << run.id;
+      EXPECT_EQ(size.sequence_length, model.sequence_length) << run.id;
+      const TrainingConfig& training = run.config.training;
+      // One step of the benchmark is one update of the run.
+      EXPECT_EQ(size.num_sequences, training.global_batch_sequences) << run.id;
+      EXPECT_EQ(size.num_sequences, training.balance_group_sequences) << run.id;
+    }
+  }
+}
+
+// compare.py also compares the labels when it runs.
+TEST(BenchmarkSizes, AreThoseOfThePeer) {
+  const std::string peer = Contents("experiments/peers/pytorch_step.py");
+  for (const kernels::BenchmarkSize& size : kernels::kBenchmarkSizes) {
+    const std::string line =
+        fmt::format("\"{}\": \"{}\"", size.name, size.Label());
+    EXPECT_NE(peer.find(line), std::string::npos) << line;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/grid_estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "trainer/run/resources.h"
+
+namespace softmoe::experiments {
+namespace {
+
+// Of every router and model once: rows come on several corpora.
+class InitialActivities {
+ public:
+  const InitialActivity& Of(const Config& config) {
+    Config key;
+    key.model = config.model;
+    key.router = config.router;
+    key.training.seed = config.training.seed;
+    const auto [entry, is_new] = known_.try_emplace(ConfigHash(key));
+    if (is_new) entry->second = EstimateInitialActivity(config);
+    return entry->second;
+  }
+
+ private:
+  std::map<std::string, InitialActivity> known_;
+};
+
+RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
+                        const golden::Document& paper,
+                        InitialActivities& activities) {
+  RowEstimate row;
+  row.run = run;
+  row.seeds = 1;
+  row.active_experts = run.config.router.mean_active_experts;
+  if (!run.corpus.paper_dataset.empty()) {
+    const std::optional<double> train_ae =
+        PaperNumber(paper, "main_results", run.paper_id(), "train_ae");
+    if (train_ae) row.active_experts = *train_ae;
+    row.active_from_paper = train_ae.has_value();
+    row.paper_gpu_hours =
+        PaperNumber(paper, "compute", run.paper_id(), "gpu_hours");
+  }
+  Cluster cluster = machine;
+  if (run.corpus.gpus > 0) cluster.gpus = run.corpus.gpus;
+  row.cost = EstimateCost(run.config, row.active_experts, cluster);
+  row.initial = activities.Of(run.config);
+  const trainer::ResourceNeed need = trainer::EstimateResources(run.config);
+  row.disk_bytes = need.disk_bytes;
+  row.left_bytes = need.disk_bytes - (run.evaluations.keep_checkpoint ? 1 : 2) *
+                                         need.checkpoint_bytes;
+  row.cpu_bytes =
+      need.state_bytes + static_cast<int64_t>(CpuActivationBytes(run.config));
+  return row;
+}
+
+}  // namespace
+
+std::optional<double> PaperNumber(const golden::Document& paper,
+                                  const std::string& table,
+                                  const std::string& row,
+                                  const std::string& column) {
+  const golden::Table* found = paper.FindTable(table);
+  if (found == nullptr) return {};
+  const golden::Row* cells = found->FindRow(row);
+  const int64_t index = found->FindColumn(column);
+  if (cells == nullptr || index < 0) return {};
+  const golden::Cell& cell = cells->cells[static_cast<size_t>(index)];
+  if (cell.empty()) return {};
+  return cell.value;
+}
+
+std::vector<RowEstimate> EstimateGrid(const Grid& grid,
+                                      const golden::Document& paper) {
+  std::vector<RowEstimate> rows;
+  InitialActivities activities;
+  for (const GridRun& run : grid.runs) {
+    if (!rows.empty() && rows.back().run.corpus.id == run.corpus.id &&
+        rows.back().run.row.id == run.row.id) {
+      ++rows.back().seeds;
+    } else {
+      rows.push_back(EstimateRow(run, grid.cluster, paper, activities));
+    }
+  }
+  return rows;
+}
+
+GridTotal Total(const std::vector<RowEstimate>& rows) {
+  GridTotal total;
+  int64_t at_work = 0;
+  for (const RowEstimate& row : rows) {
+    const double runs = static_cast<double>(row.seeds);
+    total.runs += row.seeds;
+    total.tokens += row.seeds * row.cost.tokens;
+    total.disk_bytes += row.seeds * row.left_bytes;
+    at_work = std::max(at_work, row.disk_bytes - row.left_bytes);
+    total.train_flops += runs * row.cost.train_flops;
+    total.gpu_hours += runs * row.cost.gpu_hours;
+    total.core_hours += runs * row.cost.core_hours;
+  }
+  total.disk_bytes += at_work;
+  return total;
+}
+
+BatchSplit SplitBatch(const TrainingConfig& t, int64_t gpus) {
+  BatchSplit split;
+  split.groups = t.global_batch_sequences / t.balance_group_sequences;
+  if (split.groups % gpus != 0) {
+    split.problem = fmt::format(
+        "{} balance groups of {} sequences do not divide over {} GPUs, and a "
+        "group must stay on one; ",
+        split.groups, t.balance_group_sequences, gpus);
+    split.problem +=
+        t.global_batch_sequences % gpus == 0
+            ? fmt::format(
+                  "set training.balance_group_sequences to a divisor of {}, or "
+                  "the GPUs to a divisor of {}",
+                  t.global_batch_sequences / gpus, split.groups)
+            : fmt::format("set the GPUs to a divisor of {}", split.groups);
+    return split;
+  }
+  split.groups_per_gpu = split.groups / gpus;
+  const int64_t per_gpu = t.global_batch_sequences / gpus;
+  if (per_gpu % t.micro_batch_sequences != 0) {
+    split.problem = fmt::format(
+        "micro-batches of {} sequences do not divide the {} sequences that "
+        "each of {} GPUs has in a step; set training.micro_batch_sequences to "
+        "a divisor of {} that is a multiple of {}",
+        t.micro_batch_sequences, per_gpu, gpus, per_gpu,
+        t.balance_group_sequences);
+    return split;
+  }
+  split.micro_batches = per_gpu / t.micro_batch_sequences;
+  return split;
+}
+
+}  // namespace softmoe::experiments

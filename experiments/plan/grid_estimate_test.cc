@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/grid_estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/files/runfiles.h"
+#include "trainer/run/resources.h"
+
+namespace softmoe::experiments {
+namespace {
+
+golden::Document Paper() {
+  return golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+}
+
+Grid Shipped(const std::string& name) {
+  return LoadGrid(RunfilePath("experiments/grids/" + name + ".toml"), {});
+}
+
+TEST(PaperNumber, FindsCellsAndNothingElse) {
+  const golden::Document paper = Paper();
+  const std::string row = "owt/softmoe_star/k1/a4";
+  // T1 and T3 of SPEC.md 6b.
+  EXPECT_EQ(PaperNumber(paper, "main_results", row, "train_ae"), 3.64);
+  EXPECT_EQ(PaperNumber(paper, "compute", row, "gpu_hours"), 25.7);
+  EXPECT_FALSE(PaperNumber(paper, "compute", "owt/sparse/k9", "gpu_hours"));
+  EXPECT_FALSE(PaperNumber(paper, "compute", row, "gpu_days"));
+  EXPECT_FALSE(PaperNumber(paper, "computing", row, "gpu_hours"));
+}
+
+TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
+  const std::vector<RowEstimate> rows = EstimateGrid(Shipped("paper"), Paper());
+  ASSERT_EQ(rows.size(), 28u);
+  for (const RowEstimate& row : rows) {
+    EXPECT_TRUE(row.active_from_paper) << row.run.id;
+    EXPECT_TRUE(row.paper_gpu_hours) << row.run.id;
+    EXPECT_EQ(row.seeds, 1);
+    if (row.run.config.router.kind == RouterKind::kSparse) {
+      EXPECT_EQ(row.active_experts, row.run.config.router.mean_active_experts);
+    }
+    EXPECT_EQ(row.cost.parameters - row.cost.budget_logits, 1'631'409'280);
+    // 30 sequences a GPU at either batch; ZeRO-1 over 8 or 20.
+    const double gpus = row.run.corpus.id == "owt" ? 8 : 20;
+    EXPECT_EQ(row.cost.hours, row.cost.gpu_hours / gpus);
+  }
+}
+
+// On a stand-in there is no number of the paper to assume: k it is.
+TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
+  const std::vector<RowEstimate> rows = EstimateGrid(Shipped("midi"), Paper());
+  ASSERT_EQ(rows.size(), 28u);
+  for (const RowEstimate& row : rows) {
+    EXPECT_EQ(row.seeds, 3);
+    EXPECT_FALSE(row.active_from_paper);
+    EXPECT_FALSE(row.paper_gpu_hours);
+    EXPECT_EQ(row.active_experts, row.run.config.router.mean_active_experts);
+  }
+  const GridTotal total = Total(rows);
+  EXPECT_EQ(total.runs, 84);
+  EXPECT_EQ(total.tokens, 84 * rows[0].cost.tokens);
+  double hours = 0;
+  for (const RowEstimate& row : rows) hours += 3 * row.cost.core_hours;
+  EXPECT_EQ(total.core_hours, hours);
+}
+
+// Every finished run leaves a checkpoint, or none; the one at work has two.
+TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
+  Grid grid = Shipped("smoke");
+  for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
+  const std::vector<RowEstimate> kept = EstimateGrid(grid, Paper());
+  for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = false;
+  const std::vector<RowEstimate> gone = EstimateGrid(grid, Paper());
+  int64_t all_kept = 0, all_gone = 0, largest = 0;
+  for (size_t r = 0; r < kept.size(); ++r) {
+    const int64_t checkpoint =
+        trainer::EstimateResources(kept[r].run.config).checkpoint_bytes;
+    EXPECT_EQ(kept[r].disk_bytes, gone[r].disk_bytes);
+    EXPECT_EQ(kept[r].left_bytes, kept[r].disk_bytes - checkpoint);
+    EXPECT_EQ(gone[r].left_bytes, kept[r].disk_bytes - 2 * checkpoint);
+    EXPECT_GT(gone[r].left_bytes, 0);
+    all_kept += kept[r].seeds * kept[r].left_bytes;
+    all_gone += gone[r].seeds * gone[r].left_bytes;
+    largest = std::max(largest, checkpoint);
+  }
+  EXPECT_EQ(Total(kept).disk_bytes, all_kept + largest);
+  EXPECT_EQ(Total(gone).disk_bytes, all_gone + 2 * largest);
+}
+
+TrainingConfig Batch(int64_t global, int64_t micro, int64_t group) {
+  TrainingConfig training;
+  training.global_batch_sequences = global;
+  training.micro_batch_sequences = micro;
+  training.balance_group_sequences = group;
+  return training;
+}
+
+TEST(BatchSplit, PapersBatchesDivide) {
+  for (const auto& [global, gpus] : {std::pair(240, 8), std::pair(600, 20)}) {
+    const BatchSplit split = SplitBatch(Batch(global, 30, 30), gpus);
+    EXPECT_EQ(split.problem, "");
+    EXPECT_EQ(split.groups, gpus);
+    EXPECT_EQ(split.groups_per_gpu, 1);
+    EXPECT_EQ(split.micro_batches, 1);
+  }
+  const BatchSplit small = SplitBatch(Batch(240, 10, 5), 8);
+  EXPECT_EQ(small.problem, "");
+  EXPECT_EQ(small.groups_per_gpu, 6);
+  EXPECT_EQ(small.micro_batches, 3);
+}
+
+// The problem names the numbers and what would divide.
+TEST(BatchSplit, SaysWhatDoesNotDivide) {
+  // 8 groups over 20 GPUs; 240/20 = 12 sequences each.
+  const BatchSplit groups = SplitBatch(Batch(240, 30, 30), 20);
+  EXPECT_NE(groups.problem.find("8 balance groups of 30"), std::string::npos);
+  EXPECT_NE(groups.problem.find("a divisor of 12"), std::string::npos)
+      << groups.problem;
+  EXPECT_EQ(groups.groups_per_gpu, 0);
+  // 240 sequences do not divide over 7 GPUs whatever the groups are.
+  const BatchSplit sequences = SplitBatch(Batch(240, 30, 30), 7);
+  EXPECT_NE(sequences.problem.find("set the GPUs to a divisor of 8"),
+            std::string::npos)
+      << sequences.problem;
+  // Groups divide, micro-batches are larger than what a GPU has.
+  const BatchSplit micro = SplitBatch(Batch(240, 30, 5), 16);
+  EXPECT_NE(micro.problem.find("micro-batches of 30 sequences do not divide "
+                               "the 15 sequences"),
+            std::string::npos)
+      << micro.problem;
+  EXPECT_EQ(micro.groups_per_gpu, 3);
+  EXPECT_EQ(micro.micro_batches, 0);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/grid_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/paths.h"
+#include "core/files/runfiles.h"
+#include "core/text/text_table.h"
+#include "experiments/grids/experiment.h"
+#include "experiments/grids/grid_select.h"
+#include "experiments/plan/grid_estimate.h"
+#include "experiments/plan/plan_numbers.h"
+#include "experiments/plan/plan_tables.h"
+#include "experiments/plan/plan_warnings.h"
+#include "experiments/plan/slurm_script.h"
+#include "golden/document/document.h"
+#include "trainer/run/resources.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Rows = std::vector<RowEstimate>;
+
+golden::Document Paper() {
+  return golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+}
+
+bool HasGpus(const Grid& grid) {
+  return std::any_of(grid.corpora.begin(), grid.corpora.end(),
+                     [](const GridCorpus& corpus) { return corpus.gpus > 0; });
+}
+
+std::vector<Rows> ByCorpus(const Rows& rows) {
+  std::vector<Rows> corpora;
+  for (const RowEstimate& row : rows) {
+    if (corpora.empty() ||
+        corpora.back().front().run.corpus.id != row.run.corpus.id) {
+      corpora.emplace_back();
+    }
+    corpora.back().push_back(row);
+  }
+  return corpora;
+}
+
+// Rows and corpora may have some of the seeds only.
+bool IsWhole(const Grid& grid) {
+  return grid.runs.size() ==
+         grid.corpora.size() * grid.rows.size() * grid.seeds.size();
+}
+
+// Which experiments train the runs of this one, which may have them first.
+std::string WhoTrains(const Grid& grid) {
+  if (grid.experiment.empty()) return "";
+  std::string who;
+  for (const std::string& name : ExperimentNames()) {
+    const auto runs =
+        std::ranges::count(grid.runs, name, &GridRun::first_experiment);
+    const bool of_all = grid.experiment == kAllExperiments;
+    if (runs == 0 && !of_all) continue;
+    who += fmt::format("{}{} of {}", who.empty() ? "" : ", ",
+                       runs == 0 ? "none" : std::to_string(runs), name);
+  }
+  return Paragraph(fmt::format(
+      "{}: {}. An experiment shares the runs that one before it has: they are "
+      "trained once.",
+      Count(static_cast<int64_t>(grid.runs.size()), "training"), who));
+}
+
+// What is measured on the final weights.
+std::string Evaluations(const Grid& grid) {
+  trainer::EvaluationPlan any;
+  int64_t with_tau = 0;
+  for (const GridRun& run : grid.runs) {
+    const trainer::EvaluationPlan& plan = run.evaluations;
+    if (!plan.inference_tau_factors.empty()) {
+      any.inference_tau_factors = plan.inference_tau_factors;
+      ++with_tau;
+    }
+    any.active_histogram |= plan.active_histogram;
+    any.router_health |= plan.router_health;
+  }
+  std::vector<std::string> what;
+  if (with_tau > 0) {
+    what.push_back(fmt::format("validation at {} times tau ({})",
+                               fmt::join(any.inference_tau_factors, ", "),
+                               Count(with_tau, "run")));
+  }
+  if (any.active_histogram) what.push_back("histograms of active experts");
+  if (any.router_health) what.push_back("the health of the routers");
+  if (what.empty()) return "";
+  return Paragraph(fmt::format("after training: {}", fmt::join(what, ", ")));
+}
+
+std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
+  std::string text =
+      grid.name == grid.scale_grid || grid.experiment.empty()
+          ? fmt::format("Grid {}: {}\n", grid.name, grid.title)
+          : fmt::format("Experiment {} at the scale of grid {}: {}\n",
+                        grid.experiment, grid.scale_grid, grid.title);
+  text += Paragraph(fmt::format(
+      "{} {} {} x {} x {} ({}); scale {}. A plan: nothing is run, downloaded "
+      "or written.",
+      Count(static_cast<int64_t>(grid.runs.size()), "run"),
+      IsWhole(grid) ? "=" : "of",
+      Count(static_cast<int64_t>(grid.corpora.size()), "corpus", "corpora"),
+      Count(static_cast<int64_t>(grid.rows.size()), "row"),
+      Count(static_cast<int64_t>(grid.seeds.size()), "seed"),
+      fmt::join(grid.seeds, ", "), grid.scale));
+  const std::string model = DescribeModel(rows.front().run.config.model);
+  const bool same =
+      std::all_of(rows.begin(), rows.end(), [&](const RowEstimate& row) {
+        return DescribeModel(row.run.config.model) == model;
+      });
+  text += Paragraph("model: " +
+                    (same ? model : "of different sizes, see `parameters`"));
+  text += WhoTrains(grid) + Evaluations(grid);
+  return text + fmt::format("results: {}\n", folder.string());
+}
+
+// One array task for each row, on the GPUs of the corpus.
+SlurmJob JobOf(const Grid& grid, const Rows& rows, const fs::path& folder) {
+  const GridCorpus& corpus = rows.front().run.corpus;
+  SlurmJob job;
+  job.name = fmt::format("softmoe-{}-{}", grid.name, corpus.id);
+  job.gpus = corpus.gpus;
+  job.gpus_per_node = grid.cluster.gpus_per_node;
+  job.options = grid.cluster.sbatch;
+  job.hours = 0;
+  for (const RowEstimate& row : rows) {
+    job.rows.push_back(row.run.row.id);
+    const double paper_hours =
+        row.paper_gpu_hours.value_or(0) / static_cast<double>(corpus.gpus);
+    job.hours = std::max(job.hours, static_cast<double>(row.seeds) *
+                                        std::max(row.cost.hours, paper_hours));
+  }
+  job.command = CommandWords(grid);
+  job.command.insert(job.command.begin(), "run");
+  job.command.insert(job.command.end(),
+                     {"--corpora", corpus.id, "--seeds",
+                      fmt::format("{}", fmt::join(grid.seeds, ","))});
+  for (const std::string& assignment : grid.overrides) {
+    job.command.insert(job.command.end(), {"--set", assignment});
+  }
+  job.command.insert(job.command.end(),
+                     {"--out", fs::absolute(folder).string()});
+  return job;
+}
+
+std::string SlurmSection(const Grid& grid, const Rows& rows,
+                         const fs::path& folder) {
+  std::string text =
+      "\nSlurm\n" +
+      Paragraph(
+          "This build has no multi-GPU trainer. The scripts below are what "
+          "will launch the grid once it has one: `./bazelw build //:grid`, "
+          "then sbatch from the root of the repository. Do not submit them "
+          "with this build.");
+  for (const Rows& corpus : ByCorpus(rows)) {
+    if (corpus.front().run.corpus.gpus == 0) continue;
+    const SlurmJob job = JobOf(grid, corpus, folder);
+    text +=
+        fmt::format("\n----- {}.sbatch -----\n{}", job.name, SlurmScript(job));
+  }
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+// How many rows the paper's table has, and, at every scale, how many runs the
+// experiment needs and how many of them none before it has.
+std::string ListExperiments(const golden::Document& paper) {
+  std::vector<std::string> header = {"experiment", "paper's rows"};
+  std::vector<std::vector<std::string>> lines;
+  std::string titles;
+  for (const std::string& name : ExperimentNames()) {
+    lines.push_back({name});
+  }
+  lines.push_back({kAllExperiments, ""});
+  for (const std::string& scale : ShippedGrids()) {
+    header.push_back(scale);
+    int64_t all = 0;
+    size_t line = 0;
+    for (const Grid& grid : LoadExperiments(GridPath(scale), {})) {
+      const auto own = std::ranges::count(grid.runs, grid.experiment,
+                                          &GridRun::first_experiment);
+      std::vector<std::string>& words = lines[line++];
+      if (words.size() == 1) {
+        const golden::Table* table = paper.FindTable(grid.table);
+        SOFTMOE_CHECK(table != nullptr) << "no table " << grid.table;
+        words.push_back(std::to_string(table->rows.size()));
+        titles +=
+            fmt::format("{:13}  {}\n", grid.experiment, grid.experiment_title);
+      }
+      words.push_back(fmt::format("{} (+{})", grid.runs.size(), own));
+      all += own;
+    }
+    lines.back().push_back(std::to_string(all));
+  }
+  golden::TextTable table(header);
+  for (std::vector<std::string>& line : lines) table.Add(std::move(line));
+  return table.Text() + "\n" + titles +
+         "\nRuns at each scale, and in brackets those that no experiment above "
+         "has,"
+         "\ntoo. plan, run, status, report EXPERIMENT --scale=SCALE; SCALE "
+         "alone "
+         "means\nmain.\n"
+         "means main.\n";
+}
+
+}  // namespace
+
+std::string DescribePlan(const Grid& grid, const fs::path& folder) {
+  const Rows rows = EstimateGrid(grid, Paper());
+  const bool gpus = HasGpus(grid);
+  std::string text = Header(grid, rows, folder);
+  const std::vector<Rows> corpora = ByCorpus(rows);
+  for (const Rows& corpus : corpora) text += "\n" + DescribeCorpus(corpus);
+  text += "\n" + PlanLegend(grid.cluster, gpus) + "\nTotals\n";
+  if (corpora.size() > 1) {
+    for (const Rows& corpus : corpora) {
+      text +=
+          Paragraph(TotalLine(corpus.front().run.corpus.id, corpus, gpus), 2);
+    }
+  }
+  text += Paragraph(TotalLine("all", rows, gpus), 2);
+  const int64_t free = FreeDiskBytes(folder);
+  text += Paragraph(
+      fmt::format("free there: {}; corpora and their token files go to the "
+                  "cache, $XDG_CACHE_HOME/softmoe or ~/.cache/softmoe",
+                  trainer::FormatBytes(free)),
+      2);
+  const std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
+  text += warnings.empty() ? "\nNo warnings.\n" : "\n";
+  for (const std::string& warning : warnings) {
+    text += Paragraph("WARNING " + warning);
+  }
+  if (gpus) text += SlurmSection(grid, rows, folder);
+  return text;
+}
+
+std::string DescribeGrids() {
+  const golden::Document paper = Paper();
+  golden::TextTable table(
+      {"grid", "runs", "corpora x rows x seeds", "scale", "cost", "disk"});
+  std::string titles;
+  for (const std::string& name : ShippedGrids()) {
+    const Grid grid = LoadGrid(GridPath(name), {});
+    const GridTotal total = Total(EstimateGrid(grid, paper));
+    table.Add(
+        {name, std::to_string(total.runs),
+         fmt::format("{}{} x {} x {}", IsWhole(grid) ? "" : "of ",
+                     grid.corpora.size(), grid.rows.size(), grid.seeds.size()),
+         grid.scale, CostInWords(total, HasGpus(grid)),
+         trainer::FormatBytes(total.disk_bytes)});
+    titles += fmt::format("{:5}  {}\n", name, grid.title);
+  }
+  return table.Text() + "\n" + titles + "\n" + ListExperiments(paper) + "\n" +
+         "Costs are estimates; `plan GRID` shows what goes into them.\n"
+         "A grid of your own is a path to a TOML file: "
+         "experiments/GRIDS.md.\n";
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_plan.h - what `grid plan` and `grid list` say: what a grid will train,
+// what that takes, what looks wrong, and the script that runs it on a cluster.
+#ifndef SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
+#define SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
+
+#include <filesystem>
+#include <string>
+
+#include "experiments/grids/grid_file.h"
+
+namespace softmoe::experiments {
+
+// The plan of all runs of `grid`, whose results would go into `folder`, as text
+// of at most 100 columns. Nothing runs, nothing is downloaded or written.
+// Throws DataError or EnvironmentError if the paper's goldens, which come with
+// the program, cannot be read.
+std::string DescribePlan(const Grid& grid, const std::filesystem::path& folder);
+
+// The grids that come with the program: name, runs, scale, cost, title.
+std::string DescribeGrids();
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/grid_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/runfiles.h"
+#include "core/process/subprocess.h"
+#include "experiments/grids/grid_select.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+Grid Shipped(const std::string& name,
+             const std::vector<std::string>& overrides = {}) {
+  return LoadGrid(RunfilePath("experiments/grids/" + name + ".toml"),
+                  overrides);
+}
+
+// The plan of a grid that ships, of an experiment at the paper's scale, and the
+// list of them all: each made once, for they take their time.
+const std::string& PlanOf(const std::string& name) {
+  static std::map<std::string, std::string> plans;
+  const auto [plan, is_new] = plans.try_emplace(name);
+  if (is_new) {
+    plan->second = DescribePlan(
+        name == "all" ? SelectGrid("all", "paper", {}) : Shipped(name), "/tmp");
+  }
+  return plan->second;
+}
+
+const std::string& List() {
+  static const std::string list = DescribeGrids();
+  return list;
+}
+
+fs::path Folder(const std::string& name) {
+  return fs::path(std::getenv("TEST_TMPDIR")) / name;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The words of the `nth` line that starts with `word`.
+std::vector<std::string> Entry(const std::string& text, const std::string& word,
+                               int nth) {
+  for (const std::string& line : Lines(text)) {
+    std::istringstream stream(line);
+    std::vector<std::string> words;
+    for (std::string w; stream >> w;) words.push_back(w);
+    if (!words.empty() && words[0] == word && nth-- == 0) return words;
+  }
+  return {};
+}
+
+using Words = std::vector<std::string>;
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Acceptance numbers: 1,631,409,280 parameters and 10 budget logits (DESIGN.md,
+// ruling 17); tokens and GPU hours of the paper's Table
+// tab:training_time_gpus and section 5 (SPEC.md 6b, T3).
+TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
+  const std::string& plan = PlanOf("paper");
+  // Row, k, tau, start, zero AE, AE, from, parameters, active parameters.
+  EXPECT_EQ(Entry(plan, "sparse-2", 0),
+            (Words{"sparse-2", "2", "-", "2.00", "0.0%", "2.00", "paper",
+                   "1,631,409,280", "156,849,280"}));
+  const Words learned = Entry(plan, "softmoe-2-paper-tau", 0);
+  ASSERT_EQ(learned.size(), 9u);
+  EXPECT_EQ(learned[5], "3.18");  // Train-AE, T1
+  EXPECT_EQ(learned[7], "1,631,409,290");
+  // 58,545,280 + 49,152,000 * 3.18 (SPEC.md 3.1).
+  EXPECT_EQ(learned[8], "214,848,640");
+  // Row, steps, tokens, FLOPs, GiB, GPU hours, the paper's, disk.
+  const Words owt = Entry(plan, "softmoe-star-1.5-calibrated", 1);
+  ASSERT_EQ(owt.size(), 9u);
+  EXPECT_EQ(owt[1], "18,000");
+  EXPECT_EQ(owt[2], "8,847,360,000");
+  EXPECT_EQ(owt[6], "20.0");
+  const Words c4 = Entry(plan, "softmoe-star-1.5-calibrated", 3);
+  ASSERT_EQ(c4.size(), 9u);
+  EXPECT_EQ(c4[1], "164,000");
+  EXPECT_EQ(c4[2], "201,523,200,000");
+  EXPECT_EQ(c4[6], "424.3");
+  EXPECT_TRUE(Contains(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"))
+      << plan;
+  // 8,847,360,000 / 0.98 tokens of 2 bytes are 18.06e9 bytes.
+  EXPECT_TRUE(Contains(plan, "token files in the cache: about 16.8 GiB"));
+  // Each of the paper's 18 rows once, although two of ours repeat some.
+  EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 180)"));
+  EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));
+}
+
+// At T = 5 and tau = 1.8 no expert is active (DESIGN.md, ruling 7; SPEC.md
+// 2.3); with tau 1.1 or 1.2, calibrated, or in sparse rows, enough are.
+TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
+  const std::string& plan = PlanOf("paper");
+  const size_t first = plan.find("WARNING owt/");
+  ASSERT_NE(first, std::string::npos) << plan;
+  const std::string warning =
+      plan.substr(first, plan.find("\nWARNING", first) - first);
+  for (const char* row :
+       {"owt/softmoe-star-1.5-paper-tau", "owt/softmoe-1.5-paper-tau",
+        "c4/softmoe-star-1.5-paper-tau", "c4/softmoe-1.5-paper-tau"}) {
+    EXPECT_TRUE(Contains(warning, row)) << row << "\n" << warning;
+  }
+  for (const char* row : {"sparse", "calibrated,", "star-1-", "-2-"}) {
+    EXPECT_FALSE(Contains(warning, row)) << row << "\n" << warning;
+  }
+  EXPECT_TRUE(Contains(warning, "tau = 1.8 at T = 5")) << warning;
+}
+
+TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
+  const std::string& plan = PlanOf("smoke");
+  EXPECT_TRUE(Contains(plan, "No warnings.")) << plan;
+  EXPECT_FALSE(Contains(plan, "sbatch")) << plan;
+  EXPECT_FALSE(Contains(plan, "GPU")) << plan;
+  EXPECT_TRUE(Contains(plan, "core minutes")) << plan;
+}
+
+TEST(GridPlan, FitsATerminal) {
+  for (const std::string& name : Scales()) {
+    for (const std::string& line : Lines(PlanOf(name))) {
+      EXPECT_LE(line.size(), 100u) << line;
+    }
+  }
+  for (const std::string& line : Lines(List())) {
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+}
+
+// The acceptance numbers of the plan of everything.
+TEST(GridPlan, AllExperimentsOfThePaper) {
+  const std::string& plan = PlanOf("all");
+  EXPECT_TRUE(Contains(plan,
+                       "38 trainings: 28 of main, 7 of tau, none of "
+                       "inference_tau, 3 of jitter,"))
+      << plan;
+  for (const char* row : {"softmoe-star-1-tau-1.5", "sparse-3-jitter-0.05"}) {
+    EXPECT_EQ(Entry(plan, row, 0).back(),
+              row[0] == 's' && row[1] == 'p' ? "206,001,280" : "107,697,280");
+    EXPECT_EQ(Entry(plan, row, 0).at(7), "1,631,409,280") << row;
+    EXPECT_EQ(Entry(plan, row, 1).at(2), "8,847,360,000") << row;
+    EXPECT_TRUE(Entry(plan, row, 2).size() <= 1) << "on OWT only: " << row;
+  }
+  EXPECT_TRUE(Contains(plan, "validation at 0.5, 1, 1.5, 2 times tau (2 runs)"))
+      << plan;
+  EXPECT_TRUE(Contains(plan, "grid run all \\\n  --scale=paper \\\n")) << plan;
+}
+
+TEST(GridPlan, WritesNothing) {
+  const fs::path folder = Folder("untouched");
+  DescribePlan(Shipped("smoke"), folder / "runs");
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(GridPlan, ScriptsRepeatTheCommandLine) {
+  const std::string plan = DescribePlan(
+      Shipped("paper", {"router.fallback=\"top1\""}), "/data/my runs");
+  EXPECT_TRUE(Contains(plan, R"(srun bazel-bin/experiments/grid run paper \
+  --corpora c4 \
+  --seeds 1234 \
+  --set 'router.fallback="top1"' \
+  --out '/data/my runs' \
+  --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
+)")) << plan;
+  // With a fallback every token has an expert: nothing to warn of but disk.
+  EXPECT_FALSE(Contains(plan, "WARNING owt/")) << plan;
+}
+
+// A grid of the user's with GPUs that do not suit it.
+fs::path WriteUsersGrid() {
+  fs::path path = Folder("mine.toml");
+  std::ofstream(path) << R"([grid]
+name = "mine"
+scale = "paper"
+seeds = [1, 2]
+[cluster]
+gpu_bytes = 1e9
+gpus_per_node = 8
+sbatch = ["--partition=big"]
+[[corpora]]
+id = "text"
+title = "A text"
+gpus = 20
+[corpora.config.data]
+corpus = "path:text.txt"
+[[rows]]
+id = "wide"
+label = "Sparse"
+paper_row = "sparse/k2"
+[rows.config.router]
+mean_active_experts = 2
+)";
+  return path;
+}
+
+// It is named by its path, and its problems by its rows.
+TEST(GridPlan, UsersGrid) {
+  const fs::path path = WriteUsersGrid();
+  const std::string plan = DescribePlan(LoadGrid(path, {}), "/tmp");
+  const Words row = Entry(plan, "wide", 0);
+  ASSERT_EQ(row.size(), 9u);
+  EXPECT_EQ(row[6], "k");  // no corpus of the paper: nothing assumed from it
+  EXPECT_EQ(Entry(plan, "wide", 1)[6], "-");
+  // 240 sequences in 8 groups do not divide over 20 GPUs.
+  EXPECT_TRUE(Contains(plan, "WARNING text/wide: 8 balance groups of 30"))
+      << plan;
+  EXPECT_TRUE(Contains(plan, "WARNING text/wide: needs ")) << plan;
+  EXPECT_TRUE(Contains(plan, "run " + path.string() + " \\\n")) << plan;
+  EXPECT_TRUE(Contains(plan, "--seeds 1,2 \\\n")) << plan;
+  EXPECT_TRUE(Contains(plan, "#SBATCH --partition=big\n")) << plan;
+  // The fewest even nodes of at most 8: 4 of 5.
+  EXPECT_TRUE(Contains(plan, "#SBATCH --nodes=4\n")) << plan;
+  EXPECT_TRUE(Contains(plan, "#SBATCH --gpus-per-node=5\n")) << plan;
+}
+
+// The script's command is one that the runner takes, down to the row: srun
+// hands it on, and a row that the grid lacks is all that is wrong with it.
+TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
+  std::string script = DescribePlan(
+      LoadGrid(WriteUsersGrid(), {"router.fallback=\"top1\""}), "/tmp/nothing");
+  script.erase(0, script.find("#!/bin/bash"));
+  const size_t row = script.find("  wide\n");
+  ASSERT_NE(row, std::string::npos) << script;
+  script.replace(row, 6, "  nowhere");
+  const fs::path folder = Folder("runner");
+  fs::create_directories(folder);
+  std::ofstream(folder / "job.sh") << script;
+  std::ofstream(folder / "srun")
+      << "#!/bin/bash\nshift\nexec " << RunfilePath("experiments/grid").string()
+      << " \"$@\"\n";
+  fs::permissions(folder / "srun", fs::perms::owner_all);
+  const trainer::ProgramResult ended = trainer::RunProgram(
+      {"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
+       "SLURM_ARRAY_TASK_ID=0", "SLURM_JOB_ID=1", "bash", "job.sh"},
+      folder);
+  EXPECT_EQ(ended.exit_status, static_cast<int>(ExitCode::kUsage));
+  EXPECT_TRUE(Contains(ended.output,
+                       "--rows nowhere: grid 'mine' has no such "
+                       "row"))
+      << ended.output;
+}
+
+// The paper's rows, then runs and new ones at smoke, mini, midi and paper
+// scale.
+TEST(GridList, CountsTheRunsOfExperiments) {
+  const std::string& list = List();
+  EXPECT_EQ(Entry(list, "tau", 0),
+            (Words{"tau", "10", "10", "(+10)", "20", "(+14)", "30", "(+21)",
+                   "10", "(+7)"}))
+      << list;
+  const std::pair<const char*, const char*> kPaperRows[] = {
+      {"main", "18"},          {"inference_tau", "8"}, {"jitter", "6"},
+      {"load_variance", "18"}, {"throughput", "3"},    {"compute", "18"}};
+  for (const auto& [name, rows] : kPaperRows) {
+    EXPECT_EQ(Entry(list, name, 0).at(1), rows) << name;
+  }
+  EXPECT_EQ(Entry(list, "all", 0), (Words{"all", "22", "90", "114", "38"}));
+}
+
+TEST(GridList, NamesTheGridsThatShip) {
+  const std::string& list = List();
+  // Grid, runs, corpora x rows x seeds.
+  for (const Words& start :
+       {Words{"smoke", "9", "1", "x", "9", "x", "1", "smoke"},
+        Words{"mini", "76", "of", "2", "x", "17", "x", "4", "mini"},
+        Words{"midi", "84", "2", "x", "14", "x", "3", "midi"},
+        Words{"paper", "28", "2", "x", "14", "x", "1", "paper"}}) {
+    Words entry = Entry(list, start[0], 0);
+    ASSERT_GT(entry.size(), start.size()) << list;
+    entry.resize(start.size());
+    EXPECT_EQ(entry, start) << list;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// initial_activity.h - how many experts a router activates before anything is
+// learnt, found without a model, a corpus or a step of training.
+//
+// A router score is x W_r: x comes out of RMSNorm with gain one, W_r is drawn
+// from N(0, init_std^2) (optimized/initialize.h). Given x, the scores of a
+// token are therefore independent N(0, init_std^2 |x|^2), and
+//   |x|^2 = d_model * v / (v + norm_epsilon),   v = mean square of the residual
+// v = init_std^2 behind the embedding. What attention and experts add to the
+// stream raises v, so that norm_epsilon matters less in deeper layers; that is
+// left out (at the paper's sizes 1.2 % of the scores' deviation at most).
+#ifndef SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
+#define SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
+
+#include <cstdint>
+
+#include "core/config/config.h"
+
+namespace softmoe::experiments {
+
+struct InitialActivity {
+  double tau = 0;  // in force; expected if it is calibrated; 0 for sparse
+  // As in trainer/results/metrics.h.
+  double active_experts = 0;
+  double zero_active_fraction = 0;
+  double standard_error = 0;  // of active_experts, from the rows drawn
+};
+
+// Standard deviation of a router score at initialisation; `noise`: with the
+// training noise of the configuration.
+double InitialScoreDeviation(const Config& config, bool noise);
+
+// Draws `num_rows` rows of scores (Philox, from training.seed), and routes them
+// as the step after `completed_updates` would if the router had learnt nothing:
+// T(completed_updates), cutoff, cap, fallback. With tau = "calibrated" the rows
+// are calibrated on first, noise off, as the trainer does with its first
+// batches. Sparse routers activate k, exactly. Throws ConfigError if scores of
+// this size overflow.
+InitialActivity EstimateInitialActivity(const Config& config,
+                                        int64_t completed_updates = 0,
+                                        int64_t num_rows = 4096);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_

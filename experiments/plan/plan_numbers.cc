@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/plan_numbers.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace softmoe::experiments {
+
+std::string Thousands(int64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const size_t behind = digits.size() - i;
+    if (i > 0 && behind % 3 == 0 && digits[i - 1] != '-') text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string Scientific(double number) {
+  std::string text = fmt::format("{:.2e}", number);
+  const size_t plus = text.find('+');
+  if (plus != std::string::npos) text.erase(plus, 1);
+  return text;
+}
+
+std::string Count(int64_t number, const std::string& noun,
+                  const std::string& plural) {
+  const std::string many = plural.empty() ? noun + "s" : plural;
+  return Thousands(number) + " " + (number == 1 ? noun : many);
+}
+
+std::string Amount(double number) {
+  if (!(std::abs(number) < 100)) return Thousands(std::llround(number));
+  if (std::abs(number) >= 10) return fmt::format("{:.0f}", number);
+  return fmt::format("{:.2g}", number);
+}
+
+}  // namespace softmoe::experiments

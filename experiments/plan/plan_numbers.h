@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plan_numbers.h - numbers as a plan prints them.
+#ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_NUMBERS_H_
+#define SOFTMOE_EXPERIMENTS_PLAN_PLAN_NUMBERS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace softmoe::experiments {
+
+inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+
+// "1,631,409,280"
+std::string Thousands(int64_t number);
+
+// "7.91e18": three digits.
+std::string Scientific(double number);
+
+// "1 run", "3 runs", "2 corpora".
+std::string Count(int64_t number, const std::string& noun,
+                  const std::string& plural = "");
+
+// Three significant digits at most and no exponent: "0.072", "7.4", "4,051".
+std::string Amount(double number);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_PLAN_PLAN_NUMBERS_H_

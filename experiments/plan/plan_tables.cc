@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/plan_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/text/text_table.h"
+#include "experiments/plan/plan_numbers.h"
+#include "trainer/results/metrics.h"
+#include "trainer/run/resources.h"
+
+namespace softmoe::experiments {
+namespace {
+
+constexpr size_t kWidth = 98;
+
+using Rows = std::vector<RowEstimate>;
+
+std::string StepLine(const RowEstimate& row) {
+  const TrainingConfig& t = row.run.config.training;
+  const int64_t length = row.run.config.model.sequence_length;
+  std::string line =
+      fmt::format("{} steps of {} = {} tokens", Thousands(t.steps),
+                  Count(t.global_batch_sequences, "sequence"),
+                  Thousands(t.global_batch_sequences * length));
+  const int64_t gpus = row.run.corpus.gpus;
+  if (gpus == 0) return line;
+  const BatchSplit split = SplitBatch(t, gpus);
+  if (!split.problem.empty()) return line;
+  return line +
+         fmt::format("; on each of {}: {} sequences = {} of {} = {} of {}",
+                     Count(gpus, "GPU"), t.global_batch_sequences / gpus,
+                     Count(split.micro_batches, "micro-batch", "micro-batches"),
+                     t.micro_batch_sequences,
+                     Count(split.groups_per_gpu, "balance group"),
+                     t.balance_group_sequences);
+}
+
+// What the tokens of the paper's corpora take on disk; stand-ins are small.
+std::string TokenLine(const RowEstimate& row) {
+  const Config& config = row.run.config;
+  const double bytes_per_token = config.model.vocab_size < 65500 ? 2 : 4;
+  const double tokens = static_cast<double>(row.cost.tokens) /
+                        (1 - config.data.validation_fraction);
+  return fmt::format(
+      "token files in the cache: about {}, if a run reads its corpus once "
+      "({} bytes a token, with the validation split); its text on top",
+      trainer::FormatBytes(static_cast<int64_t>(bytes_per_token * tokens)),
+      bytes_per_token);
+}
+
+std::string Tau(const RowEstimate& row) {
+  if (row.run.config.router.kind == RouterKind::kSparse) return "-";
+  return fmt::format("{}{:.3f}", row.run.config.router.tau ? "" : "~",
+                     row.initial.tau);
+}
+
+std::string WhatIsTrained(const Rows& rows) {
+  golden::TextTable table({"row", "k", "tau", "start",
+                           trainer::metrics::kZeroActiveFraction.title, "AE",
+                           "from", "parameters", "active"});
+  for (const RowEstimate& row : rows) {
+    table.Add({row.run.row.id,
+               fmt::format("{:.4g}", row.run.config.router.mean_active_experts),
+               Tau(row), fmt::format("{:.2f}", row.initial.active_experts),
+               Shown(trainer::metrics::kZeroActiveFraction,
+                     row.initial.zero_active_fraction),
+               fmt::format("{:.2f}", row.active_experts),
+               row.active_from_paper ? "paper" : "k",
+               Thousands(row.cost.parameters),
+               Thousands(std::llround(row.cost.active_parameters))});
+  }
+  return table.Text();
+}
+
+std::vector<std::string> GpuColumns(const RowEstimate& row) {
+  return {
+      fmt::format("{:.1f}+{:.1f}", row.cost.state_bytes_per_gpu / kGibibyte,
+                  row.cost.activation_bytes_per_gpu / kGibibyte),
+      fmt::format("{:.1f}", row.cost.gpu_hours),
+      row.paper_gpu_hours ? fmt::format("{:.1f}", *row.paper_gpu_hours) : "-"};
+}
+
+std::string WhatItTakes(const Rows& rows, bool gpus) {
+  const bool minutes = std::all_of(
+      rows.begin(), rows.end(),
+      [](const RowEstimate& row) { return row.cost.core_hours < 1; });
+  std::vector<std::string> header = {"row", "steps", "tokens", "FLOPs"};
+  const std::vector<std::string> more =
+      gpus ? std::vector<std::string>{"GiB/GPU", "GPU h", "paper", "disk"}
+           : std::vector<std::string>{"memory", minutes ? "core min" : "core h",
+                                      "disk"};
+  header.insert(header.end(), more.begin(), more.end());
+  golden::TextTable table(header);
+  for (const RowEstimate& row : rows) {
+    std::vector<std::string> entry = {row.run.row.id, Thousands(row.cost.steps),
+                                      Thousands(row.cost.tokens),
+                                      Scientific(row.cost.train_flops)};
+    if (gpus) {
+      for (std::string& text : GpuColumns(row)) {
+        entry.push_back(std::move(text));
+      }
+    } else {
+      entry.push_back(trainer::FormatBytes(row.cpu_bytes));
+      entry.push_back(
+          fmt::format("{:.2f}", row.cost.core_hours * (minutes ? 60 : 1)));
+    }
+    entry.push_back(trainer::FormatBytes(row.disk_bytes));
+    table.Add(std::move(entry));
+  }
+  return table.Text();
+}
+
+// What the paper's own runs took of the rows that stand here, each once.
+std::string PaperTotal(const Rows& rows) {
+  std::set<std::string> seen;
+  double hours = 0;
+  for (const RowEstimate& row : rows) {
+    if (row.paper_gpu_hours && seen.insert(row.run.paper_id()).second) {
+      hours += *row.paper_gpu_hours;
+    }
+  }
+  if (seen.empty()) return "";
+  return fmt::format(" (the paper's {}: {})",
+                     Count(static_cast<int64_t>(seen.size()), "row"),
+                     Amount(hours));
+}
+
+}  // namespace
+
+std::string Paragraph(const std::string& text, size_t first) {
+  return std::string(first, ' ') +
+         golden::Wrap(text, kWidth - first, first + 2) + "\n";
+}
+
+std::string DescribeModel(const ModelConfig& m) {
+  return fmt::format(
+      "{} layers, d_model {}, {} heads, {} experts of width {} a layer, "
+      "vocabulary {}, sequences of {} tokens",
+      m.num_layers, m.d_model, m.num_heads, m.num_experts, m.d_ffn,
+      Thousands(m.vocab_size), Thousands(m.sequence_length));
+}
+
+std::string DescribeCorpus(const Rows& rows) {
+  const GridCorpus& corpus = rows.front().run.corpus;
+  const bool gpus = corpus.gpus > 0;
+  std::string text = fmt::format("{}: {}{}\n", corpus.id, corpus.title,
+                                 gpus ? ", " + Count(corpus.gpus, "GPU") : "");
+  const std::string step = StepLine(rows.front());
+  if (std::all_of(rows.begin(), rows.end(), [&](const RowEstimate& row) {
+        return StepLine(row) == step;
+      })) {
+    text += Paragraph(step);
+  }
+  if (!corpus.paper_dataset.empty()) text += Paragraph(TokenLine(rows.front()));
+  return text + "\n" + WhatIsTrained(rows) + "\n" + WhatItTakes(rows, gpus);
+}
+
+std::string PlanLegend(const Cluster& cluster, bool gpus) {
+  using trainer::metrics::kZeroActiveFraction;
+  std::string text = Paragraph(fmt::format(
+      "k: the mean of active experts asked for. tau: the cutoff in units of "
+      "k/E; ~: calibrated on the first batches, expected value. start, {}: "
+      "active experts per token and layer, and the {}; before the first "
+      "update, from random scores through the router. AE: the mean that the "
+      "active parameters, FLOPs and hours assume: the paper's Train-AE of the "
+      "row (from paper), or k. active: the exact count at AE.",
+      kZeroActiveFraction.title, kZeroActiveFraction.definition));
+  text += Paragraph(
+      "FLOPs: all training steps, a multiply-add as two; causal attention; "
+      "nothing for recomputation, calibration and validation.");
+  if (gpus) {
+    text += Paragraph(fmt::format(
+        "GiB/GPU: bf16 weights, fp32 gradients and optimizer state (fp32 "
+        "master weights, two moments{}), + activations of one micro-batch with "
+        "as many active experts as the caps allow. Not counted: logits (made "
+        "in pieces), communication buffers, workspaces. GPU h: at an assumed "
+        "{:.0f} % of {:.0f} TFLOP/s; paper: what the paper's own run took.",
+        cluster.sharded_optimizer ? "; ZeRO-1: spread over the GPUs" : "",
+        100 * cluster.assumed_mfu, cluster.peak_flops / 1e12));
+  } else {
+    text += Paragraph(fmt::format(
+        "memory: weights, moments, gradients, and activations of one balance "
+        "group with as many active experts as the caps allow, fp32; not the "
+        "program, its tokens and buffers of threads. Core time: at an assumed "
+        "{:.0f} GFLOP/s of one core; divide by the cores.",
+        cluster.core_flops / 1e9));
+  }
+  return text + Paragraph(
+                    "disk: the most that a run's folder holds at one time, "
+                    "while one checkpoint replaces another.");
+}
+
+std::string CostInWords(const GridTotal& total, bool gpus) {
+  if (gpus) return Amount(total.gpu_hours) + " GPU hours";
+  if (total.core_hours < 1) {
+    return Amount(60 * total.core_hours) + " core minutes";
+  }
+  return Amount(total.core_hours) + " core hours";
+}
+
+std::string TotalLine(const std::string& name, const Rows& rows, bool gpus) {
+  const GridTotal total = Total(rows);
+  return fmt::format("{}: {}, {} tokens, {} FLOPs, {}{}, {} on disk", name,
+                     Count(total.runs, "run"), Scientific(total.tokens),
+                     Scientific(total.train_flops), CostInWords(total, gpus),
+                     gpus ? PaperTotal(rows) : "",
+                     trainer::FormatBytes(total.disk_bytes));
+}
+
+}  // namespace softmoe::experiments

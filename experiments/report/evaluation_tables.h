@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// evaluation_tables.h - what was measured on the final parameters of the runs:
+// inference with other tau, and the health of the routers.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_EVALUATION_TABLES_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_EVALUATION_TABLES_H_
+
+#include <string>
+#include <vector>
+
+#include "experiments/run/run_outcome.h"
+
+namespace softmoe::experiments {
+
+// A table as texts, for a terminal and for HTML alike.
+struct EvaluationTable {
+  std::string title, caption;
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;  // at least one
+};
+
+// Those of which anything was measured. Rows are the grid's, in its order:
+// means over the finished seeds that have the number.
+std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome);
+
+// Tables for a terminal of 100 columns; "" if there are none.
+std::string DescribeTables(const std::vector<EvaluationTable>& tables);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_EVALUATION_TABLES_H_

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/grid_report.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "core/code_version.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/text/text_table.h"
+#include "experiments/report/evaluation_tables.h"
+#include "experiments/report/experiment_tables.h"
+#include "experiments/report/grid_table.h"
+#include "experiments/report/invariants.h"
+#include "experiments/report/report_csv.h"
+#include "experiments/report/report_html.h"
+#include "experiments/report/results_document.h"
+#include "golden/document/document.h"
+#include "golden/verdict/verdict.h"
+#include "golden/verdict/verdict_report.h"
+
+namespace softmoe::experiments {
+namespace {
+
+constexpr size_t kWidth = 96;
+
+// The verdicts in a few lines: how many of which, and why not more.
+std::string DescribeVerdicts(const JudgedResults& judged) {
+  const golden::Verdicts& v = judged.verdicts;
+  std::map<std::string, int> cells;
+  for (const golden::CellVerdict& cell : v.cells) {
+    ++cells[golden::StatusName(cell.status)];
+  }
+  std::string text = fmt::format(
+      "Against the paper{}: {} cells",
+      judged.variant.empty() ? "" : " (tau: " + judged.variant + ")",
+      v.cells.size());
+  std::string separator = ": ";
+  for (const auto& [status, count] : cells) {
+    text += fmt::format("{}{} {}", separator, count, status);
+    separator = ", ";
+  }
+  text += fmt::format(". Overall {}.", golden::StatusName(v.overall));
+  if (v.overall == golden::Status::kNotComparable &&
+      !v.fingerprint_differences.empty()) {
+    const auto differences = golden::DifferenceLines(v.fingerprint_differences);
+    std::string first;
+    for (size_t i = 0; i < std::min<size_t>(3, differences.size()); ++i) {
+      first += (i == 0 ? "" : "; ") + differences[i];
+    }
+    text += fmt::format(" Not the paper's set-up: {} fields differ, e.g. {}.",
+                        differences.size(), first);
+  }
+  return golden::Wrap(text, kWidth, 2) + "\n";
+}
+
+// What was trained by another version of this project than this program, which
+// reads finished runs and does not train them again.
+std::string DescribeVersions(const GridOutcome& outcome) {
+  std::map<std::string, std::vector<std::string>> others;
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.result && run.result->code_version != CodeVersion()) {
+      others[run.result->code_version].push_back(run.run.id);
+    }
+  }
+  std::string text;
+  for (const auto& [version, runs] : others) {
+    text += golden::Wrap(
+                fmt::format("note: this is version {}; {} of {} runs were "
+                            "trained by version {}, e.g. {}. Versions may "
+                            "differ in their results (CHANGELOG.md): to train "
+                            "again use another folder (--out).",
+                            CodeVersion(), runs.size(), outcome.runs.size(),
+                            version, runs.front()),
+                kWidth, 2) +
+            "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+GridReport WriteGridReport(const GridOutcome& outcome,
+                           const std::filesystem::path& folder) {
+  const golden::Document paper =
+      golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+  const std::vector<Invariant> invariants = CheckInvariants(outcome);
+  GridReport report;
+  report.invariants_hold = AllHold(invariants);
+  report.text = DescribeGridTable(outcome) + "\n" +
+                DescribeTables(EvaluationTables(outcome)) +
+                DescribeTables(ExperimentTables(outcome, paper)) +
+                DescribeInvariants(invariants) + "\n";
+
+  std::vector<JudgedResults> judged;
+  for (const std::string& variant : Variants(outcome.grid)) {
+    JudgedResults one;
+    one.variant = variant;
+    one.file = ResultsName(outcome.grid, variant);
+    one.results = ResultsDocument(outcome, variant, paper);
+    one.verdicts = golden::Judge(one.results, paper);
+    golden::WriteDocument(one.results, folder / one.file);
+    report.files.push_back(folder / one.file);
+    report.text += DescribeVerdicts(one);
+    judged.push_back(std::move(one));
+  }
+  report.text += DescribeVersions(outcome);
+  const auto write = [&](const char* name, const std::string& content) {
+    WriteFileAtomically(folder / name, content);
+    report.files.push_back(folder / name);
+  };
+  write("runs.csv", RunsCsv(outcome));
+  write("steps.csv", StepsCsv(outcome));
+  if (!EvaluationTables(outcome).empty()) {
+    write("inference_tau.csv", InferenceTauCsv(outcome));
+    write("router_health.csv", RouterHealthCsv(outcome));
+  }
+  write("report.html", ReportHtml(outcome, invariants, judged, paper));
+  return report;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_report.h - everything that is said about the runs of a grid: for the
+// terminal, for people (report.html), for programs (results.h5, CSV).
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/run/run_outcome.h"
+
+namespace softmoe::experiments {
+
+struct GridReport {
+  // For the terminal: the paper-shaped table, what was measured on the final
+  // models, the invariants, one line of verdicts.
+  std::string text;
+  bool invariants_hold = false;
+  std::vector<std::filesystem::path> files;
+};
+
+// Judges what is finished and writes into `folder`, each file whole or not at
+// all:
+//
+//   results.h5   the golden form (golden/FORMAT.md); results-calibrated.h5
+//                beside it where rows come in both readings of tau. Equal runs
+//                give equal bytes.
+//   report.html  one self-contained page
+//   runs.csv, steps.csv   report_csv.h; where final models were measured,
+//                inference_tau.csv and router_health.csv beside them
+//
+// Throws EnvironmentError if a file cannot be written.
+GridReport WriteGridReport(const GridOutcome& outcome,
+                           const std::filesystem::path& folder);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/grid_report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/code_version.h"
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/testing/report_test_util.h"
+#include "golden/document/document.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Elements are closed in the order in which they were opened.
+std::string FirstBadTag(const std::string& html) {
+  static const std::vector<std::string> kVoid = {"meta", "br", "!DOCTYPE"};
+  std::vector<std::string> open;
+  for (size_t i = html.find('<'); i != std::string::npos;
+       i = html.find('<', i + 1)) {
+    if (html.compare(i, 4, "<!--") == 0) {
+      i = html.find("-->", i);
+      continue;
+    }
+    const size_t end = html.find('>', i);
+    const std::string tag = html.substr(i + 1, end - i - 1);
+    const std::string name = tag.substr(
+        tag[0] == '/', tag.find_first_of(" \n\t/", 1) - (tag[0] == '/'));
+    if (tag[0] == '/') {
+      if (open.empty() || open.back() != name) {
+        return "</" + name + "> after <" + (open.empty() ? "" : open.back());
+      }
+      open.pop_back();
+    } else if (tag.back() != '/' &&
+               std::find(kVoid.begin(), kVoid.end(), name) == kVoid.end()) {
+      open.push_back(name);
+    }
+  }
+  return open.empty() ? "" : "<" + open.back() + "> is never closed";
+}
+
+TEST(GridReport, ShowsWhatWasMeasuredOnTheFinalModels) {
+  const fs::path folder = FreshFolder("grid_report_evaluations");
+  GridOutcome outcome = ExampleOutcome();
+  trainer::FinalEvaluations evaluations;
+  evaluations.inference_tau = {{.factor = 0.5,
+                                .tau = 0.75,
+                                .validation = {.loss = 3.14159265,
+                                               .num_tokens = 10,
+                                               .layer_active_experts = {},
+                                               .active_histogram = {},
+                                               .tokens_per_expert = {}}}};
+  RunOf(outcome, "soft-2").result->final_evaluations = evaluations;
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_EQ(report.files.size(), 6u);
+  EXPECT_NE(report.text.find("3.1416"), std::string::npos) << report.text;
+  EXPECT_NE(ReadWholeFile(folder / "inference_tau.csv").find("3.14159265"),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(folder / "router_health.csv"));
+  const std::string html = ReadWholeFile(folder / "report.html");
+  EXPECT_NE(html.find("3.1416"), std::string::npos);
+  EXPECT_EQ(FirstBadTag(html), "");
+}
+
+TEST(GridReport, WritesEverything) {
+  const fs::path folder = FreshFolder("grid_report");
+  const GridOutcome outcome = ExampleOutcome();
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_TRUE(report.invariants_hold);
+  EXPECT_EQ(report.files.size(), 4u);
+  for (const fs::path& file : report.files) EXPECT_TRUE(fs::exists(file));
+  for (const char* part :
+       {"SoftMoE*", "<= 2", "unigram", "PASS  sum of k_l = K", "NOT_COMPARABLE",
+        "data.corpus"}) {
+    EXPECT_NE(report.text.find(part), std::string::npos) << part << "\n"
+                                                         << report.text;
+  }
+  const golden::Document results = golden::ReadDocument(folder / "results.h5");
+  EXPECT_FALSE(results.tables.empty());
+  EXPECT_EQ(results.provenance.git_commit, "0123456789ab");
+}
+
+TEST(GridReport, SaysWhatAnotherVersionTrained) {
+  const fs::path folder = FreshFolder("grid_report_versions");
+  GridOutcome outcome = ExampleOutcome();
+  const std::string note = "trained by version 0123456789ab, e.g.";
+  EXPECT_NE(WriteGridReport(outcome, folder).text.find(note),
+            std::string::npos);
+  for (RunOutcome& run : outcome.runs) {
+    run.result->code_version = CodeVersion();
+  }
+  EXPECT_EQ(WriteGridReport(outcome, folder).text.find("trained by version"),
+            std::string::npos);
+}
+
+TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
+  const fs::path folder = FreshFolder("grid_report_page");
+  GridOutcome outcome = ExampleOutcome({.both_variants = true});
+  Fail(RunOf(outcome, "sparse-1"), "a <bad> score & more");
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_FALSE(report.invariants_hold);
+  EXPECT_EQ(report.files.size(), 5u);
+  const std::string page = ReadWholeFile(folder / "report.html");
+  EXPECT_EQ(FirstBadTag(page), "");
+  for (const RunOutcome& run : outcome.runs) {
+    EXPECT_NE(page.find(run.run.id), std::string::npos) << run.run.id;
+  }
+  for (const char* part :
+       {"This is no reproduction of the paper",
+        "A grid for &lt;tests&gt; &amp;", "a &lt;bad&gt; score &amp; more",
+        "<svg", "NOT_COMPARABLE", "results-calibrated.h5", "aria-label"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  for (const char* loads : {"<script", "<link", "src=", "@import"}) {
+    EXPECT_EQ(page.find(loads), std::string::npos) << loads;
+  }
+}
+
+TEST(GridReport, WorksBeforeAnythingIsFinished) {
+  const fs::path folder = FreshFolder("grid_report_empty");
+  GridOutcome outcome = ExampleOutcome();
+  for (RunOutcome& run : outcome.runs) {
+    run.result.reset();
+    run.state = RunState::kWaiting;
+  }
+  outcome.corpora.clear();
+  const GridReport report = WriteGridReport(outcome, folder);
+  EXPECT_FALSE(report.invariants_hold);
+  EXPECT_NE(report.text.find("not finished"), std::string::npos);
+  EXPECT_EQ(FirstBadTag(ReadWholeFile(folder / "report.html")), "");
+}
+
+TEST(GridReport, AFolderThatIsNotThereIsAnEnvironmentError) {
+  EXPECT_THROW(WriteGridReport(ExampleOutcome(), "/nonexistent/folder"),
+               EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

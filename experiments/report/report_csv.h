@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// report_csv.h - the runs of a grid as plain tables for other programs.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_
+
+#include <string>
+
+#include "experiments/run/run_outcome.h"
+
+namespace softmoe::experiments {
+
+// One line for each run: run, corpus, row, label, variant, seed, state,
+// mean_active_experts, expansion_factor, RunColumns() by their names,
+// config_hash. Numbers read back exactly; what a run does not have is empty.
+// Units: GRIDS.md.
+std::string RunsCsv(const GridOutcome& outcome);
+
+// One line for each step of each finished run: run, step, and what is measured
+// of a step (trainer/results/metrics.h) but for lists and what a clock gave.
+std::string StepsCsv(const GridOutcome& outcome);
+
+// One line for each finished run and each other tau that it was validated with:
+// run, factor, tau, and the single numbers of a validation. The sparse router
+// has none.
+std::string InferenceTauCsv(const GridOutcome& outcome);
+
+// One line for each layer of each finished run whose routers were measured:
+// run, layer (from 0), and what is measured of a router (truncated_mass is
+// empty for the sparse one).
+std::string RouterHealthCsv(const GridOutcome& outcome);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_REPORT_CSV_H_

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/report_csv.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "experiments/testing/report_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(ReportCsv, HasALineForEachRun) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  Fail(RunOf(outcome, "soft-2"), "score is NaN");
+  outcome.runs[0].run.row.label = "Sparse, \"MoE\"";
+  const std::vector<std::string> lines = Lines(RunsCsv(outcome));
+  ASSERT_EQ(lines.size(), 1 + outcome.runs.size());
+  // The first has commas inside quotes.
+  for (size_t i = 2; i < lines.size(); ++i) {
+    EXPECT_EQ(std::count(lines[i].begin(), lines[i].end(), ','),
+              std::count(lines[0].begin(), lines[0].end(), ','))
+        << lines[i];
+  }
+  EXPECT_NE(lines[1].find(",\"Sparse, \"\"MoE\"\"\","), std::string::npos);
+  EXPECT_NE(lines[1].find("foldoc/sparse-1/seed1,"), std::string::npos);
+  const std::string loss =
+      std::to_string(outcome.runs[0].result->final_validation.loss);
+  EXPECT_NE(lines[1].find(loss.substr(0, 7)), std::string::npos) << lines[1];
+  EXPECT_NE(lines[7].find(",failed,2,2,,"), std::string::npos) << lines[7];
+}
+
+TEST(ReportCsv, ColumnsHaveTheNamesOfTheMetrics) {
+  const std::string header = Lines(RunsCsv(ExampleOutcome()))[0];
+  EXPECT_EQ(header,
+            "run,corpus,row,label,variant,seed,state,mean_active_experts,"
+            "expansion_factor,tau,train_ae,infer_ae,active_parameters,val_loss,"
+            "unigram_loss,schedule_loss,zero_active_fraction,"
+            "relative_load_variance,parameters,seconds,config_hash");
+  EXPECT_EQ(Lines(StepsCsv(ExampleOutcome()))[0],
+            "run,step,loss,load_balance_loss,z_loss,active_experts,"
+            "zero_active_fraction,temperature,gradient_norm,learning_rate");
+}
+
+TEST(ReportCsv, NumbersReadBackExactly) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.runs[0].result->unigram_loss = 1.0 / 3;
+  outcome.runs[0].result->parameters = int64_t{1} << 40;
+  std::vector<std::string> fields;
+  std::istringstream line(Lines(RunsCsv(outcome))[1]);
+  for (std::string field; std::getline(line, field, ',');) {
+    fields.push_back(field);
+  }
+  ASSERT_EQ(fields.size(), 21u);
+  EXPECT_EQ(std::stod(fields[14]), 1.0 / 3);
+  EXPECT_EQ(fields[18], "1099511627776");
+  outcome.runs[0].result->unigram_loss = std::nan("");
+  EXPECT_EQ(Lines(RunsCsv(outcome))[1].find("nan"), std::string::npos);
+}
+
+TEST(ReportCsv, HasALineForEachStepOfFinishedRuns) {
+  GridOutcome outcome = ExampleOutcome();
+  const size_t steps = outcome.runs[0].result->steps.size();
+  EXPECT_EQ(Lines(StepsCsv(outcome)).size(), 1 + 4 * steps);
+  Interrupt(outcome.runs[1]);
+  const std::vector<std::string> lines = Lines(StepsCsv(outcome));
+  EXPECT_EQ(lines.size(), 1 + 3 * steps);
+  EXPECT_EQ(lines[1].find("foldoc/sparse-1/seed1234,1,"), 0u) << lines[1];
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/report_curves.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <functional>
+
+#include "experiments/report/row_summary.h"
+#include "trainer/results/metrics.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using trainer::Metric;
+using trainer::RunResult;
+using trainer::StepRecord;
+namespace metrics = trainer::metrics;
+
+constexpr size_t kMostPoints = 150;  // of a curve; more only blur
+
+struct Line {
+  std::string name;
+  const RunResult* result;
+  bool learned;
+};
+
+std::vector<Line> Lines(const GridOutcome& outcome, const std::string& corpus) {
+  std::vector<Line> lines;
+  for (const RowSummary& row : SummarizeRows(outcome)) {
+    const std::vector<const RunOutcome*> finished = row.Finished();
+    if (row.corpus->id != corpus || finished.empty()) continue;
+    lines.push_back({row.row->id, &*finished.front()->result,
+                     row.config().router.kind == RouterKind::kSoftLearned});
+  }
+  return lines;
+}
+
+template <typename Read>
+Series OverSteps(const Line& line, const Read& read) {
+  Series series;
+  series.name = line.name;
+  for (const StepRecord& step : line.result->steps) {
+    series.x.push_back(static_cast<double>(step.step));
+    series.y.push_back(std::invoke(read, step));
+  }
+  return Thin(series, kMostPoints);
+}
+
+// Layers count from 1, as people do.
+Series OverLayers(const Line& line) {
+  Series series;
+  series.name = line.name;
+  for (size_t l = 0; l < line.result->allocation.size(); ++l) {
+    series.x.push_back(static_cast<double>(l + 1));
+    series.y.push_back(line.result->allocation[l]);
+  }
+  return series;
+}
+
+// The paper's figure: how the budget moves between the layers of one row.
+Curves LayersOverSteps(const Line& line, const std::string& corpus,
+                       const std::string& id) {
+  Curves curves{
+      fmt::format("Learned allocation during training, {}, {}", line.name,
+                  corpus),
+      fmt::format("{} of every layer over the steps; they add up to the same K "
+                  "at every step.",
+                  metrics::kAllocation.title),
+      {id, "step", metrics::kAllocation.title, {}}};
+  for (size_t l = 0; l < line.result->allocation.size(); ++l) {
+    Series series = OverSteps(
+        line, [l](const StepRecord& step) { return step.allocation[l]; });
+    series.name = fmt::format("layer {}", l + 1);
+    curves.plot.series.push_back(std::move(series));
+  }
+  return curves;
+}
+
+// "Mean cross-entropy of ..., over the steps."
+std::string OverTheSteps(const Metric& metric) {
+  std::string text = metric.definition;
+  text[0] =
+      static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text + ", over the steps.";
+}
+
+std::string Id(const char* what, size_t corpus) {
+  return fmt::format("{}_{}", what, corpus);
+}
+
+}  // namespace
+
+std::vector<Curves> MakeCurves(const GridOutcome& outcome) {
+  std::vector<Curves> all;
+  for (size_t c = 0; c < outcome.grid.corpora.size(); ++c) {
+    const std::string& corpus = outcome.grid.corpora[c].id;
+    const std::vector<Line> lines = Lines(outcome, corpus);
+    Curves loss{"Training loss, " + corpus,
+                OverTheSteps(metrics::kLoss) +
+                    " Each point is the mean of several steps.",
+                {Id("loss", c), "step", metrics::kLoss.unit, {}}};
+    Curves active{
+        "Active experts in training, " + corpus,
+        OverTheSteps(metrics::kActiveExperts) + " Sparse rows are constant.",
+        {Id("active", c), "step", metrics::kActiveExperts.unit, {}}};
+    Curves layers{
+        "Learned allocation over the layers, " + corpus,
+        fmt::format("{} at the end of training for each layer; all rows begin "
+                    "with the same k in every layer.",
+                    metrics::kAllocation.title),
+        {Id("layers", c), "layer", metrics::kAllocation.title, {}, true}};
+    std::vector<Curves> over_steps;
+    for (const Line& line : lines) {
+      loss.plot.series.push_back(OverSteps(line, &StepRecord::loss));
+      active.plot.series.push_back(
+          OverSteps(line, &StepRecord::active_experts));
+      if (!line.learned) continue;
+      layers.plot.series.push_back(OverLayers(line));
+      over_steps.push_back(LayersOverSteps(
+          line, corpus,
+          fmt::format("{}_{}", Id("steps", c), over_steps.size())));
+    }
+    std::vector<Curves> drawn = {loss, active, layers};
+    drawn.insert(drawn.end(), over_steps.begin(), over_steps.end());
+    for (Curves& curves : drawn) {
+      if (!curves.plot.series.empty()) all.push_back(std::move(curves));
+    }
+  }
+  return all;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/results_document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "core/config/config_fields.h"
+#include "core/config/config_text.h"
+#include "core/errors.h"
+#include "experiments/report/results_measures.h"
+#include "experiments/report/row_summary.h"
+#include "trainer/results/metrics.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::Cell;
+using golden::Column;
+using golden::Document;
+using golden::Field;
+using golden::FieldClass;
+using golden::Known;
+using golden::Table;
+using trainer::RunResult;
+
+// What is printed of a measured number; the stored one has all its digits.
+constexpr int kDecimals = 6;
+
+bool IsSoft(const Config& config) {
+  return config.router.kind != RouterKind::kSparse;
+}
+
+bool IsLearned(const Config& config) {
+  return config.router.kind == RouterKind::kSoftLearned;
+}
+
+Cell EmptyCell(const std::string& flag) {
+  Cell cell;
+  if (!flag.empty()) cell.flags.push_back(flag);
+  return cell;
+}
+
+Cell MakeCell(const RowSummary& row, const Measure& measure) {
+  if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
+  if (!measure.read) return EmptyCell("NOT_MEASURED");
+  // Also where only some seeds failed: the mean of those that survived is not
+  // what the row gives.
+  if (row.AnyFailed()) return EmptyCell("DIVERGED");
+  const Sample sample = row.Over(measure.read);
+  if (sample.runs == 0) return EmptyCell("NOT_RUN");
+  if (!std::isfinite(sample.mean)) return EmptyCell("NOT_MEASURED");
+  Cell cell;
+  cell.value = cell.low = cell.high = sample.mean;
+  cell.text = measure.setting ? Setting(sample.mean)
+                              : fmt::format("{:.{}f}", sample.mean, kDecimals);
+  cell.runs = sample.runs;
+  if (!measure.setting) cell.deviation = sample.deviation;
+  return cell;
+}
+
+std::string JoinDistinct(const std::vector<std::string>& values) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const std::string& value : values) {
+    if (!seen.insert(value).second) continue;
+    text += (text.empty() ? "" : ", ") + value;
+  }
+  return text;
+}
+
+// One text over the finished seeds of a row; "" if there is none.
+std::string OverSeeds(
+    const RowSummary& row,
+    const std::function<std::string(const RunResult&)>& read) {
+  std::vector<std::string> values;
+  for (const RunOutcome* run : row.Finished()) {
+    values.push_back(read(*run->result));
+  }
+  return JoinDistinct(values);
+}
+
+// tau as the row was given it; a calibrated one with what came out.
+std::string TauText(const RowSummary& row) {
+  if (row.config().router.tau) return TomlText(*row.config().router.tau);
+  const std::string used = OverSeeds(
+      row, [](const RunResult& r) { return fmt::format("{:.6g}", r.tau); });
+  return used.empty() ? "calibrated" : "calibrated: " + used;
+}
+
+std::vector<Field> FieldsOf(const RowSummary& row) {
+  std::vector<Field> fields;
+  const auto add = [&](const std::string& name, const std::string& value,
+                       FieldClass field_class) {
+    const Known known = value.empty() ? Known::kUnknown : Known::kStated;
+    fields.push_back({name, value, field_class, known});
+  };
+  const Config& config = row.config();
+  VisitConfig(config, [&](const std::string& section, const std::string& key,
+                          const auto& value, const AllowedRange&) {
+    const std::string name = section + "." + key;
+    if (name == "training.seed") return;
+    add(name, name == "router.tau" ? TauText(row) : TomlText(value),
+        FieldClass::kMustMatch);
+  });
+  std::vector<std::string> seeds;
+  for (const RunOutcome* run : row.Finished()) {
+    seeds.push_back(std::to_string(run->run.seed));
+  }
+  add("training.seed", JoinDistinct(seeds), FieldClass::kIgnore);
+  add("config_hash",
+      OverSeeds(
+          row,
+          [](const RunResult& r) { return ConfigHash(r.identity.config); }),
+      FieldClass::kIgnore);
+  add("data.sha256",
+      OverSeeds(
+          row,
+          [](const RunResult& r) { return r.identity.tokens.data_sha256; }),
+      FieldClass::kReport);
+  add("data.tokenizer_sha256",
+      OverSeeds(row,
+                [](const RunResult& r) {
+                  return r.identity.tokens.tokenizer_sha256;
+                }),
+      FieldClass::kMustMatch);
+  add("code.version",
+      OverSeeds(row, [](const RunResult& r) { return r.code_version; }),
+      FieldClass::kReport);
+  add("precision", "float32", FieldClass::kReport);
+  add("framework", "the CPU backend of this project", FieldClass::kReport);
+  add("gpus", "0", FieldClass::kReport);
+  return fields;
+}
+
+// Moves the fields that all rows share to the document.
+void HoistCommonFields(Document* document) {
+  std::vector<std::vector<Field>*> lists;
+  for (Table& table : document->tables) {
+    for (golden::Row& row : table.rows) lists.push_back(&row.fields);
+  }
+  if (lists.empty()) return;
+  for (const Field& field : *lists.front()) {
+    const bool common =
+        std::all_of(lists.begin(), lists.end(), [&](const auto* list) {
+          return std::find(list->begin(), list->end(), field) != list->end();
+        });
+    if (common) document->fields.push_back(field);
+  }
+  for (std::vector<Field>* list : lists) {
+    std::erase_if(*list, [&](const Field& field) {
+      const auto& shared = document->fields;
+      return std::find(shared.begin(), shared.end(), field) != shared.end();
+    });
+  }
+}
+
+// The definition of a column is the golden's, unless ours says more exactly
+// what was measured.
+Column MakeColumn(const Table& golden_table, const Measure& measure,
+                  bool paper_sizes) {
+  if (measure.own) return *measure.own;
+  const int64_t index = golden_table.FindColumn(measure.column);
+  SOFTMOE_CHECK(index >= 0)
+      << golden_table.id << " has no column " << measure.column;
+  Column column = golden_table.columns[static_cast<size_t>(index)];
+  // What the golden knows exactly, as the sum of an allocation, is measured
+  // here: as a golden for later runs it is no bound on their roundings and
+  // seeds. Claims on it are the golden's, and stay exact.
+  if (column.lane == golden::Lane::kExact && !measure.setting) {
+    column.lane = golden::Lane::kReportOnly;
+  }
+  if (measure.column == "active_params" && !paper_sizes) {
+    column.metric = trainer::metrics::kActiveParameters.definition;
+  }
+  return column;
+}
+
+// What the grid calls a corpus that was prepared.
+std::string CorpusId(const GridOutcome& outcome,
+                     const trainer::PreparedCorpus& corpus) {
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.run.config.data.corpus == corpus.corpus) return run.run.corpus.id;
+  }
+  return "other";
+}
+
+class Builder {
+ public:
+  Builder(const GridOutcome& outcome, const std::string& variant,
+          const Document& paper)
+      : paper_(paper), rows_(SummarizeRows(outcome)) {
+    std::erase_if(rows_, [&](const RowSummary& row) {
+      return !row.row->variant.empty() && !variant.empty() &&
+             row.row->variant != variant;
+    });
+    paper_sizes_ =
+        std::all_of(rows_.begin(), rows_.end(), [](const RowSummary& row) {
+          return HasPaperSizes(row.config().model);
+        });
+    std::set<std::string> taken;
+    for (const RowSummary& row : rows_) {
+      const std::string paper_id = row.paper_id();
+      const std::string own_id = row.corpus->id + "/" + row.row->id;
+      // Stands for none of the paper's rows, or a second time for one.
+      const bool none = paper_id.empty() || !taken.insert(paper_id).second;
+      table_ids_.push_back(none ? own_id : paper_id);
+      // A row that repeats one of another table than the first.
+      ids_.push_back(row.row->paper_dataset.empty() ? table_ids_.back()
+                                                    : own_id);
+    }
+  }
+
+  bool paper_sizes() const { return paper_sizes_; }
+
+  // The golden's table of that id, with our numbers.
+  Table Make(const std::string& id, const std::vector<Measure>& measures,
+             const std::function<bool(const Config&)>& applies) const {
+    Table table = MakeEmpty(id, measures);
+    AddRows(measures, applies, ids_, &table);
+    return table;
+  }
+
+  // The same, of the table whose rows an experiment repeats.
+  Table MakeRepeated(const std::string& id,
+                     const std::vector<Measure>& measures) const {
+    Table table = MakeEmpty(id, measures);
+    AddRows(
+        measures, [](const Config&) { return true; }, table_ids_, &table);
+    return table;
+  }
+
+  // The paper's Table 7: every row at every multiple of its tau.
+  Table MakeInferenceTau(const std::string& id) const {
+    Table table = MakeEmpty(id, InferenceTauMeasures(1));
+    std::set<double> factors;
+    for (const RowSummary& row : rows_) {
+      const auto& listed =
+          row.runs.front()->run.evaluations.inference_tau_factors;
+      factors.insert(listed.begin(), listed.end());
+    }
+    const golden::Table& golden_table = *paper_.FindTable(id);
+    for (const double factor : factors) {
+      std::vector<std::string> ids;
+      for (size_t r = 0; r < rows_.size(); ++r) {
+        const auto tau = rows_[r].config().router.tau;
+        const std::string paper_id = fmt::format(
+            "{}/infer_tau{:.1f}", table_ids_[r], factor * tau.value_or(0));
+        const bool known = tau && golden_table.FindRow(paper_id) != nullptr;
+        ids.push_back(known ? paper_id
+                            : fmt::format("{}/infer_tau_x{}", table_ids_[r],
+                                          Setting(factor)));
+      }
+      const size_t before = table.rows.size();
+      AddRows(InferenceTauMeasures(factor), IsSoft, ids, &table);
+      for (size_t r = before; r < table.rows.size(); ++r) {
+        // The first cell is the tau of inference; empty if nothing was run.
+        const std::string& tau = table.rows[r].cells.front().text;
+        table.rows[r].fields.push_back(
+            {"eval.tau", tau, FieldClass::kMustMatch,
+             tau.empty() ? Known::kUnknown : Known::kStated});
+      }
+    }
+    return table;
+  }
+
+  // A table that the golden does not have: k_l of every layer.
+  Table MakeLayers() const {
+    int64_t layers = 0;
+    for (const RowSummary& row : rows_) {
+      layers = std::max(layers, row.config().model.num_layers);
+    }
+    const std::vector<Measure> measures = LayerMeasures(layers);
+    Table table;
+    table.id = "layers";
+    table.title = "Learned allocation of every layer at the end of training";
+    for (const Measure& measure : measures) {
+      table.columns.push_back(*measure.own);
+    }
+    AddRows(measures, IsLearned, ids_, &table);
+    return table;
+  }
+
+  // One text over all finished runs.
+  std::string OverRuns(
+      const std::function<std::string(const RunResult&)>& read) const {
+    std::vector<std::string> values;
+    for (const RowSummary& row : rows_) {
+      for (const RunOutcome* run : row.Finished()) {
+        values.push_back(read(*run->result));
+      }
+    }
+    return JoinDistinct(values);
+  }
+
+ private:
+  // The golden's table with the columns of ours, and no rows.
+  Table MakeEmpty(const std::string& id,
+                  const std::vector<Measure>& measures) const {
+    const Table* golden_table = paper_.FindTable(id);
+    SOFTMOE_CHECK(golden_table != nullptr) << "no table " << id;
+    Table table;
+    table.id = id;
+    table.title = golden_table->title + ", as measured by this grid";
+    for (const Measure& measure : measures) {
+      table.columns.push_back(MakeColumn(*golden_table, measure, paper_sizes_));
+    }
+    return table;
+  }
+
+  void AddRows(const std::vector<Measure>& measures,
+               const std::function<bool(const Config&)>& applies,
+               const std::vector<std::string>& ids, Table* table) const {
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      const RowSummary& row = rows_[r];
+      if (!applies(row.config())) continue;
+      golden::Row out;
+      out.id = ids[r];
+      out.labels = {row.corpus->title, row.row->label,
+                    "k=" + Setting(row.config().router.mean_active_experts)};
+      out.fields = FieldsOf(row);
+      for (const Measure& measure : measures) {
+        out.cells.push_back(MakeCell(row, measure));
+      }
+      table->rows.push_back(std::move(out));
+    }
+  }
+
+  const Document& paper_;
+  std::vector<RowSummary> rows_;
+  // Of rows_, the paper's where there is one: in Table 1 and those like it, and
+  // in the table that the experiment repeats.
+  std::vector<std::string> ids_, table_ids_;
+  bool paper_sizes_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> Variants(const Grid& grid) {
+  // Rows of the paper that appear in more than one reading.
+  std::vector<std::string> variants;
+  bool repeated = false;
+  std::set<std::string> rows;
+  for (const GridRow& row : grid.rows) {
+    if (row.variant.empty()) continue;
+    repeated |= !rows.insert(row.paper_row).second;
+    if (std::find(variants.begin(), variants.end(), row.variant) ==
+        variants.end()) {
+      variants.push_back(row.variant);
+    }
+  }
+  if (!repeated) return {""};
+  // The published values first: they are what the tables are about.
+  std::stable_partition(variants.begin(), variants.end(),
+                        [](const std::string& v) { return v == "paper"; });
+  return variants;
+}
+
+std::string ResultsName(const Grid& grid, const std::string& variant) {
+  return variant == Variants(grid).front() ? "results.h5"
+                                           : "results-" + variant + ".h5";
+}
+
+Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
+                         const Document& paper) {
+  const Grid& grid = outcome.grid;
+  const Builder builder(outcome, variant, paper);
+  const auto all = [](const Config&) { return true; };
+  Document document;
+  document.provenance.origin = golden::Origin::kOurRun;
+  document.provenance.source =
+      fmt::format("grid {} ({} scale){}: {}", grid.name, grid.scale,
+                  variant.empty() ? "" : ", tau: " + variant, grid.title);
+  document.provenance.generator = "//:grid";
+  document.provenance.compiler = "g++ " __VERSION__;
+  document.provenance.isa =
+      builder.OverRuns([](const RunResult& r) { return r.identity.isa; });
+  document.provenance.git_commit =
+      builder.OverRuns([](const RunResult& r) { return r.code_version; });
+  for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
+    const auto add = [&](const std::string& name, const std::string& value) {
+      if (value.empty()) return;
+      document.provenance.more.push_back(
+          {"corpus." + CorpusId(outcome, corpus) + name, value,
+           FieldClass::kReport, Known::kStated});
+    };
+    add("", corpus.description);
+    add(".provenance", corpus.provenance);
+    add(".sha256", corpus.corpus_sha256);
+    add(".tokens_sha256", corpus.tokens.data_sha256);
+    add(".tokenizer_sha256", corpus.tokens.tokenizer_sha256);
+  }
+  document.tables = {
+      builder.Make("main_results", MainMeasures(builder.paper_sizes()), all),
+      builder.Make("load_variance", LoadVarianceMeasures(), all)};
+  Table allocation =
+      builder.Make("allocation", AllocationMeasures(), IsLearned);
+  if (!allocation.rows.empty()) {
+    document.tables.push_back(std::move(allocation));
+    document.tables.push_back(builder.MakeLayers());
+  }
+  if (grid.table == "tau_ablation") {
+    document.tables.push_back(builder.MakeRepeated(grid.table, TauMeasures()));
+  } else if (grid.table == "jitter") {
+    document.tables.push_back(
+        builder.MakeRepeated(grid.table, JitterMeasures()));
+  } else if (grid.table == "inference_tau_ablation") {
+    document.tables.push_back(builder.MakeInferenceTau(grid.table));
+  }
+  HoistCommonFields(&document);
+  return document;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// results_document.h - a grid's results in the form of the goldens
+// (golden/FORMAT.md), so that golden/verdict/verdict.h can judge one by the other.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_RESULTS_DOCUMENT_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_RESULTS_DOCUMENT_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/run/run_outcome.h"
+#include "golden/document/document.h"
+
+namespace softmoe::experiments {
+
+// The readings of tau that the rows of a grid stand for (DESIGN.md, ruling 7):
+// {""} where every row has one, {"paper", "calibrated"} where rows come in
+// both. A golden has one row for each of the paper's, so each reading is a
+// document of its own; rows without a variant (Sparse MoE) are in all of them.
+std::vector<std::string> Variants(const Grid& grid);
+
+// "results.h5"; "results-calibrated.h5" for the second of two readings.
+std::string ResultsName(const Grid& grid, const std::string& variant);
+
+// Tables, with the ids and the definitions of the paper's golden:
+//
+//   main_results   the paper's Table 1: settings, active experts, active
+//                  parameters (the paper's formula at its sizes, else exact),
+//                  held-out loss. Zero-shot accuracies are empty: they are not
+//                  measured. Rows are GridRun::paper_id(), or CORPUS/ROW where
+//                  a row stands for none of the paper's. Behind them, for the
+//                  record: exact active parameters, the unigram's loss, share
+//                  of tokens without an expert.
+//   load_variance  of the final model on validation tokens
+//   allocation     rows of learned allocation: share of the budget in the last
+//                  three layers, budget, smallest k_l, how much moved early
+//   layers         of the same rows: k_l of every layer at the end. The golden
+//                  has no such table.
+//   tau_ablation, jitter, inference_tau_ablation   of the experiment that
+//                  repeats it: rows are GridRun::paper_id() here, and
+//                  CORPUS/ROW in the tables above. Inference at a multiple of
+//                  a tau that the paper does not have is /infer_tau_xFACTOR.
+//
+// A value is the mean over the finished seeds, with their number and standard
+// deviation. A row of which a seed failed has empty cells with the flag
+// DIVERGED, one that has not run NOT_RUN, what no run can say NOT_MEASURED.
+// Fields are configuration keys; what all rows share stands at the document.
+// Holds no clock value: equal runs give equal documents.
+golden::Document ResultsDocument(const GridOutcome& outcome,
+                                 const std::string& variant,
+                                 const golden::Document& paper);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_RESULTS_DOCUMENT_H_

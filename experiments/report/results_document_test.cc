@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/results_document.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/testing/report_test_util.h"
+#include "golden/testing/paper_test_util.h"
+#include "golden/verdict/verdict.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::Cell;
+using golden::Document;
+using golden::Paper;
+using golden::Status;
+using golden::Table;
+
+Document Results(const GridOutcome& outcome, const std::string& variant = "") {
+  const Document document = ResultsDocument(outcome, variant, Paper());
+  EXPECT_EQ(golden::FirstProblem(document), "");
+  return document;
+}
+
+// By value: the document may be a temporary.
+Cell CellOf(const Document& document, const std::string& row,
+            const std::string& column,
+            const std::string& table_id = "main_results") {
+  const Table* table = document.FindTable(table_id);
+  const golden::Row* found = table->FindRow(row);
+  if (found == nullptr) {
+    ADD_FAILURE() << "no row " << row;
+    return {};
+  }
+  return found->cells[static_cast<size_t>(table->FindColumn(column))];
+}
+
+std::string FieldOf(const Document& document, const std::string& row,
+                    const std::string& name) {
+  for (const auto& field :
+       document.FindTable("main_results")->FindRow(row)->fields) {
+    if (field.name == name) return field.value;
+  }
+  for (const auto& field : document.fields) {
+    if (field.name == name) return field.value;
+  }
+  return "absent";
+}
+
+TEST(ResultsDocument, HoldsWhatWasMeasured) {
+  GridOutcome outcome = ExampleOutcome();
+  const Document document = Results(outcome);
+  const auto& result = *RunOf(outcome, "soft-2").result;
+  const Cell loss = CellOf(document, "owt/softmoe/k2/a2", "val_loss");
+  EXPECT_EQ(loss.value, result.final_validation.loss);
+  EXPECT_EQ(loss.runs, 1);
+  EXPECT_FALSE(loss.deviation);
+  EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "infer_ae").value, 2.25);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "mean_active_experts").text, "1");
+  EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "expansion_factor").empty());
+  EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "piqa").empty());
+  // As counted by hand in grid_table_test.cc.
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value, 2680e-6);
+  EXPECT_EQ(CellOf(document, "owt/softmoe/k2/a2", "budget", "allocation").value,
+            6);
+  EXPECT_EQ(
+      CellOf(document, "owt/softmoe/k2/a2", "least_allocation", "allocation")
+          .value,
+      1.75);
+  EXPECT_EQ(document.FindTable("allocation")->rows.size(), 1u);
+  EXPECT_EQ(
+      CellOf(document, "owt/sparse/k2", "load_variance", "load_variance").value,
+      0.04);
+}
+
+TEST(ResultsDocument, RecordsWhatThePaperDoesNotHave) {
+  const Document document = Results(ExampleOutcome());
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "unigram_loss").value, 5.1);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "zero_active_fraction").text,
+            "0.000000");
+  const std::string row = "owt/softmoe/k2/a2";
+  EXPECT_EQ(CellOf(document, row, "layer_1", "layers").value, 1.75);
+  EXPECT_EQ(CellOf(document, row, "layer_3", "layers").value, 2.25);
+  EXPECT_EQ(document.FindTable("layers")->rows.size(), 1u);
+}
+
+// 58.54464 + 49.2 at the paper's sizes, and 107.69728 counted (SPEC.md 3.1).
+TEST(ResultsDocument, ActiveParametersAreThePapersAtItsSizes) {
+  const Document document = Results(
+      ExampleOutcome({.both_variants = true, .paper_sizes = true}), "paper");
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params").value,
+            107.74464);
+  EXPECT_EQ(CellOf(document, "owt/sparse/k1", "active_params_exact").value,
+            107.69728);
+}
+
+TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
+  GridOutcome outcome = ExampleOutcome();
+  auto& result = *RunOf(outcome, "soft-2").result;
+  result.steps[4].allocation = {1.25, 2, 2};
+  const std::string row = "owt/softmoe/k2/a2";
+  const auto cell = [&](const std::string& column) {
+    return CellOf(Results(outcome), row, column, "allocation");
+  };
+  EXPECT_EQ(cell("budget").value, 5.25);
+  EXPECT_EQ(cell("least_allocation").value, 1.25);
+  EXPECT_EQ(cell("top3_share").value, 1);
+  EXPECT_EQ(cell("moved_by_25k").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  // At the end |k_l - 2| sum to 0.5. Numbered so that the fifth is the 25000th.
+  for (auto& step : result.steps) step.step = 5000 * step.step;
+  result.steps[4].allocation = {1.9, 2, 2.1};
+  // 1.9 and 2.1 are off by at most 2^-53 and 2^-52, the quotient by 2^-54.
+  EXPECT_NEAR(cell("moved_by_25k").value, 0.4, 7 * 0x1p-53);
+  // A run that ends there says nothing of what would have come.
+  for (auto& step : result.steps) step.step /= 8;
+  ASSERT_EQ(result.steps.back().step, 25000);
+  EXPECT_EQ(cell("moved_by_25k").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+}
+
+TEST(ResultsDocument, FieldsAreConfigurationKeys) {
+  const Document document = Results(ExampleOutcome());
+  EXPECT_EQ(FieldOf(document, "owt/sparse/k1", "model.d_model"), "8");
+  EXPECT_EQ(FieldOf(document, "owt/sparse/k1", "data.corpus"), "\"foldoc\"");
+  EXPECT_EQ(FieldOf(document, "owt/softmoe/k2/a2", "router.tau"),
+            "calibrated: 1.174");
+  EXPECT_EQ(FieldOf(document, "owt/softmoe/k2/a2", "router.kind"),
+            "\"soft_learned\"");
+  // What all rows share stands once, at the document.
+  for (const auto& row : document.FindTable("main_results")->rows) {
+    for (const auto& field : row.fields) {
+      EXPECT_NE(field.name, "model.d_model");
+    }
+  }
+}
+
+TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  for (size_t i = 0; i < 3; ++i) {
+    outcome.runs[i].result->final_validation.loss =
+        3 + 0.25 * static_cast<double>(i);
+  }
+  const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
+  EXPECT_EQ(cell.value, 3.25);
+  EXPECT_EQ(cell.runs, 3);
+  EXPECT_EQ(*cell.deviation, 0.25);
+}
+
+// A deviation of one rounding would be a noise that nothing has: pooled with
+// others it would narrow their intervals. 7 x (1/7) is not 1 in doubles.
+TEST(ResultsDocument, EqualRunsHaveNoDeviation) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3, 4, 5, 6, 7}});
+  for (RunOutcome& run : outcome.runs) run.result->train_ae = 1;
+  const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "train_ae");
+  EXPECT_EQ(cell.value, 1);
+  EXPECT_EQ(cell.runs, 7);
+  EXPECT_EQ(cell.deviation, 0.0);
+}
+
+TEST(ResultsDocument, FailuresAndGapsAreNoNumbers) {
+  GridOutcome outcome = ExampleOutcome();
+  Fail(RunOf(outcome, "sparse-1"), "diverged");
+  Interrupt(RunOf(outcome, "sparse-2"));
+  const Document document = Results(outcome);
+  const Cell failed = CellOf(document, "owt/sparse/k1", "val_loss");
+  EXPECT_TRUE(failed.empty());
+  EXPECT_EQ(failed.flags, std::vector<std::string>{"DIVERGED"});
+  EXPECT_TRUE(CellOf(document, "owt/sparse/k1", "unigram_loss").empty());
+  const Cell waiting = CellOf(document, "owt/sparse/k2", "val_loss");
+  EXPECT_TRUE(waiting.empty());
+  EXPECT_EQ(waiting.flags, std::vector<std::string>{"NOT_RUN"});
+}
+
+TEST(ResultsDocument, TheMeanOfTheSurvivorsIsNoResult) {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  Interrupt(outcome.runs[0]);
+  EXPECT_EQ(CellOf(Results(outcome), "owt/sparse/k1", "val_loss").runs, 2);
+  Fail(outcome.runs[1], "diverged");
+  const Cell cell = CellOf(Results(outcome), "owt/sparse/k1", "val_loss");
+  EXPECT_TRUE(cell.empty());
+  EXPECT_EQ(cell.flags, std::vector<std::string>{"DIVERGED"});
+}
+
+TEST(ResultsDocument, EveryReadingOfTauIsADocument) {
+  const GridOutcome one = ExampleOutcome();
+  EXPECT_EQ(Variants(one.grid), std::vector<std::string>{""});
+  const GridOutcome both = ExampleOutcome({.both_variants = true});
+  EXPECT_EQ(Variants(both.grid),
+            (std::vector<std::string>{"paper", "calibrated"}));
+  EXPECT_EQ(ResultsName(both.grid, "paper"), "results.h5");
+  EXPECT_EQ(ResultsName(both.grid, "calibrated"), "results-calibrated.h5");
+  const Document paper = Results(both, "paper");
+  const Document calibrated = Results(both, "calibrated");
+  EXPECT_EQ(FieldOf(paper, "owt/softmoe/k2/a2", "router.tau"), "1.2");
+  EXPECT_EQ(FieldOf(calibrated, "owt/softmoe/k2/a2", "router.tau"),
+            "calibrated: 1.174");
+  for (const Document* document : {&paper, &calibrated}) {
+    EXPECT_EQ(document->FindTable("main_results")->rows.size(), 4u);
+  }
+}
+
+TEST(ResultsDocument, SmallScalesAreNeverComparable) {
+  const golden::Verdicts verdicts =
+      golden::Judge(Results(ExampleOutcome()), Paper());
+  EXPECT_EQ(verdicts.overall, Status::kNotComparable);
+  EXPECT_FALSE(verdicts.cells.empty());
+  for (const golden::CellVerdict& cell : verdicts.cells) {
+    EXPECT_EQ(cell.status, Status::kNotComparable)
+        << cell.row << " " << cell.column;
+    EXPECT_NE(cell.reason.find("data.corpus"), std::string::npos)
+        << cell.reason;
+  }
+}
+
+// With the paper's own set-up, numbers near the paper's pass and others fail.
+TEST(ResultsDocument, ThePapersSetUpIsJudged) {
+  GridOutcome outcome = ExampleOutcome(
+      {.seeds = {1, 2, 3, 4, 5}, .both_variants = true, .paper_sizes = true});
+  for (RunOutcome& run : outcome.runs) {
+    // The paper: Sparse-1 2.84, Sparse-2 2.79; seeds scatter by 0.002.
+    const double paper = run.run.row.id == "sparse-1" ? 2.84 : 2.99;
+    run.result->final_validation.loss =
+        paper + 0.001 * static_cast<double>(run.run.seed - 3);
+    if (run.run.row.label != "Sparse MoE") {
+      run.result->final_validation.active_experts +=
+          0.01 * static_cast<double>(run.run.seed);
+    }
+  }
+  const golden::Verdicts verdicts =
+      golden::Judge(Results(outcome, "paper"), Paper());
+  EXPECT_TRUE(verdicts.fingerprint_differences.empty())
+      << verdicts.fingerprint_differences.front().field.name;
+  const auto status = [&](const std::string& row, const std::string& column) {
+    for (const golden::CellVerdict& cell : verdicts.cells) {
+      if (cell.table == "main_results" && cell.row == row &&
+          cell.column == column) {
+        return cell.status;
+      }
+    }
+    ADD_FAILURE() << row << " " << column;
+    return Status::kUnsupported;
+  };
+  EXPECT_EQ(status("owt/sparse/k1", "val_loss"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k2", "val_loss"), Status::kFail);
+  EXPECT_EQ(status("owt/sparse/k1", "mean_active_experts"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "active_params"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "piqa"), Status::kUnsupported);
+}
+
+// Sums of an allocation differ in their last bits from build to build, and the
+// allocation itself from seed to seed: no FAIL without a test of the noise.
+TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
+  const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
+  GridOutcome later = outcome;
+  for (RunOutcome& run : later.runs) {
+    for (double& k : run.result->allocation) k *= 1 + 1e-9;
+  }
+  const golden::Verdicts verdicts =
+      golden::Judge(Results(later), Results(outcome));
+  EXPECT_TRUE(verdicts.fingerprint_differences.empty());
+  for (const golden::CellVerdict& cell : verdicts.cells) {
+    EXPECT_NE(cell.status, Status::kFail)
+        << cell.row << " " << cell.column << ": " << cell.reason;
+  }
+  const auto recorded = [&](const std::string& column) {
+    return std::any_of(
+        verdicts.recorded.begin(), verdicts.recorded.end(),
+        [&](const golden::CellVerdict& cell) { return cell.column == column; });
+  };
+  EXPECT_TRUE(recorded("budget"));
+  EXPECT_TRUE(recorded("least_allocation"));
+  EXPECT_FALSE(recorded("mean_active_experts"));  // a setting: must be the same
+}
+
+TEST(ResultsDocument, EqualRunsGiveEqualBytes) {
+  const std::filesystem::path folder = FreshFolder("results_document");
+  GridOutcome later = ExampleOutcome();
+  for (RunOutcome& run : later.runs) {
+    run.result->seconds *= 2;
+    run.folder = "/elsewhere";
+    run.result->resumed = true;
+  }
+  golden::WriteDocument(Results(ExampleOutcome()), folder / "a.h5");
+  golden::WriteDocument(Results(later), folder / "b.h5");
+  EXPECT_EQ(ReadWholeFile(folder / "a.h5"), ReadWholeFile(folder / "b.h5"));
+}
+
+// The rows of an experiment, put beside those of the table that it repeats;
+// Table 1 and the like do not have them.
+TEST(ResultsDocument, RepeatsTheTableOfTheExperiment) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.grid.table = "tau_ablation";
+  RunOutcome& run = RunOf(outcome, "star-1.5");
+  run.run.row.paper_row = "softmoe_star/k1.5/a2/tau1.8";
+  run.run.row.paper_dataset = "owt";
+  run.run.config.router.tau = run.result->tau = 1.8;
+  const std::string row = "owt/softmoe_star/k1.5/a2/tau1.8";
+  const Document document = Results(outcome);
+  EXPECT_EQ(CellOf(document, row, "ae", "tau_ablation").value, 1.75);
+  EXPECT_EQ(CellOf(document, row, "tau", "tau_ablation").text, "1.8");
+  EXPECT_EQ(CellOf(document, row, "piqa", "tau_ablation").flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  EXPECT_EQ(document.FindTable("main_results")->FindRow(row), nullptr);
+  EXPECT_EQ(CellOf(document, "foldoc/star-1.5", "infer_ae").value, 1.75);
+  // As in the golden, whose cell is named by the verdict.
+  const golden::Verdicts verdicts = golden::Judge(document, Paper());
+  EXPECT_TRUE(std::ranges::any_of(verdicts.cells, [&](const auto& cell) {
+    return cell.table == "tau_ablation" && cell.row == row &&
+           cell.column == "ae" && cell.status == Status::kNotComparable;
+  }));
+
+  outcome.grid.table = "jitter";
+  run.run.row.paper_row = "sparse/k2/jitter0.05";
+  run.run.row.paper_dataset = "unstated";
+  EXPECT_EQ(CellOf(Results(outcome), "unstated/sparse/k2/jitter0.05",
+                   "val_loss", "jitter")
+                .value,
+            run.result->final_validation.loss);
+}
+
+// With the tau of the paper its rows, else named by the factor; the sparse
+// router has none.
+TEST(ResultsDocument, HasInferenceAtOtherTau) {
+  GridOutcome outcome = ExampleOutcome();
+  outcome.grid.table = "inference_tau_ablation";
+  for (RunOutcome& run : outcome.runs) {
+    run.run.evaluations.inference_tau_factors = {0.5, 2};
+    trainer::FinalEvaluations evaluations;
+    trainer::InferenceTau half{.factor = 0.5, .tau = 0.6, .validation = {}};
+    half.validation.active_experts = 4.5;
+    half.validation.loss = 2.75;
+    evaluations.inference_tau = {half};
+    run.result->final_evaluations = evaluations;
+  }
+  RunOutcome& run = RunOf(outcome, "soft-2");
+  run.run.config.router.tau = run.result->tau = 1.2;
+  const Document document = Results(outcome);
+  const std::string id = "inference_tau_ablation";
+  const std::string row = "owt/softmoe/k2/a2/infer_tau";
+  EXPECT_EQ(CellOf(document, row + "0.6", "ae", id).value, 4.5);
+  EXPECT_EQ(CellOf(document, row + "0.6", "loss", id).value, 2.75);
+  EXPECT_EQ(CellOf(document, row + "0.6", "infer_tau", id).text, "0.6");
+  const auto& fields = document.FindTable(id)->FindRow(row + "0.6")->fields;
+  EXPECT_TRUE(std::ranges::any_of(fields, [](const golden::Field& field) {
+    return field.name == "eval.tau" && field.value == "0.6";
+  }));
+  // Planned, and not measured.
+  EXPECT_EQ(CellOf(document, row + "2.4", "ae", id).flags,
+            std::vector<std::string>{"NOT_MEASURED"});
+  EXPECT_EQ(
+      CellOf(document, "owt/softmoe_star/k1.5/a2/infer_tau_x0.5", "ae", id)
+          .value,
+      4.5);
+  EXPECT_EQ(document.FindTable(id)->rows.size(), 4u);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// results_measures.h - which number of a run stands in which column of the
+// results.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_RESULTS_MEASURES_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_RESULTS_MEASURES_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "golden/document/document.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::experiments {
+
+// One column of a results table: where its numbers come from.
+struct Measure {
+  std::string column;  // its id; of the golden's table, unless `own` is there
+  // nullptr: not measured. NaN: this run cannot say.
+  std::function<double(const trainer::RunResult&)> read;
+  bool setting = false;  // a setting, not a measurement
+  // Rows to which the column does not apply have empty cells.
+  std::function<bool(const Config&)> applies = {};  // nullptr: to every row
+  std::optional<golden::Column> own = {};  // a column that the golden lacks
+};
+
+// The model of the paper, whose Active-Param column is 58.54464 + 49.2 AE
+// (ruling 17); for others it means nothing.
+bool HasPaperSizes(const ModelConfig& model);
+
+// The paper's Table 1. paper_sizes: all rows have them.
+std::vector<Measure> MainMeasures(bool paper_sizes);
+
+// Relative variance of the expert load, with k and alpha.
+std::vector<Measure> LoadVarianceMeasures();
+
+// The paper's Table 6, tau in training, and Table 8, input jitter.
+std::vector<Measure> TauMeasures();
+std::vector<Measure> JitterMeasures();
+
+// The paper's Table 7: validation with `factor` times the tau of training.
+std::vector<Measure> InferenceTauMeasures(double factor);
+
+// What the paper says of the learned allocation.
+std::vector<Measure> AllocationMeasures();
+
+// "layer_1", ...: k_l of every layer at the end of training.
+std::vector<Measure> LayerMeasures(int64_t num_layers);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_RESULTS_MEASURES_H_

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/row_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace softmoe::experiments {
+
+std::vector<const RunOutcome*> RowSummary::Finished() const {
+  std::vector<const RunOutcome*> finished;
+  for (const RunOutcome* run : runs) {
+    if (run->state == RunState::kFinished) finished.push_back(run);
+  }
+  return finished;
+}
+
+bool RowSummary::AnyFailed() const {
+  return std::any_of(runs.begin(), runs.end(), [](const RunOutcome* run) {
+    return run->state == RunState::kFailed;
+  });
+}
+
+Sample RowSummary::Over(
+    const std::function<double(const trainer::RunResult&)>& measure) const {
+  Sample sample;
+  std::vector<double> values;
+  for (const RunOutcome* run : Finished()) {
+    values.push_back(measure(*run->result));
+  }
+  sample.runs = static_cast<int64_t>(values.size());
+  if (values.empty()) return sample;
+  const double n = static_cast<double>(values.size());
+  // From the first on: exact where all are equal, so that a deviation of 0
+  // tells a setting, or a run that was counted twice, from a measurement.
+  const double first = values.front();
+  sample.mean = first;
+  for (const double value : values) sample.mean += (value - first) / n;
+  if (values.size() == 1) return sample;
+  double squares = 0;
+  for (const double value : values) squares += std::pow(value - sample.mean, 2);
+  sample.deviation = std::sqrt(squares / (n - 1));
+  return sample;
+}
+
+std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome) {
+  std::vector<RowSummary> rows;
+  for (const RunOutcome& run : outcome.runs) {
+    const auto same = [&](const RowSummary& row) {
+      return row.corpus->id == run.run.corpus.id &&
+             row.row->id == run.run.row.id;
+    };
+    auto found = std::find_if(rows.begin(), rows.end(), same);
+    if (found == rows.end()) {
+      rows.push_back({&run.run.corpus, &run.run.row, {}});
+      found = rows.end() - 1;
+    }
+    found->runs.push_back(&run);
+  }
+  return rows;
+}
+
+int64_t ExpertBudget(const RowSummary& row) {
+  const Sample train =
+      row.Over([](const trainer::RunResult& r) { return r.train_ae; });
+  const Sample infer = row.Over([](const trainer::RunResult& r) {
+    return r.final_validation.active_experts;
+  });
+  if (train.runs == 0) return 0;
+  // Means of counts: exact for a router with exactly k experts, but for the
+  // division.
+  const double experts = std::max(train.mean, infer.mean) - 1e-9;
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(experts)));
+}
+
+const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
+                                      double factor) {
+  if (!result.final_evaluations) return nullptr;
+  for (const auto& at : result.final_evaluations->inference_tau) {
+    if (at.factor == factor) return &at;
+  }
+  return nullptr;
+}
+
+std::string Setting(double value) { return fmt::format("{:g}", value); }
+
+}  // namespace softmoe::experiments

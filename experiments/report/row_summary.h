@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_summary.h - the runs of a grid, gathered over their seeds.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_ROW_SUMMARY_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_ROW_SUMMARY_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/run/run_outcome.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::experiments {
+
+// A measured number over the finished seeds of one row.
+struct Sample {
+  double mean = 0;
+  std::optional<double> deviation;  // standard deviation (n - 1), from two runs
+  int64_t runs = 0;                 // 0: nothing was measured
+};
+
+// One row on one corpus. Points into the GridOutcome, which must live longer.
+struct RowSummary {
+  const GridCorpus* corpus = nullptr;
+  const GridRow* row = nullptr;
+  std::vector<const RunOutcome*> runs;  // every seed of the grid, in its order
+
+  const Config& config() const { return runs.front()->run.config; }
+  std::string paper_id() const { return runs.front()->run.paper_id(); }
+  std::vector<const RunOutcome*> Finished() const;
+  bool AnyFailed() const;
+
+  // `measure` of every finished run.
+  Sample Over(
+      const std::function<double(const trainer::RunResult&)>& measure) const;
+};
+
+// Corpus by corpus, row by row, in the order of the grid.
+std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome);
+
+// Experts per token that a row may use, as the paper groups its tables: the
+// smallest whole number not below its mean number of active experts, in
+// training and in inference, give or take rounding errors. At least 1; 0 if
+// nothing is finished.
+int64_t ExpertBudget(const RowSummary& row);
+
+// The validation of a run with this multiple of the tau of training; nullptr if
+// it was not measured.
+const trainer::InferenceTau* AtFactor(const trainer::RunResult& result,
+                                      double factor);
+
+// "1.5", "2": a setting without needless zeros.
+std::string Setting(double value);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_ROW_SUMMARY_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_columns.h - what reports show of a finished run: which metric of
+// trainer/results/metrics.h, and where a result holds it. runs.csv, the tables of
+// terminal and page, and the results document are loops over this list.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_RUN_COLUMNS_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_RUN_COLUMNS_H_
+
+#include <string>
+#include <vector>
+
+#include "trainer/results/metrics.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::experiments {
+
+struct RunColumn {
+  const trainer::Metric& metric;
+  // NaN: this run does not have it.
+  double (*read)(const trainer::RunResult&);
+  bool in_table = false;  // one of the few that the grid's table has room for
+};
+
+// In the order of runs.csv.
+const std::vector<RunColumn>& RunColumns();
+
+// The one of `metric`. Throws InternalError if there is none.
+const RunColumn& ColumnOf(const trainer::Metric& metric);
+
+// "loss (nat/token): mean cross-entropy of ...": for legends.
+std::string Legend(const trainer::Metric& metric);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_RUN_COLUMNS_H_

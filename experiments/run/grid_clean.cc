@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/grid_clean.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/file_error.h"
+#include "core/files/folder_lock.h"
+#include "experiments/run/run_folder.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result_file.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Longest suffix of `text` that `accept`s.
+template <typename Accept>
+std::string_view Suffix(std::string_view text, Accept accept) {
+  size_t begin = text.size();
+  while (begin > 0 && accept(text[begin - 1])) --begin;
+  return text.substr(begin);
+}
+
+// "CORPUS-ROW-seedN-HASH", as run_folder.cc makes them.
+bool IsRunFolderName(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_hex = [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'f');
+  };
+  const std::string_view hash = Suffix(name, is_hex);
+  name.remove_suffix(hash.size());
+  if (hash.size() != 16 || !name.ends_with('-')) return false;
+  name.remove_suffix(1);
+  const std::string_view seed = Suffix(name, is_digit);
+  name.remove_suffix(seed.size());
+  constexpr std::string_view kSeed = "-seed";
+  return !seed.empty() && name.size() > kSeed.size() && name.ends_with(kSeed);
+}
+
+bool IsRegular(const fs::directory_entry& entry) {
+  return entry.is_regular_file() && !entry.is_symlink();
+}
+
+// A file as the trainer or the grid makes them in the folder of a run.
+bool IsRunPart(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  return IsRegular(entry) &&
+         (name == trainer::kCheckpointName || name == trainer::kMetricsName ||
+          name == trainer::kResultName || name == kProblemName ||
+          name == trainer::kLockName || TemporaryFileOwner(name) != 0);
+}
+
+bool IsFolder(const fs::directory_entry& entry) {
+  return entry.is_directory() && !entry.is_symlink();
+}
+
+std::vector<fs::directory_entry> Entries(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    entries.push_back(entry);
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+void AddTemporary(const fs::directory_entry& entry,
+                  std::vector<WasteItem>* items) {
+  const auto owner =
+      static_cast<pid_t>(TemporaryFileOwner(entry.path().filename().string()));
+  if (owner == 0 || !IsRegular(entry)) return;
+  if (::kill(owner, 0) == 0 || errno != ESRCH) return;
+  items->push_back(
+      {.kind = Waste::kTemporary,
+       .path = entry.path(),
+       .bytes = static_cast<int64_t>(entry.file_size()),
+       .reason = fmt::format("left by process {}, which is gone", owner)});
+}
+
+// The folder of a run of other settings, if nothing but a run is in it.
+void AddForeignRun(const fs::path& folder, std::vector<WasteItem>* items) {
+  int64_t bytes = 0;
+  bool finished = false;
+  for (const auto& entry : Entries(folder)) {
+    if (!IsRunPart(entry)) return;
+    bytes += static_cast<int64_t>(entry.file_size());
+    finished |= entry.path().filename() == trainer::kResultName;
+  }
+  items->push_back(
+      {.kind = Waste::kRun,
+       .path = folder,
+       .bytes = bytes,
+       .reason = fmt::format("a{} run that the grid does not have: of other "
+                             "settings, or another version of the file",
+                             finished ? " FINISHED" : "n unfinished")});
+}
+
+// A checkpoint can go if the result is there and whole: otherwise it is what
+// the result would be made from.
+bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
+  try {
+    return ReadRun(run, grid_folder).state == RunState::kFinished;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
+void AddOwnRun(const GridRun& run, const fs::path& folder,
+               std::vector<WasteItem>* items) {
+  const bool finished = IsFinished(run, folder.parent_path());
+  for (const auto& entry : Entries(folder)) {
+    AddTemporary(entry, items);
+    if (finished && IsRegular(entry) &&
+        entry.path().filename() == trainer::kCheckpointName) {
+      items->push_back({.kind = Waste::kCheckpoint,
+                        .path = entry.path(),
+                        .bytes = static_cast<int64_t>(entry.file_size()),
+                        .reason = "of a finished run; only //:evaluate and "
+                                  "evaluations that a grid comes to list "
+                                  "would read it"});
+    }
+  }
+}
+
+void Remove(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw FileError("delete", path, error.value());
+}
+
+}  // namespace
+
+std::vector<WasteItem> FindWaste(const Grid& grid,
+                                 const fs::path& grid_folder) {
+  std::map<std::string, const GridRun*> own;
+  for (const GridRun& run : grid.runs) own[RunFolderName(run)] = &run;
+  std::vector<WasteItem> items;
+  for (const auto& entry : Entries(grid_folder)) {
+    const std::string name = entry.path().filename().string();
+    AddTemporary(entry, &items);
+    if (!IsFolder(entry)) continue;
+    if (const auto run = own.find(name); run != own.end()) {
+      AddOwnRun(*run->second, entry.path(), &items);
+    } else if (IsRunFolderName(name)) {
+      AddForeignRun(entry.path(), &items);
+    }
+  }
+  return items;
+}
+
+void DeleteWaste(const std::vector<WasteItem>& items) {
+  for (const WasteItem& item : items) {
+    const fs::path folder =
+        item.kind == Waste::kRun ? item.path : item.path.parent_path();
+    // The folder of the grid is the caller's. A temporary file's process can be
+    // gone here and alive on another machine.
+    std::optional<trainer::FolderLock> lock;
+    if (IsRunFolderName(folder.filename().string())) lock.emplace(folder);
+    if (item.kind != Waste::kRun) {
+      Remove(item.path);
+      continue;
+    }
+    for (const auto& entry : Entries(folder)) {
+      if (IsRunPart(entry)) Remove(entry.path());
+    }
+    Remove(folder);  // fails if something else has come in meanwhile
+  }
+}
+
+}  // namespace softmoe::experiments

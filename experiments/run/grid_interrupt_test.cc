@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes wrong while a grid runs: signals, failing rows, damaged files, a
+// full disk, text that changes. //:grid as a user meets it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/testing/grid_test_util.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/testing/corpus_test_util.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using trainer::ProgramResult;
+
+class GridInterrupt : public GridProgram {};
+
+TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
+  // 60 lines of 150 letters and more do not fit into the pipe: the process
+  // cannot be at the end of the row when the signal comes.
+  WriteGrid(MicroGrid(60));
+  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  const Strings arguments = {"run", "micro.toml", "--threads", "2"};
+  const std::pair<int, std::string> kStops[] = {
+      {SIGTERM, "row 2/3 star-1.5, grid"},
+      {SIGINT, "row 3/3 learned-1.5, grid"}};
+  int finished = 0;
+  for (const auto& [number, line] : kStops) {
+    HeldProgram held(Program(), arguments, folder_);
+    ASSERT_TRUE(held.ReadUntil(line));
+    ExpectEnd(Grid({"status", "micro.toml"}), 0, {"running"});
+    held.Signal(number);
+    const ProgramResult stopped = held.Finish();
+    ExpectEnd(stopped, 75,
+              {number == SIGTERM ? "stopped: SIGTERM" : "stopped: SIGINT",
+               "the same command goes on",
+               std::to_string(++finished) + " of 3 rows are finished"});
+    EXPECT_FALSE(fs::exists(RunFolder(finished) / "result.h5"));
+    ExpectEnd(Grid({"status", "micro.toml"}), 0, {"interrupted"});
+  }
+  // What is there can be shown, but is not all.
+  ExpectEnd(Grid({"report", "micro.toml"}), 1, {"2 of 3 rows finished"});
+  ExpectEnd(Grid(arguments), 0, {"2 finished, 1 interrupted"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+  for (size_t n = 0; n < 3; ++n) {
+    trainer::ExpectSameResult(
+        trainer::ReadRunResult(RunFolder(n, "whole") / "result.h5"),
+        trainer::ReadRunResult(RunFolder(n) / "result.h5"));
+  }
+}
+
+TEST_F(GridInterrupt, AFailingRowDoesNotHideTheOthers) {
+  // A learning rate beyond all measure overflows fp32 within a few steps.
+  WriteGrid(MicroGrid(60, R"([[rows]]
+id = "diverges"
+label = "Sparse MoE"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 1
+[rows.config.training]
+learning_rate = 1e30
+clip_norm = 0
+warmup_fraction = 0
+)") + "[[rows]]\nid = \"last\"\nlabel = \"Sparse MoE\"\n");
+  const Strings arguments = {"run", "micro.toml"};
+  ExpectEnd(Grid(arguments), 1,
+            {"row 4/5 diverges FAILED: ", "training.learning_rate",
+             "row 5/5 last finished", "FAILED text/diverges/seed7",
+             "4 of 5 rows finished"});
+  EXPECT_TRUE(fs::exists(RunFolder(3) / "problem.txt"));
+  ExpectEnd(Grid({"status", "micro.toml"}), 0,
+            {"failed", "4 of 5 runs", "training.learning_rate"});
+  ExpectEnd(Grid({"report", "micro.toml"}), 1, {"FAILED text/diverges/seed7"});
+  ExpectEnd(Grid(arguments), 1,
+            {"4 finished, 1 failed, to be tried again", "FAILED"});
+  // Without that row, all is well.
+  ExpectEnd(Grid({"run", "micro.toml", "--set", "training.learning_rate=1e-2",
+                  "--set", "training.clip_norm=1", "--set",
+                  "training.warmup_fraction=0.01", "--out", "other"}),
+            0, {"5 of 5 rows finished"});
+}
+
+TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid(arguments).exit_status, 0);
+  const fs::path result = RunFolder(1) / "result.h5";
+  const fs::path checkpoint = RunFolder(2) / "checkpoint.h5";
+  const std::string whole = ReadWholeFile(result);
+  std::string flipped = whole;
+  flipped[flipped.size() / 2] ^= 1;
+  fs::remove(RunFolder(2) / "result.h5");
+  fs::resize_file(checkpoint, fs::file_size(checkpoint) - 1);
+  for (const std::string& bytes : {flipped, whole.substr(0, whole.size() - 1),
+                                   std::string(), std::string("not HDF5")}) {
+    WriteFileAtomically(result, bytes);
+    // Both are named at once, before anything is trained.
+    const ProgramResult run = Grid(arguments);
+    ExpectEnd(run, 2, {result.string(), checkpoint.string(), "delete it"});
+    EXPECT_EQ(run.output.find("row 1/3"), std::string::npos);
+    EXPECT_EQ(ReadWholeFile(result), bytes);
+    ExpectEnd(Grid({"status", "micro.toml"}), 2, {"damaged", result.string()});
+    ExpectEnd(Grid({"report", "micro.toml"}), 2, {result.string()});
+  }
+  // While the result is damaged, its checkpoint is what can make it again.
+  const ProgramResult clean = Grid({"clean", "micro.toml"});
+  ExpectEnd(clean, 0, {"1 could go", RunFolder(0).filename().string()});
+  fs::remove(result);
+  fs::remove(checkpoint);
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
+  EXPECT_EQ(trainer::ReadRunResult(result).steps.size(), 60u);
+
+  fs::copy_file(RunFolder(0) / "result.h5", result,
+                fs::copy_options::overwrite_existing);
+  ExpectEnd(Grid(arguments), 2,
+            {result.string(), "the result of configuration"});
+}
+
+TEST_F(GridInterrupt, AFileDamagedOnTheWayIsNoDivergedRow) {
+  WriteGrid(MicroGrid(60));
+  const Strings arguments = {"run", "micro.toml"};
+  HeldProgram held(Program(), arguments, folder_);
+  ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
+  int damaged = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    if (entry.path().extension() != ".idx") continue;
+    fs::resize_file(entry.path(), fs::file_size(entry.path()) - 1);
+    ++damaged;
+  }
+  ASSERT_GE(damaged, 1);
+  ExpectEnd(held.Finish(), 2,
+            {".idx", "1 of 3 rows are finished; the same command goes on"});
+  EXPECT_FALSE(fs::exists(RunFolder(1) / "problem.txt"));
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
+}
+
+TEST_F(GridInterrupt, AFullDiskEndsWithFiveAndNothingHalfWritten) {
+  if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
+  // So that the limit below meets the runs, not the tokens.
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  // In blocks of 512 bytes: room for metrics, not for a checkpoint.
+  const ProgramResult full = GridAfter("ulimit -f 60; trap '' XFSZ", arguments);
+  ExpectEnd(full, 5,
+            {"checkpoint.h5", "0 of 3 rows are finished",
+             "the same command goes on"});
+  EXPECT_EQ(FilesIn(RunFolder(0)), Strings{"metrics.jsonl"});
+  ExpectEnd(Grid({"status", "micro.toml"}), 0, {"not saved yet", "5/60"});
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+}
+
+TEST_F(GridInterrupt, AFullDiskLeavesNoHalfReport) {
+  if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid(arguments).exit_status, 0);
+  const std::string results = Bytes("runs/micro/results.h5");
+  ExpectEnd(GridAfter("ulimit -f 2; trap '' XFSZ", arguments), 5,
+            {"runs/micro/"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
+  for (const std::string& name : FilesIn(folder_ / "runs/micro")) {
+    EXPECT_FALSE(name.ends_with(".tmp")) << name;
+  }
+}
+
+TEST_F(GridInterrupt, RunsOnOtherTokensDoNotMix) {
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid(arguments).exit_status, 0);
+  WriteFileAtomically(folder_ / "text.txt",
+                      trainer::TestText(trainer::TestDocuments(601)));
+  fs::remove(RunFolder(2) / "result.h5");
+  ExpectEnd(Grid(arguments), 2,
+            {"result.h5", "other tokens", "path:text.txt", "--out"});
+  EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
+}
+
+TEST_F(GridInterrupt, RunsOnAnotherInstructionSetDoNotMix) {
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid(arguments).exit_status, 0);
+  const fs::path path = RunFolder(1) / "result.h5";
+  trainer::RunResult result = trainer::ReadRunResult(path);
+  result.identity.isa = "v2";  // no machine's, so that any differs
+  trainer::WriteRunResult(result, path);
+  // Reading takes no kernels.
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
+  fs::remove(RunFolder(2) / "result.h5");
+  ExpectEnd(Grid(arguments), 2,
+            {path.string(), "instruction set v2", "--isa v2", "--out"});
+  EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
+}
+
+TEST_F(GridInterrupt, AnotherVersionOfTheCodeIsNoReasonToTrainAgain) {
+  const Strings arguments = {"run", "micro.toml"};
+  ASSERT_EQ(Grid(arguments).exit_status, 0);
+  const fs::path path = RunFolder(1) / "result.h5";
+  trainer::RunResult result = trainer::ReadRunResult(path);
+  result.code_version = "0123456789ab";
+  trainer::WriteRunResult(result, path);
+  fs::remove(RunFolder(2) / "result.h5");
+  ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished", "0123456789ab"});
+  EXPECT_EQ(trainer::ReadRunResult(path).code_version, "0123456789ab");
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many processes, one grid: those of --jobs, and the same command given twice.
+// //:grid as a user meets it, with signals.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/files/folder_lock.h"
+#include "experiments/testing/grid_test_util.h"
+#include "trainer/results/checkpoint.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using trainer::ProgramResult;
+
+class GridJobs : public GridProgram {
+ protected:
+  // 150 letters and more a step: a row does not fit into the pipe of a held
+  // program. And what results.h5 of an unbroken run by one process is.
+  void SetUp() override {
+    GridProgram::SetUp();
+    WriteGrid(MicroGrid(60));
+    ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+    whole_ = Bytes("whole/results.h5");
+  }
+
+  // All is there, no lock is left, and the bytes are those of one process.
+  void ExpectWhole(const std::string& out = "runs/micro") {
+    EXPECT_EQ(Bytes(out + "/results.h5"), whole_);
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / out)) {
+      EXPECT_NE(entry.path().filename(), trainer::kLockName) << entry.path();
+    }
+  }
+
+  // Of the process that holds the n-th run.
+  pid_t Holder(size_t n) const {
+    const auto holder = trainer::HolderOf(RunFolder(n));
+    return holder ? static_cast<pid_t>(holder->process) : 0;
+  }
+
+  const Strings two_ = {"run", "micro.toml", "--jobs", "2"};
+  const Strings one_ = {"run", "micro.toml", "--threads", "1"};
+  std::string whole_;
+};
+
+TEST_F(GridJobs, TwoProcessesShareTheRuns) {
+  HeldProgram first(Program(), one_, folder_);
+  ASSERT_TRUE(first.ReadUntil("row 1/3 sparse-2, grid"));
+  const pid_t holder = Holder(0);
+  const std::string who = "process " + std::to_string(holder) + " on ";
+  ExpectEnd(Grid({"status", "micro.toml"}), 0, {"running", who});
+  HeldProgram second(Program(), one_, folder_);
+  ASSERT_TRUE(second.ReadUntil("row 1/3 sparse-2 is held by " + who));
+  ASSERT_TRUE(second.ReadUntil("row 3/3 learned-1.5 finished"));
+  ExpectEnd(first.Finish(), 0,
+            {"row 2/3 star-1.5 finished", "by another process",
+             "3 of 3 rows finished"});
+  ExpectEnd(second.Finish(), 0,
+            {"row 1/3 sparse-2 finished", "by another process",
+             "3 of 3 rows finished"});
+  ExpectWhole();
+}
+
+TEST_F(GridJobs, ARunWhoseProcessIsGoneIsTakenOver) {
+  HeldProgram first(Program(), one_, folder_);
+  ASSERT_TRUE(first.ReadUntil("step 10/60"));
+  HeldProgram second(Program(), one_, folder_);
+  ASSERT_TRUE(second.ReadUntil("row 3/3 learned-1.5 finished"));
+  first.Signal(SIGKILL);
+  EXPECT_EQ(first.Finish().exit_status, 128 + SIGKILL);
+  ExpectEnd(second.Finish(), 0,
+            {"row 1/3 sparse-2 is held by process", "row 1/3 sparse-2, grid",
+             "3 of 3 rows finished"});
+  ExpectWhole();
+}
+
+// 20 moments, chosen by the lines read before, of both processes. No session
+// begins before the checkpoint that an earlier one left.
+TEST_F(GridJobs, SigkillAtRandomMomentsLosesNoMoreThanSinceTheCheckpoint) {
+  std::mt19937 random(20261122);
+  std::vector<int64_t> saved(3, 0);
+  for (int round = 0; round < 10; ++round) {
+    HeldProgram a(Program(), one_, folder_), b(Program(), one_, folder_);
+    HeldProgram::ReadLinesOfEither(&a, &b, static_cast<int>(random() % 24));
+    a.Signal(SIGKILL);
+    b.Signal(SIGKILL);
+    for (HeldProgram* killed : {&a, &b}) {
+      const int status = killed->Finish().exit_status;
+      EXPECT_TRUE(status == 128 + SIGKILL || status == 0) << status;
+    }
+    for (size_t n = 0; n < 3; ++n) {
+      const fs::path checkpoint = RunFolder(n) / "checkpoint.h5";
+      if (!fs::exists(checkpoint)) {
+        EXPECT_EQ(saved[n], 0);
+        continue;
+      }
+      const int64_t step = trainer::Checkpoint(checkpoint).state().step;
+      EXPECT_GE(step, saved[n]);
+      saved[n] = step;
+    }
+  }
+  ExpectEnd(Grid(one_), 0, {"3 of 3 rows finished"});
+  ExpectWhole();
+}
+
+TEST_F(GridJobs, JobsAreTheSameBits) {
+  ExpectEnd(Grid(two_), 0,
+            {"row 1/3 sparse-2 finished", "row 3/3 learned-1.5 finished",
+             "3 of 3 rows finished"});
+  ExpectWhole();
+  ExpectEnd(Grid({"run", "micro.toml", "--jobs", "8", "--out", "eight"}), 0,
+            {"3 of 3 rows finished"});
+  ExpectWhole("eight");
+  ExpectEnd(Grid(two_), 0, {"3 finished", "earlier", "3 of 3 rows finished"});
+  ExpectEnd(Grid({"run", "micro.toml", "--jobs", "0"}), 2, {"--jobs"});
+}
+
+// As a scheduler does, which signals every process: the one of the run, too.
+TEST_F(GridJobs, SignalsSaveAllJobs) {
+  HeldProgram held(Program(), two_, folder_);
+  ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
+  const pid_t worker = Holder(0);
+  ASSERT_GT(worker, 0);
+  kill(worker, SIGTERM);
+  held.Signal(SIGTERM);
+  kill(worker, SIGTERM);
+  ExpectEnd(held.Finish(), 75, {"stopped: "});
+  EXPECT_EQ(Holder(0), 0);
+  EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
+  ExpectEnd(Grid({"status", "micro.toml"}), 0, {"interrupted"});
+  ExpectEnd(Grid(two_), 0, {"3 of 3 rows finished"});
+  ExpectWhole();
+}
+
+TEST_F(GridJobs, AKilledJobStopsTheGridAndTheOthersSave) {
+  HeldProgram held(Program(), two_, folder_);
+  ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
+  const pid_t worker = Holder(0);
+  ASSERT_GT(worker, 0);
+  kill(worker, SIGKILL);
+  ExpectEnd(held.Finish(), 5,
+            {"row 1/3 sparse-2: its process was ended by signal 9",
+             "the same command goes on"});
+  for (size_t n = 0; n < 3; ++n) EXPECT_EQ(Holder(n), 0);
+  ExpectEnd(Grid(two_), 0, {"3 of 3 rows finished"});
+  ExpectWhole();
+}
+
+TEST_F(GridJobs, JobsEndWithTheirParent) {
+  HeldProgram held(Program(), two_, folder_);
+  ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
+  held.Signal(SIGKILL);
+  // Then the jobs have been told, too: they could go on only while it is read.
+  held.WaitForEnd();
+  // Reads until the jobs have closed the pipe, too.
+  EXPECT_EQ(held.Finish().exit_status, 128 + SIGKILL);
+  EXPECT_EQ(Holder(0), 0);
+  EXPECT_FALSE(fs::exists(RunFolder(0) / "result.h5"));
+  EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
+  ExpectEnd(Grid(two_), 0, {"3 of 3 rows finished"});
+  ExpectWhole();
+}
+
+TEST_F(GridJobs, AFailingRunFailsOnce) {
+  WriteGrid(MicroGrid(60, R"([[rows]]
+id = "diverges"
+label = "Sparse MoE"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 1
+[rows.config.training]
+learning_rate = 1e30
+clip_norm = 0
+warmup_fraction = 0
+)"));
+  const ProgramResult failed = Grid(two_);
+  ExpectEnd(failed, 1, {"row 4/4 diverges FAILED: ", "3 of 4 rows finished"});
+  const std::string text = "row 4/4 diverges FAILED: ";
+  EXPECT_EQ(failed.output.find(text), failed.output.rfind(text));
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_progress.h - how far a grid is, and how long it will take still.
+//
+//   row 3/9 sparse-3, grid 31%, 1m20 left | step 150/300 | loss 3.2127 | ...
+//   row 3/9 sparse-3 finished: loss 3.1902 (unigram 5.8613), AE 3.00, 24s
+//
+// Runs side by side (--jobs) are processes: each speaks of its own run, and all
+// count the steps of all.
+//
+// On a terminal the first line is rewritten at every step; in a log it appears
+// every runtime.log_every steps. Runs count by their estimated FLOPs.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_PROGRESS_H_
+#define SOFTMOE_EXPERIMENTS_RUN_GRID_PROGRESS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/text/progress.h"
+#include "experiments/run/run_outcome.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::experiments {
+
+class GridProgress {
+ public:
+  // `selected` are the indices into outcome.runs that this session is about;
+  // those that are finished already count as done, but not for the speed.
+  GridProgress(const GridOutcome& outcome, const std::vector<size_t>& selected,
+               ProgressOptions options = {});
+
+  // A line that stays.
+  void Note(const std::string& line);
+  // Run `position` of `selected` starts. Step and Evaluating are of the run
+  // that began last, or of that of this process, forked since.
+  void Begin(size_t position);
+  // It has done a step.
+  void Step(const trainer::StepRecord& record);
+  // Is measured after training; one call for every balance group.
+  void Evaluating();
+  // Run `position` has ended, here, in a forked process, or in a foreign one.
+  void End(size_t position, const RunOutcome& outcome);
+  std::string Place(size_t position) const;  // "row 3/9 sparse-3"
+
+  // Of the work of all selected runs, in [0, 1].
+  double done() const;
+  // Until the last run ends; infinite before a few steps are done.
+  double seconds_left() const;
+
+ private:
+  struct Run {
+    std::string name;  // as short as the grid allows
+    Config config;
+    int64_t log_every = 1;
+    double flops_per_step = 0;
+    bool finished_before = false;
+    bool begun = false;
+    double start = 0;
+  };
+  // In memory that forked processes share.
+  struct Steps {
+    std::atomic<int64_t> first = 0;  // done before this session
+    std::atomic<int64_t> done = 0;
+  };
+
+  std::string Share() const;  // "grid 31%, 1m20 left"
+
+  Progress output_;
+  std::function<double()> clock_;  // seconds
+  std::vector<Run> runs_;
+  std::shared_ptr<Steps[]> steps_;  // one for each run
+  size_t current_ = 0;
+  double start_ = 0;             // of the first run
+  double seconds_per_step_ = 0;  // recent mean of the current one
+  bool begun_ = false;
+};
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_GRID_PROGRESS_H_

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/grid_progress.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+#include <string>
+
+#include "experiments/grids/cost_model.h"
+
+namespace softmoe::experiments {
+namespace {
+
+constexpr double kUnit = 0x1p-53;
+
+// Two runs of 100 steps, the second of which costs more; a clock to move.
+class GridProgressTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    outcome_.grid.corpora.resize(1);
+    outcome_.grid.seeds = {1};
+    for (const int64_t experts : {1, 4}) {
+      RunOutcome run;
+      run.run.row.id = "row-" + std::to_string(experts);
+      run.run.config.training.steps = 100;
+      run.run.config.router.mean_active_experts = static_cast<double>(experts);
+      run.run.runtime.log_every = 40;
+      outcome_.runs.push_back(run);
+    }
+    small_ = Flops(0);
+    large_ = Flops(1);
+    ASSERT_LT(small_, large_);
+  }
+  double Flops(size_t n) const {
+    const Config& config = outcome_.runs[n].run.config;
+    return EstimateCost(config, config.router.mean_active_experts, Cluster())
+        .train_flops;
+  }
+  ProgressOptions Options(int columns = 0) {
+    ProgressOptions options;
+    options.out = &out_;
+    options.clock = [this] { return now_; };
+    options.terminal_columns = columns;
+    return options;
+  }
+  trainer::StepRecord Record(int64_t step) const {
+    trainer::StepRecord record;
+    record.step = step;
+    record.loss = 3;
+    record.seconds = 1;
+    record.layer_active_experts.assign(10, 1.0);
+    return record;
+  }
+  void Finish(size_t n) {
+    outcome_.runs[n].state = RunState::kFinished;
+    outcome_.runs[n].result.emplace();
+    outcome_.runs[n].result->final_validation.loss = 2.5;
+    outcome_.runs[n].result->unigram_loss = 5.5;
+  }
+
+  GridOutcome outcome_;
+  std::ostringstream out_;
+  double now_ = 1000, small_ = 0, large_ = 0;
+};
+
+TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
+  GridProgress progress(outcome_, {0, 1}, Options());
+  EXPECT_EQ(progress.done(), 0);
+  EXPECT_TRUE(std::isinf(progress.seconds_left()));
+  now_ += 500;  // preparing corpora is no step
+  progress.Begin(0);
+  for (int64_t step = 1; step <= 100; ++step) {
+    now_ += 1;
+    progress.Step(Record(step));
+  }
+  Finish(0);
+  progress.End(0, outcome_.runs[0]);
+  // 100 s for the small one, so the large one takes as much more as it costs.
+  EXPECT_EQ(progress.done(), small_ / (small_ + large_));
+  // Either run's FLOPs are divided by 100 and multiplied again; two roundings
+  // of the estimate and two here.
+  const double expected = 100 * large_ / small_;
+  EXPECT_NEAR(progress.seconds_left(), expected, 8 * kUnit * expected);
+}
+
+TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
+  Finish(0);
+  GridProgress progress(outcome_, {0, 1}, Options());
+  EXPECT_EQ(progress.done(), small_ / (small_ + large_));
+  progress.Begin(0);
+  progress.End(0, outcome_.runs[0]);
+  progress.Begin(1);
+  // Goes on behind the checkpoint of step 50.
+  for (int64_t step = 51; step <= 75; ++step) {
+    now_ += 2;
+    progress.Step(Record(step));
+  }
+  // As many FLOPs are left as were spent: a division and a product.
+  EXPECT_NEAR(progress.seconds_left(), 50, 2 * kUnit * 50);
+  EXPECT_NE(out_.str().find("row 1/2 row-1 finished: val loss 2.5000 (unigram "
+                            "5.5000), infer AE 0.00, earlier\n"),
+            std::string::npos)
+      << out_.str();
+}
+
+// On a terminal, where it is rewritten; a log says what came of it.
+TEST_F(GridProgressTest, SaysThatATrainedRunIsMeasured) {
+  const auto says = [&](int columns) {
+    out_.str("");
+    GridProgress progress(outcome_, {0, 1}, Options(columns));
+    progress.Begin(0);
+    progress.Step(Record(100));
+    now_ += 1;
+    progress.Evaluating();
+    return out_.str().find("row 1/2 row-1, grid ") != std::string::npos &&
+           out_.str().find("trained, being measured") != std::string::npos;
+  };
+  EXPECT_TRUE(says(200)) << out_.str();
+  EXPECT_FALSE(says(0)) << out_.str();
+}
+
+TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {
+  GridProgress progress(outcome_, {1, 0}, Options());
+  progress.Begin(0);
+  now_ += 1;
+  progress.Step(Record(1));
+  RunOutcome failed = outcome_.runs[1];
+  failed.state = RunState::kFailed;
+  failed.problem = "the loss is nan";
+  progress.End(0, failed);
+  EXPECT_NE(out_.str().find("row 1/2 row-4 FAILED: the loss is nan\n"),
+            std::string::npos);
+  progress.Begin(1);
+  for (int64_t step = 1; step <= 50; ++step) {
+    now_ += 1;
+    progress.Step(Record(step));
+  }
+  // The one second of the failed run is part of what was spent.
+  EXPECT_NEAR(progress.seconds_left(), 51, 2 * kUnit * 51);
+}
+
+TEST_F(GridProgressTest, ALogHasALineEveryLogEverySteps) {
+  GridProgress progress(outcome_, {0}, Options());
+  progress.Begin(0);
+  for (int64_t step = 1; step <= 100; ++step) {
+    now_ += 1;
+    progress.Step(Record(step));
+  }
+  std::istringstream lines(out_.str());
+  std::string line, steps;
+  while (std::getline(lines, line)) {
+    EXPECT_EQ(line.find("row 1/1 row-1, grid "), 0u) << line;
+    steps += line.substr(line.find("step "),
+                         line.find("/100") - line.find("step ")) +
+             ";";
+  }
+  EXPECT_EQ(steps, "step 1;step 40;step 80;step 100;");
+  // Too early to tell at first; later, without and with a minute.
+  EXPECT_NE(out_.str().find("grid 1% | step 1/100"), std::string::npos);
+  EXPECT_NE(out_.str().find("grid 40%, 1m00 left | step 40/100"),
+            std::string::npos);
+}
+
+TEST_F(GridProgressTest, OnATerminalOneLineIsRewritten) {
+  {
+    GridProgress progress(outcome_, {0}, Options(200));
+    progress.Begin(0);
+    for (int64_t step = 1; step <= 3; ++step) {
+      now_ += 1;
+      progress.Step(Record(step));
+    }
+  }
+  const std::string text = out_.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\r'), 3);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_EQ(text.find("row 1/1 row-1, grid 0%\r"), 0u) << text;
+}
+
+TEST_F(GridProgressTest, NamesTellRunsApart) {
+  outcome_.grid.corpora.resize(2);
+  outcome_.grid.seeds = {1, 2};
+  outcome_.runs[0].run.corpus.id = "owt";
+  outcome_.runs[0].run.seed = 2;
+  GridProgress progress(outcome_, {0}, Options());
+  progress.Begin(0);
+  progress.Step(Record(1));
+  EXPECT_EQ(out_.str().find("row 1/1 owt/row-1/seed2, "), 0u) << out_.str();
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

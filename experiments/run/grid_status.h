@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_status.h - how far the runs of a grid are, from what is on disk.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_STATUS_H_
+#define SOFTMOE_EXPERIMENTS_RUN_GRID_STATUS_H_
+
+#include <filesystem>
+#include <string>
+
+#include "experiments/grids/grid_file.h"
+
+namespace softmoe::experiments {
+
+struct GridStatus {
+  std::string text;      // a table, then what is wrong
+  bool damaged = false;  // some file is
+};
+
+// State, steps, losses, size and time of every run, and which process holds it.
+// Reads only, also while the grid is running.
+GridStatus DescribeStatus(const Grid& grid,
+                          const std::filesystem::path& grid_folder);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_GRID_STATUS_H_

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_workers.h - runs of a grid side by side, a child process for each.
+//
+// Processes rather than threads: a signal is a wish to the loop of one run,
+// the kernels choose one instruction set for a process, and what one run's
+// process loses (memory, a crash) no other loses with it.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_WORKERS_H_
+#define SOFTMOE_EXPERIMENTS_RUN_GRID_WORKERS_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+
+namespace softmoe::experiments {
+
+struct WorkerEnd {
+  size_t job = 0;
+  ExitCode code = ExitCode::kDone;
+  bool done = false;    // what the body returned
+  std::string problem;  // what it threw, or which signal ended it
+};
+
+// Children that save and end when this process asks them to, and when it ends,
+// however it ends.
+class GridWorkers {
+ public:
+  GridWorkers() = default;
+  ~GridWorkers();  // asks them to stop, and waits
+  GridWorkers(const GridWorkers&) = delete;
+  GridWorkers& operator=(const GridWorkers&) = delete;
+
+  // Calls `body` in a child. This process must have no other thread then.
+  // Throws EnvironmentError if the system has no process left.
+  void Start(size_t job, const std::function<bool()>& body);
+  // As SIGTERM does. However many signals reach a child, it saves and ends.
+  void AskToStop() const;
+  // Those that have ended; waits for one, but not longer than 0.2 s, nor after
+  // a signal.
+  std::vector<WorkerEnd> Wait();
+
+  size_t size() const { return workers_.size(); }
+
+ private:
+  struct Worker {
+    size_t job = 0;
+    pid_t process = -1;
+    int pipe = -1;
+    std::string problem;  // read so far
+  };
+
+  std::vector<Worker> workers_;
+};
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_GRID_WORKERS_H_

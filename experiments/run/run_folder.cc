@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/files/sha256.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
+  trainer::RunResult result;
+  try {
+    result = trainer::ReadRunResult(path);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format(
+        "{}. Or delete it: the same command then makes it again, from the "
+        "checkpoint beside it or from the beginning",
+        error.what()));
+  }
+  const trainer::IdentityDifferences differences =
+      trainer::CompareConfigs(result.identity.config, run.config);
+  if (!differences.empty()) {
+    throw DataError(fmt::format(
+        "{}: is the result of configuration {}, but its folder is that of {}: "
+        "{}; move it back where it came from, or delete it",
+        path.string(), ConfigHash(result.identity.config),
+        ConfigHash(run.config),
+        trainer::DescribeConfigDifferences(differences)));
+  }
+  return result;
+}
+
+// Why the run failed. Who tries it again deletes the file, perhaps just now.
+std::optional<std::string> ReadProblem(const fs::path& run_folder) {
+  const fs::path path = run_folder / kProblemName;
+  if (!fs::exists(path)) return std::nullopt;
+  try {
+    std::string problem = ReadWholeFile(path);
+    while (problem.ends_with('\n')) problem.pop_back();
+    return problem;
+  } catch (const EnvironmentError&) {
+    if (fs::exists(path)) throw;
+    return std::nullopt;
+  }
+}
+
+void CheckCheckpoint(const RunOutcome& outcome) {
+  const fs::path path = outcome.folder / trainer::kCheckpointName;
+  try {
+    trainer::Checkpoint{path};
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}. Or delete it: the run then begins again",
+                                error.what()));
+  } catch (const EnvironmentError&) {
+    // Another process may have finished the run and let its checkpoint go.
+    if (fs::exists(path)) throw;
+  }
+}
+
+trainer::PreparedCorpus ReadRecord(const fs::path& record) {
+  try {
+    return trainer::ReadPreparedCorpus(record);
+  } catch (const DataError& error) {
+    throw DataError(
+        fmt::format("{}. Or delete it: `run` writes it again", error.what()));
+  }
+}
+
+}  // namespace
+
+std::string RunFolderName(const GridRun& run) {
+  return fmt::format("{}-{}-seed{}-{}", run.corpus.id,
+                     run.first_row.empty() ? run.row.id : run.first_row,
+                     run.seed, ConfigHash(run.config));
+}
+
+fs::path GridFolder(const Grid& grid, const std::string& out) {
+  const std::string& name =
+      grid.scale_grid.empty() ? grid.name : grid.scale_grid;
+  return UserPath(out.empty() ? "runs/" + name : out);
+}
+
+fs::path ReportFolder(const Grid& grid, const fs::path& grid_folder) {
+  const bool main =
+      grid.experiment.empty() || grid.experiment == ExperimentNames().front();
+  return main ? grid_folder : grid_folder / grid.experiment;
+}
+
+RunOutcome ReadRun(const GridRun& run, const fs::path& grid_folder) {
+  RunOutcome outcome;
+  outcome.run = run;
+  outcome.folder = grid_folder / RunFolderName(run);
+  if (fs::exists(outcome.folder / trainer::kResultName)) {
+    outcome.state = RunState::kFinished;
+    outcome.result = ReadResult(run, outcome.folder / trainer::kResultName);
+  } else if (const auto problem = ReadProblem(outcome.folder)) {
+    outcome.state = RunState::kFailed;
+    outcome.problem = *problem;
+  } else if (fs::exists(outcome.folder / trainer::kCheckpointName)) {
+    outcome.state = RunState::kInterrupted;
+  }
+  return outcome;
+}
+
+GridOutcome ReadGrid(const Grid& grid, const fs::path& grid_folder,
+                     bool check_checkpoints) {
+  GridOutcome outcome;
+  outcome.grid = grid;
+  std::string damaged;
+  std::set<fs::path> records;
+  const auto collect = [&](const auto& read) {
+    try {
+      read();
+    } catch (const DataError& error) {
+      damaged += (damaged.empty() ? "" : "\n") + std::string(error.what());
+    }
+  };
+  for (const GridRun& run : grid.runs) {
+    collect([&] {
+      outcome.runs.push_back(ReadRun(run, grid_folder));
+      const RunOutcome& read = outcome.runs.back();
+      if (check_checkpoints && read.state != RunState::kFinished &&
+          fs::exists(read.folder / trainer::kCheckpointName)) {
+        CheckCheckpoint(read);
+      }
+    });
+    const fs::path record = CorpusRecord(run, grid_folder);
+    if (!records.insert(record).second) continue;
+    if (!fs::exists(record.string() + ".json")) continue;
+    collect([&] { outcome.corpora.push_back(ReadRecord(record)); });
+  }
+  if (!damaged.empty()) throw DataError(damaged);
+  return outcome;
+}
+
+void RecordProblem(const fs::path& run_folder, const std::string& problem) {
+  MakeFolder(run_folder);
+  WriteFileAtomically(run_folder / kProblemName, problem + "\n");
+}
+
+void ForgetProblem(const fs::path& run_folder) {
+  std::error_code none;
+  fs::remove(run_folder / kProblemName, none);
+}
+
+fs::path CorpusRecord(const GridRun& run, const fs::path& grid_folder) {
+  const std::string key = Sha256Hex(
+      fmt::format("{}\n{}\n{}\n", run.config.data.corpus,
+                  run.config.data.max_bytes, run.config.model.vocab_size));
+  return grid_folder /
+         fmt::format("corpus-{}-{}", run.corpus.id, key.substr(0, 8));
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_folder.h - where the runs of a grid live, and what their folders tell.
+//
+//   runs/GRID/                                 or --out; SCALE for experiments
+//     CORPUS-ROW-seedSEED-CONFIGHASH/          one run
+//       checkpoint.h5 metrics.jsonl result.h5  of the trainer
+//       problem.txt                            why it failed, if it did
+//     corpus-CORPUS-KEY.json                   what the runs were trained on
+//     EXPERIMENT/                              its report; that of main is above
+#ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_FOLDER_H_
+#define SOFTMOE_EXPERIMENTS_RUN_RUN_FOLDER_H_
+
+#include <filesystem>
+#include <string>
+
+#include "experiments/grids/grid_file.h"
+#include "experiments/run/run_outcome.h"
+
+namespace softmoe::experiments {
+
+inline constexpr char kProblemName[] = "problem.txt";
+
+// "foldoc-sparse-1-seed1234-0123456789abcdef"; the same for a run in whatever
+// experiment.
+std::string RunFolderName(const GridRun& run);
+
+// `out` as the user typed it, or runs/GRID, both from where the user stands.
+std::filesystem::path GridFolder(const Grid& grid, const std::string& out);
+
+// Where in the folder of a grid its report goes.
+std::filesystem::path ReportFolder(const Grid& grid,
+                                   const std::filesystem::path& grid_folder);
+
+// What is on disk of `run`; a result is read and must be of its configuration.
+// Throws DataError that names a damaged or foreign file and the remedy.
+RunOutcome ReadRun(const GridRun& run,
+                   const std::filesystem::path& grid_folder);
+
+// All runs and corpora of a grid. With `check_checkpoints`, those of
+// interrupted runs are opened, too. Throws DataError with all damaged files.
+GridOutcome ReadGrid(const Grid& grid, const std::filesystem::path& grid_folder,
+                     bool check_checkpoints);
+
+// Notes in the folder of a run that it failed, or that it no longer does.
+void RecordProblem(const std::filesystem::path& run_folder,
+                   const std::string& problem);
+void ForgetProblem(const std::filesystem::path& run_folder);
+
+// corpus-CORPUS-KEY, the same for runs that train on the same tokens.
+std::filesystem::path CorpusRecord(const GridRun& run,
+                                   const std::filesystem::path& grid_folder);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_RUN_FOLDER_H_

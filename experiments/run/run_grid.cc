@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/run_grid.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/folder_lock.h"
+#include "core/files/paths.h"
+#include "core/parallel_for.h"
+#include "core/process/stop_signal.h"
+#include "experiments/grids/cost_model.h"
+#include "experiments/grids/experiment.h"
+#include "experiments/grids/grid_select.h"
+#include "experiments/run/grid_progress.h"
+#include "experiments/run/grid_workers.h"
+#include "experiments/run/run_folder.h"
+#include "experiments/run/run_record.h"
+#include "kernels/isa.h"
+#include "trainer/evaluation/final_evaluations.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/run/resources.h"
+#include "trainer/run/trainer.h"
+#include "trainer/tokens/prepare.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path& Made(const fs::path& folder) {
+  MakeFolder(folder);
+  return folder;
+}
+
+ProgressOptions Quiet(bool quiet) {
+  ProgressOptions options;
+  options.quiet = quiet;
+  return options;
+}
+
+// When a run's failure was noted, if it was: who finds another time knows that
+// somebody has tried the run since.
+std::optional<fs::file_time_type> ProblemTime(const fs::path& run_folder) {
+  std::error_code missing;
+  const auto time = fs::last_write_time(run_folder / kProblemName, missing);
+  if (missing) return std::nullopt;
+  return time;
+}
+
+class GridRunner {
+ public:
+  GridRunner(const Grid& grid, const GridRunOptions& options)
+      : options_(options),
+        outcome_(ReadRuns(grid, /*check_checkpoints=*/true)),
+        progress_(outcome_, options.selected, Quiet(options.quiet)) {
+    for (size_t i = 0; i < options_.selected.size(); ++i) {
+      open_.push_back(i);
+      problem_times_.push_back(ProblemTime(Selected(i).folder));
+    }
+  }
+
+  GridOutcome Run() {
+    RequireDiskSpace();
+    for (const std::string& note : notes_) progress_.Note(note);
+    progress_.Note(Summary());
+    {
+      const auto lock = LockFolder();
+      PrepareCorpora();
+      CheckFinishedRuns();
+      WriteCorpusRecords();
+    }
+    TrainSelected();
+    // With what others have finished meanwhile, and in the order in which a
+    // later `report` reads it.
+    outcome_ = ReadRuns(outcome_.grid, /*check_checkpoints=*/false);
+    CheckFinishedRuns();
+    return outcome_;
+  }
+
+ private:
+  // What is on disk, and what a record adds.
+  GridOutcome ReadRuns(const Grid& grid, bool check_checkpoints) {
+    GridOutcome outcome =
+        ReadGrid(grid, Made(options_.folder), check_checkpoints);
+    if (options_.record.empty()) return outcome;
+    const RunRecord record = ReadRunRecord(options_.record);
+    // A run counts only on the tokens of here.
+    for (const size_t r : options_.selected) {
+      const RunOutcome& run = outcome.runs[r];
+      if (run.state == RunState::kFinished) continue;
+      if (record.Find(RunIdentityKey(run.run)) == nullptr) continue;
+      const fs::path corpus = CorpusRecord(run.run, options_.folder);
+      if (fs::exists(corpus.string() + ".json")) continue;
+      if (prepared_.contains(corpus)) continue;
+      Prepare(run, corpus);
+      outcome.corpora.push_back(prepared_.at(corpus));
+      outcome.corpora.back().prefix = corpus;
+    }
+    notes_ = TakeRecordedRuns(record, outcome);
+    return outcome;
+  }
+
+  int64_t CountSelected(RunState state) const {
+    return std::count_if(
+        options_.selected.begin(), options_.selected.end(),
+        [&](size_t r) { return outcome_.runs[r].state == state; });
+  }
+
+  std::string Summary() const {
+    std::string text =
+        fmt::format("grid {}: {} runs in {}", outcome_.grid.name,
+                    options_.selected.size(), options_.folder.string());
+    const std::pair<RunState, const char*> kStates[] = {
+        {RunState::kFinished, "finished"},
+        {RunState::kInterrupted, "interrupted"},
+        {RunState::kFailed, "failed, to be tried again"}};
+    for (const auto& [state, name] : kStates) {
+      if (const int64_t count = CountSelected(state); count > 0) {
+        text += fmt::format(", {} {}", count, name);
+      }
+    }
+    return text;
+  }
+
+  std::string FinishedRows() const {
+    return fmt::format("{} of {} rows are finished",
+                       CountSelected(RunState::kFinished),
+                       options_.selected.size());
+  }
+
+  // Behind the reason why the grid stopped.
+  std::string GoesOn() const {
+    return fmt::format(" ({}; the same command goes on)", FinishedRows());
+  }
+
+  void StopIfAsked() const {
+    stop_.ThrowIfRequested(FinishedRows() + "; the same command goes on");
+  }
+
+  void RequireDiskSpace() const {
+    std::vector<RunOutcome> runs;
+    for (size_t r : options_.selected) runs.push_back(outcome_.runs[r]);
+    const int64_t need = DiskBytesStillNeeded(runs, options_.jobs);
+    const int64_t free = FreeDiskBytes(options_.folder);
+    if (need <= free) return;
+    throw EnvironmentError(fmt::format(
+        "{}: the grid will write {} there, the disk has {} free; free some, "
+        "choose a folder on another disk with --out, fewer --jobs, or fewer "
+        "runs with --rows, --corpora or --seeds",
+        options_.folder.string(), trainer::FormatBytes(need),
+        trainer::FormatBytes(free)));
+  }
+
+  static std::string Lacking(const RunOutcome& run) {
+    return trainer::MissingEvaluations(run.run.evaluations, *run.result);
+  }
+
+  // Against others that prepare the same corpora, or write a report.
+  std::unique_ptr<trainer::FolderLock> LockFolder() {
+    bool said = false;
+    return trainer::WaitForFolder(
+        options_.folder, [&](const trainer::LockHolder& holder) {
+          StopIfAsked();
+          if (said) return;
+          said = true;
+          progress_.Note(fmt::format("{}: waiting for {}",
+                                     options_.folder.string(),
+                                     trainer::Describe(holder)));
+        });
+  }
+
+  // Of every corpus that a run is still to be trained or evaluated on, or whose
+  // record is missing.
+  void PrepareCorpora() {
+    for (size_t r : options_.selected) {
+      const RunOutcome& run = outcome_.runs[r];
+      const fs::path record = CorpusRecord(run.run, options_.folder);
+      if (prepared_.contains(record)) continue;
+      const bool recorded = fs::exists(record.string() + ".json");
+      if (run.state == RunState::kFinished && recorded &&
+          (Lacking(run).empty() ||
+           !fs::exists(run.folder / trainer::kCheckpointName))) {
+        continue;
+      }
+      StopIfAsked();
+      Prepare(run, record);
+    }
+  }
+
+  void Prepare(const RunOutcome& run, const fs::path& record) {
+    trainer::PrepareOptions options;
+    options.threads = run.run.runtime.threads;
+    options.quiet = options_.quiet;
+    const Config& config = run.run.config;
+    prepared_[record] =
+        trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
+  }
+
+  // The instruction set that finished runs must be of: the one asked for, or
+  // the one that those to come will use, or those of this session have. "" if
+  // neither is: reading takes none.
+  std::string RequiredIsa(const RunOutcome& run) const {
+    const std::string& asked = run.run.runtime.isa;
+    const bool all_finished = CountSelected(RunState::kFinished) ==
+                              static_cast<int64_t>(options_.selected.size());
+    if (!asked.empty() || (all_finished && !trained_)) return asked;
+    kernels::SelectIsa("");
+    return kernels::IsaName(kernels::ActiveIsa());
+  }
+
+  // Runs on other tokens, or with other kernels than those to come, do not
+  // belong to this grid.
+  void CheckFinishedRuns() const {
+    for (const RunOutcome& run : outcome_.runs) {
+      // Those of a record may be of any instruction set, and say it.
+      if (run.state != RunState::kFinished || run.recorded) continue;
+      const trainer::RunIdentity& there = run.result->identity;
+      trainer::RunIdentity here = there;  // ReadRun compared the configuration
+      const auto corpus =
+          prepared_.find(CorpusRecord(run.run, options_.folder));
+      if (corpus != prepared_.end()) here.tokens = corpus->second.tokens;
+      const std::string isa = RequiredIsa(run);
+      if (!isa.empty()) here.isa = isa;
+      trainer::RequireSameRun(
+          run.folder / trainer::kResultName, there, here,
+          {.config = "",
+           .tokens = fmt::format(
+               "Corpus '{}' has other tokens now: use another folder (--out), "
+               "or delete that file to train the run again",
+               run.run.config.data.corpus),
+           .isa = fmt::format("Go on with --isa {}, or use another folder "
+                              "(--out)",
+                              there.isa)});
+    }
+  }
+
+  void WriteCorpusRecords() const {
+    for (const auto& [record, corpus] : prepared_) {
+      trainer::PreparedCorpus copy = corpus;
+      copy.prefix = record;
+      copy.from_cache = false;
+      trainer::WritePreparedCorpus(copy);
+    }
+  }
+
+  RunOutcome& Selected(size_t position) {
+    return outcome_.runs[options_.selected[position]];
+  }
+
+  // Until nothing of what is selected is open: takes what nobody holds, and
+  // waits where others hold what is left.
+  void TrainSelected() {
+    while (!open_.empty() || workers_.size() > 0) {
+      if (stop_.requested() && workers_.size() > 0) {
+        if (!stopping_) workers_.AskToStop();
+        stopping_ = true;
+      } else {
+        StopIfAsked();
+        if (static_cast<int64_t>(workers_.size()) < options_.jobs &&
+            StartNext()) {
+          continue;
+        }
+      }
+      for (const WorkerEnd& end : workers_.Wait()) EndWorker(end);
+    }
+  }
+
+  // False if all that is open is held by processes that live.
+  bool StartNext() {
+    std::string obstacle;
+    for (size_t i = 0; i < open_.size(); ++i) {
+      const size_t position = open_[i];
+      RunOutcome& run = Selected(position);
+      const bool settled = SettledByOthers(position);
+      if (settled ||
+          (run.state == RunState::kFinished && Lacking(run).empty())) {
+        progress_.End(position, run);
+        Close(i);
+        return true;
+      }
+      if (const auto holder = trainer::HolderOf(run.folder)) {
+        SayHeld(position, *holder);
+        if (obstacle.empty()) obstacle = ObstacleToWaiting(run.folder);
+        continue;
+      }
+      progress_.Begin(position);
+      trained_ = true;
+      if (options_.jobs > 1) {
+        Close(i);
+        workers_.Start(position, [&] { return Work(&run); });
+        return true;
+      }
+      if (!Work(&run)) continue;
+      progress_.End(position, run);
+      Close(i);
+      return true;
+    }
+    // All else is done: nothing is lost but the waiting.
+    if (!obstacle.empty() && workers_.size() == 0) {
+      throw EnvironmentError(obstacle + GoesOn());
+    }
+    return false;
+  }
+
+  // Why nobody can know whether the process that has the lock is at work.
+  static std::string ObstacleToWaiting(const fs::path& run_folder) {
+    try {
+      const trainer::FolderLock lock(run_folder);
+    } catch (const trainer::FolderHeldError&) {
+    } catch (const EnvironmentError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  void Close(size_t index) {
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  void SayHeld(size_t position, const trainer::LockHolder& holder) {
+    if (!said_held_.insert(position).second) return;
+    progress_.Note(fmt::format("{} is held by {}", progress_.Place(position),
+                               trainer::Describe(holder)));
+  }
+
+  // Reads again what is on disk of a run that was open when this began.
+  bool SettledByOthers(size_t position) {
+    RunOutcome& run = Selected(position);
+    if (run.state == RunState::kFinished) return false;
+    RunOutcome now = ReadRun(run.run, options_.folder);
+    now.selected = run.selected;
+    const bool settled = now.state == RunState::kFinished ||
+                         (now.state == RunState::kFailed &&
+                          ProblemTime(run.folder) != problem_times_[position]);
+    run = std::move(now);
+    return settled && (run.state == RunState::kFailed || Lacking(run).empty());
+  }
+
+  void EndWorker(const WorkerEnd& end) {
+    RunOutcome& run = Selected(end.job);
+    if (end.code == ExitCode::kDone && end.done) {
+      run = ReadRun(run.run, options_.folder);
+      progress_.End(end.job, run);
+      return;
+    }
+    // Others came first; or it has saved, and the same command goes on.
+    open_.push_back(end.job);
+    if (end.code == ExitCode::kDone || stopping_) return;
+    workers_.AskToStop();
+    while (workers_.size() > 0) workers_.Wait();
+    throw Error(end.code,
+                fmt::format("{}: {}", progress_.Place(end.job), end.problem));
+  }
+
+  // Trains the run, or measures what the result of a finished one lacks.
+  trainer::RunResult CallTrainer(const RunOutcome& run) {
+    trainer::RunOptions options;
+    options.folder = run.folder;
+    options.tokens =
+        prepared_.at(CorpusRecord(run.run, options_.folder)).prefix;
+    options.runtime = run.run.runtime;
+    if (options.runtime.threads == 0 && options_.jobs > 1) {
+      options.runtime.threads =
+          std::max<int64_t>(1, AvailableCores() / options_.jobs);
+    }
+    options.quiet = true;  // GridProgress speaks
+    options.evaluations = run.run.evaluations;
+    options.on_step = [this](const trainer::StepRecord& record) {
+      progress_.Step(record);
+    };
+    options.on_evaluation = [this] { progress_.Evaluating(); };
+    try {
+      return trainer::TrainRun(run.run.config, options);
+    } catch (const StoppedError& error) {
+      throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRows()));
+    } catch (const trainer::FolderHeldError&) {
+      throw;
+    } catch (const EnvironmentError& error) {
+      throw EnvironmentError(error.what() + GoesOn());
+    } catch (const DataError& error) {
+      // A damaged file is no property of the row: verdicts would call it
+      // diverged.
+      throw DataError(error.what() + GoesOn());
+    }
+  }
+
+  // False if another process came first.
+  bool Work(RunOutcome* run) {
+    try {
+      if (run->state == RunState::kFinished) {
+        EvaluateFinished(*run);
+      } else {
+        Train(*run);
+      }
+      return true;
+    } catch (const trainer::FolderHeldError&) {
+      return false;
+    }
+  }
+
+  void Train(RunOutcome& run) {
+    run.problem.clear();
+    ForgetProblem(run.folder);
+    try {
+      run.result = CallTrainer(run);
+      run.state = RunState::kFinished;
+    } catch (const NumericsError& error) {
+      run.state = RunState::kFailed;
+      run.problem = error.what();
+      RecordProblem(run.folder, run.problem);
+    }
+  }
+
+  // Where it cannot be done, the run stays finished, and the reason is said.
+  void EvaluateFinished(RunOutcome& run) {
+    const fs::path checkpoint = run.folder / trainer::kCheckpointName;
+    std::string obstacle;
+    if (fs::exists(checkpoint)) {
+      try {
+        run.result = CallTrainer(run);
+        if (Lacking(run).empty()) return;
+      } catch (const NumericsError& error) {
+        obstacle = error.what();
+      }
+    }
+    if (obstacle.empty()) {
+      obstacle = trainer::EvaluationObstacle(*run.result, checkpoint);
+    }
+    progress_.Note(fmt::format("{} was not measured ({}): {}", run.run.id,
+                               Lacking(run), obstacle));
+  }
+
+  const GridRunOptions options_;
+  const StopSignal stop_;
+  std::map<fs::path, trainer::PreparedCorpus> prepared_;  // by CorpusRecord
+  std::vector<std::string> notes_;                        // of ReadRuns
+  GridOutcome outcome_;
+  GridProgress progress_;
+  std::vector<size_t> open_;  // positions in options_.selected
+  // When this began, of each position.
+  std::vector<std::optional<fs::file_time_type>> problem_times_;
+  std::set<size_t> said_held_;
+  bool trained_ = false;   // something, in this session
+  bool stopping_ = false;  // the workers know it
+  GridWorkers workers_;
+};
+
+}  // namespace
+
+void RequireDevice(const Grid& grid) {
+  if (grid.scale != "paper") return;
+  double gpu_hours = 0, hours = 0, flops = 0;
+  for (const GridRun& run : grid.runs) {
+    Cluster cluster = grid.cluster;
+    if (run.corpus.gpus > 0) cluster.gpus = run.corpus.gpus;
+    const RunCost cost = EstimateCost(
+        run.config, run.config.router.mean_active_experts, cluster);
+    gpu_hours += cost.gpu_hours;
+    hours += cost.hours;
+    flops += cost.train_flops;
+  }
+  throw EnvironmentError(fmt::format(
+      "grid '{5}' is of the paper's scale and needs GPUs, and this build "
+      "trains on the CPU only. Its {1} runs would take {2:.2g} FLOPs: about "
+      "{3:.0f} GPU hours, {4:.0f} hours of the whole machine one after the "
+      "other. `plan {0}` shows all of it; `run mini` trains the same rows at a "
+      "size for CPUs. --set does not lift this: a smaller grid needs a file of "
+      "its own, with another scale",
+      fmt::join(CommandWords(grid), " "), grid.runs.size(), flops, gpu_hours,
+      hours, grid.name));
+}
+
+int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
+                             int64_t jobs) {
+  const auto bytes_there = [](const RunOutcome& run, const char* name) {
+    std::error_code missing;
+    const auto bytes = fs::file_size(run.folder / name, missing);
+    return missing ? int64_t{0} : static_cast<int64_t>(bytes);
+  };
+  int64_t need = 0;
+  std::vector<int64_t> at_work;
+  for (const RunOutcome& run : runs) {
+    if (run.state == RunState::kFinished) continue;
+    const trainer::ResourceNeed one =
+        trainer::EstimateResources(run.run.config);
+    need += one.disk_bytes - 2 * one.checkpoint_bytes -
+            bytes_there(run, trainer::kMetricsName);
+    // While a checkpoint is written, the one before is still there; in the end
+    // one stays, or none.
+    int64_t checkpoints =
+        2 * one.checkpoint_bytes - bytes_there(run, trainer::kCheckpointName);
+    if (run.run.evaluations.keep_checkpoint) {
+      need += checkpoints - one.checkpoint_bytes;
+      checkpoints = one.checkpoint_bytes;
+    }
+    at_work.push_back(checkpoints);
+  }
+  // Whichever they are, no more than the largest are there together.
+  std::ranges::sort(at_work, std::greater());
+  for (size_t i = 0; i < at_work.size() && std::cmp_less(i, jobs); ++i) {
+    need += at_work[i];
+  }
+  return need;
+}
+
+GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
+  RequireDevice(grid);
+  return GridRunner(grid, options).Run();
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_grid.h - trains the runs of a grid, some of them side by side.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_GRID_H_
+#define SOFTMOE_EXPERIMENTS_RUN_RUN_GRID_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "experiments/grids/grid_file.h"
+#include "experiments/run/run_outcome.h"
+
+namespace softmoe::experiments {
+
+struct GridRunOptions {
+  std::filesystem::path folder;  // run_folder.h
+  std::vector<size_t> selected;  // indices into Grid::runs
+  // A RunRecord whose runs count as finished (run_record.h); "": none.
+  std::filesystem::path record;
+  bool quiet = false;  // no progress on stderr
+  int64_t jobs = 1;    // runs side by side, a process for each if > 1
+};
+
+// Throws EnvironmentError for a grid of the paper's scale: this build trains
+// on the CPU alone. What counts is the scale that the grid file states, not
+// the sizes: results under that name are judged as the paper's.
+void RequireDevice(const Grid& grid);
+
+// Bytes that the unfinished ones of `runs` will still write, at their peak,
+// where `jobs` of them, any, are at work at one time.
+int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs, int64_t jobs);
+
+// Prepares the corpora, then trains what is selected and not finished; runs
+// that were interrupted go on, those that failed are tried again. Returns the
+// outcome of all runs of the grid, whoever trained them. Same grid, same bits,
+// for any number of threads, jobs and processes, interrupted or not.
+//
+// Other processes may work in the folder: this one takes runs that nobody
+// holds, and in the end waits for those that are held, to take them over if
+// their process goes before they are finished.
+//
+// What the evaluations of a run ask for and a finished run lacks is measured on
+// its checkpoint; where that is gone a line says what is missing and how to get
+// it, and the grid goes on.
+//
+// A run that fails (NumericsError, ConfigError, DataError) is recorded and
+// does not keep the others from running. Throws, besides what LoadGrid and
+// PrepareCorpus throw: EnvironmentError (no device, disk full, a lock of a
+// machine that cannot be asked), DataError (damaged files found there, before
+// anything is trained), StoppedError (SIGINT or SIGTERM, state saved).
+GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_RUN_GRID_H_

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a grid needs before it starts; grid_main_test.cc runs whole grids.
+#include "experiments/run/run_grid.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/grids/grid_select.h"
+#include "experiments/run/run_folder.h"
+#include "trainer/run/resources.h"
+
+namespace softmoe::experiments {
+namespace {
+
+TEST(DiskBytesStillNeeded, CountsOneSecondCheckpointForAllRuns) {
+  RunOutcome small, large;
+  small.run.config.model.d_ffn = 64;
+  large.run.config.model.d_ffn = 128;
+  small.folder = large.folder = FreshFolder("disk_empty");
+  const auto s = trainer::EstimateResources(small.run.config);
+  const auto l = trainer::EstimateResources(large.run.config);
+  ASSERT_LT(s.checkpoint_bytes, l.checkpoint_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({}, 1), 0);
+  EXPECT_EQ(DiskBytesStillNeeded({small}, 1), s.disk_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1),
+            s.disk_bytes - s.checkpoint_bytes + l.disk_bytes);
+  small.state = RunState::kFinished;
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1), l.disk_bytes);
+}
+
+// Of three runs whose checkpoints go, the larger ones count as often as they
+// can be there together.
+TEST(DiskBytesStillNeeded, CountsTheLargestOfThoseSideBySide) {
+  std::vector<RunOutcome> runs(3);
+  std::vector<int64_t> checkpoints;
+  int64_t lasting = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].run.config.model.d_ffn = 64 << i;
+    runs[i].run.evaluations.keep_checkpoint = false;
+    runs[i].folder = FreshFolder("disk_jobs");
+    const auto need = trainer::EstimateResources(runs[i].run.config);
+    checkpoints.push_back(2 * need.checkpoint_bytes);
+    lasting += need.disk_bytes - checkpoints.back();
+  }
+  ASSERT_LT(checkpoints[0], checkpoints[1]);
+  ASSERT_LT(checkpoints[1], checkpoints[2]);
+  const int64_t one = lasting + checkpoints[2], two = one + checkpoints[1],
+                all = two + checkpoints[0];
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 1), one);
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 2), two);
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 3), all);
+  EXPECT_EQ(DiskBytesStillNeeded(runs, 4), all);
+}
+
+TEST(DiskBytesStillNeeded, WhatIsThereIsNotWrittenAgain) {
+  RunOutcome run;
+  run.state = RunState::kInterrupted;
+  run.folder = FreshFolder("disk_there");
+  const int64_t all = DiskBytesStillNeeded({run}, 1);
+  WriteFileAtomically(run.folder / "checkpoint.h5", std::string(1000, 'x'));
+  WriteFileAtomically(run.folder / "metrics.jsonl", std::string(200, 'x'));
+  WriteFileAtomically(run.folder / "notes.txt", std::string(50, 'x'));
+  EXPECT_EQ(DiskBytesStillNeeded({run}, 1), all - 1200);
+}
+
+// Only those of the run at work are there, beside what lay there already.
+TEST(DiskBytesStillNeeded, CheckpointsThatGoCountOnce) {
+  RunOutcome small, large;
+  small.run.config.model.d_ffn = 64;
+  large.run.config.model.d_ffn = 128;
+  small.run.evaluations.keep_checkpoint = false;
+  large.run.evaluations.keep_checkpoint = false;
+  small.folder = large.folder = FreshFolder("disk_gone");
+  const auto s = trainer::EstimateResources(small.run.config);
+  const auto l = trainer::EstimateResources(large.run.config);
+  EXPECT_EQ(DiskBytesStillNeeded({small}, 1), s.disk_bytes);
+  EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1),
+            s.disk_bytes - 2 * s.checkpoint_bytes + l.disk_bytes);
+  large.folder = FreshFolder("disk_there_and_gone");
+  WriteFileAtomically(large.folder / "checkpoint.h5", std::string(1000, 'x'));
+  EXPECT_EQ(DiskBytesStillNeeded({large}, 1), l.disk_bytes - 1000);
+}
+
+// The disk of this machine does not hold a petabyte per run.
+TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
+  Grid grid = LoadGrid(GridPath("smoke"), {"data.corpus=path:missing.txt"});
+  for (GridRun& run : grid.runs) {
+    run.config.model.d_model = 1 << 16;
+    run.config.model.d_ffn = 1 << 18;
+    run.config.model.num_experts = 1 << 12;
+  }
+  GridRunOptions options;
+  options.folder = FreshFolder("disk_small");
+  options.quiet = true;
+  for (size_t r = 0; r < grid.runs.size(); ++r) options.selected.push_back(r);
+  try {
+    RunGrid(grid, options);
+    FAIL() << "it was not refused";
+  } catch (const EnvironmentError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("PiB"), std::string::npos) << text;
+    EXPECT_NE(text.find("--out"), std::string::npos) << text;
+  }
+  EXPECT_TRUE(FilesIn(options.folder).empty());
+}
+
+TEST(RequireDevice, OnlyThePapersScaleNeedsOne) {
+  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("smoke"), {})));
+  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("mini"), {})));
+  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("midi"), {})));
+  EXPECT_THROW(RequireDevice(LoadGrid(GridPath("paper"), {})),
+               EnvironmentError);
+}
+
+TEST(SelectRuns, KeepsTheOrderOfTheGrid) {
+  const Grid grid = LoadGrid(GridPath("mini"), {}, {1, 2});
+  const auto all = SelectRuns(grid, {}, {});
+  EXPECT_EQ(all.size(), grid.runs.size());
+  const auto some =
+      SelectRuns(grid, {"softmoe-2-calibrated", "sparse-1"}, {"foldoc"});
+  ASSERT_EQ(some.size(), 4u);
+  EXPECT_EQ(grid.runs[some[0]].id, "foldoc/sparse-1/seed1");
+  EXPECT_EQ(grid.runs[some[3]].id, "foldoc/softmoe-2-calibrated/seed2");
+  // On the other corpus only.
+  EXPECT_THROW(SelectRuns(grid, {"softmoe-2-paper-tau"}, {"foldoc"}),
+               ConfigError);
+}
+
+TEST(RunFolderName, NamesRowCorpusSeedAndConfiguration) {
+  const Grid grid = LoadGrid(GridPath("smoke"), {});
+  EXPECT_EQ(RunFolderName(grid.runs[0]),
+            "foldoc-sparse-1-seed1234-" + ConfigHash(grid.runs[0].config));
+  const Grid other = LoadGrid(GridPath("smoke"), {"training.steps=7"});
+  EXPECT_NE(RunFolderName(grid.runs[0]), RunFolderName(other.runs[0]));
+  const Grid threads = LoadGrid(GridPath("smoke"), {"runtime.threads=2"});
+  EXPECT_EQ(RunFolderName(grid.runs[0]), RunFolderName(threads.runs[0]));
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_outcome.h - what became of each run of a grid: what the runner hands to
+// the tables, the invariants, the results file and the report.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_OUTCOME_H_
+#define SOFTMOE_EXPERIMENTS_RUN_RUN_OUTCOME_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/grids/grid_file.h"
+#include "trainer/results/run_result.h"
+#include "trainer/tokens/prepared_corpus.h"
+
+namespace softmoe::experiments {
+
+enum class RunState {
+  kWaiting,      // nothing on disk
+  kInterrupted,  // a checkpoint, and no result yet
+  kFinished,     // `result` is there
+  kFailed,       // `problem` says why
+};
+
+struct RunOutcome {
+  GridRun run;
+  std::filesystem::path folder;
+  RunState state = RunState::kWaiting;
+  // Asked for by the command (--rows, --corpora): must finish for exit code 0.
+  bool selected = true;
+  std::optional<trainer::RunResult> result;  // of a finished run
+  bool recorded = false;  // `result` is from a RunRecord, its steps thinned
+  std::string problem;    // of a failed one: the error
+};
+
+// A grid and all its runs, in the order of Grid::runs.
+struct GridOutcome {
+  Grid grid;
+  std::vector<RunOutcome> runs;
+  // One for each corpus that was prepared; found by PreparedCorpus::corpus ==
+  // Config::data.corpus.
+  std::vector<trainer::PreparedCorpus> corpora;
+};
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_RUN_OUTCOME_H_

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_record.cc - kind "run-record":
+//
+//   /            attrs: margins_sha256
+//   /planned/id, key     strings, [planned runs]
+//   /corpora/NAME        attrs: json, as in NAME.json
+//   /runs/{0000,...}     run_result_hdf5.h; attrs besides: id, key,
+//                        training_sha256, num_points
+//   /curves/layersL/*    step_table.h: the points of all runs with L layers,
+//   one
+//                        run after the other; long columns, since only those
+//                        are compressed
+#include "experiments/run/run_record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/hdf5/hdf5_file.h"
+#include "experiments/grids/experiment.h"
+#include "experiments/run/run_folder.h"
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_judge.h"
+#include "kernels/isa.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/run_digest.h"
+#include "trainer/results/run_result_hdf5.h"
+#include "trainer/results/step_table.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using trainer::StepRecord;
+
+// As result.h5, of whose groups it is made: run_result_hdf5.h.
+const Hdf5Kind kRecordKind{.name = "run-record", .version = 3};
+
+constexpr size_t kFirstPoints = 10;
+constexpr size_t kEvenPoints = kRecordedPoints - kFirstPoints;
+
+std::string CurvesGroup(int64_t num_layers) {
+  return fmt::format("/curves/layers{}", num_layers);
+}
+
+int64_t Seed(const RecordedRun& run) { return run.result.config.training.seed; }
+
+void CheckRuns(const RunRecord& record) {
+  std::map<std::string, const RecordedRun*> ids, keys, bits;
+  for (const RecordedRun& run : record.runs) {
+    const bool new_id = ids.emplace(run.id, &run).second;
+    const auto [same, new_key] = keys.emplace(run.key, &run);
+    if (!new_id || !new_key) {
+      throw DataError(fmt::format(
+          "{}: holds a run twice: {} ({}){}; record the finished runs anew, in "
+          "another file",
+          record.path.string(), run.id, run.key,
+          new_id ? fmt::format(", also as {}", same->second->id) : ""));
+    }
+    const auto [twin, new_bits] = bits.emplace(run.training_sha256, &run);
+    if (!new_bits && Seed(*twin->second) != Seed(run)) {
+      throw Error(
+          ExitCode::kMistrusted,
+          fmt::format("{}: MISTRUSTED: {} and {} have the same bits, and two "
+                      "seeds never give the same: one of them is not what its "
+                      "name says. Nothing was recorded; delete the result.h5 "
+                      "of both in the folder of the grid, `run` them again, "
+                      "and record that",
+                      record.path.string(), twin->second->id, run.id));
+    }
+  }
+}
+
+// The points of each run in the curves of all, checked.
+class CurveReader {
+ public:
+  explicit CurveReader(const Hdf5Reader& file) : file_(file) {}
+
+  std::vector<StepRecord> Next(const RecordedRun& run, int64_t num_points) {
+    const int64_t layers = run.result.config.model.num_layers;
+    auto [entry, first] = curves_.try_emplace(layers);
+    Curve& curve = entry->second;
+    if (first) {
+      curve.points = trainer::ReadSomeSteps(file_, CurvesGroup(layers), layers);
+    }
+    const auto left = static_cast<int64_t>(curve.points.size() - curve.next);
+    if (num_points < 1 || num_points > left) {
+      Refuse(run, fmt::format("{} points of {}", num_points, left));
+    }
+    const auto begin =
+        curve.points.begin() + static_cast<std::ptrdiff_t>(curve.next);
+    const std::vector<StepRecord> steps(begin, begin + num_points);
+    curve.next += static_cast<size_t>(num_points);
+    int64_t last = 0;
+    for (const StepRecord& step : steps) {
+      if (step.step <= last) {
+        Refuse(run, fmt::format("step {} after {}", step.step, last));
+      }
+      last = step.step;
+    }
+    if (last != run.result.config.training.steps) {
+      Refuse(run, fmt::format("a curve that ends at step {} of {}", last,
+                              run.result.config.training.steps));
+    }
+    return steps;
+  }
+
+ private:
+  struct Curve {
+    std::vector<StepRecord> points;
+    size_t next = 0;
+  };
+
+  [[noreturn]] void Refuse(const RecordedRun& run, const std::string& what) {
+    throw DataError(
+        fmt::format("{}: {} has {}", file_.path().string(), run.id, what));
+  }
+
+  const Hdf5Reader& file_;
+  std::map<int64_t, Curve> curves_;
+};
+
+RunRecord Read(const fs::path& path) {
+  const Hdf5Reader file(path, kRecordKind);
+  RunRecord record;
+  record.path = path;
+  record.margins_sha256 = file.ReadString("/", "margins_sha256");
+  const auto ids = file.ReadDataset<std::string>("/planned/id").values;
+  const auto keys = file.ReadDataset<std::string>("/planned/key").values;
+  if (ids.size() != keys.size()) {
+    throw DataError(fmt::format("{}: /planned has {} ids and {} keys",
+                                path.string(), ids.size(), keys.size()));
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    record.planned.push_back({.id = ids[i], .key = keys[i]});
+  }
+  for (const std::string& name : file.Children("/corpora")) {
+    record.corpora[name] = trainer::ParsePreparedCorpus(
+        file.ReadString("/corpora/" + name, "json"), path);
+  }
+  CurveReader curves(file);
+  for (const std::string& name : file.Children("/runs")) {
+    const std::string group = "/runs/" + name;
+    RecordedRun run;
+    run.id = file.ReadString(group, "id");
+    run.key = file.ReadString(group, "key");
+    run.training_sha256 = file.ReadString(group, "training_sha256");
+    run.result = trainer::ReadResultGroup(file, group);
+    if (!run.key.ends_with("/" + ConfigHash(run.result.identity.config))) {
+      throw DataError(fmt::format("{}: {} has another configuration than {}",
+                                  path.string(), run.id, run.key));
+    }
+    run.result.steps = curves.Next(run, file.ReadInt(group, "num_points"));
+    record.runs.push_back(std::move(run));
+  }
+  CheckRuns(record);
+  return record;
+}
+
+// "v3" -> 12: how many have each.
+using Counts = std::map<std::string, size_t>;
+std::string Listed(const Counts& counts) {
+  std::vector<std::string> texts;
+  for (const auto& [name, count] : counts) {
+    texts.push_back(fmt::format("{} ({})", name, count));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// The tokens of `run` here, nullptr if nothing is known of them.
+const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
+                                         const std::string& corpus_record) {
+  for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
+    if (corpus.prefix.filename() == corpus_record) return &corpus.tokens;
+  }
+  return nullptr;
+}
+
+void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
+  const std::string key = RunIdentityKey(run.run);
+  RecordedRun added{.id = run.run.id,
+                    .key = key,
+                    .result = *run.result,
+                    .training_sha256 = trainer::TrainingDigest(*run.result)};
+  added.result.steps = ThinnedSteps(run.result->steps);
+  for (RecordedRun& there : record.runs) {
+    if (there.key == key) {
+      if (there.training_sha256 != added.training_sha256) {
+        throw DataError(fmt::format(
+            "{}: has {} with other bits: recorded of version {} and "
+            "instruction "
+            "set {}, now of {} and {}. It stays as it was recorded; "
+            "`verify-record` says which of them this program gives, and --to "
+            "another file records the new one",
+            record.path.string(), there.id, there.result.code_version,
+            there.result.identity.isa, run.result->code_version,
+            run.result->identity.isa));
+      }
+      if (!there.result.final_evaluations && run.result->final_evaluations) {
+        there.result.final_evaluations = run.result->final_evaluations;
+        ++change.completed;
+      }
+      return;
+    }
+    if (there.id == added.id) {
+      throw DataError(fmt::format(
+          "{}: has {} with other settings: {}; record these in another file "
+          "(--to)",
+          record.path.string(), added.id,
+          trainer::DescribeConfigDifferences(trainer::CompareConfigs(
+              there.result.identity.config, added.result.identity.config))));
+    }
+  }
+  record.runs.push_back(std::move(added));
+  ++change.added;
+}
+
+}  // namespace
+
+const RecordedRun* RunRecord::Find(const std::string& key) const {
+  const auto found = std::ranges::find(runs, key, &RecordedRun::key);
+  return found == runs.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> RunRecord::Missing() const {
+  std::vector<std::string> missing;
+  for (const PlannedRun& plan : planned) {
+    if (Find(plan.key) == nullptr) missing.push_back(plan.id);
+  }
+  return missing;
+}
+
+std::vector<StepRecord> ThinnedSteps(const std::vector<StepRecord>& steps) {
+  if (steps.size() <= kRecordedPoints) return steps;
+  std::set<size_t> kept;  // counted from 1
+  for (size_t i = 1; i <= kFirstPoints; ++i) kept.insert(i);
+  for (size_t i = 1; i <= kEvenPoints; ++i) {
+    kept.insert((i * steps.size() + kEvenPoints - 1) / kEvenPoints);
+  }
+  std::vector<StepRecord> points;
+  for (const size_t step : kept) points.push_back(steps[step - 1]);
+  return points;
+}
+
+void WriteRunRecord(const RunRecord& record) {
+  CheckRuns(record);
+  Hdf5Writer file(record.path, kRecordKind);
+  file.WriteAttribute("/", "margins_sha256", record.margins_sha256);
+  std::vector<std::string> ids, keys;
+  for (const PlannedRun& plan : record.planned) {
+    ids.push_back(plan.id);
+    keys.push_back(plan.key);
+  }
+  file.WriteDataset("/planned/id", ids);
+  file.WriteDataset("/planned/key", keys);
+  file.CreateGroup("/corpora");
+  for (const auto& [name, corpus] : record.corpora) {
+    file.CreateGroup("/corpora/" + name);
+    file.WriteAttribute("/corpora/" + name, "json",
+                        trainer::PreparedCorpusText(corpus));
+  }
+  file.CreateGroup("/runs");
+  std::map<int64_t, std::vector<StepRecord>> curves;
+  for (size_t i = 0; i < record.runs.size(); ++i) {
+    const RecordedRun& run = record.runs[i];
+    const std::string group = fmt::format("/runs/{:04}", i);
+    trainer::WriteResultGroup(run.result, group, file);
+    file.WriteAttribute(group, "id", run.id);
+    file.WriteAttribute(group, "key", run.key);
+    file.WriteAttribute(group, "training_sha256", run.training_sha256);
+    file.WriteAttribute(group, "num_points",
+                        static_cast<int64_t>(run.result.steps.size()));
+    std::vector<StepRecord>& all = curves[run.result.config.model.num_layers];
+    all.insert(all.end(), run.result.steps.begin(), run.result.steps.end());
+  }
+  for (const auto& [num_layers, points] : curves) {
+    trainer::WriteStepTable(points, num_layers, CurvesGroup(num_layers), file);
+  }
+  file.Commit();
+}
+
+RunRecord ReadRunRecord(const fs::path& path) {
+  try {
+    return Read(path);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format(
+        "{} (A record is never mended: get it from version control again, or "
+        "`record` the finished runs into another file.)",
+        error.what()));
+  }
+}
+
+RunRecord OpenRunRecord(const fs::path& path) {
+  if (fs::exists(path)) return ReadRunRecord(path);
+  RunRecord record;
+  record.path = path;
+  return record;
+}
+
+void RequireSameMargins(const RunRecord& record) {
+  golden::RequireSameMiniatureClaims(golden::LoadMiniatureClaims(),
+                                     record.margins_sha256,
+                                     record.path.string());
+}
+
+RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
+  RunRecord grown = record;
+  if (grown.margins_sha256.empty()) {
+    grown.margins_sha256 = golden::LoadMiniatureClaims().Hash();
+  }
+  RequireSameMargins(grown);
+  for (const GridRun& run : outcome.grid.runs) {
+    const std::string key = RunIdentityKey(run);
+    const bool known =
+        std::ranges::find(grown.planned, key, &PlannedRun::key) !=
+        grown.planned.end();
+    if (!known) grown.planned.push_back({.id = run.id, .key = key});
+  }
+  for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
+    const std::string name = corpus.prefix.filename().string();
+    const auto [there, added] = grown.corpora.emplace(name, corpus);
+    const std::string other = trainer::DescribeTokenDifferences(
+        trainer::CompareTokens(there->second.tokens, corpus.tokens));
+    if (other.empty()) continue;
+    throw DataError(fmt::format(
+        "{}: its runs on {} were trained on other token files: {}; record "
+        "these in another file (--to)",
+        record.path.string(), corpus.corpus, other));
+  }
+  RecordChange change;
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state == RunState::kFinished) AddRun(run, grown, change);
+  }
+  std::ranges::sort(grown.runs, {}, &RecordedRun::id);
+  CheckRuns(grown);
+  record = std::move(grown);
+  return change;
+}
+
+std::string DescribeRecord(const RunRecord& record) {
+  const std::vector<std::string> missing = record.Missing();
+  Counts versions, levels;
+  for (const RecordedRun& run : record.runs) {
+    ++versions[run.result.code_version];
+    ++levels[run.result.identity.isa];
+  }
+  std::string text = fmt::format(
+      "{}: {} of {} planned runs{}\ncode versions: {}\ninstruction sets: {}\n",
+      record.path.string(), record.planned.size() - missing.size(),
+      record.planned.size(), missing.empty() ? "" : ": PARTIAL",
+      Listed(versions), Listed(levels));
+  if (!missing.empty()) {
+    text += fmt::format("missing: {}\n", fmt::join(missing, ", "));
+  }
+  return text;
+}
+
+std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
+                                          GridOutcome& outcome) {
+  std::vector<std::string> notes;
+  Counts versions, levels;
+  size_t taken = 0;
+  for (RunOutcome& run : outcome.runs) {
+    if (run.state == RunState::kFinished) continue;
+    const RecordedRun* recorded = record.Find(RunIdentityKey(run.run));
+    if (recorded == nullptr) continue;
+    const std::string corpus = CorpusRecord(run.run, "").filename().string();
+    const auto* here = TokensHere(outcome, corpus);
+    const std::string other =
+        here == nullptr
+            ? ""
+            : trainer::DescribeTokenDifferences(trainer::CompareTokens(
+                  recorded->result.identity.tokens, *here));
+    if (!other.empty()) {
+      notes.push_back(
+          fmt::format("{}: {} was trained on other token files ({}) and does "
+                      "not count as finished",
+                      record.path.string(), recorded->id, other));
+      continue;
+    }
+    if (const auto told = record.corpora.find(corpus);
+        here == nullptr && told != record.corpora.end()) {
+      outcome.corpora.push_back(told->second);
+      outcome.corpora.back().prefix = corpus;
+    }
+    run.state = RunState::kFinished;
+    run.recorded = true;
+    run.problem.clear();
+    run.result = recorded->result;
+    ++taken;
+    ++versions[recorded->result.code_version];
+    ++levels[recorded->result.identity.isa];
+  }
+  const std::string from =
+      fmt::format("{}: {} runs count as finished", record.path.string(), taken);
+  notes.push_back(
+      taken == 0
+          ? from
+          : fmt::format("{}, of version {}, instruction set {} (here {})", from,
+                        Listed(versions), Listed(levels),
+                        kernels::IsaName(kernels::ActiveIsa())));
+  return notes;
+}
+
+}  // namespace softmoe::experiments

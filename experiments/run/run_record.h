@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_record.h - finished runs of a grid in one small file, to be kept with the
+// sources: all their numbers but the parameters, curves thinned. It stands in
+// for the folders of the runs in reports, claims and `grid run --from`.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_RECORD_H_
+#define SOFTMOE_EXPERIMENTS_RUN_RUN_RECORD_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiments/grids/grid_file.h"
+#include "experiments/run/run_outcome.h"
+#include "trainer/results/run_result.h"
+#include "trainer/tokens/prepared_corpus.h"
+
+namespace softmoe::experiments {
+
+// Points that a curve keeps at most.
+inline constexpr size_t kRecordedPoints = 150;
+
+struct PlannedRun {
+  std::string id;   // "gcide/sparse-1/seed1234"
+  std::string key;  // RunIdentityKey: "CORPUS/CONFIGHASH"
+};
+
+struct RecordedRun {
+  std::string id, key;          // as planned
+  trainer::RunResult result;    // steps: ThinnedSteps of the run's
+  std::string training_sha256;  // TrainingDigest of all of the run
+};
+
+struct RunRecord {
+  std::filesystem::path path;
+  // MiniatureClaims::Hash() when the first run was recorded.
+  std::string margins_sha256;
+  // Of all grids that were recorded here, each run once.
+  std::vector<PlannedRun> planned;
+  std::vector<RecordedRun> runs;  // by id
+  // What they were trained on, by the name of CorpusRecord.
+  std::map<std::string, trainer::PreparedCorpus> corpora;
+
+  const RecordedRun* Find(const std::string& key) const;  // nullptr: not there
+  // Ids of the planned runs that are not there.
+  std::vector<std::string> Missing() const;
+};
+
+// At most kRecordedPoints of them, the last among them: all, or the first ten,
+// where the loss falls fastest, and 140 spread evenly, so that every twentieth
+// part of training ends at one.
+std::vector<trainer::StepRecord> ThinnedSteps(
+    const std::vector<trainer::StepRecord>& steps);
+
+// Throws EnvironmentError if it cannot be written; then what stood there is
+// intact. Refuses what ReadRunRecord refuses.
+void WriteRunRecord(const RunRecord& record);
+
+// Throws EnvironmentError if the file is missing; DataError with the remedy if
+// it is damaged, or holds a run twice; Error with ExitCode::kMistrusted if two
+// runs of different seeds have the same bits.
+RunRecord ReadRunRecord(const std::filesystem::path& path);
+
+// An empty one if there is no file.
+RunRecord OpenRunRecord(const std::filesystem::path& path);
+
+// How many runs were new, and how many of those there gained evaluations.
+struct RecordChange {
+  size_t added = 0, completed = 0;
+};
+
+// Adds the finished runs of `outcome` that the record lacks; none that it has
+// is dropped or replaced, but for evaluations that it lacks. Throws DataError
+// if it was recorded under other margins or on other tokens, if it has the same
+// run with other bits, or another run of the same id; and as ReadRunRecord.
+RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record);
+
+// "12 of 76 planned runs: PARTIAL; missing: ...": a line each.
+std::string DescribeRecord(const RunRecord& record);
+
+// Throws DataError if it was recorded under other margins than this program's.
+void RequireSameMargins(const RunRecord& record);
+
+// Counts the runs of `outcome` that are not finished and that the record has as
+// finished, if configuration and tokens are the same; tokens that outcome has
+// nothing of are taken from the record. Returns what to tell the user: how
+// many, versions and instruction sets, and what was left out.
+std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
+                                          GridOutcome& outcome);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_RUN_RECORD_H_

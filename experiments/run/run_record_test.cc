@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/run_record.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/philox.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/grids/experiment.h"
+#include "experiments/run/run_folder.h"
+#include "experiments/testing/report_test_util.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/run_digest.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using trainer::StepRecord;
+
+// Eight finished runs: four rows, two seeds, as a grid would leave them.
+GridOutcome Example() {
+  GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
+  for (size_t i = 0; i < outcome.runs.size(); ++i) {
+    RunOutcome& run = outcome.runs[i];
+    trainer::RunResult& result = *run.result;
+    const auto steps = static_cast<int64_t>(result.steps.size());
+    for (Config* config : {&run.run.config, &outcome.grid.runs[i].config,
+                           &result.config, &result.identity.config}) {
+      config->training.steps = steps;
+    }
+    result.final_evaluations.emplace().code_version = "0123456789ab";
+  }
+  for (trainer::PreparedCorpus& corpus : outcome.corpora) {
+    corpus.prefix = CorpusRecord(outcome.grid.runs[0], "");
+    corpus.tokens = outcome.runs[0].result->identity.tokens;
+  }
+  return outcome;
+}
+
+RunRecord Recorded(const GridOutcome& outcome, const fs::path& path) {
+  RunRecord record = OpenRunRecord(path);
+  AddFinishedRuns(outcome, record);
+  WriteRunRecord(record);
+  return ReadRunRecord(path);
+}
+
+std::vector<StepRecord> Steps(int64_t count) {
+  std::vector<StepRecord> steps(static_cast<size_t>(count));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i].step = static_cast<int64_t>(i) + 1;
+  }
+  return steps;
+}
+
+// What `action` throws, and with which exit code.
+std::string Refusal(const std::function<void()>& action, ExitCode code) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return "";
+}
+
+void ExpectHas(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos)
+      << "expected: " << part << "\ngot: " << text;
+}
+
+TEST(RunRecord, ThinsCurvesToPointsThatClaimsNeed) {
+  for (const int64_t count : {1, 150}) {
+    EXPECT_EQ(ThinnedSteps(Steps(count)).size(), static_cast<size_t>(count));
+  }
+  for (const int64_t count : {151, 1000, 164062}) {
+    const std::vector<StepRecord> points = ThinnedSteps(Steps(count));
+    EXPECT_LE(points.size(), kRecordedPoints);
+    EXPECT_GE(points.size(), 140u);
+    EXPECT_EQ(points.front().step, 1);
+    EXPECT_EQ(points.back().step, count);
+    for (size_t i = 1; i < points.size(); ++i) {
+      EXPECT_GT(points[i].step, points[i - 1].step);
+    }
+  }
+  // 15 % of the mini grid's training: 150 of 1000 steps.
+  const auto points = ThinnedSteps(Steps(1000));
+  EXPECT_EQ(std::ranges::count(points, 150, &StepRecord::step), 1);
+}
+
+TEST(RunRecord, ReadsBackEveryBit) {
+  const fs::path path = FreshFolder("record") / "example.h5";
+  const GridOutcome outcome = Example();
+  const RunRecord record = Recorded(outcome, path);
+  EXPECT_EQ(record.Missing(), std::vector<std::string>());
+  ASSERT_EQ(record.runs.size(), 8u);
+  for (const RunOutcome& run : outcome.runs) {
+    SCOPED_TRACE(run.run.id);
+    const RecordedRun* there = record.Find(RunIdentityKey(run.run));
+    ASSERT_NE(there, nullptr);
+    EXPECT_EQ(there->id, run.run.id);
+    EXPECT_EQ(there->training_sha256, trainer::TrainingDigest(*run.result));
+    trainer::RunResult expected = *run.result;
+    expected.steps = ThinnedSteps(expected.steps);
+    trainer::ExpectSameResult(expected, there->result);
+    EXPECT_EQ(there->result.seconds, expected.seconds);
+  }
+  ASSERT_EQ(record.corpora.size(), 1u);
+  EXPECT_EQ(record.corpora.begin()->second.corpus, outcome.corpora[0].corpus);
+  // Equal records give equal bytes.
+  RunRecord again = record;
+  again.path = path.parent_path() / "again.h5";
+  WriteRunRecord(again);
+  EXPECT_EQ(ReadWholeFile(path), ReadWholeFile(again.path));
+}
+
+TEST(RunRecord, GrowsAndNeverDropsARun) {
+  const fs::path path = FreshFolder("grows") / "example.h5";
+  const GridOutcome all = Example();
+  GridOutcome some = all;
+  for (size_t i = 2; i < some.runs.size(); ++i) Interrupt(some.runs[i]);
+  some.runs[0].result->final_evaluations.reset();
+  const RunRecord partial = Recorded(some, path);
+  EXPECT_EQ(partial.runs.size(), 2u);
+  EXPECT_EQ(partial.Missing().size(), 6u);
+  ExpectHas(DescribeRecord(partial), "2 of 8 planned runs: PARTIAL");
+  ExpectHas(DescribeRecord(partial), "missing: foldoc/sparse-2/seed1, ");
+
+  // Another session, which has others, and evaluations of the first.
+  GridOutcome others = all;
+  Interrupt(others.runs[1]);
+  RunRecord record = OpenRunRecord(path);
+  const RecordChange change = AddFinishedRuns(others, record);
+  EXPECT_EQ(change.added, 6u);
+  EXPECT_EQ(change.completed, 1u);
+  WriteRunRecord(record);
+  record = ReadRunRecord(path);
+  EXPECT_EQ(record.Missing(), std::vector<std::string>());
+  for (const RecordedRun& run : record.runs) {
+    EXPECT_TRUE(run.result.final_evaluations.has_value()) << run.id;
+  }
+  EXPECT_EQ(AddFinishedRuns(all, record).added, 0u);
+  // The same bytes as of all at once.
+  WriteRunRecord(record);
+  Recorded(all, path.parent_path() / "at_once.h5");
+  EXPECT_EQ(ReadWholeFile(path),
+            ReadWholeFile(path.parent_path() / "at_once.h5"));
+}
+
+TEST(RunRecord, RefusesAChangedByte) {
+  const fs::path path = FreshFolder("changed") / "example.h5";
+  Recorded(Example(), path);
+  const std::string bytes = ReadWholeFile(path);
+  for (const size_t at : {size_t{20}, bytes.size() / 2, bytes.size() - 1}) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    WriteFileAtomically(path, changed);
+    ExpectHas(Refusal([&] { ReadRunRecord(path); }, ExitCode::kUsage),
+              "get it from version control again");
+  }
+  WriteFileAtomically(path, bytes.substr(0, bytes.size() - 1));
+  Refusal([&] { OpenRunRecord(path); }, ExitCode::kUsage);
+  Refusal([&] { ReadRunRecord(path.parent_path() / "none.h5"); },
+          ExitCode::kEnvironment);
+}
+
+TEST(RunRecord, RefusesWhatCannotBe) {
+  const fs::path path = FreshFolder("refuses") / "example.h5";
+  const GridOutcome all = Example();
+  const RunRecord record = Recorded(all, path);
+  const std::string bytes = ReadWholeFile(path);
+  const auto writing = [&](const std::function<void(RunRecord&)>& change,
+                           ExitCode code) {
+    return Refusal(
+        [&] {
+          RunRecord changed = record;
+          change(changed);
+          WriteRunRecord(changed);
+        },
+        code);
+  };
+  ExpectHas(writing([](RunRecord& r) { r.runs.push_back(r.runs[0]); },
+                    ExitCode::kUsage),
+            "holds a run twice: foldoc/soft-2/seed1");
+  ExpectHas(writing([](RunRecord& r) { r.runs[1].key = r.runs[0].key; },
+                    ExitCode::kUsage),
+            "also as foldoc/soft-2/seed1");
+  ExpectHas(writing(
+                [](RunRecord& r) {
+                  r.runs[1].training_sha256 = r.runs[0].training_sha256;
+                },
+                ExitCode::kMistrusted),
+            "MISTRUSTED: foldoc/soft-2/seed1 and foldoc/soft-2/seed2");
+
+  const auto adding = [&](const std::function<void(GridOutcome&)>& change,
+                          ExitCode code) {
+    return Refusal(
+        [&] {
+          RunRecord grown = record;
+          GridOutcome changed = all;
+          change(changed);
+          AddFinishedRuns(changed, grown);
+        },
+        code);
+  };
+  ExpectHas(adding([](GridOutcome& o) { o.runs[0].result->steps[0].loss += 1; },
+                   ExitCode::kUsage),
+            "has foldoc/sparse-1/seed1 with other bits");
+  ExpectHas(adding(
+                [](GridOutcome& o) {
+                  o.runs[0].run.config.training.beta1 = 0.5;
+                  o.runs[0].result->identity.config.training.beta1 = 0.5;
+                },
+                ExitCode::kUsage),
+            "training.beta1 is 0.9 there and 0.5 here");
+  ExpectHas(adding(
+                [](GridOutcome& o) {
+                  o.corpora[0].tokens.data_sha256 = std::string(64, 'c');
+                },
+                ExitCode::kUsage),
+            "were trained on other token files");
+  // Two seeds that gave the same numbers.
+  GridOutcome twins = all;
+  const int64_t seed = twins.runs[1].result->config.training.seed;
+  const auto config = twins.runs[1].result->identity.config;
+  twins.runs[1].result = twins.runs[0].result;
+  twins.runs[1].result->config.training.seed = seed;
+  twins.runs[1].result->identity.config = config;
+  RunRecord empty;
+  empty.path = path;
+  Refusal([&] { AddFinishedRuns(twins, empty); }, ExitCode::kMistrusted);
+  EXPECT_TRUE(empty.runs.empty());
+
+  RunRecord moved = record;
+  moved.margins_sha256 = std::string(64, '0');
+  ExpectHas(Refusal([&] { AddFinishedRuns(all, moved); }, ExitCode::kUsage),
+            "recorded under other margins");
+  EXPECT_EQ(ReadWholeFile(path), bytes);
+}
+
+TEST(RunRecord, StandsInForFolders) {
+  const fs::path path = FreshFolder("stands") / "example.h5";
+  const GridOutcome all = Example();
+  RunRecord record = Recorded(all, path);
+  GridOutcome here = all;
+  for (RunOutcome& run : here.runs) Interrupt(run);
+  here.corpora.clear();
+  GridOutcome filled = here;
+  std::vector<std::string> notes = TakeRecordedRuns(record, filled);
+  ASSERT_EQ(notes.size(), 1u);
+  ExpectHas(notes[0],
+            "8 runs count as finished, of version 0123456789ab (8), "
+            "instruction set v3 (8) (here ");
+  for (const RunOutcome& run : filled.runs) {
+    EXPECT_EQ(run.state, RunState::kFinished);
+    EXPECT_TRUE(run.recorded);
+  }
+  ASSERT_EQ(filled.corpora.size(), 1u);
+  EXPECT_EQ(filled.corpora[0].description, all.corpora[0].description);
+
+  // Other settings, other tokens.
+  GridOutcome other = here;
+  other.runs[0].run.config.training.learning_rate *= 2;
+  notes = TakeRecordedRuns(record, other);
+  EXPECT_EQ(other.runs[0].state, RunState::kInterrupted);
+  EXPECT_EQ(other.runs[1].state, RunState::kFinished);
+  other = here;
+  other.corpora = all.corpora;
+  other.corpora[0].tokens.tokenizer_sha256 = std::string(64, 'c');
+  notes = TakeRecordedRuns(record, other);
+  ASSERT_EQ(notes.size(), 9u);
+  ExpectHas(notes[0], "does not count as finished");
+  ExpectHas(notes[8], "0 runs count as finished");
+  EXPECT_EQ(other.runs[0].state, RunState::kInterrupted);
+  // What was trained here is not taken from elsewhere.
+  GridOutcome finished = all;
+  TakeRecordedRuns(record, finished);
+  EXPECT_FALSE(finished.runs[0].recorded);
+}
+
+// A number with all its bits, another one at each call.
+double Digits() {
+  static uint64_t index = 0;
+  const auto words = PhiloxWords({1, RandomStream::kTestData, 0, 0}, ++index);
+  return std::sqrt(UniformFromWord(words[0]) + 1);
+}
+
+void Fill(trainer::Validation& v) {
+  v.loss = Digits();
+  v.active_experts = Digits();
+  for (double& value : v.layer_active_experts) value = Digits();
+  for (auto* rows : {&v.active_histogram, &v.tokens_per_expert}) {
+    for (std::vector<int64_t>& row : *rows) {
+      for (int64_t& count : row) {
+        count = static_cast<int64_t>(1e5 * (Digits() - 1));
+      }
+    }
+  }
+}
+
+// Of the size of the mini grid: 76 runs of 1000 steps, 10 layers and 16
+// experts, 36 of them sparse; nothing that a run measures compresses.
+TEST(RunRecord, OfTheMiniGridHasAtMostFiveMebibytes) {
+  std::vector<int64_t> seeds;
+  for (int64_t seed = 1; seed <= 19; ++seed) seeds.push_back(seed);
+  GridOutcome outcome = ExampleOutcome({.seeds = seeds});
+  ASSERT_EQ(outcome.runs.size(), 76u);
+  constexpr size_t kLayers = 10;
+  for (size_t i = 0; i < outcome.runs.size(); ++i) {
+    RunOutcome& run = outcome.runs[i];
+    trainer::RunResult& r = *run.result;
+    for (Config* config : {&run.run.config, &outcome.grid.runs[i].config,
+                           &r.config, &r.identity.config}) {
+      config->model.num_layers = kLayers;
+      config->model.num_experts = 16;
+      config->training.steps = 1000;
+    }
+    const bool sparse = r.config.router.kind == RouterKind::kSparse;
+    trainer::Validation validation;
+    validation.layer_active_experts.resize(kLayers);
+    validation.active_histogram.assign(kLayers, std::vector<int64_t>(17));
+    validation.tokens_per_expert.assign(kLayers, std::vector<int64_t>(16));
+    r.allocation.assign(kLayers, 1);
+    r.final_validation = r.at_schedule_temperature = validation;
+    Fill(r.final_validation);
+    Fill(r.at_schedule_temperature);
+    r.steps.clear();
+    for (int64_t step = 1; step <= 1000; ++step) {
+      StepRecord& record =
+          r.steps.emplace_back(trainer::NumberedRecord(step, kLayers));
+      trainer::VisitStepMetrics([&](const trainer::Metric&, auto member) {
+        auto& value = record.*member;
+        if constexpr (std::is_same_v<decltype(value), double&>) {
+          value = Digits();
+        } else {
+          for (double& one : value) one = Digits();
+        }
+      });
+      if (sparse)
+        record.allocation = record.layer_active_experts = r.allocation;
+    }
+    trainer::FinalEvaluations& evaluations = r.final_evaluations.emplace();
+    evaluations.router_health.resize(kLayers);
+    for (trainer::RouterHealth& layer : evaluations.router_health) {
+      layer.load_entropy = Digits();
+      if (!sparse) layer.truncated_mass = Digits();
+    }
+    for (int factor = 1; !sparse && factor <= 4; ++factor) {
+      Fill(evaluations.inference_tau
+               .emplace_back(trainer::InferenceTau{
+                   .factor = 0.5 * factor, .tau = 1, .validation = validation})
+               .validation);
+    }
+  }
+  const fs::path path = FreshFolder("small") / "mini.h5";
+  outcome.corpora[0].prefix = CorpusRecord(outcome.runs[0].run, "");
+  EXPECT_EQ(Recorded(outcome, path).runs.size(), 76u);
+  EXPECT_LE(fs::file_size(path), 5u << 20);
+  EXPECT_GT(fs::file_size(path), 2u << 20);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

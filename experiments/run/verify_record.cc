@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/verify_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <system_error>
+#include <vector>
+
+#include "core/text/suggestion.h"
+#include "kernels/isa.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/run_digest.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/tokens/prepare.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kDeviations = 3;
+constexpr size_t kLeastDigits = 7;
+
+std::string CorpusOf(const RecordedRun& run) {
+  return run.key.substr(0, run.key.find('/'));
+}
+
+// What asks for all that was measured on the recorded run's final model.
+trainer::EvaluationPlan PlanOf(const trainer::RunResult& result) {
+  trainer::EvaluationPlan plan;
+  plan.keep_checkpoint = false;
+  if (!result.final_evaluations) return plan;
+  for (const trainer::InferenceTau& at :
+       result.final_evaluations->inference_tau) {
+    plan.inference_tau_factors.push_back(at.factor);
+    plan.active_histogram |= !at.validation.active_histogram.empty();
+  }
+  plan.router_health = !result.final_evaluations->router_health.empty();
+  return plan;
+}
+
+bool SameBits(const RecordedRun& run, const trainer::RunResult& again) {
+  const auto& there = run.result.final_evaluations;
+  const auto& here = again.final_evaluations;
+  return run.training_sha256 == trainer::TrainingDigest(again) &&
+         there.has_value() == here.has_value() &&
+         (!there || trainer::EvaluationsDigest(*there) ==
+                        trainer::EvaluationsDigest(*here));
+}
+
+}  // namespace
+
+SeedDeviation PooledDeviation(const RunRecord& record, const RecordedRun& run) {
+  std::map<std::string, std::vector<double>> rows;
+  for (const RecordedRun& other : record.runs) {
+    if (CorpusOf(other) != CorpusOf(run)) continue;
+    Config row = other.result.identity.config;
+    row.training.seed = 0;
+    rows[ConfigHash(row)].push_back(other.result.final_validation.loss);
+  }
+  SeedDeviation pooled;
+  double squares = 0;
+  for (const auto& [row, losses] : rows) {
+    const auto count = static_cast<double>(losses.size());
+    double mean = 0;
+    for (const double loss : losses) mean += loss / count;
+    for (const double loss : losses) squares += (loss - mean) * (loss - mean);
+    pooled.freedom += static_cast<int64_t>(losses.size()) - 1;
+  }
+  if (pooled.freedom > 0) {
+    pooled.deviation = std::sqrt(squares / static_cast<double>(pooled.freedom));
+  }
+  return pooled;
+}
+
+RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
+                      const trainer::RunResult& again,
+                      const std::string& changed_by) {
+  const double before = run.result.final_validation.loss;
+  const double now = again.final_validation.loss;
+  std::string text = fmt::format(
+      "{}\nrecorded: validation loss {:.17g}, instruction set {}, version {}\n"
+      "again:    validation loss {:.17g}, instruction set {}, version {}\n",
+      run.id, before, run.result.identity.isa, run.result.code_version, now,
+      again.identity.isa, again.code_version);
+  const auto verdict = [&](ExitCode code, const std::string& says) {
+    return RunVerdict{.code = code, .text = text + says + "\n"};
+  };
+  if (SameBits(run, again)) {
+    return verdict(ExitCode::kDone,
+                   "PASS: the same bits, in every number of every step");
+  }
+  if (run.result.identity.isa != again.identity.isa) {
+    return verdict(
+        ExitCode::kNotComparable,
+        fmt::format("NOT_COMPARABLE: other bits, as on another instruction set "
+                    "is to be expected; --isa {}, on a machine that has it",
+                    run.result.identity.isa));
+  }
+  if (changed_by.empty()) {
+    return verdict(
+        ExitCode::kFailed,
+        "FAIL: other bits. If CHANGELOG.md names a commit between these "
+        "versions that changed them on purpose, say --changed-by COMMIT");
+  }
+  const SeedDeviation pooled = PooledDeviation(record, run);
+  if (pooled.freedom == 0) {
+    return verdict(ExitCode::kInconclusive,
+                   fmt::format("INCONCLUSIVE: other bits since {}, and no row "
+                               "of this corpus has two seeds in {}",
+                               changed_by, record.path.string()));
+  }
+  const double bound = kDeviations * pooled.deviation;
+  const double moved = std::abs(now - before);
+  const bool within = moved <= bound;
+  return verdict(
+      within ? ExitCode::kDone : ExitCode::kFailed,
+      fmt::format("{}: other bits since {}; the loss moved by {:.3g}, {} "
+                  "{:.3g}, {} deviations over seeds ({} degrees of freedom)",
+                  within ? "PASS" : "FAIL", changed_by, moved,
+                  within ? "within" : "more than", bound, kDeviations,
+                  pooled.freedom));
+}
+
+const RecordedRun& FindRecorded(const RunRecord& record,
+                                const std::string& id) {
+  const auto found = std::ranges::find(record.runs, id, &RecordedRun::id);
+  if (found != record.runs.end()) return *found;
+  std::vector<std::string> ids;
+  for (const RecordedRun& run : record.runs) ids.push_back(run.id);
+  throw ConfigError(fmt::format("--run {}: {} has no such run; {}", id,
+                                record.path.string(), Suggestion(id, ids)));
+}
+
+void RequireInChangelog(const std::string& commit, const std::string& text) {
+  const bool hex =
+      commit.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (hex && commit.size() >= kLeastDigits &&
+      text.find(commit) != std::string::npos) {
+    return;
+  }
+  throw ConfigError(fmt::format(
+      "--changed-by {}: CHANGELOG.md names no such commit; it lists those that "
+      "changed numbers on purpose, by {} hex digits or more",
+      commit, kLeastDigits));
+}
+
+RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
+                             const VerifyOptions& options) {
+  const trainer::RunIdentity& there = run.result.identity;
+  kernels::SelectIsa(options.runtime.isa.empty() ? there.isa
+                                                 : options.runtime.isa);
+  trainer::PrepareOptions prepare;
+  prepare.threads = options.runtime.threads;
+  prepare.quiet = options.quiet;
+  const trainer::PreparedCorpus corpus = trainer::PrepareCorpus(
+      there.config.data, there.config.model.vocab_size, prepare);
+  const std::string other = trainer::DescribeTokenDifferences(
+      trainer::CompareTokens(there.tokens, corpus.tokens));
+  if (!other.empty()) {
+    throw DataError(fmt::format(
+        "{}: {} was trained on other token files than '{}' gives here: {}",
+        record.path.string(), run.id, there.config.data.corpus, other));
+  }
+  // A result of before is no training of now; a checkpoint is gone on with.
+  if (fs::exists(options.folder / trainer::kResultName)) {
+    fs::remove_all(options.folder);
+  }
+  trainer::RunOptions train;
+  train.folder = options.folder;
+  train.tokens = corpus.prefix;
+  train.runtime = options.runtime;
+  train.runtime.isa = kernels::IsaName(kernels::ActiveIsa());
+  train.quiet = options.quiet;
+  train.evaluations = PlanOf(run.result);
+  const trainer::RunResult again = trainer::TrainRun(there.config, train);
+  RunVerdict verdict = JudgeAgain(record, run, again, options.changed_by);
+  std::error_code stays;
+  fs::remove_all(options.folder, stays);
+  return verdict;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/verify_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "core/errors.h"
+#include "trainer/results/run_digest.h"
+
+namespace softmoe::experiments {
+namespace {
+
+RecordedRun Run(const std::string& row, double learning_rate, int64_t seed,
+                double loss) {
+  RecordedRun run;
+  Config config;
+  config.training.learning_rate = learning_rate;
+  config.training.seed = seed;
+  run.result.identity = {.config = config, .tokens = {}, .isa = "v3"};
+  run.result.config = config;
+  run.result.final_validation.loss = loss;
+  run.id = "text/" + row + "/seed" + std::to_string(seed);
+  run.key = "text/" + ConfigHash(config);
+  run.training_sha256 = trainer::TrainingDigest(run.result);
+  return run;
+}
+
+// Two rows of two seeds: squares 2 * 0.01^2 and 2 * 0.02^2 over 2 degrees of
+// freedom, a deviation of sqrt(0.0005); a third row has one seed.
+RunRecord Example() {
+  RunRecord record;
+  record.path = "a.h5";
+  record.runs = {Run("a", 1e-3, 1, 3.01), Run("a", 1e-3, 2, 2.99),
+                 Run("b", 2e-3, 1, 4.02), Run("b", 2e-3, 2, 3.98),
+                 Run("c", 3e-3, 1, 9)};
+  RecordedRun elsewhere = Run("a", 1e-3, 3, 100);
+  elsewhere.key[0] = 'T';
+  record.runs.push_back(elsewhere);
+  return record;
+}
+
+void Expect(const RunVerdict& verdict, ExitCode code, const std::string& says) {
+  EXPECT_EQ(verdict.code, code) << verdict.text;
+  EXPECT_NE(verdict.text.find(says), std::string::npos) << verdict.text;
+}
+
+TEST(VerifyRecord, PoolsDeviationsOverRowsOfTheCorpus) {
+  const RunRecord record = Example();
+  const SeedDeviation pooled = PooledDeviation(record, record.runs[4]);
+  EXPECT_EQ(pooled.freedom, 2);
+  EXPECT_NEAR(pooled.deviation, std::sqrt(0.0005), 1e-14);
+  EXPECT_EQ(PooledDeviation(record, record.runs[5]).freedom, 0);
+}
+
+TEST(VerifyRecord, Judges) {
+  const RunRecord record = Example();
+  const RecordedRun& run = record.runs[0];
+  trainer::RunResult again = run.result;
+  Expect(JudgeAgain(record, run, again, ""), ExitCode::kDone, "same bits");
+  // What was measured afterwards counts, too.
+  again.final_evaluations.emplace().inference_tau.resize(1);
+  Expect(JudgeAgain(record, run, again, ""), ExitCode::kFailed, "FAIL");
+  again = run.result;
+  again.final_validation.loss += 0.06;  // of 3 * 0.02236...
+  Expect(JudgeAgain(record, run, again, ""), ExitCode::kFailed, "FAIL");
+  Expect(JudgeAgain(record, run, again, "0123456"), ExitCode::kDone,
+         "other bits since 0123456");
+  again.final_validation.loss += 0.01;
+  Expect(JudgeAgain(record, run, again, "0123456"), ExitCode::kFailed,
+         "more than 0.0671");
+  again.identity.isa = "v4";
+  Expect(JudgeAgain(record, run, again, ""), ExitCode::kNotComparable,
+         "--isa v3");
+  again.identity.isa = "v3";
+  Expect(JudgeAgain(record, record.runs[5], again, "0123456"),
+         ExitCode::kInconclusive, "no row of this corpus has two seeds");
+}
+
+TEST(VerifyRecord, TakesCommitsFromTheChangelogOnly) {
+  const std::string text = "- 0123456789ab: dropout is off.\n";
+  RequireInChangelog("0123456", text);
+  RequireInChangelog("0123456789ab", text);
+  for (const char* commit :
+       {"012345", "1123456", "dropout", "", "0123456789ab: "}) {
+    EXPECT_THROW(RequireInChangelog(commit, text), ConfigError) << commit;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

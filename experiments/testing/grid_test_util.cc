@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/testing/grid_test_util.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/run/run_folder.h"
+#include "trainer/testing/corpus_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMicroGrid = R"([grid]
+name = "micro"
+scale = "smoke"
+title = "Three rows for tests"
+seeds = [7]
+[config.model]
+num_layers = 2
+d_model = 16
+num_heads = 2
+d_ffn = 32
+num_experts = 4
+vocab_size = 400
+sequence_length = 16
+init_std = 0.2
+[config.training]
+steps = {}
+global_batch_sequences = 4
+micro_batch_sequences = 2
+balance_group_sequences = 2
+learning_rate = 1e-2
+min_learning_rate = 1e-4
+eval_sequences = 8
+[config.router]
+calibration_batches = 2
+[config.runtime]
+log_every = 1
+checkpoint_every = 5
+[[corpora]]
+id = "text"
+title = "Sentences made for tests"
+stands_for = "owt"
+[corpora.config.data]
+corpus = "path:text.txt"
+validation_fraction = 0.1
+[[rows]]
+id = "sparse-2"
+label = "Sparse MoE"
+paper_row = "sparse/k2"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 2
+[[rows]]
+id = "star-1.5"
+label = "SoftMoE*"
+paper_row = "softmoe_star/k1.5/a2"
+[rows.config.router]
+kind = "soft_fixed"
+mean_active_experts = 1.5
+[[rows]]
+id = "learned-1.5"
+label = "SoftMoE"
+paper_row = "softmoe/k1.5/a2"
+[rows.config.router]
+kind = "soft_learned"
+mean_active_experts = 1.5
+)";
+
+}  // namespace
+
+std::string MicroGrid(int64_t steps, const std::string& more_rows) {
+  return fmt::format(fmt::runtime(kMicroGrid), steps) + more_rows;
+}
+
+void GridProgram::SetUp() {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  folder_ = FreshFolder(std::string("grid_") + test->name());
+  // Its own, so that no test depends on another; tokens take milliseconds.
+  ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+  ::unsetenv("BUILD_WORKING_DIRECTORY");
+  WriteFileAtomically(folder_ / "text.txt",
+                      trainer::TestText(trainer::TestDocuments(600)));
+  WriteGrid(MicroGrid(60));
+}
+
+std::string GridProgram::Program() {
+  return fs::absolute("experiments/grid").string();
+}
+
+trainer::ProgramResult GridProgram::Grid(const Strings& arguments) const {
+  Strings command = {Program()};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return trainer::RunProgram(command, folder_);
+}
+
+trainer::ProgramResult GridProgram::GridAfter(const std::string& prologue,
+                                              const Strings& arguments) const {
+  std::string script = prologue + "; exec '" + Program() + "'";
+  for (const std::string& word : arguments) script += " '" + word + "'";
+  return trainer::RunProgram({"sh", "-c", script}, folder_);
+}
+
+void GridProgram::WriteGrid(const std::string& toml) const {
+  WriteFileAtomically(folder_ / "micro.toml", toml);
+}
+
+Grid GridProgram::Micro(const Strings& overrides) const {
+  return LoadGrid(folder_ / "micro.toml", overrides);
+}
+
+fs::path GridProgram::RunFolder(size_t n, const std::string& out) const {
+  return folder_ / out / RunFolderName(Micro().runs.at(n));
+}
+
+std::string GridProgram::Bytes(const std::string& path) const {
+  return ReadWholeFile(folder_ / path);
+}
+
+HeldProgram::HeldProgram(const std::string& program, const Strings& arguments,
+                         const fs::path& folder) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  fcntl(ends[1], F_SETPIPE_SZ, 4096);
+  process_ = fork();
+  if (process_ == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    std::vector<char*> words = {const_cast<char*>(program.c_str())};
+    for (const std::string& word : arguments) {
+      words.push_back(const_cast<char*>(word.c_str()));
+    }
+    words.push_back(nullptr);
+    if (chdir(folder.c_str()) == 0) execv(program.c_str(), words.data());
+    _exit(99);
+  }
+  close(ends[1]);
+  out_ = ends[0];
+}
+
+HeldProgram::~HeldProgram() {
+  if (out_ >= 0) close(out_);
+}
+
+bool HeldProgram::ReadLetter() {
+  char letter;
+  if (read(out_, &letter, 1) != 1) return false;
+  result_.output += letter;
+  return true;
+}
+
+bool HeldProgram::ReadUntil(const std::string& text, int count) {
+  size_t end = 0;
+  for (; count > 0; --count) {
+    size_t at;
+    while ((at = result_.output.find(text, end)) == std::string::npos) {
+      if (!ReadLetter()) return false;
+    }
+    end = at + text.size();
+  }
+  return true;
+}
+
+void HeldProgram::ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count) {
+  std::vector<HeldProgram*> programs = {a, b};
+  while (count > 0 && !programs.empty()) {
+    std::vector<pollfd> pipes;
+    for (const HeldProgram* program : programs) {
+      pipes.push_back({.fd = program->out_, .events = POLLIN, .revents = 0});
+    }
+    if (poll(pipes.data(), pipes.size(), /*timeout=*/-1) < 0) continue;
+    // From the last, since ended ones go.
+    for (size_t i = pipes.size(); i-- > 0 && count > 0;) {
+      if (pipes[i].revents == 0) continue;
+      if (!programs[i]->ReadLetter()) {
+        programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(i));
+      } else if (programs[i]->result_.output.back() == '\n') {
+        --count;
+      }
+    }
+  }
+}
+
+void HeldProgram::Signal(int number) const { kill(process_, number); }
+
+void HeldProgram::WaitForEnd() const {
+  siginfo_t ended;
+  waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOWAIT);
+}
+
+trainer::ProgramResult HeldProgram::Finish() {
+  ReadUntil(std::string(1, '\0'));  // never printed
+  int status = 0;
+  waitpid(process_, &status, 0);
+  result_.exit_status =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result_;
+}
+
+void ExpectEnd(const trainer::ProgramResult& result, int status,
+               const Strings& texts) {
+  EXPECT_EQ(result.exit_status, status) << result.output;
+  for (const std::string& text : texts) EXPECT_SAYS(result, text);
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid_test_util.h - what the tests of //:grid share: a grid of three small
+// rows on a text of its own, and the program as a user calls it.
+#ifndef SOFTMOE_EXPERIMENTS_TESTING_GRID_TEST_UTIL_H_
+#define SOFTMOE_EXPERIMENTS_TESTING_GRID_TEST_UTIL_H_
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/process/subprocess.h"
+#include "experiments/grids/grid_file.h"
+
+namespace softmoe::experiments {
+
+using Strings = std::vector<std::string>;
+
+// The TOML of grid "micro": rows sparse-2, star-1.5 and learned-1.5 of `steps`
+// steps, milliseconds each, on path:text.txt; then `more_rows`.
+std::string MicroGrid(int64_t steps, const std::string& more_rows = "");
+
+// A fresh folder with text.txt and a grid file, where //:grid is called with a
+// cache of its own.
+class GridProgram : public testing::Test {
+ protected:
+  void SetUp() override;
+
+  // //:grid with these arguments, words as a shell has them.
+  trainer::ProgramResult Grid(const Strings& arguments) const;
+  // `prologue; exec //:grid ...`, by the shell.
+  trainer::ProgramResult GridAfter(const std::string& prologue,
+                                   const Strings& arguments) const;
+  static std::string Program();
+
+  void WriteGrid(const std::string& toml) const;  // the grid file
+  // The grid in that file, and the folder of its n-th run in `out`.
+  experiments::Grid Micro(const Strings& overrides = {}) const;
+  std::filesystem::path RunFolder(size_t n,
+                                  const std::string& out = "runs/micro") const;
+  std::string Bytes(const std::string& path) const;  // of a file in folder_
+
+  std::filesystem::path folder_;
+};
+
+// A process whose progress lines go into a pipe of one page. Once this reader
+// stops reading, the process can print a few more lines and then waits, so
+// that a signal meets it where the test wants it, on any machine.
+class HeldProgram {
+ public:
+  HeldProgram(const std::string& program, const Strings& arguments,
+              const std::filesystem::path& folder);
+  ~HeldProgram();
+  HeldProgram(const HeldProgram&) = delete;
+  HeldProgram& operator=(const HeldProgram&) = delete;
+
+  // Reads up to and with `text`, `count` times; false if the output ends
+  // before.
+  bool ReadUntil(const std::string& text, int count = 1);
+  // Reads `count` lines in all, each from whichever of the two prints first, or
+  // until both have ended. Of processes that wait for each other: reading one
+  // alone could wait for a line that it prints only once the other goes on.
+  static void ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count);
+  void Signal(int number) const;
+  // Of the process itself, not its children; it must need no reader for that.
+  void WaitForEnd() const;
+  // Reads on to the end of the output: of the process and its children.
+  trainer::ProgramResult Finish();
+
+ private:
+  // False at the end of the output.
+  bool ReadLetter();
+
+  pid_t process_ = -1;
+  int out_ = -1;
+  trainer::ProgramResult result_;
+};
+
+#define EXPECT_SAYS(result, text)                          \
+  EXPECT_NE((result).output.find(text), std::string::npos) \
+      << "expected: " << (text) << "\ngot: " << (result).output
+
+// All of `texts`, and the exit status.
+void ExpectEnd(const trainer::ProgramResult& result, int status,
+               const Strings& texts);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_TESTING_GRID_TEST_UTIL_H_

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// claims.h - what a claim says, and what intervals say of it.
+#ifndef SOFTMOE_GOLDEN_DOCUMENT_CLAIMS_H_
+#define SOFTMOE_GOLDEN_DOCUMENT_CLAIMS_H_
+
+#include <optional>
+#include <string>
+
+#include "golden/document/decimal.h"
+#include "golden/document/document.h"
+
+namespace softmoe::golden {
+
+// One side of a claim in one document.
+struct ClaimSide {
+  const Row* row = nullptr;        // nullptr: a number
+  const Column* column = nullptr;  // nullptr: a number
+  const Cell* cell = nullptr;      // nullptr: a number, or no such cell here
+  double number = 0;
+  bool is_number = false;
+
+  // A cell that has a value, or a number.
+  bool has_value() const {
+    return is_number || (cell != nullptr && !cell->empty());
+  }
+  Interval interval() const;
+};
+
+// Looks up "ROW:COLUMN" in the claim's table of `document`, or a number.
+ClaimSide FindSide(const Document& document, const Claim& claim,
+                   const std::string& side);
+
+// What the printed intervals of `document` say of `claim`: "HOLDS" or
+// "REFUTED" if it is true or false for all values within them, "NO_DATA" if a
+// cell is empty or absent, else "NOT_RESOLVED_BY_PAPER".
+std::string PublishedVerdict(const Document& document, const Claim& claim);
+
+// A difference counts as resolved above so many standard errors.
+inline constexpr double kResolvedErrors = 1.96;
+
+// What a claim's published numbers are worth beyond their rounding. The paper
+// trained every configuration once.
+struct PublishedEvidence {
+  std::string as_printed;  // PublishedVerdict
+  // The same where percentages of counted items also have the noise of those
+  // items: binomial, kResolvedErrors standard errors of the difference. For
+  // other numbers as_printed.
+  std::string resolved;
+  double difference = 0;  // left - right as printed; 0 without data
+  // That noise, in the unit of the column; nothing for other numbers.
+  std::optional<double> sampling;
+  // Of statistical columns without items: the deviation of one run over seeds
+  // from which on the verdict as printed would not be resolved. Nothing if it
+  // is none, or if both sides are exact.
+  std::optional<double> deviation;
+};
+
+PublishedEvidence EvidenceOf(const Document& document, const Claim& claim);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_DOCUMENT_CLAIMS_H_

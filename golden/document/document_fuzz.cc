@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReadDocument on valid HDF5 with hostile contents. What it accepts has no
+// problem, and is the same document when it is written and read again.
+#include "core/testing/fuzz_support.h"
+#include "core/testing/hdf5_hostile.h"
+#include "golden/document/document.h"
+#include "golden/testing/document_test_util.h"
+
+namespace softmoe::fuzz {
+
+void FuzzOne(std::string_view input) {
+  static const HostileHdf5 hostile([] {
+    const auto good = ScratchFolder() / "good.h5";
+    golden::WriteDocument(golden::ExampleDocument(), good);
+    return good;
+  }());
+  const auto path = ScratchFolder() / "hostile.h5";
+  if (!hostile.Write(path, Choices(input))) return;
+  golden::Document document;
+  if (!Accepts([&] { document = golden::ReadDocument(path); })) {
+    return Require(!input.empty(), "the good file is refused");
+  }
+  Require(golden::FirstProblem(document).empty(),
+          "accepted: " + golden::FirstProblem(document));
+  const auto again = ScratchFolder() / "again.h5";
+  golden::WriteDocument(document, again);
+  Require(golden::ReadDocument(again) == document, "reads back otherwise");
+}
+
+std::vector<std::string> Seeds() { return HostileSeeds(); }
+
+}  // namespace softmoe::fuzz

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a document must be to mean anything, in the order of the file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "golden/document/decimal.h"
+#include "golden/document/document.h"
+#include "golden/document/document_check.h"
+#include "golden/document/document_format.h"
+
+namespace softmoe::golden {
+namespace {
+
+using namespace internal;  // the checks of document_check.h
+
+template <typename E>
+void CheckEnum(const std::string& place, E value) {
+  if (NameOf(value).empty()) {
+    Fail(place, "has a value outside its enumeration",
+         "choose one of " + Choices<E>());
+  }
+}
+
+void CheckFields(const std::string& group, const std::vector<Field>& fields) {
+  std::set<std::string> seen;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const Field& field = fields[i];
+    CheckId(fmt::format("{}/name[{}]", group, i), field.name);
+    CheckUnique(fmt::format("{}/name[{}]", group, i), field.name, &seen);
+    const std::string value_place =
+        fmt::format("{}/value[{}] ({})", group, i, field.name);
+    // "none" and "?" are values that fields can have; what the source leaves
+    // unknown is empty.
+    if (field.value.find('\0') != std::string::npos) {
+      Fail(value_place, "contains a NUL character", "remove it");
+    }
+    CheckEnum(fmt::format("{}/class[{}]", group, i), field.field_class);
+    CheckEnum(fmt::format("{}/known[{}]", group, i), field.known);
+    if (field.value.empty() && field.known != Known::kUnknown) {
+      Fail(value_place, "is empty although it is not 'unknown'", kFillIn);
+    }
+  }
+}
+
+void CheckProvenance(const Provenance& provenance) {
+  const std::string group = "/provenance";
+  CheckEnum(group + "@origin", provenance.origin);
+  CheckNonEmpty(group + "@source", provenance.source);
+  CheckNonEmpty(group + "@generator", provenance.generator);
+  CheckText(group + "@created_utc", provenance.created_utc);
+  CheckText(group + "@git_commit", provenance.git_commit);
+  CheckText(group + "@config_hash", provenance.config_hash);
+  CheckText(group + "@compiler", provenance.compiler);
+  CheckText(group + "@cpu", provenance.cpu);
+  CheckText(group + "@isa", provenance.isa);
+  CheckFields(group, provenance.more);
+}
+
+void CheckColumn(const std::string& group, const Column& column) {
+  CheckNonEmpty(group + "@unit", column.unit);
+  CheckNonEmpty(group + "@metric_def", column.metric);
+  CheckEnum(group + "@direction", column.direction);
+  CheckEnum(group + "@lane", column.lane);
+  if (column.decimals < 0 || column.decimals > 12) {
+    Fail(group + "@decimals", fmt::format("is {}", column.decimals),
+         "use 0 to 12");
+  }
+  CheckText(group + "@margin_basis", column.margin_basis);
+  if (column.margin) {
+    CheckFinite(group + "@margin", *column.margin);
+    if (!(*column.margin > 0)) {
+      Fail(group + "@margin", fmt::format("is {}", *column.margin),
+           "a margin is greater than 0");
+    }
+    CheckNonEmpty(group + "@margin_basis", column.margin_basis);
+  } else if (column.lane == Lane::kStatistical || column.lane == Lane::kBound) {
+    Fail(group + "@margin",
+         fmt::format("is missing, but the lane is '{}'", NameOf(column.lane)),
+         "state the margin before any run, or use the lane 'report'");
+  }
+}
+
+void CheckProportion(const std::string& place, double percent,
+                     const Proportion& proportion) {
+  if (!(percent >= 0 && percent <= 100)) {
+    Fail(place, fmt::format("stands beside the value {}", percent),
+         "a proportion is given in percent, from 0 to 100");
+  }
+  if (proportion.total <= 0) {
+    Fail(place, fmt::format("has {} items", proportion.total),
+         "a proportion is of at least one item");
+  }
+  for (size_t i = 0; i < proportion.counts.size(); ++i) {
+    const int64_t count = proportion.counts[i];
+    if (count < 0 || count > proportion.total ||
+        (i > 0 && count <= proportion.counts[i - 1])) {
+      Fail(place,
+           fmt::format("has the count {} of {}", count, proportion.total),
+           "counts ascend and lie between 0 and the total");
+    }
+  }
+}
+
+void CheckEmptyCell(const std::string& group, size_t row, const Cell& cell) {
+  if (cell.value != 0 || cell.low != 0 || cell.high != 0 || cell.deviation ||
+      cell.proportion || cell.bold) {
+    Fail(fmt::format("{}/text[{}]", group, row),
+         "is empty, but the cell has a number",
+         "print the number, or leave value, interval, deviation and counts "
+         "empty too");
+  }
+}
+
+// `text` must be a number that prints `value`: to one unit of its last digit,
+// which rounding and truncation both keep.
+void CheckCellText(const std::string& place, const Cell& cell) {
+  CheckText(place, cell.text);
+  const std::optional<Decimal> decimal = Decimal::Parse(cell.text);
+  if (!decimal) {
+    Fail(place, fmt::format("is '{}'", cell.text),
+         "a cell holds a plain decimal number, or nothing");
+  }
+  const double unit = std::pow(10.0, -decimal->decimals());
+  const double slack = 4e-16 * std::fabs(cell.value);
+  if (!(std::fabs(decimal->ToDouble() - cell.value) <= unit + slack)) {
+    Fail(place,
+         fmt::format("is '{}', but the value is {}", cell.text, cell.value),
+         "print the value that is stored");
+  }
+}
+
+void CheckCell(const std::string& group, size_t row, const Cell& cell) {
+  auto place = [&](const char* name) {
+    return fmt::format("{}/{}[{}]", group, name, row);
+  };
+  CheckFinite(place("value"), cell.value);
+  CheckFinite(place("value_lo"), cell.low);
+  CheckFinite(place("value_hi"), cell.high);
+  if (cell.deviation) CheckFinite(place("sd"), *cell.deviation);
+  for (const std::string& flag : cell.flags) {
+    const bool ok =
+        !flag.empty() && std::all_of(flag.begin(), flag.end(), [](char c) {
+          return (c >= 'A' && c <= 'Z') || c == '_';
+        });
+    if (!ok) {
+      Fail(place("flags"), fmt::format("has the flag '{}'", flag),
+           "flags are capital letters and '_'");
+    }
+  }
+  if (cell.runs < 1) {
+    Fail(place("n_runs"), fmt::format("is {}", cell.runs),
+         "a value stands for at least one run");
+  }
+  if (cell.empty()) return CheckEmptyCell(group, row, cell);
+  CheckCellText(place("text"), cell);
+  if (!(cell.low <= cell.value && cell.value <= cell.high)) {
+    Fail(place("value"),
+         fmt::format("{} is outside its interval [{}, {}]", cell.value,
+                     cell.low, cell.high),
+         "value_lo <= value <= value_hi must hold");
+  }
+  if (cell.deviation && (*cell.deviation < 0 || cell.runs < 2)) {
+    Fail(place("sd"),
+         fmt::format("is {} with {} run(s)", *cell.deviation, cell.runs),
+         "a deviation is at least 0 and needs two runs");
+  }
+  if (cell.proportion) {
+    CheckProportion(place("count_N"), cell.value, *cell.proportion);
+  }
+}
+
+void CheckTable(const Table& table) {
+  const std::string group = "/tables/" + table.id;
+  CheckNonEmpty(group + "@title", table.title);
+  CheckText(group + "@caption", table.caption);
+  CheckEnum(group + "@rounding_rule", table.rounding);
+  std::set<std::string> seen;
+  for (const Column& column : table.columns) {
+    const std::string path = group + "/cells/" + column.id;
+    CheckPathId(path, column.id);
+    CheckUnique(path, column.id, &seen);
+    CheckColumn(path, column);
+  }
+  seen.clear();
+  for (size_t r = 0; r < table.rows.size(); ++r) {
+    const Row& row = table.rows[r];
+    const std::string place = fmt::format("{}/rows[{}]", group, r);
+    CheckId(place, row.id);
+    CheckUnique(place, row.id, &seen);
+    for (const std::string& label : row.labels) {
+      CheckText(group + "/labels", label);
+    }
+    CheckFields(group + "/fields", row.fields);
+    if (row.cells.size() != table.columns.size()) {
+      Fail(place,
+           fmt::format("({}) has {} cells, but the table has {} columns",
+                       row.id, row.cells.size(), table.columns.size()),
+           "give every row one cell per column, an empty one where there is "
+           "no value");
+    }
+    for (size_t c = 0; c < row.cells.size(); ++c) {
+      CheckCell(group + "/cells/" + table.columns[c].id, r, row.cells[c]);
+    }
+  }
+}
+
+}  // namespace
+
+std::string FirstProblem(const Document& document) {
+  try {
+    CheckProvenance(document.provenance);
+    CheckFields("/fields", document.fields);
+    std::set<std::string> seen;
+    for (const Table& table : document.tables) {
+      CheckPathId("/tables/" + table.id, table.id);
+      CheckUnique("/tables/" + table.id, table.id, &seen);
+      CheckTable(table);
+    }
+    CheckClaims(document);
+    CheckNotes(document);
+  } catch (const Problem& problem) {
+    return problem.text;
+  }
+  return "";
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/document/fingerprint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+namespace softmoe::golden {
+namespace {
+
+const Field* Find(const std::vector<Field>& fields, const std::string& name) {
+  for (const Field& field : fields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
+std::string WithoutQuotes(const std::string& text) {
+  const bool quoted =
+      text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+// A finite number that fills the whole text.
+std::optional<double> Number(const std::string& text) {
+  // strtod also takes spaces, "0x" and "nan", which are no values of ours.
+  if (text.empty() ||
+      text.find_first_not_of("0123456789+-.eE") != std::string::npos) {
+    return std::nullopt;
+  }
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::vector<Field> FieldsOf(const Document& document, const Row& row) {
+  std::vector<Field> fields = row.fields;
+  for (const Field& field : document.fields) {
+    if (Find(row.fields, field.name) == nullptr) fields.push_back(field);
+  }
+  return fields;
+}
+
+std::string FieldValue(const Document& document, const Row& row,
+                       const std::string& name) {
+  const Field* field = Find(row.fields, name);
+  if (field == nullptr) field = Find(document.fields, name);
+  return field == nullptr ? "" : field->value;
+}
+
+bool SameValue(const std::string& a, const std::string& b) {
+  const std::string left = WithoutQuotes(a), right = WithoutQuotes(b);
+  if (left == right) return true;
+  const std::optional<double> x = Number(left), y = Number(right);
+  return x && y && *x == *y;
+}
+
+FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
+                                          const std::vector<Field>& golden) {
+  FingerprintComparison result;
+  for (const Field& field : golden) {
+    if (field.field_class == FieldClass::kIgnore) continue;
+    const Field* own = Find(ours, field.name);
+    const std::string value = own == nullptr ? "" : own->value;
+    const FieldDifference difference = {field.name, field.value, value};
+    const bool same = !value.empty() && SameValue(field.value, value);
+    if (field.field_class == FieldClass::kReport) {
+      if (!same) result.reported.push_back(difference);
+    } else if (field.known != Known::kStated) {
+      result.open.push_back(difference);
+    } else if (!same) {
+      result.differences.push_back(difference);
+    }
+  }
+  return result;
+}
+
+std::string DescribeDifference(const FieldDifference& difference) {
+  return fmt::format(
+      "{} in the golden, {}",
+      difference.golden.empty() ? "not known" : difference.golden,
+      difference.ours.empty() ? "not said here" : difference.ours + " here");
+}
+
+}  // namespace softmoe::golden

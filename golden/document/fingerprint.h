@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fingerprint.h - may two rows be compared? (FORMAT.md, "Fields")
+#ifndef SOFTMOE_GOLDEN_DOCUMENT_FINGERPRINT_H_
+#define SOFTMOE_GOLDEN_DOCUMENT_FINGERPRINT_H_
+
+#include <string>
+#include <vector>
+
+#include "golden/document/document.h"
+
+namespace softmoe::golden {
+
+// The fields of the document and of the row, which override them.
+std::vector<Field> FieldsOf(const Document& document, const Row& row);
+
+// The value of the field `name` among them; "" if there is none.
+std::string FieldValue(const Document& document, const Row& row,
+                       const std::string& name);
+
+// Equal as numbers where both are numbers ("1e-3" and "0.001"), otherwise as
+// texts; quotes around a text do not count.
+bool SameValue(const std::string& a, const std::string& b);
+
+// One field that does not simply agree.
+struct FieldDifference {
+  std::string name;
+  std::string golden;  // "" if the golden does not know
+  std::string ours;    // "" if the results do not say
+  bool operator==(const FieldDifference&) const = default;
+};
+
+struct FingerprintComparison {
+  std::vector<FieldDifference> differences;  // must match, stated: forbids
+  std::vector<FieldDifference> open;         // must match, not stated: assumed
+  std::vector<FieldDifference> reported;     // of class report
+  bool comparable() const { return differences.empty(); }
+};
+
+// Goes through the fields of `golden`: it alone says what must match.
+FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
+                                          const std::vector<Field>& golden);
+
+// "640 in the golden, 64 here".
+std::string DescribeDifference(const FieldDifference& difference);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_DOCUMENT_FINGERPRINT_H_

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/document/fingerprint.h"
+
+#include <gtest/gtest.h>
+
+namespace softmoe::golden {
+namespace {
+
+using Differences = std::vector<FieldDifference>;
+
+Field Must(const std::string& name, const std::string& value,
+           Known known = Known::kStated) {
+  return {name, value, FieldClass::kMustMatch, known};
+}
+
+TEST(SameValue, ComparesNumbersAsNumbersAndTextAsText) {
+  EXPECT_TRUE(SameValue("0.001", "1e-3"));
+  EXPECT_TRUE(SameValue("10", "10.0"));
+  EXPECT_TRUE(SameValue("\"owt\"", "owt"));
+  EXPECT_FALSE(SameValue("10", "10.5"));
+  EXPECT_FALSE(SameValue("nan", "NaN"));
+  EXPECT_FALSE(SameValue("1", "1 "));
+  EXPECT_FALSE(SameValue("1e999", "2e999"));
+  EXPECT_FALSE(SameValue("owt", "OWT"));
+  EXPECT_FALSE(SameValue("e", "E"));
+}
+
+TEST(FieldsOf, RowsOverrideTheirDocument) {
+  Document document;
+  document.fields = {Must("a", "1"), Must("b", "2")};
+  Row row;
+  row.fields = {Must("b", "3"), Must("c", "4")};
+  EXPECT_EQ(
+      FieldsOf(document, row),
+      (std::vector<Field>{Must("b", "3"), Must("c", "4"), Must("a", "1")}));
+}
+
+TEST(CompareFingerprints, ADifferenceInAStatedFieldForbids) {
+  const auto comparison = CompareFingerprints(
+      {Must("d", "64"), Must("n", "10")}, {Must("d", "640"), Must("n", "10")});
+  EXPECT_FALSE(comparison.comparable());
+  EXPECT_EQ(comparison.differences, (Differences{{"d", "640", "64"}}));
+  EXPECT_EQ(DescribeDifference(comparison.differences[0]),
+            "640 in the golden, 64 here");
+}
+
+TEST(CompareFingerprints, SilenceIsNoAgreement) {
+  const auto comparison = CompareFingerprints({}, {Must("d", "640")});
+  EXPECT_FALSE(comparison.comparable());
+  EXPECT_EQ(DescribeDifference(comparison.differences[0]),
+            "640 in the golden, not said here");
+}
+
+TEST(CompareFingerprints, WhatTheGoldenLeavesOpenIsAssumed) {
+  const auto comparison =
+      CompareFingerprints({Must("tau", "calibrated"), Must("aux", "0.01")},
+                          {Must("tau", "1.8", Known::kAssumed),
+                           Must("aux", "0.01", Known::kAssumed),
+                           Must("noise", "", Known::kUnknown)});
+  EXPECT_TRUE(comparison.comparable());
+  // Also where both agree: the paper's own value is not known.
+  EXPECT_EQ(comparison.open, (Differences{{"tau", "1.8", "calibrated"},
+                                          {"aux", "0.01", "0.01"},
+                                          {"noise", "", ""}}));
+}
+
+TEST(CompareFingerprints, ReportsAndIgnores) {
+  const auto comparison = CompareFingerprints(
+      {{"gpu", "none", FieldClass::kMustMatch, Known::kStated},
+       {"time", "2", FieldClass::kMustMatch, Known::kStated},
+       {"more", "3", FieldClass::kMustMatch, Known::kStated}},
+      {{"gpu", "GH200", FieldClass::kReport, Known::kStated},
+       {"time", "1", FieldClass::kIgnore, Known::kStated}});
+  EXPECT_TRUE(comparison.comparable());
+  EXPECT_TRUE(comparison.open.empty());
+  EXPECT_EQ(comparison.reported, (Differences{{"gpu", "GH200", "none"}}));
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// document_report.h - documents as text for a terminal.
+#ifndef SOFTMOE_GOLDEN_PAPER_DOCUMENT_REPORT_H_
+#define SOFTMOE_GOLDEN_PAPER_DOCUMENT_REPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "golden/document/document.h"
+#include "golden/paper/paper_arithmetic.h"
+
+namespace softmoe::golden {
+
+// Origin, source, and the tables with their sizes.
+std::string DescribeDocument(const Document& document);
+
+// One table: '*' marks bold, '!' a percentage that no count gives.
+std::string DescribeTable(const Document& document, const Table& table);
+
+// What every number stands for, one line for each cell that has one: the
+// interval, the counts behind a percentage, the runs behind a mean with their
+// deviation, flags and notes. With `table`, only its own.
+std::string DescribeCells(const Document& document, const Table* table);
+
+// Notes; with `table`, only those that concern it or its cells.
+std::string DescribeNotes(const Document& document, const Table* table);
+
+// Claims with their published verdicts, and what sampling and seeds leave of
+// them; with `table`, only its own.
+std::string DescribeClaims(const Document& document, const Table* table);
+
+// Inconsistencies first, then the number of checks by rule.
+std::string DescribeArithmetic(const std::vector<ArithmeticCheck>& checks);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_PAPER_DOCUMENT_REPORT_H_

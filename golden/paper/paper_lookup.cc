@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/paper/paper_lookup.h"
+
+#include <fmt/format.h>
+
+#include "core/errors.h"
+
+namespace softmoe::golden {
+namespace {
+
+[[noreturn]] void Missing(const std::string& what, const std::string& name) {
+  throw DataError(fmt::format(
+      "the document has no {} '{}': the arithmetic of the paper can only be "
+      "checked on the paper's own goldens (golden show paper --arithmetic)",
+      what, name));
+}
+
+}  // namespace
+
+const Table& TableOf(const Document& paper, const std::string& table) {
+  const Table* found = paper.FindTable(table);
+  if (found == nullptr) Missing("table", table);
+  return *found;
+}
+
+const Row& RowOf(const Table& table, const std::string& row) {
+  const Row* found = table.FindRow(row);
+  if (found == nullptr) Missing("row", table.id + "/" + row);
+  return *found;
+}
+
+const Column& ColumnOf(const Table& table, const std::string& column) {
+  const int64_t index = table.FindColumn(column);
+  if (index < 0) Missing("column", table.id + "/" + column);
+  return table.columns[static_cast<size_t>(index)];
+}
+
+const Cell& CellOf(const Table& table, const Row& row,
+                   const std::string& column) {
+  const int64_t index = table.FindColumn(column);
+  if (index < 0) Missing("column", table.id + "/" + column);
+  return row.cells[static_cast<size_t>(index)];
+}
+
+Decimal NumberOf(const Table& table, const Row& row,
+                 const std::string& column) {
+  const auto number = Decimal::Parse(CellOf(table, row, column).text);
+  if (!number) Missing("number", table.id + "/" + row.id + "/" + column);
+  return *number;
+}
+
+std::string FieldOf(const Document& paper, const Row& row,
+                    const std::string& field) {
+  for (const auto* fields : {&row.fields, &paper.fields}) {
+    for (const Field& candidate : *fields) {
+      if (candidate.name == field) return candidate.value;
+    }
+  }
+  Missing("field", row.id + "/" + field);
+}
+
+}  // namespace softmoe::golden

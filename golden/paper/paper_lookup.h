@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// paper_lookup.h - cells of the paper's document by name, or DataError.
+#ifndef SOFTMOE_GOLDEN_PAPER_PAPER_LOOKUP_H_
+#define SOFTMOE_GOLDEN_PAPER_PAPER_LOOKUP_H_
+
+#include <string>
+
+#include "golden/document/decimal.h"
+#include "golden/document/document.h"
+
+namespace softmoe::golden {
+
+// All by their ids. What is not there is a DataError that says that only the
+// paper's own goldens will do; what is returned lives as long as the document.
+const Table& TableOf(const Document& paper, const std::string& table);
+const Row& RowOf(const Table& table, const std::string& row);
+const Column& ColumnOf(const Table& table, const std::string& column);
+// `row` is one of `table`.
+const Cell& CellOf(const Table& table, const Row& row,
+                   const std::string& column);
+// The printed number of a cell, exactly, in the unit of its column. An empty
+// cell is a DataError, too.
+Decimal NumberOf(const Table& table, const Row& row, const std::string& column);
+// The value of a field of the row, or of the document where the row has none;
+// "" if the paper does not state it.
+std::string FieldOf(const Document& paper, const Row& row,
+                    const std::string& field);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_PAPER_PAPER_LOOKUP_H_

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/paper/paper_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/config/config_toml.h"
+#include "core/config/toml_reader.h"
+#include "core/errors.h"
+#include "golden/document/decimal.h"
+#include "golden/document/document_format.h"
+#include "golden/document/toml_enum.h"
+#include "golden/paper/lattice.h"
+#include "golden/paper/paper_remarks.h"
+#include "golden/paper/printed_table.h"
+
+namespace softmoe::golden {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// A column with what only the source files know.
+struct SourceColumn {
+  Column column;
+  std::string printed_as;        // name in the printed table
+  std::string bold_name;         // name in the column of bold cells
+  std::optional<int64_t> items;  // a percentage of so many
+  bool exact = false;            // settings: printed in full
+  bool exact_integers = false;   // integers are exact, decimals rounded
+  std::string derived;           // from the cell of this column, exact if it is
+};
+
+SourceColumn ReadColumn(const std::string& id, const toml::table& table) {
+  TomlReader reader(&table);
+  SourceColumn source;
+  Column& column = source.column;
+  column.id = id;
+  column.unit = reader.Text("unit");
+  column.metric = reader.Text("metric");
+  column.direction = ReadEnum(&reader, "direction", Direction::kNone);
+  column.lane = ReadEnum(&reader, "lane", Lane::kReportOnly);
+  column.decimals = static_cast<int>(reader.Integer("decimals"));
+  column.margin = reader.OptionalNumber("margin");
+  column.margin_basis = reader.TextOr("margin_basis", "");
+  source.printed_as = reader.TextOr("printed_as", "");
+  source.bold_name = reader.TextOr("bold_name", "");
+  source.items = reader.OptionalInteger("items");
+  source.derived = reader.TextOr("derived", "");
+  const std::string exact = reader.TextOr("exact", "");
+  source.exact = exact == "all";
+  source.exact_integers = exact == "integers";
+  if (!exact.empty() && !source.exact && !source.exact_integers) {
+    reader.FailAt("exact", "must be 'all' or 'integers'");
+  }
+  reader.Finish();
+  return source;
+}
+
+// "owt/softmoe_star/k1.5/a2" matches "owt/*" and "*/k1.5/*".
+bool Matches(std::string_view pattern, std::string_view text) {
+  if (pattern.empty()) return text.empty();
+  if (pattern[0] == '*') {
+    for (size_t skip = 0; skip <= text.size(); ++skip) {
+      if (Matches(pattern.substr(1), text.substr(skip))) return true;
+    }
+    return false;
+  }
+  return !text.empty() && pattern[0] == text[0] &&
+         Matches(pattern.substr(1), text.substr(1));
+}
+
+class PaperBuilder {
+ public:
+  explicit PaperBuilder(std::filesystem::path folder)
+      : folder_(std::move(folder)),
+        source_(ParseTomlFile(folder_ / "paper.toml")) {}
+
+  Document Build() {
+    TomlReader reader(&source_);
+    document_.provenance.origin = Origin::kPaper;
+    document_.provenance.source = reader.Text("source");
+    document_.provenance.generator = "//golden/paper:paper_recorder";
+    ReadNames(reader.Table("names"));
+    ReadSharedColumns(reader.Table("columns"));
+    for (const toml::table* table : reader.Tables("tables")) {
+      document_.tables.push_back(ReadTable(*table));
+    }
+    for (const toml::table* field : reader.Tables("fields")) ReadField(*field);
+    reader.Finish();
+    AddClaims(folder_ / "claims.toml", &document_);
+    AddNotes(folder_ / "notes.toml", &document_);
+    const std::string problem = FirstProblem(document_);
+    if (!problem.empty()) {
+      throw DataError(fmt::format("'{}': {}", folder_.string(), problem));
+    }
+    return std::move(document_);
+  }
+
+ private:
+  void ReadNames(const toml::table* names) {
+    if (names == nullptr) return;
+    TomlReader reader(names);
+    for (const auto& [key, node] : *names) {
+      names_[std::string(key)] = reader.Text(std::string(key));
+    }
+  }
+
+  void ReadSharedColumns(const toml::table* columns) {
+    if (columns == nullptr) return;
+    TomlReader reader(columns);
+    for (const auto& [key, node] : *columns) {
+      const std::string id(key);
+      columns_[id] = ReadColumn(id, *reader.Table(id));
+    }
+  }
+
+  // The table's own column, or the shared one.
+  SourceColumn FindColumn(TomlReader* reader, const toml::table* own,
+                          const std::string& id) const {
+    if (own != nullptr && own->get(id) != nullptr) {
+      return ReadColumn(id, *TomlReader(own).Table(id));
+    }
+    const auto shared = columns_.find(id);
+    if (shared == columns_.end()) {
+      reader->FailAt("columns", fmt::format("names '{}', which is in neither "
+                                            "[columns] nor own_columns",
+                                            id));
+    }
+    return shared->second;
+  }
+
+  struct Exception {
+    std::string row, column;
+    Rounding rounding;
+    bool used = false;
+  };
+
+  std::vector<Exception> ReadExceptions(TomlReader* reader) const {
+    std::vector<Exception> exceptions;
+    for (const toml::table* entry : reader->Tables("exceptions")) {
+      TomlReader exception(entry);
+      exceptions.push_back(
+          {exception.Text("row"), exception.Text("column"),
+           ReadEnum(&exception, "rounding", Rounding::kNearest)});
+      exception.Finish();
+    }
+    return exceptions;
+  }
+
+  Table ReadTable(const toml::table& source) {
+    TomlReader reader(&source);
+    Table table;
+    table.id = reader.Text("id");
+    table.title = reader.Text("title");
+    const std::string label = reader.TextOr("label", "");
+    table.caption = fmt::format("{} [softmoe.tex:{}{}]", reader.Text("caption"),
+                                reader.Integer("tex_line"),
+                                label.empty() ? "" : ", " + label);
+    table.rounding = ReadEnum(&reader, "rounding", Rounding::kUnknown);
+    const toml::table* own = reader.Table("own_columns");
+    std::vector<SourceColumn> columns;
+    for (const std::string& id : reader.Texts("columns")) {
+      columns.push_back(FindColumn(&reader, own, id));
+      table.columns.push_back(columns.back().column);
+    }
+    std::vector<Exception> exceptions = ReadExceptions(&reader);
+    const std::string cells = reader.TextOr("cells", "");
+    const Strings id_parts = reader.Texts("row_id");
+    const Strings labels = reader.Texts("labels");
+    const std::string bold = reader.TextOr("bold", "");
+    const toml::table* row_fields = reader.Table("row_fields");
+    for (const std::string& id : reader.Texts("rows")) {
+      table.rows.push_back({id, {}, {}, std::vector<Cell>(columns.size())});
+    }
+    reader.Finish();
+    if (cells.empty()) return table;
+    const PrintedTable printed = ReadPrintedTable(folder_ / cells);
+    for (size_t r = 0; r < printed.rows.size(); ++r) {
+      Row row;
+      row.id = RowId(printed, r, id_parts);
+      for (const std::string& name : labels) {
+        const std::string& text = printed.Get(r, name);
+        if (!text.empty()) row.labels.push_back(LabelText(name, text));
+      }
+      AddRowFields(printed, r, row_fields, &row);
+      for (const SourceColumn& column : columns) {
+        Rounding rounding = table.rounding;
+        for (Exception& exception : exceptions) {
+          if (exception.column == column.column.id &&
+              Matches(exception.row, row.id)) {
+            rounding = exception.rounding;
+            exception.used = true;
+          }
+        }
+        Cell cell = ReadCell(column, rounding, printed, r);
+        cell.bold = !bold.empty() && !column.bold_name.empty() &&
+                    IsListed(printed.Get(r, bold), column.bold_name);
+        row.cells.push_back(std::move(cell));
+      }
+      FlagDerived(columns, &row);
+      table.rows.push_back(std::move(row));
+    }
+    for (const Exception& exception : exceptions) {
+      if (!exception.used) {
+        reader.FailAt("exceptions",
+                      fmt::format("names no cell: {} {}", exception.row,
+                                  exception.column));
+      }
+    }
+    return table;
+  }
+
+  // "k=1.5" for settings, the plain text for names.
+  static std::string LabelText(const std::string& name,
+                               const std::string& text) {
+    return name == "dataset" || name == "model" ? text : name + "=" + text;
+  }
+
+  // Fills "{column}" with the cell's text, or its name in [names]; a part
+  // whose column is empty is left out.
+  std::string RowId(const PrintedTable& printed, size_t row,
+                    const Strings& parts) const {
+    std::string id;
+    for (const std::string& part : parts) {
+      const size_t open = part.find('{'), close = part.find('}');
+      std::string text = part;
+      if (open != std::string::npos && close != std::string::npos) {
+        const std::string& value =
+            printed.Get(row, part.substr(open + 1, close - open - 1));
+        if (value.empty()) continue;
+        const auto name = names_.find(value);
+        text = part.substr(0, open) +
+               (name == names_.end() ? value : name->second) +
+               part.substr(close + 1);
+      }
+      id += (id.empty() ? "" : "/") + text;
+    }
+    return id;
+  }
+
+  static void AddRowFields(const PrintedTable& printed, size_t r,
+                           const toml::table* row_fields, Row* row) {
+    if (row_fields == nullptr) return;
+    TomlReader reader(row_fields);
+    for (const auto& [key, node] : *row_fields) {
+      const std::string column(key);
+      row->fields.push_back({reader.Text(column), printed.Get(r, column),
+                             FieldClass::kIgnore, Known::kStated});
+    }
+  }
+
+  static bool IsListed(const std::string& list, const std::string& name) {
+    const std::string padded = "|" + list + "|";
+    return padded.find("|" + name + "|") != std::string::npos;
+  }
+
+  // What is worked out from an exact number is no measurement either.
+  static void FlagDerived(const std::vector<SourceColumn>& columns, Row* row) {
+    for (size_t c = 0; c < columns.size(); ++c) {
+      for (size_t from = 0; from < columns.size(); ++from) {
+        const Cell& base = row->cells[from];
+        if (columns[from].column.id == columns[c].derived && !base.empty() &&
+            base.low == base.high) {
+          row->cells[c].flags.push_back("DERIVED");
+        }
+      }
+    }
+  }
+
+  static Cell ReadCell(const SourceColumn& source, Rounding rounding,
+                       const PrintedTable& printed, size_t row) {
+    Cell cell;
+    cell.text = printed.Get(row, source.printed_as);
+    if (cell.empty()) return cell;
+    const std::optional<Decimal> number = Decimal::Parse(cell.text);
+    // Intervals and counts need digits of their own, of 18 in all.
+    constexpr size_t kMaxLength = 14;
+    if (!number || cell.text.size() > kMaxLength) {
+      throw DataError(fmt::format(
+          "{}: '{}' in column '{}' is no number of at most {} characters",
+          printed.row_places[row], cell.text, source.printed_as, kMaxLength));
+    }
+    cell.value = number->ToDouble();
+    const bool exact =
+        source.exact || (source.exact_integers && number->decimals() == 0);
+    const Interval interval = exact ? Interval{cell.value, cell.value}
+                                    : PrintedInterval(*number, rounding);
+    cell.low = interval.low;
+    cell.high = interval.high;
+    if (source.items) {
+      cell.proportion = Proportion{
+          *source.items, CountsThatPrint(*number, *source.items, rounding)};
+      if (cell.proportion->counts.empty()) {
+        cell.flags.push_back("GRIM_IMPOSSIBLE");
+      }
+    }
+    return cell;
+  }
+
+  static void Replace(const Field& field, std::vector<Field>* fields) {
+    for (Field& old : *fields) {
+      if (old.name == field.name) {
+        old = field;
+        return;
+      }
+    }
+    fields->push_back(field);
+  }
+
+  void ReadField(const toml::table& source) {
+    TomlReader reader(&source);
+    Field field;
+    field.name = reader.Text("name");
+    field.value = reader.Text("value");
+    field.field_class = ReadEnum(&reader, "class", FieldClass::kMustMatch);
+    field.known = ReadEnum(&reader, "known", Known::kStated);
+    const Strings patterns = reader.Texts("rows");
+    reader.Finish();
+    if (patterns.empty()) {
+      Replace(field, &document_.fields);
+      return;
+    }
+    std::vector<bool> used(patterns.size());
+    for (Table& table : document_.tables) {
+      for (Row& row : table.rows) {
+        bool matches = false;
+        for (size_t p = 0; p < patterns.size(); ++p) {
+          if (!Matches(patterns[p], row.id)) continue;
+          matches = true;
+          used[p] = true;
+        }
+        if (matches) Replace(field, &row.fields);
+      }
+    }
+    for (size_t p = 0; p < patterns.size(); ++p) {
+      if (!used[p]) {
+        reader.FailAt("rows", "matches no row: " + patterns[p]);
+      }
+    }
+  }
+
+  std::filesystem::path folder_;
+  toml::table source_;
+  Document document_;
+  std::map<std::string, std::string> names_;
+  std::map<std::string, SourceColumn> columns_;
+};
+
+}  // namespace
+
+Document BuildPaper(const std::filesystem::path& folder) {
+  return PaperBuilder(folder).Build();
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sources of the paper's goldens that do not fit together are refused, with the
+// place in the message.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/testing/file_test_util.h"
+#include "golden/paper/paper_source.h"
+
+namespace softmoe::golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path CopyOfSources(const std::string& name) {
+  const fs::path folder = FreshFolder(name);
+  for (const auto& entry : fs::directory_iterator(
+           RunfilePath("golden/paper/paper.toml").parent_path())) {
+    WriteFileAtomically(folder / entry.path().filename(),
+                        ReadWholeFile(entry.path()));
+  }
+  return folder;
+}
+
+void ExpectSourceRefused(const std::string& name, const std::string& file,
+                         const std::string& from, const std::string& to,
+                         const std::string& message) {
+  const fs::path folder = CopyOfSources("source_" + name);
+  std::string text = ReadWholeFile(folder / file);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << name;
+  text.replace(at, from.size(), to);
+  WriteFileAtomically(folder / file, text);
+  try {
+    BuildPaper(folder);
+    ADD_FAILURE() << name << " was accepted";
+  } catch (const DataError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find(message), std::string::npos) << name << ": " << what;
+  }
+}
+
+TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
+  ExpectSourceRefused("verdict", "claims.toml", "\"REFUTED\"", "\"HOLDS\"",
+                      "says HOLDS of star_lower_loss.6, but the numbers give "
+                      "REFUTED");
+  ExpectSourceRefused("unknown_key", "paper.toml", "lane = \"exact\"",
+                      "lame = \"exact\"",
+                      "unknown key 'lame'; did you mean "
+                      "'lane'?");
+  ExpectSourceRefused("number", "main_results.toml", "107.74", "1O7.74",
+                      "main_results.toml:4:3: '1O7.74' in column "
+                      "'active_param_M' is no number");
+  ExpectSourceRefused("digits", "main_results.toml", "107.74",
+                      "107.740000000000000",
+                      "is no number of at most 14 characters");
+  ExpectSourceRefused("not_a_text", "main_results.toml", "\"107.74\"", "107.74",
+                      "main_results.toml:3:8: 'rows' must be an array of "
+                      "arrays of texts");
+  ExpectSourceRefused("short_row", "jitter.toml", ", \"2.99\"", "",
+                      "jitter.toml:5:3: 5 cells, but there are 6 columns");
+  ExpectSourceRefused("long_row", "jitter.toml", "\"2.99\"", "\"2.99\", \"3\"",
+                      "jitter.toml:5:3: 7 cells, but there are 6 columns");
+  ExpectSourceRefused("absent_column", "jitter.toml", "\"loss\"", "\"lass\"",
+                      "jitter.toml:3:8: no column 'loss'; did you mean "
+                      "'lass'?");
+  ExpectSourceRefused("column_twice", "jitter.toml", "\"arc_e_pct\"",
+                      "\"piqa_pct\"", "names 'piqa_pct' twice");
+  ExpectSourceRefused("key_of_a_table", "jitter.toml",
+                      "rows = ", "lines = 3\nrows = ", "unknown key 'lines'");
+  ExpectSourceRefused("no_rows", "jitter.toml", "rows = [",
+                      "rows = []\nold_rows = [", "'rows' is empty");
+  ExpectSourceRefused("note_place", "notes.toml", "\"main_results/arc_e\"",
+                      "\"main_results/arc_c\"",
+                      "'main_results/arc_c', which "
+                      "is not here");
+  ExpectSourceRefused("column", "paper.toml", "\"arc_e\", \"val_loss\"]",
+                      "\"arc_d\", \"val_loss\"]", "names 'arc_d'");
+  ExpectSourceRefused("pattern", "paper.toml", "rows = [\"*/tau1.3\"]",
+                      "rows = [\"*/tau1.4\"]", "matches no row: */tau1.4");
+  ExpectSourceRefused(
+      "exception", "paper.toml", "row = \"unstated/sparse/k2/jitter0.05\"",
+      "row = \"unstated/sparse/k2/jitter0.06\"", "names no cell");
+  ExpectSourceRefused("margin", "paper.toml", "margin = 0.03\n", "",
+                      "val_loss@margin' is missing");
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// golden/paper/paper.h5, as built, against the printed tables: every printed number,
+// its interval, bold, counts and fields. Notes and claims:
+// paper_remarks_test.cc. Sources that are wrong: paper_source_refuse_test.cc.
+#include "golden/paper/paper_source.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/files/runfiles.h"
+#include "golden/document/document.h"
+#include "golden/paper/printed_table.h"
+#include "golden/testing/paper_test_util.h"
+
+namespace softmoe::golden {
+namespace {
+
+std::filesystem::path Sources() {
+  return RunfilePath("golden/paper/paper.toml").parent_path();
+}
+
+struct TableColumns {
+  std::string table;
+  // Column of the printed table -> column of the document, in this order.
+  std::vector<std::pair<std::string, std::string>> columns;
+};
+
+std::vector<TableColumns> AllColumns() {
+  return {
+      {"main_results",
+       {{"k", "mean_active_experts"},
+        {"alpha", "expansion_factor"},
+        {"train_ae", "train_ae"},
+        {"infer_ae", "infer_ae"},
+        {"active_param_M", "active_params"},
+        {"piqa_pct", "piqa"},
+        {"hellaswag_pct", "hellaswag"},
+        {"arc_e_pct", "arc_e"},
+        {"val_loss", "val_loss"}}},
+      {"model_size",
+       {{"total_params_B", "total_params"},
+        {"blocks", "blocks"},
+        {"att_heads", "heads"},
+        {"experts", "experts"},
+        {"d_attn", "d_model"},
+        {"d_ffn", "d_ffn"}}},
+      {"compute",
+       {{"train_time_h", "train_time"},
+        {"gpus", "gpus"},
+        {"gpu_h", "gpu_hours"}}},
+      {"throughput",
+       {{"train_ae", "train_ae"},
+        {"time_h", "train_time"},
+        {"gpu_h", "gpu_hours"},
+        {"avg_iter_ms", "iteration_time"},
+        {"tokens_per_s_per_gpu", "throughput"},
+        {"gpu_util_pct", "gpu_utilization"}}},
+      {"load_variance",
+       {{"k", "mean_active_experts"},
+        {"alpha", "expansion_factor"},
+        {"load_variance_relative", "load_variance"}}},
+      {"tau_ablation",
+       {{"tau", "tau"},
+        {"ae", "ae"},
+        {"piqa_pct", "piqa"},
+        {"hellaswag_pct", "hellaswag"},
+        {"arc_e_pct", "arc_e"}}},
+      {"inference_tau_ablation",
+       {{"tau_infer", "infer_tau"},
+        {"ae", "ae"},
+        {"piqa_pct", "piqa"},
+        {"hellaswag_pct", "hellaswag"},
+        {"arc_e_pct", "arc_e"}}},
+      {"jitter",
+       {{"piqa_pct", "piqa"},
+        {"hellaswag_pct", "hellaswag"},
+        {"arc_e_pct", "arc_e"},
+        {"loss", "val_loss"}}},
+  };
+}
+
+TEST(Paper, EveryPrintedCellIsThere) {
+  int64_t cells = 0;
+  for (const TableColumns& expected : AllColumns()) {
+    const Table* table = Paper().FindTable(expected.table);
+    ASSERT_NE(table, nullptr) << expected.table;
+    const PrintedTable printed =
+        ReadPrintedTable(Sources() / (expected.table + ".toml"));
+    ASSERT_EQ(table->rows.size(), printed.rows.size()) << expected.table;
+    ASSERT_EQ(table->columns.size(), expected.columns.size());
+    for (size_t r = 0; r < printed.rows.size(); ++r) {
+      for (size_t c = 0; c < expected.columns.size(); ++c) {
+        const auto& [printed_as, id] = expected.columns[c];
+        EXPECT_EQ(table->columns[c].id, id);
+        const Cell& cell = table->rows[r].cells[c];
+        const std::string& text = printed.Get(r, printed_as);
+        EXPECT_EQ(cell.text, text) << expected.table << " row " << r;
+        if (!text.empty()) {
+          EXPECT_EQ(cell.value, std::stod(text));
+        }
+        ++cells;
+      }
+    }
+  }
+  // SPEC.md 6b: 402 cells of T1 and T3-T8, and the six of T2.
+  EXPECT_EQ(cells, 402 + 6);
+}
+
+TEST(Paper, TheBuiltFileIsWhatTheSourcesSay) {
+  EXPECT_EQ(Paper(), BuildPaper(Sources()));
+  EXPECT_EQ(Paper().provenance.origin, Origin::kPaper);
+}
+
+TEST(Paper, RowsAreCalledAsGridsCallThem) {
+  for (const char* id :
+       {"owt/sparse/k1", "owt/sparse/k4", "owt/softmoe_star/k1/a4",
+        "owt/softmoe_star/k1.5/a2", "owt/softmoe/k1.5/a2", "c4/sparse/k3",
+        "c4/softmoe_star/k2/a2", "c4/softmoe/k2/a2"}) {
+    for (const char* table : {"main_results", "compute", "load_variance"}) {
+      EXPECT_NE(Paper().FindTable(table)->FindRow(id), nullptr)
+          << table << " " << id;
+    }
+  }
+  EXPECT_EQ(At("tau_ablation", "owt/softmoe_star/k1.5/a2/tau1.8", "ae").text,
+            "1.73");
+  EXPECT_EQ(
+      At("inference_tau_ablation", "c4/softmoe/k2/a2/infer_tau0.6", "ae").text,
+      "4.69");
+}
+
+TEST(Paper, IntervalsFollowTheRuleOfTheTable) {
+  // T1 rounds to nearest; "42.5" stands for a wider interval than "42.50".
+  EXPECT_EQ(At("main_results", "owt/sparse/k2", "val_loss").low, 2.785);
+  EXPECT_EQ(At("main_results", "owt/sparse/k2", "val_loss").high, 2.795);
+  EXPECT_EQ(At("main_results", "c4/sparse/k1", "arc_e").low, 42.45);
+  EXPECT_EQ(At("main_results", "c4/sparse/k3", "arc_e").low, 42.495);
+  // T7 and T8 cut off, but for one cell each.
+  const std::string t7 = "owt/softmoe/k2/a2/infer_tau";
+  EXPECT_EQ(At("inference_tau_ablation", t7 + "0.6", "piqa").low, 63.65);
+  EXPECT_EQ(At("inference_tau_ablation", t7 + "0.6", "piqa").high, 63.66);
+  EXPECT_EQ(At("inference_tau_ablation", t7 + "1.2", "piqa").low, 63.545);
+  EXPECT_EQ(At("jitter", "unstated/sparse/k2/jitter0.05", "piqa").low, 60.715);
+  EXPECT_EQ(At("jitter", "unstated/sparse/k1/jitter0.05", "piqa").low, 60.44);
+  // Where no count tells the rule of T7 and T8, both are possible: AE 3.75
+  // there and 3.76 in T1 do not disagree (N3).
+  const Cell& ae =
+      At("inference_tau_ablation", "c4/softmoe/k2/a2/infer_tau1.2", "ae");
+  EXPECT_EQ(ae.low, 3.745);
+  EXPECT_EQ(ae.high, 3.76);
+  EXPECT_LT(At("main_results", "c4/softmoe/k2/a2", "infer_ae").low, ae.high);
+  const Cell& hellaswag = At("inference_tau_ablation", t7 + "0.6", "hellaswag");
+  EXPECT_EQ(hellaswag.low, 32.685);
+  EXPECT_EQ(hellaswag.high, 32.7);
+  EXPECT_EQ(At("jitter", "unstated/sparse/k1/jitternone", "val_loss").high,
+            3.07);
+  // Settings and the active experts of top-k are exact.
+  EXPECT_EQ(At("main_results", "owt/sparse/k2", "infer_ae").high, 2.0);
+  EXPECT_EQ(At("main_results", "c4/softmoe/k1.5/a2", "mean_active_experts").low,
+            1.5);
+  EXPECT_EQ(At("throughput", "owt/sparse/k2", "train_ae").low, 1.995);
+}
+
+// The counts behind the percentages (SPEC.md 5.1), written down independently
+// of the lattice code.
+TEST(Paper, PercentagesKnowTheirCounts) {
+  const std::map<std::string, std::pair<int64_t, int64_t>> kCounts = {
+      {"owt/sparse/k1", {1131, 189}},
+      {"owt/sparse/k2", {1147, 197}},
+      {"owt/softmoe_star/k1.5/a2", {1151, 199}},
+      {"owt/softmoe/k1.5/a2", {1150, 201}},
+      {"owt/sparse/k3", {1168, 198}},
+      {"owt/sparse/k4", {1174, 208}},
+      {"owt/softmoe_star/k1/a4", {1175, 207}},
+      {"owt/softmoe_star/k2/a2", {1173, 211}},
+      {"owt/softmoe/k2/a2", {1168, 217}},
+      {"c4/sparse/k1", {1282, 241}},
+      {"c4/sparse/k2", {1323, 231}},
+      {"c4/softmoe_star/k1.5/a2", {1306, 222}},
+      {"c4/sparse/k3", {1316, 241}},
+      {"c4/softmoe/k1.5/a2", {1312, 246}},
+      {"c4/sparse/k4", {1316, 247}},
+      {"c4/softmoe_star/k1/a4", {1340, 245}},
+      {"c4/softmoe_star/k2/a2", {1316, 243}},
+      {"c4/softmoe/k2/a2", {1324, 239}}};
+  for (const auto& [row, counts] : kCounts) {
+    EXPECT_EQ(At("main_results", row, "piqa").proportion,
+              (Proportion{1838, {counts.first}}))
+        << row;
+    EXPECT_EQ(At("main_results", row, "arc_e").proportion,
+              (Proportion{567, {counts.second}}))
+        << row;
+    // The grid of 10042 is finer than two decimals: at least one count.
+    const auto& hellaswag = At("main_results", row, "hellaswag").proportion;
+    ASSERT_TRUE(hellaswag);
+    EXPECT_EQ(hellaswag->total, 10042);
+    EXPECT_GE(hellaswag->counts.size(), 1u);
+    EXPECT_LE(hellaswag->counts.size(), 2u);
+  }
+}
+
+TEST(Paper, OneNumberIsImpossible) {
+  std::vector<std::string> impossible;
+  for (const Table& table : Paper().tables) {
+    for (const Row& row : table.rows) {
+      for (size_t c = 0; c < row.cells.size(); ++c) {
+        const auto& flags = row.cells[c].flags;
+        if (std::count(flags.begin(), flags.end(), "GRIM_IMPOSSIBLE") > 0) {
+          impossible.push_back(table.id + "/" + row.id + "/" +
+                               table.columns[c].id);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(impossible,
+            std::vector<std::string>{
+                "tau_ablation/owt/softmoe_star/k1.5/a2/tau1.8/piqa"});
+}
+
+TEST(Paper, WhatFollowsFromExactNumbersIsMarked) {
+  for (const Row& row : Paper().FindTable("main_results")->rows) {
+    const auto& flags = At("main_results", row.id, "active_params").flags;
+    const bool sparse = row.id.find("/sparse/") != std::string::npos;
+    EXPECT_EQ(std::count(flags.begin(), flags.end(), "DERIVED"), sparse ? 1 : 0)
+        << row.id;
+  }
+}
+
+TEST(Paper, BoldIsAsPrinted) {
+  int64_t bold = 0;
+  for (const Table& table : Paper().tables) {
+    for (const Row& row : table.rows) {
+      for (const Cell& cell : row.cells) bold += cell.bold ? 1 : 0;
+    }
+  }
+  // softmoe.tex has 31 \textbf in T1: 18 on OWT and 13 on C4.
+  EXPECT_EQ(bold, 31);
+  EXPECT_TRUE(At("main_results", "owt/softmoe_star/k2/a2", "piqa").bold);
+  EXPECT_FALSE(At("main_results", "owt/softmoe/k2/a2", "piqa").bold);
+  EXPECT_FALSE(At("main_results", "c4/softmoe_star/k2/a2", "val_loss").bold);
+  EXPECT_FALSE(At("main_results", "owt/sparse/k4", "piqa").bold);
+}
+
+TEST(Paper, MarginsFollowFromTheirBasis) {
+  struct Expected {
+    std::string column;
+    double margin;
+  };
+  // 2 sqrt(2 p (1-p) / N) in percent, to one decimal; ruling 2 otherwise. An
+  // integer over a power of ten is the double that the decimals are read as.
+  auto accuracy = [](double p, double items) {
+    return std::round(1000 * 2 * std::sqrt(2 * p * (1 - p) / items)) / 10;
+  };
+  for (const Expected& expected :
+       std::vector<Expected>{{"piqa", accuracy(0.67, 1838)},
+                             {"hellaswag", accuracy(0.4, 10042)},
+                             {"arc_e", accuracy(0.4, 567)},
+                             {"val_loss", 0.03},
+                             {"train_ae", 0.3},
+                             {"infer_ae", 0.3},
+                             {"active_params", 492 * 3 / 100.0}}) {
+    const Table& table = *Paper().FindTable("main_results");
+    const auto index = static_cast<size_t>(table.FindColumn(expected.column));
+    const Column& column = table.columns[index];
+    EXPECT_EQ(column.lane, Lane::kStatistical) << expected.column;
+    ASSERT_TRUE(column.margin) << expected.column;
+    EXPECT_EQ(*column.margin, expected.margin) << expected.column;
+  }
+}
+
+const Field* FindField(const std::vector<Field>& fields,
+                       const std::string& name) {
+  for (const Field& field : fields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
+TEST(Paper, TauIsStatedWhereThePaperStatesIt) {
+  const Table& table = *Paper().FindTable("main_results");
+  const std::map<std::string, std::pair<std::string, Known>> kTau = {
+      {"owt/softmoe_star/k1/a4", {"1.1", Known::kStated}},
+      {"owt/softmoe_star/k1.5/a2", {"1.8", Known::kStated}},
+      {"owt/softmoe_star/k2/a2", {"1.2", Known::kStated}},
+      {"owt/softmoe/k1.5/a2", {"1.8", Known::kAssumed}},
+      {"owt/softmoe/k2/a2", {"1.2", Known::kStated}},
+      {"c4/softmoe_star/k1/a4", {"1.1", Known::kAssumed}},
+      {"c4/softmoe_star/k1.5/a2", {"1.8", Known::kAssumed}},
+      {"c4/softmoe_star/k2/a2", {"1.2", Known::kAssumed}},
+      {"c4/softmoe/k1.5/a2", {"1.8", Known::kAssumed}},
+      {"c4/softmoe/k2/a2", {"1.2", Known::kStated}}};
+  for (const Row& row : table.rows) {
+    const Field* tau = FindField(row.fields, "router.tau");
+    const auto expected = kTau.find(row.id);
+    if (expected == kTau.end()) {
+      EXPECT_EQ(tau, nullptr) << row.id;
+    } else {
+      ASSERT_NE(tau, nullptr) << row.id;
+      EXPECT_EQ(tau->value, expected->second.first) << row.id;
+      EXPECT_EQ(tau->known, expected->second.second) << row.id;
+    }
+  }
+  for (const Row& row : Paper().FindTable("tau_ablation")->rows) {
+    const Field* tau = FindField(row.fields, "router.tau");
+    ASSERT_NE(tau, nullptr);
+    EXPECT_EQ("tau" + tau->value, row.id.substr(row.id.rfind('/') + 1));
+    EXPECT_EQ(tau->known, Known::kStated);
+  }
+}
+
+TEST(Paper, RowsKnowTheirSetUp) {
+  const Row& row =
+      *Paper().FindTable("main_results")->FindRow("c4/softmoe_star/k1.5/a2");
+  const std::map<std::string, std::string> kExpected = {
+      {"data.corpus", "c4"},
+      {"training.steps", "164000"},
+      {"training.global_batch_sequences", "600"},
+      {"router.kind", "soft_fixed"},
+      {"router.mean_active_experts", "1.5"},
+      {"router.expansion_factor", "2"},
+      {"router.temperature_start", "5"}};
+  for (const auto& [name, value] : kExpected) {
+    const Field* field = FindField(row.fields, name);
+    ASSERT_NE(field, nullptr) << name;
+    EXPECT_EQ(field->value, value) << name;
+  }
+  EXPECT_EQ(FindField(row.fields, "paper.expert_budget")->value, "<=2");
+  EXPECT_EQ(FindField(Paper().fields, "model.vocab_size")->known,
+            Known::kAssumed);
+  EXPECT_EQ(FindField(Paper().fields, "model.d_model")->known, Known::kStated);
+  // Every row of the main table has one router kind, size and corpus.
+  for (const Row& r : Paper().FindTable("main_results")->rows) {
+    for (const char* name : {"data.corpus", "router.kind", "training.steps",
+                             "router.mean_active_experts"}) {
+      EXPECT_NE(FindField(r.fields, name), nullptr) << r.id << " " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::golden

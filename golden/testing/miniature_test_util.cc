@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/testing/miniature_test_util.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <ostream>
+
+#include "core/errors.h"
+
+namespace softmoe::golden {
+namespace {
+
+constexpr double kNoise = 0.001;
+constexpr int kLayers = 10;
+
+struct RowTruth {
+  double loss, infer_ae, sign;
+};
+
+// Signs of the noise: with those of four seeds they sum to zero over rows and
+// over seeds, so that they are what remains.
+const std::map<std::string, RowTruth>& Truths() {
+  static const std::map<std::string, RowTruth> kTruths = {
+      {"sparse-1", {3.10, 1, 1}},
+      {"sparse-2", {3.00, 2, -1}},
+      {"sparse-3", {2.95, 3, 1}},
+      {"sparse-4", {2.92, 4, -1}},
+      {"softmoe-star-1-calibrated", {2.85, 3.7, 1}},
+      {"softmoe-star-1.5-calibrated", {2.93, 1.8, -1}},
+      {"softmoe-star-2-calibrated", {2.87, 3.2, 1}},
+      {"softmoe-1.5-calibrated", {2.90, 2.2, -1}},
+      {"softmoe-2-calibrated", {2.84, 3.6, 0}},
+      {"softmoe-star-1-paper-tau", {2.86, 3.5, 1}},
+      {"softmoe-star-1.5-paper-tau", {2.94, 1.5, -1}},
+      {"softmoe-star-2-paper-tau", {2.88, 3.0, 1}},
+      {"softmoe-1.5-paper-tau", {2.91, 2.0, -1}},
+      {"softmoe-2-paper-tau", {2.85, 3.3, 0}},
+      {"sparse-1-jitter-0.05", {3.11, 1, 1}},
+      {"sparse-2-jitter-0.05", {3.01, 2, -1}},
+      {"sparse-3-jitter-0.05", {2.96, 3, 0}}};
+  return kTruths;
+}
+
+// Both sum to zero over four seeds.
+double SeedEffect(size_t index) {
+  constexpr double kEffects[] = {1, -1, 0.6, -0.6};
+  return kEffects[index % 4];
+}
+double NoiseSign(size_t index) {
+  return index % 4 == 0 || index % 4 == 3 ? 1 : -1;
+}
+
+bool IsSoft(const std::string& row) { return row.starts_with("softmoe"); }
+bool IsLearned(const std::string& row) {
+  return row.starts_with("softmoe-1.5") || row.starts_with("softmoe-2");
+}
+
+// k_l grows with depth from below to above `mean`; `done` of the way there.
+std::vector<double> Rising(double mean, double done, double wobble) {
+  std::vector<double> allocation;
+  for (int layer = 0; layer < kLayers; ++layer) {
+    const double slope = (layer - 0.5 * (kLayers - 1)) / kLayers;
+    allocation.push_back(mean + done * (0.8 + wobble) * slope);
+  }
+  return allocation;
+}
+
+}  // namespace
+
+const MiniatureClaims& FrozenClaims() {
+  static const MiniatureClaims kClaims = LoadMiniatureClaims();
+  return kClaims;
+}
+
+MiniatureVerdicts JudgeMadeUp(const RunChange& change) {
+  return JudgeMiniature(FrozenClaims(), MadeUpResults(FrozenClaims(), change));
+}
+
+void AddToLoss(const std::string& row, double difference, MiniatureRun* run) {
+  if (run->row == row) run->loss += difference;
+}
+
+// Eight rows with noise, four seeds each, over (9 - 1)(4 - 1).
+double MadeUpDeviation() { return kNoise * std::sqrt(32.0 / 24); }
+
+MiniatureResults MadeUpResults(const MiniatureClaims& claims,
+                               const RunChange& change) {
+  MiniatureResults results;
+  for (const PlannedRuns& planned : claims.planned) {
+    for (const std::string& row : planned.rows) {
+      const RowTruth& truth = Truths().at(row);
+      for (size_t i = 0; i < planned.seeds.size(); ++i) {
+        const double noise = truth.sign * NoiseSign(i);
+        MiniatureRun run;
+        run.row = row;
+        run.corpus = planned.corpus;
+        run.seed = planned.seeds[i];
+        run.loss = truth.loss + 0.05 * SeedEffect(i) + kNoise * noise;
+        run.infer_ae = truth.infer_ae + (IsSoft(row) ? 0.003 * noise : 0);
+        run.train_ae = 0.9 * run.infer_ae;
+        run.load_variance = 0.05 * std::exp(0.01 * noise + 0.1 * SeedEffect(i));
+        if (IsLearned(row)) {
+          const double mean = row.find("1.5") == std::string::npos ? 2 : 1.5;
+          const double wobble = 0.01 * NoiseSign(i) + 0.001 * SeedEffect(i);
+          run.allocation = {{100, Rising(mean, 0.6, wobble)},
+                            {200, Rising(mean, 0.8, wobble)},
+                            {1000, Rising(mean, 1, wobble)}};
+          // Done at 150 steps: 0.7, but for a little.
+          for (double& k : run.allocation[1].allocation) {
+            k = mean + (k - mean) * (1 + 0.01 * NoiseSign(i));
+          }
+        }
+        if (IsSoft(row)) {
+          const double cost = 0.02 + 0.0005 * NoiseSign(i);
+          run.at_tau = {{0.5, 1.2 * run.infer_ae, run.loss + 0.001},
+                        {1, run.infer_ae, run.loss},
+                        {1.5, 0.6 * run.infer_ae, run.loss + cost / 2},
+                        {2, 0.4 * run.infer_ae, run.loss + 3 * cost / 2}};
+        }
+        if (change) change(i, &run);
+        results.runs.push_back(std::move(run));
+      }
+    }
+  }
+  return results;
+}
+
+MiniatureClaims PairClaims(int num_claims, int num_seeds) {
+  constexpr const char* kPairs[][2] = {
+      {"r1", "r2"}, {"r3", "r4"}, {"r5", "r6"}, {"r7", "r8"},
+      {"r9", "r3"}, {"r4", "r5"}, {"r6", "r7"}, {"r8", "r9"},
+      {"r3", "r5"}, {"r4", "r6"}, {"r5", "r7"}, {"r6", "r8"}};
+  const std::string rows =
+      R"(["r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9"])";
+  std::string seeds;
+  for (int seed = 1; seed <= num_seeds; ++seed) {
+    seeds += (seed == 1 ? "" : ", ") + std::to_string(seed);
+  }
+  std::string text = fmt::format(
+      "[family]\nprocedure = 1\nlevel = 0.05\nmeasures = {}\n"
+      "confidence = 0.95\nown_deviation = 3\nown_deviation_rows = 0.34\n"
+      "[[planned]]\nrows = {}\ncorpus = \"text\"\nseeds = [{}]\n"
+      "[groups]\nsparse = [\"r1\", \"r2\"]\n",
+      num_claims, rows, seeds);
+  for (int i = 0; i < num_claims; ++i) {
+    text += fmt::format(
+        "[[claims]]\nid = \"P{0}\"\ntitle = \"pair {0}\"\nsentence = \"s\"\n"
+        "where = \"w\"\nnot_testable = \"n\"\nassumes = \"a\"\n"
+        "[[claims.measures]]\nid = \"P{0}.loss\"\ntext = \"loss\"\n"
+        "quantity = \"loss\"\nunit = \"nat/token\"\nrows = [\"{1}\"]\n"
+        "against = \"rows\"\nagainst_rows = [\"{2}\"]\ncorpora = [\"text\"]\n"
+        "of_cases = \"every\"\nholds = \"below\"\nmargin = 0\n"
+        "noise = \"paired\"\npooled = {3}\n",
+        i + 1, kPairs[i][0], kPairs[i][1], rows);
+  }
+  return ParseMiniatureClaims(text, "pairs.toml");
+}
+
+void PrintTo(MiniatureStatus status, std::ostream* out) {
+  *out << MiniatureStatusName(status);
+}
+
+const MiniatureVerdict& ClaimOf(const MiniatureVerdicts& verdicts,
+                                const std::string& id) {
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    if (claim.id == id) return claim;
+  }
+  throw InternalError("no claim " + id);
+}
+
+const MiniatureMeasureVerdict& MeasureOf(const MiniatureVerdicts& verdicts,
+                                         const std::string& id) {
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      if (measure.id == id) return measure;
+    }
+  }
+  throw InternalError("no measure " + id);
+}
+
+const MiniatureCase& CaseOf(const MiniatureVerdicts& verdicts,
+                            const std::string& measure,
+                            const std::string& corpus, const std::string& row) {
+  for (const MiniatureCase& each : MeasureOf(verdicts, measure).cases) {
+    if (each.corpus == corpus &&
+        (each.label == row || each.label.starts_with(row + " - "))) {
+      return each;
+    }
+  }
+  throw InternalError("no case " + measure + " " + corpus + " " + row);
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// miniature_test_util.h - made-up runs of the mini grid, for tests.
+#ifndef SOFTMOE_GOLDEN_TESTING_MINIATURE_TEST_UTIL_H_
+#define SOFTMOE_GOLDEN_TESTING_MINIATURE_TEST_UTIL_H_
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_judge.h"
+
+namespace softmoe::golden {
+
+// Changes one made-up run; `index` counts the seeds of its row from 0.
+using RunChange = std::function<void(size_t index, MiniatureRun* run)>;
+
+// LoadMiniatureClaims, read once.
+const MiniatureClaims& FrozenClaims();
+
+// All planned runs, such that every claim is shown but C6 and C9, for which
+// there is nothing. Each final loss has the effect of its seed, 0.05 * (+ - +
+// -), and noise of the deviation that MadeUpDeviation() gives; Infer-AE, load
+// variance and allocation have a little. `change` is called last.
+MiniatureResults MadeUpResults(const MiniatureClaims& claims,
+                               const RunChange& change = {});
+
+// JudgeMiniature of MadeUpResults of FrozenClaims.
+MiniatureVerdicts JudgeMadeUp(const RunChange& change = {});
+
+// Adds to the final loss if the run is one of `row`.
+void AddToLoss(const std::string& row, double difference, MiniatureRun* run);
+
+// What remains of the losses of MadeUpResults when the effects of rows and
+// seeds are taken out, pooled over the nine main rows of gcide, exactly.
+double MadeUpDeviation();
+
+// Definitions of `num_claims` (1 to 12) claims "P1", "P2", ... of one measure
+// each, on nine rows r1 to r9, corpus "text", seeds 1 to `num_seeds`: that the
+// loss of one row is below that of another. P1 compares r1 with r2, which no
+// other claim does.
+MiniatureClaims PairClaims(int num_claims, int num_seeds);
+
+// For GoogleTest's messages.
+void PrintTo(MiniatureStatus status, std::ostream* out);
+
+// A verdict by its id. InternalError if there is none.
+const MiniatureVerdict& ClaimOf(const MiniatureVerdicts& verdicts,
+                                const std::string& id);
+const MiniatureMeasureVerdict& MeasureOf(const MiniatureVerdicts& verdicts,
+                                         const std::string& id);
+// A case of a measure by corpus and the row that comes first in its label.
+const MiniatureCase& CaseOf(const MiniatureVerdicts& verdicts,
+                            const std::string& measure,
+                            const std::string& corpus, const std::string& row);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_TESTING_MINIATURE_TEST_UTIL_H_

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// paper_test_util.h - golden/paper/paper.h5 as it was built, for tests.
+#ifndef SOFTMOE_GOLDEN_TESTING_PAPER_TEST_UTIL_H_
+#define SOFTMOE_GOLDEN_TESTING_PAPER_TEST_UTIL_H_
+
+#include <string>
+
+#include "golden/document/document.h"
+
+namespace softmoe::golden {
+
+// Read once.
+const Document& Paper();
+
+// A cell of it. Throws DataError if there is none.
+const Cell& At(const std::string& table, const std::string& row,
+               const std::string& column);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_TESTING_PAPER_TEST_UTIL_H_

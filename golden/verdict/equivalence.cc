@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/equivalence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "golden/verdict/statistics.h"
+
+namespace softmoe::golden {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kMaxRuns = 10'000;  // more than anybody starts
+
+// Rounding alone: all differences of values within the two intervals.
+Interval RoundingInterval(const Cell& ours, const Cell& golden) {
+  return {ours.low - golden.high, ours.high - golden.low};
+}
+
+// How far every value within the intervals exceeds +-margin; negative or zero
+// if some do not.
+double Excess(const Interval& rounding, double margin) {
+  return std::max(rounding.low - margin, -margin - rounding.high);
+}
+
+struct Noise {
+  double below = 0, above = 0;  // extent of the interval on either side
+  double p_outside = 1;
+};
+
+Noise SeedNoise(int64_t runs, int64_t golden_runs, const PooledDeviation& pool,
+                double excess) {
+  if (!pool.known()) return {kInfinity, kInfinity, 1};
+  const double error =
+      pool.deviation * std::sqrt(1.0 / static_cast<double>(runs) +
+                                 1.0 / static_cast<double>(golden_runs));
+  const double half = StudentQuantile(1 - kLevel, pool.freedom) * error;
+  double p = 1;
+  if (excess > 0) {
+    p = error == 0 ? 0 : 1 - StudentCdf(excess / error, pool.freedom);
+  }
+  return {half, half, p};
+}
+
+// Of the items that a percentage counts; none for other numbers.
+Noise SamplingNoise(const Cell& ours, const Cell& golden, double excess) {
+  if (!ours.proportion || !golden.proportion) return {};
+  auto fraction = [](const Cell& cell) {
+    return std::clamp(cell.value / 100, 0.0, 1.0);
+  };
+  const double p = fraction(ours), q = fraction(golden);
+  const Interval interval = ProportionDifference(
+      p, static_cast<double>(ours.proportion->total), q,
+      static_cast<double>(golden.proportion->total), 1 - 2 * kLevel);
+  Noise noise;
+  noise.below = 100 * (p - q - interval.low);
+  noise.above = 100 * (interval.high - (p - q));
+  if (excess > 0) {
+    // The side that faces the margin.
+    const double half = p > q ? noise.below : noise.above;
+    const double error = half / NormalQuantile(1 - kLevel);
+    noise.p_outside = 1 - NormalCdf(excess / error);
+  }
+  return noise;
+}
+
+}  // namespace
+
+PooledDeviation Pool(const std::vector<const Cell*>& cells) {
+  double squares = 0, freedom = 0, constant_freedom = 0;
+  for (const Cell* cell : cells) {
+    if (cell->empty() || !cell->deviation || cell->runs < 2) continue;
+    const auto own = static_cast<double>(cell->runs - 1);
+    if (RunsAreEqual(*cell)) {
+      constant_freedom += own;
+    } else {
+      squares += own * *cell->deviation * *cell->deviation;
+      freedom += own;
+    }
+  }
+  if (freedom == 0) return {0, constant_freedom};
+  return {std::sqrt(squares / freedom), freedom};
+}
+
+Difference Compare(const Cell& ours, const Cell& golden,
+                   const PooledDeviation& pool, double margin) {
+  Difference difference;
+  difference.point = ours.value - golden.value;
+  const Interval rounding = RoundingInterval(ours, golden);
+  const double excess = Excess(rounding, margin);
+  const Noise seeds = SeedNoise(ours.runs, golden.runs, pool, excess);
+  const Noise items = SamplingNoise(ours, golden, excess);
+  const double below = std::max(seeds.below, items.below);
+  const double above = std::max(seeds.above, items.above);
+  difference.interval = {rounding.low - below, rounding.high + above};
+  difference.half_width = std::max(below, above);
+  // Both noises must rule the margin out; without sampling its p is 1.
+  const bool counted = ours.proportion && golden.proportion;
+  difference.p_outside =
+      counted ? std::max(seeds.p_outside, items.p_outside) : seeds.p_outside;
+  return difference;
+}
+
+bool RunsAreEqual(const Cell& ours) {
+  // A mean over 1e5 steps and as many roundings has a relative error of 1e5 *
+  // 2^-53 = 1.1e-11 at most; single-precision runs of different seeds are never
+  // that close.
+  constexpr double kRoundings = 1.2e-11;
+  return ours.runs > 1 && ours.deviation &&
+         *ours.deviation <= kRoundings * std::fabs(ours.value);
+}
+
+Status Equivalence(const Difference& difference, const PooledDeviation& noise,
+                   double margin, bool by_construction) {
+  const Interval& interval = difference.interval;
+  // Runs that agree to the last bit were probably one: an interval of no width
+  // decides for neither side.
+  const bool suspicious =
+      noise.deviation == 0 && difference.point != 0 && !by_construction;
+  if (interval.low >= -margin && interval.high <= margin) {
+    return suspicious ? Status::kMistrusted : Status::kPass;
+  }
+  if (interval.low > margin || interval.high < -margin) {
+    return suspicious ? Status::kMistrusted : Status::kFail;
+  }
+  return Status::kInconclusive;
+}
+
+std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
+                                  const PooledDeviation& noise, double margin) {
+  if (!noise.known()) return 2;  // the fewest that show any noise
+  Cell more = ours;
+  // More runs narrow the interval monotonically: search by doubling.
+  auto decided = [&](int64_t runs) {
+    more.runs = runs;
+    PooledDeviation pool = noise;
+    pool.freedom += static_cast<double>(runs - ours.runs);
+    const Status status =
+        Equivalence(Compare(more, golden, pool, margin), pool, margin);
+    return status != Status::kInconclusive;
+  };
+  if (!decided(kMaxRuns)) return std::nullopt;
+  int64_t low = ours.runs, high = kMaxRuns;  // decided at high, not at low
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (decided(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace softmoe::golden

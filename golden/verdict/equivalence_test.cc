@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/equivalence.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "golden/verdict/statistics.h"
+
+namespace softmoe::golden {
+namespace {
+
+Cell Measured(double value, int64_t runs, double deviation) {
+  Cell cell;
+  cell.text = "1";
+  cell.value = cell.low = cell.high = value;
+  cell.runs = runs;
+  if (runs > 1) cell.deviation = deviation;
+  return cell;
+}
+
+Cell Printed(double value, double half_unit) {
+  Cell cell;
+  cell.text = "1";
+  cell.value = value;
+  cell.low = value - half_unit;
+  cell.high = value + half_unit;
+  return cell;
+}
+
+Status Judge(const Cell& ours, const Cell& golden, double margin) {
+  const PooledDeviation noise = Pool({&ours});
+  return Equivalence(Compare(ours, golden, noise, margin), noise, margin);
+}
+
+// FORMAT.md's: s = 0.005, n = 3: half-width 0.017, plus 0.005 rounding:
+// equivalence tighter than 0.022 cannot be shown.
+TEST(Equivalence, AgreesWithTheExampleOfTheDocumentation) {
+  const Cell ours = Measured(2.75, 3, 0.005), golden = Printed(2.75, 0.005);
+  const Difference difference = Compare(ours, golden, Pool({&ours}), 0.03);
+  const double half_unit = 0.5e-5;  // of the last digit below
+  EXPECT_NEAR(difference.half_width, 0.01686, half_unit);
+  EXPECT_NEAR(difference.interval.high, 0.02186, half_unit);
+  EXPECT_EQ(Judge(ours, golden, 0.0219), Status::kPass);
+  EXPECT_EQ(Judge(ours, golden, 0.0218), Status::kInconclusive);
+}
+
+TEST(Equivalence, FailsOnlyWhereTheWholeIntervalIsOutside) {
+  const Cell golden = Printed(2.75, 0.005);
+  // Interval of the difference: point +- (0.01686 + 0.005).
+  EXPECT_EQ(Judge(Measured(2.80, 3, 0.005), golden, 0.03),
+            Status::kInconclusive);
+  EXPECT_EQ(Judge(Measured(2.81, 3, 0.005), golden, 0.03), Status::kFail);
+  EXPECT_EQ(Judge(Measured(2.69, 3, 0.005), golden, 0.03), Status::kFail);
+}
+
+TEST(Equivalence, OneRunDecidesNothing) {
+  const Cell ours = Measured(2.75, 1, 0);
+  const PooledDeviation noise = Pool({&ours});
+  EXPECT_FALSE(noise.known());
+  EXPECT_EQ(Judge(ours, Printed(2.75, 0.005), 0.03), Status::kInconclusive);
+  EXPECT_EQ(RunsNeeded(ours, Printed(2.75, 0.005), noise, 0.03), 2);
+}
+
+TEST(Equivalence, RunsThatAreAllEqualAreMistrusted) {
+  EXPECT_EQ(Judge(Measured(2.751, 3, 0), Printed(2.75, 0.005), 0.03),
+            Status::kMistrusted);
+  // A number that is exact on both sides is no measurement.
+  EXPECT_EQ(Judge(Measured(2, 3, 0), Printed(2, 0), 0.3), Status::kPass);
+  // Nor do equal runs prove that a number is another.
+  EXPECT_EQ(Judge(Measured(2.85, 3, 0), Printed(2.75, 0.005), 0.03),
+            Status::kMistrusted);
+}
+
+TEST(Equivalence, WhatIsSoByConstructionNeedsNoNoise) {
+  auto judge = [](double ours) {
+    const Cell cell = Measured(ours, 3, 0), golden = Printed(107.74, 0.005);
+    const PooledDeviation noise = Pool({&cell});
+    return Equivalence(Compare(cell, golden, noise, 0.03), noise, 0.03, true);
+  };
+  EXPECT_EQ(judge(107.74464), Status::kPass);
+  EXPECT_EQ(judge(107.76), Status::kPass);
+  EXPECT_EQ(judge(107.78), Status::kFail);
+}
+
+TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
+  EXPECT_TRUE(RunsAreEqual(Measured(1, 2, 0)));
+  EXPECT_FALSE(RunsAreEqual(Measured(1, 1, 0)));
+  EXPECT_FALSE(RunsAreEqual(Measured(1, 2, 1e-9)));
+  EXPECT_TRUE(RunsAreEqual(Measured(0, 2, 0)));
+}
+
+// What the mean over runs and steps rounds is no noise, neither to trust nor to
+// pool: 2 active experts in every step of every run.
+TEST(RunsAreEqual, LooksThroughRoundings) {
+  const double ulp = 0x1p-51;
+  const Cell sparse = Measured(2 + ulp, 5, ulp), soft = Measured(1.73, 3, 0.25);
+  EXPECT_TRUE(RunsAreEqual(sparse));
+  EXPECT_EQ(Pool({&sparse, &soft}).deviation, 0.25);
+  EXPECT_EQ(Pool({&sparse, &soft}).freedom, 2);
+  EXPECT_EQ(Judge(Measured(2.751, 3, ulp), Printed(2.75, 0.005), 0.03),
+            Status::kMistrusted);
+}
+
+TEST(Pool, WeighsByDegreesOfFreedom) {
+  const Cell a = Measured(1, 3, 0.125), b = Measured(1, 2, 0.625),
+             single = Measured(1, 1, 0), constant = Measured(1, 9, 0);
+  const PooledDeviation pool = Pool({&a, &b, &single, &constant});
+  EXPECT_EQ(pool.freedom, 3);
+  // sqrt((2 * 1/64 + 1 * 25/64) / 3) = 3/8, without any rounding.
+  EXPECT_EQ(pool.deviation, 0.375);
+  EXPECT_FALSE(Pool({&single}).known());
+  EXPECT_TRUE(Pool({&constant}).known());
+}
+
+TEST(RunsNeeded, IsTheFirstNumberThatDecides) {
+  const Cell ours = Measured(2.76, 2, 0.006), golden = Printed(2.75, 0.005);
+  const PooledDeviation noise = {0.006, 8};
+  ASSERT_EQ(Equivalence(Compare(ours, golden, noise, 0.03), noise, 0.03),
+            Status::kPass);
+  const PooledDeviation more_noise = {0.0075, 8};
+  const auto runs = RunsNeeded(ours, golden, more_noise, 0.03);
+  ASSERT_TRUE(runs);
+  auto status = [&](int64_t n) {
+    Cell cell = ours;
+    cell.runs = n;
+    const PooledDeviation pool = {0.0075, 8.0 + static_cast<double>(n - 2)};
+    return Equivalence(Compare(cell, golden, pool, 0.03), pool, 0.03);
+  };
+  EXPECT_EQ(status(*runs), Status::kPass);
+  EXPECT_EQ(status(*runs - 1), Status::kInconclusive);
+  // With one published run, no number of ours beats its own noise:
+  // 1.645 s > 0.03 - 0.01 - 0.005.
+  EXPECT_EQ(RunsNeeded(ours, golden, {0.02, 8}, 0.03), std::nullopt);
+}
+
+Cell Percentage(double percent, int64_t total, int64_t runs) {
+  Cell cell = Measured(percent, runs, 0.4);
+  cell.proportion = Proportion{total, {}};
+  return cell;
+}
+
+TEST(Compare, PercentagesAreAtLeastAsNoisyAsTheirItems) {
+  const Cell ours = Percentage(63, 1838, 3), golden = Percentage(63, 1838, 1);
+  const Difference difference = Compare(ours, golden, {0.01, 8}, 3.1);
+  // 1.645 sqrt(2 * 0.63 * 0.37 / 1838) = 2.6197 points. Between equal p
+  // Newcombe's half width is that times sqrt(1 - w + w / (2 p (1 - p))) / (1 +
+  // w), w = 1.645^2 / 1838: less by 0.0017. To two decimals 2.62.
+  EXPECT_NEAR(difference.half_width, 2.62, 0.5e-2);
+  const Difference seeds = Compare(ours, golden, {5, 8}, 3.1);
+  EXPECT_GT(seeds.half_width, 8);
+}
+
+// --- Laws
+// ---------------------------------------------------------------------
+
+struct Case {
+  Cell ours, golden;
+  PooledDeviation noise;
+  double margin;
+};
+
+Case RandomCase() {
+  Case c;
+  const double point = *rc::gen::inRange(-200, 201) / 1000.0;
+  c.ours = Measured(2.75 + point, *rc::gen::inRange<int64_t>(1, 12), 0.001);
+  c.golden = Printed(2.75, *rc::gen::inRange(0, 3) * 0.005);
+  if (*rc::gen::arbitrary<bool>()) {
+    c.ours.proportion = Proportion{*rc::gen::inRange<int64_t>(50, 9000), {}};
+    c.golden.proportion = Proportion{*rc::gen::inRange<int64_t>(50, 9000), {}};
+  }
+  c.noise = {*rc::gen::inRange(1, 60) / 1000.0,
+             static_cast<double>(*rc::gen::inRange(1, 30))};
+  c.margin = *rc::gen::inRange(1, 150) / 1000.0;
+  return c;
+}
+
+Status Judge(const Case& c) {
+  return Equivalence(Compare(c.ours, c.golden, c.noise, c.margin), c.noise,
+                     c.margin);
+}
+
+RC_GTEST_PROP(EquivalenceProperty, ALargerMarginOnlyHelps, ()) {
+  const Case c = RandomCase();
+  Case wider = c;
+  wider.margin += *rc::gen::inRange(1, 200) / 1000.0;
+  const Status before = Judge(c), after = Judge(wider);
+  if (before == Status::kPass) RC_ASSERT(after == Status::kPass);
+  if (after == Status::kFail) RC_ASSERT(before == Status::kFail);
+  // The argument of the distribution function falls, roundings included.
+  RC_ASSERT(
+      Compare(wider.ours, wider.golden, wider.noise, wider.margin).p_outside >=
+      Compare(c.ours, c.golden, c.noise, c.margin).p_outside -
+          2 * kDistributionError);
+}
+
+RC_GTEST_PROP(EquivalenceProperty, MoreNoiseOnlyBlurs, ()) {
+  const Case c = RandomCase();
+  Case noisier = c;
+  noisier.noise.deviation += *rc::gen::inRange(1, 100) / 1000.0;
+  const Status before = Judge(c), after = Judge(noisier);
+  RC_ASSERT(after == before || after == Status::kInconclusive);
+}
+
+RC_GTEST_PROP(EquivalenceProperty, CoarserPrintOnlyBlurs, ()) {
+  const Case c = RandomCase();
+  Case coarser = c;
+  const double more = *rc::gen::inRange(1, 50) / 1000.0;
+  coarser.golden.low -= more;
+  coarser.golden.high += more;
+  const Status before = Judge(c), after = Judge(coarser);
+  RC_ASSERT(after == before || after == Status::kInconclusive);
+}
+
+RC_GTEST_PROP(EquivalenceProperty, MoreRunsNeverUndecide, ()) {
+  const Case c = RandomCase();
+  Case more = c;
+  more.ours.runs += *rc::gen::inRange(1, 20);
+  const Status before = Judge(c), after = Judge(more);
+  if (before != Status::kInconclusive) RC_ASSERT(after == before);
+}
+
+RC_GTEST_PROP(EquivalenceProperty, FailsExactlyWhereTheTestRejects, ()) {
+  const Case c = RandomCase();
+  const Difference difference = Compare(c.ours, c.golden, c.noise, c.margin);
+  // The same test twice: as an interval and as a p-value. Next to the level
+  // the two may round apart, the distribution function twice and numbers below
+  // 1 at most 16 times, in units of a noise of at least c.noise.deviation (the
+  // density is below 1/2).
+  const double rounding =
+      2 * kDistributionError + 16 * 0x1p-53 / 2 / c.noise.deviation;
+  RC_PRE(std::fabs(difference.p_outside - kLevel) > rounding);
+  RC_ASSERT((Judge(c) == Status::kFail) == (difference.p_outside < kLevel));
+}
+
+RC_GTEST_PROP(EquivalenceProperty, IsSymmetric, ()) {
+  const Case c = RandomCase();
+  // Mirrored at the golden value; proportions are not symmetric in p.
+  RC_PRE(!c.ours.proportion.has_value());
+  Case mirrored = c;
+  const double value = 2 * c.golden.value - c.ours.value;
+  mirrored.ours.value = mirrored.ours.low = mirrored.ours.high = value;
+  const Difference a = Compare(c.ours, c.golden, c.noise, c.margin);
+  const Difference b =
+      Compare(mirrored.ours, mirrored.golden, c.noise, c.margin);
+  // Four roundings of numbers below 4: both ends of the print, the mirrored
+  // value, and the two intervals.
+  const double rounding = 4 * 0x1p-52;
+  RC_ASSERT(std::fabs(a.interval.low + b.interval.high) <= rounding);
+  RC_ASSERT(std::fabs(a.interval.high + b.interval.low) <= rounding);
+}
+
+RC_GTEST_PROP(EquivalenceProperty, RunsNeededDecide, ()) {
+  const Case c = RandomCase();
+  RC_PRE(Judge(c) == Status::kInconclusive);
+  const auto runs = RunsNeeded(c.ours, c.golden, c.noise, c.margin);
+  if (!runs) return;
+  RC_ASSERT(*runs > c.ours.runs);
+  Case more = c;
+  more.ours.runs = *runs;
+  more.noise.freedom += static_cast<double>(*runs - c.ours.runs);
+  RC_ASSERT(Judge(more) != Status::kInconclusive);
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/miniature.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/config/config_toml.h"
+#include "core/config/toml_reader.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/files/sha256.h"
+#include "core/text/suggestion.h"
+#include "golden/document/toml_enum.h"
+#include "golden/verdict/miniature_names.h"
+
+namespace softmoe::golden {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr const char* kFile = "golden/paper/miniature.toml";
+
+bool Contains(const Strings& texts, const std::string& text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+// Which comparisons mean something.
+bool GoTogether(Quantity quantity, Against against) {
+  switch (quantity) {
+    case Quantity::kLoss:
+      return against == Against::kBudgetGroup ||
+             against == Against::kSparseCurve || against == Against::kRows;
+    case Quantity::kInferAe:
+      return against == Against::kRows;
+    case Quantity::kLogLoadVariance:
+    case Quantity::kHellaswag:
+      return against == Against::kBudgetGroup || against == Against::kRows;
+    case Quantity::kLateShare:
+    case Quantity::kDepthOrder:
+    case Quantity::kEarlyMovement:
+      return against == Against::kZero;
+    case Quantity::kHalvingCost:
+      return against == Against::kHalfOfSparseRange;
+    case Quantity::kLogThroughput:
+      return against == Against::kNextActiveExperts;
+  }
+  return false;
+}
+
+class MiniatureReader {
+ public:
+  MiniatureClaims Read(const toml::table& file) {
+    TomlReader reader(&file);
+    const int64_t measures = ReadFamily(&reader);
+    for (const toml::table* planned : reader.Tables("planned")) {
+      ReadPlanned(*planned);
+    }
+    ReadGroups(&reader);
+    for (const toml::table* claim : reader.Tables("claims")) ReadClaim(*claim);
+    if (claims_.num_measures() != measures) {
+      reader.FailAt("family",
+                    fmt::format("says {} measures, but the claims have {}",
+                                measures, claims_.num_measures()));
+    }
+    reader.Finish();
+    return std::move(claims_);
+  }
+
+ private:
+  int64_t ReadFamily(TomlReader* file) {
+    const toml::table* table = file->Table("family");
+    if (table == nullptr) file->Fail("the table [family] is missing");
+    TomlReader reader(table);
+    if (reader.Integer("procedure") != kMiniatureProcedure) {
+      reader.FailAt("procedure", fmt::format("must be {}, the only one that "
+                                             "this program follows",
+                                             kMiniatureProcedure));
+    }
+    claims_.level = NumberIn(&reader, "level", 0, 1);
+    claims_.confidence = NumberIn(&reader, "confidence", 0, 1);
+    claims_.own_deviation = NumberIn(&reader, "own_deviation", 1, 1e6);
+    claims_.own_deviation_rows = NumberIn(&reader, "own_deviation_rows", 0, 1);
+    const int64_t measures = reader.Integer("measures");
+    reader.Finish();
+    return measures;
+  }
+
+  // In the open interval.
+  static double NumberIn(TomlReader* reader, const std::string& key, double low,
+                         double high) {
+    const double value = reader->Number(key);
+    if (!(value > low && value < high)) {
+      reader->FailAt(key,
+                     fmt::format("must be between {:g} and {:g}", low, high));
+    }
+    return value;
+  }
+
+  void ReadPlanned(const toml::table& table) {
+    TomlReader reader(&table);
+    PlannedRuns runs;
+    runs.rows = reader.Texts("rows");
+    runs.corpus = reader.Text("corpus");
+    runs.seeds = reader.Integers("seeds");
+    if (runs.rows.empty()) reader.FailAt("rows", "names no row");
+    if (std::set(runs.seeds.begin(), runs.seeds.end()).size() !=
+            runs.seeds.size() ||
+        runs.seeds.size() < 2) {
+      reader.FailAt("seeds", "must be two or more, all different");
+    }
+    for (const std::string& row : runs.rows) {
+      if (claims_.PlannedSeeds(row, runs.corpus) != nullptr ||
+          std::count(runs.rows.begin(), runs.rows.end(), row) > 1) {
+        reader.FailAt(
+            "rows", fmt::format("plans '{}' on '{}' twice", row, runs.corpus));
+      }
+    }
+    reader.Finish();
+    claims_.planned.push_back(std::move(runs));
+  }
+
+  void ReadGroups(TomlReader* file) {
+    const toml::table* table = file->Table("groups");
+    if (table == nullptr) file->Fail("the table [groups] is missing");
+    TomlReader reader(table);
+    for (const auto& [key, node] : *table) {
+      const std::string name(key);
+      groups_[name] = reader.Texts(name);
+      for (const std::string& row : groups_[name]) {
+        const bool planned = std::any_of(
+            claims_.planned.begin(), claims_.planned.end(),
+            [&](const PlannedRuns& runs) { return Contains(runs.rows, row); });
+        if (!planned) reader.FailAt(name, NotPlanned(row));
+      }
+    }
+    claims_.sparse = groups_["sparse"];
+    if (claims_.sparse.size() < 2) {
+      reader.FailAt("sparse", "must name two rows or more, from k = 1 on");
+    }
+  }
+
+  std::string NotPlanned(const std::string& row) const {
+    Strings known;
+    for (const auto& [name, rows] : groups_) known.push_back(name);
+    for (const PlannedRuns& runs : claims_.planned) {
+      known.insert(known.end(), runs.rows.begin(), runs.rows.end());
+    }
+    return fmt::format("names '{}', which is no planned row; {}", row,
+                       Suggestion(row, known));
+  }
+
+  void ReadClaim(const toml::table& table) {
+    TomlReader reader(&table);
+    MiniatureClaim claim;
+    claim.id = reader.Text("id");
+    claim.title = reader.Text("title");
+    claim.sentence = reader.Text("sentence");
+    claim.where = reader.Text("where");
+    claim.not_testable = reader.Text("not_testable");
+    claim.assumes = reader.Text("assumes");
+    if (!ids_.insert(claim.id).second) {
+      reader.FailAt("id", fmt::format("is '{}' a second time", claim.id));
+    }
+    for (const toml::table* measure : reader.Tables("measures")) {
+      claim.measures.push_back(ReadMeasure(*measure));
+    }
+    if (claim.measures.empty()) reader.FailAt("measures", "has none");
+    reader.Finish();
+    claims_.claims.push_back(std::move(claim));
+  }
+
+  MiniatureMeasure ReadMeasure(const toml::table& table) {
+    TomlReader reader(&table);
+    MiniatureMeasure measure;
+    measure.id = reader.Text("id");
+    measure.text = reader.Text("text");
+    measure.unit = reader.Text("unit");
+    measure.quantity = ReadEnum<Quantity>(&reader, "quantity");
+    measure.against = ReadEnum<Against>(&reader, "against");
+    measure.of_cases = ReadEnum<OfCases>(&reader, "of_cases");
+    measure.holds = ReadEnum<Holds>(&reader, "holds");
+    measure.noise = ReadEnum<Noise>(&reader, "noise");
+    measure.margin = reader.Number("margin");
+    if (!ids_.insert(measure.id).second) {
+      reader.FailAt("id", fmt::format("is '{}' a second time", measure.id));
+    }
+    if (!GoTogether(measure.quantity, measure.against)) {
+      reader.FailAt("against", fmt::format("'{}' does not go with '{}'",
+                                           NameOf(measure.against),
+                                           NameOf(measure.quantity)));
+    }
+    if (!std::isfinite(measure.margin) ||
+        (measure.holds == Holds::kWithin && measure.margin <= 0)) {
+      reader.FailAt("margin", "must be finite, and positive for 'within'");
+    }
+    ReadRows(&reader, &measure);
+    ReadDetails(&reader, &measure);
+    reader.Finish();
+    return measure;
+  }
+
+  void ReadRows(TomlReader* reader, MiniatureMeasure* measure) {
+    if (measure->quantity == Quantity::kLogThroughput) return;  // no rows
+    measure->corpora = reader->Texts("corpora");
+    if (measure->corpora.empty()) reader->FailAt("corpora", "names none");
+    measure->rows = PlannedRows(reader, "rows", *measure);
+    measure->pooled = PlannedRows(reader, "pooled", *measure);
+    if (measure->against == Against::kRows) {
+      measure->against_rows = PlannedRows(reader, "against_rows", *measure);
+      if (measure->against_rows.size() != measure->rows.size()) {
+        reader->FailAt("against_rows", "must name one row for each of 'rows'");
+      }
+    }
+    if (measure->against == Against::kHalfOfSparseRange) {
+      measure->against_pooled = PlannedRows(reader, "against_pooled", *measure);
+    }
+    const bool with_sparse = measure->against == Against::kBudgetGroup ||
+                             measure->against == Against::kSparseCurve ||
+                             measure->against == Against::kHalfOfSparseRange;
+    if (with_sparse)
+      RequirePlanned(reader, "against", claims_.sparse, *measure);
+    // Whose noise a case has must be in the pool.
+    Strings compared = measure->rows;
+    compared.insert(compared.end(), measure->against_rows.begin(),
+                    measure->against_rows.end());
+    Strings others = with_sparse ? claims_.sparse : Strings();
+    if (measure->against == Against::kHalfOfSparseRange) {
+      RequirePooled(reader, "against_pooled", others, measure->against_pooled);
+    } else {
+      compared.insert(compared.end(), others.begin(), others.end());
+    }
+    RequirePooled(reader, "pooled", compared, measure->pooled);
+    for (const std::string& corpus : measure->corpora) {
+      compared.insert(compared.end(), others.begin(), others.end());
+      for (const std::string& row : compared) {
+        if (*claims_.PlannedSeeds(row, corpus) !=
+            *claims_.PlannedSeeds(compared[0], corpus)) {
+          reader->FailAt("rows", fmt::format("'{}' and '{}' have other seeds "
+                                             "on '{}', so no pairs",
+                                             compared[0], row, corpus));
+        }
+      }
+    }
+  }
+
+  // The rows that a list names, by themselves or by their group.
+  Strings PlannedRows(TomlReader* reader, const std::string& key,
+                      const MiniatureMeasure& measure) const {
+    Strings rows;
+    for (const std::string& name : reader->Texts(key)) {
+      const auto group = groups_.find(name);
+      for (const std::string& row :
+           group == groups_.end() ? Strings{name} : group->second) {
+        if (Contains(rows, row)) {
+          reader->FailAt(key, fmt::format("names '{}' twice", row));
+        }
+        rows.push_back(row);
+      }
+    }
+    if (rows.empty()) reader->FailAt(key, "names no row");
+    RequirePlanned(reader, key, rows, measure);
+    return rows;
+  }
+
+  void RequirePlanned(TomlReader* reader, const std::string& key,
+                      const Strings& rows,
+                      const MiniatureMeasure& measure) const {
+    for (const std::string& row : rows) {
+      bool known = false;
+      for (const PlannedRuns& runs : claims_.planned) {
+        known = known || Contains(runs.rows, row);
+      }
+      if (!known) reader->FailAt(key, NotPlanned(row));
+      for (const std::string& corpus : measure.corpora) {
+        if (claims_.PlannedSeeds(row, corpus) == nullptr) {
+          reader->FailAt(key, fmt::format("names '{}', which is not planned on "
+                                          "'{}'",
+                                          row, corpus));
+        }
+      }
+    }
+  }
+
+  static void RequirePooled(TomlReader* reader, const std::string& key,
+                            const Strings& rows, const Strings& pooled) {
+    for (const std::string& row : rows) {
+      if (!Contains(pooled, row)) {
+        reader->FailAt(key, fmt::format("lacks '{}', whose noise is in the "
+                                        "difference",
+                                        row));
+      }
+    }
+  }
+
+  // Keys of one quantity alone.
+  static void ReadDetails(TomlReader* reader, MiniatureMeasure* measure) {
+    switch (measure->quantity) {
+      case Quantity::kLateShare:
+        measure->share_of_layers = NumberIn(reader, "share_of_layers", 0, 1);
+        break;
+      case Quantity::kEarlyMovement:
+        measure->share_of_steps = NumberIn(reader, "share_of_steps", 0, 1);
+        measure->least_movement = NumberIn(reader, "least_movement", 0, 1);
+        break;
+      case Quantity::kHellaswag:
+        measure->chance = NumberIn(reader, "chance", 0, 1);
+        measure->items = reader->Integer("items");
+        if (measure->items < 1) reader->FailAt("items", "must be positive");
+        break;
+      case Quantity::kLogThroughput: {
+        const std::vector<double> experts = reader->Numbers("active_experts");
+        const bool ascending =
+            std::adjacent_find(experts.begin(), experts.end(),
+                               [](double a, double b) { return !(a < b); }) ==
+            experts.end();
+        if (experts.size() < 2 || !ascending || !(experts.front() > 0)) {
+          reader->FailAt("active_experts",
+                         "must be two or more positive numbers, ascending");
+        }
+        measure->active_experts = experts;
+        measure->least_samples = reader->Integer("least_samples");
+        if (measure->least_samples < 2) {
+          reader->FailAt("least_samples", "must be at least 2");
+        }
+        break;
+      }
+      default:
+        break;
+    }
+  }
+
+  MiniatureClaims claims_;
+  std::map<std::string, Strings> groups_;
+  std::set<std::string> ids_;
+};
+
+nlohmann::json MeasureJson(const MiniatureMeasure& measure) {
+  return {{"id", measure.id},
+          {"unit", measure.unit},
+          {"quantity", NameOf(measure.quantity)},
+          {"rows", measure.rows},
+          {"against", NameOf(measure.against)},
+          {"against_rows", measure.against_rows},
+          {"corpora", measure.corpora},
+          {"of_cases", NameOf(measure.of_cases)},
+          {"holds", NameOf(measure.holds)},
+          {"margin", measure.margin},
+          {"noise", NameOf(measure.noise)},
+          {"pooled", measure.pooled},
+          {"against_pooled", measure.against_pooled},
+          {"share_of_layers", measure.share_of_layers},
+          {"share_of_steps", measure.share_of_steps},
+          {"least_movement", measure.least_movement},
+          {"chance", measure.chance},
+          {"items", measure.items},
+          {"active_experts", measure.active_experts},
+          {"least_samples", measure.least_samples}};
+}
+
+}  // namespace
+
+int64_t MiniatureClaims::num_measures() const {
+  size_t count = 0;
+  for (const MiniatureClaim& claim : claims) count += claim.measures.size();
+  return static_cast<int64_t>(count);
+}
+
+const std::vector<int64_t>* MiniatureClaims::PlannedSeeds(
+    const std::string& row, const std::string& corpus) const {
+  for (const PlannedRuns& runs : planned) {
+    if (runs.corpus == corpus && Contains(runs.rows, row)) return &runs.seeds;
+  }
+  return nullptr;
+}
+
+std::string MiniatureClaims::DecisiveText() const {
+  nlohmann::json json = {{"procedure", kMiniatureProcedure},
+                         {"level", level},
+                         {"confidence", confidence},
+                         {"own_deviation", own_deviation},
+                         {"own_deviation_rows", own_deviation_rows},
+                         {"sparse", sparse}};
+  for (const PlannedRuns& runs : planned) {
+    json["planned"].push_back(
+        {{"rows", runs.rows}, {"corpus", runs.corpus}, {"seeds", runs.seeds}});
+  }
+  for (const MiniatureClaim& claim : claims) {
+    nlohmann::json measures = nlohmann::json::array();
+    for (const MiniatureMeasure& measure : claim.measures) {
+      measures.push_back(MeasureJson(measure));
+    }
+    json["claims"].push_back({{"id", claim.id}, {"measures", measures}});
+  }
+  return json.dump();
+}
+
+std::string MiniatureClaims::Hash() const { return Sha256Hex(DecisiveText()); }
+
+MiniatureClaims ParseMiniatureClaims(const std::string& text,
+                                     const std::string& name) {
+  return MiniatureReader().Read(ParseToml(text, name));
+}
+
+MiniatureClaims LoadMiniatureClaims() {
+  const std::filesystem::path path = RunfilePath(kFile);
+  return ParseMiniatureClaims(ReadWholeFile(path), path.string());
+}
+
+}  // namespace softmoe::golden

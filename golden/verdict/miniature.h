@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// miniature.h - the paper's claims in a form without scale, with the margins
+// that were fixed before any run (paper/miniature.toml; FORMAT.md, "Claims in
+// miniature").
+#ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
+#define SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace softmoe::golden {
+
+// What a measure takes from one run.
+enum class Quantity {
+  kLoss,             // final validation loss at T = 1, nat/token
+  kInferAe,          // active experts of the final model on validation
+  kLogLoadVariance,  // natural logarithm of the relative load variance
+  kHellaswag,        // accuracy, as a fraction
+  kLateShare,      // of the last layers in the final k_l, less the uniform one
+  kDepthOrder,     // Kendall's tau of the final k_l and depth
+  kEarlyMovement,  // share of the final movement of k_l, early in training
+  kHalvingCost,    // loss at half the Infer-AE less that at the trained tau
+  kLogThroughput,  // natural logarithm of tokens per second
+};
+
+// What is taken off it.
+enum class Against {
+  kZero,
+  kBudgetGroup,        // the sparse row of the smallest k >= mean Infer-AE
+  kSparseCurve,        // sparse rows, linear in k, at the same Infer-AE
+  kRows,               // the row at the same place of `against_rows`
+  kHalfOfSparseRange,  // half of the loss of the first sparse row less the last
+  kNextActiveExperts,  // the benchmark at the next larger number of experts
+};
+
+// Where the difference must lie for a case to hold: < margin, > margin, or in
+// (-margin, margin).
+enum class Holds { kBelow, kAbove, kWithin };
+
+// How many cases must hold: all, or more than half of them.
+enum class OfCases { kEvery, kMost };
+
+// Is the effect of the seed, common to all rows, taken out of the deviation?
+enum class Noise { kPaired, kPlain };
+
+// One number that is compared, and when it speaks for the claim. Lists are ids
+// of rows, without names of groups.
+struct MiniatureMeasure {
+  std::string id, text, unit;
+  Quantity quantity = Quantity::kLoss;
+  std::vector<std::string> rows;
+  Against against = Against::kZero;
+  std::vector<std::string> against_rows;  // kRows: one for each row
+  std::vector<std::string> corpora;
+  OfCases of_cases = OfCases::kEvery;
+  Holds holds = Holds::kBelow;
+  double margin = 0;  // in `unit`
+  Noise noise = Noise::kPaired;
+  std::vector<std::string> pooled;          // rows of the pooled deviation
+  std::vector<std::string> against_pooled;  // kHalfOfSparseRange: of that loss
+  double share_of_layers = 0;               // kLateShare: in (0, 1)
+  double share_of_steps = 0;                // kEarlyMovement: in (0, 1)
+  double least_movement = 0;                // kEarlyMovement: of the budget
+  double chance = 0;                        // kHellaswag: accuracy of guessing
+  int64_t items = 0;                        // kHellaswag: in the task
+  std::vector<double> active_experts;       // kLogThroughput: ascending
+  int64_t least_samples = 0;                // kLogThroughput: at least 2
+
+  // Cases that must hold, of `cases`.
+  int64_t CasesNeeded(int64_t cases) const {
+    return of_cases == OfCases::kEvery ? cases : cases / 2 + 1;
+  }
+};
+
+// A claim is shown if all of its measures are.
+struct MiniatureClaim {
+  std::string id, title;
+  std::string sentence, where;  // of the paper
+  std::string not_testable;     // when nothing can be said
+  std::string assumes;
+  std::vector<MiniatureMeasure> measures;
+};
+
+// Runs that must be in before a verdict is final.
+struct PlannedRuns {
+  std::vector<std::string> rows;
+  std::string corpus;
+  std::vector<int64_t> seeds;
+};
+
+// The procedure that this program's judge follows: FORMAT.md, "Claims in
+// miniature". A change in what it decides is another procedure.
+inline constexpr int64_t kMiniatureProcedure = 1;
+
+// The whole file.
+struct MiniatureClaims {
+  double level = 0;               // of Holm's procedure over all measures
+  double confidence = 0;          // of the intervals that are printed
+  double own_deviation = 0;       // a row keeps its own above so many pooled
+  double own_deviation_rows = 0;  // at most this share of the pooled rows does
+  std::vector<PlannedRuns> planned;
+  std::vector<std::string> sparse;  // rows of k = 1, 2, ...
+  std::vector<MiniatureClaim> claims;
+
+  // Measures of all claims.
+  int64_t num_measures() const;
+  // Row and corpus, in the order of the plan, with their seeds; nullptr if no
+  // such run is planned.
+  const std::vector<int64_t>* PlannedSeeds(const std::string& row,
+                                           const std::string& corpus) const;
+  // What decides a verdict, as JSON with sorted keys and all digits: everything
+  // but titles, sentences, places and reasons.
+  std::string DecisiveText() const;
+  // SHA-256 of it, 64 hex digits. Results recorded under another one were
+  // recorded under other margins.
+  std::string Hash() const;
+};
+
+// Parses and checks the text of such a file; `name` is what messages call it.
+// Throws ConfigError or DataError with FILE:LINE:COLUMN if a key is missing or
+// unknown, a row, group or corpus is not planned or a number out of range.
+MiniatureClaims ParseMiniatureClaims(const std::string& text,
+                                     const std::string& name);
+
+// golden/paper/miniature.toml of this program. Throws EnvironmentError if it is
+// missing.
+MiniatureClaims LoadMiniatureClaims();
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_

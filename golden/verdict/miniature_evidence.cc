@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/miniature_evidence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "golden/verdict/statistics.h"
+
+namespace softmoe::golden {
+namespace {
+
+constexpr int64_t kMaxSeeds = 10'000;  // more than anybody trains
+
+struct OneSided {
+  double shown = 1, contradicted = 1;
+};
+
+// The p-values of one difference (FORMAT.md, "Claims in miniature").
+OneSided TestDifference(const MiniatureMeasure& measure, double estimate,
+                        double error, double freedom) {
+  auto below = [&](double margin) {  // theta < margin
+    return StudentCdf((estimate - margin) / error, freedom);
+  };
+  auto above = [&](double margin) {  // theta > margin
+    return StudentCdf((margin - estimate) / error, freedom);
+  };
+  const double margin = measure.margin;
+  switch (measure.holds) {
+    case Holds::kBelow:
+      return {below(margin), above(margin)};
+    case Holds::kAbove:
+      return {above(margin), below(margin)};
+    case Holds::kWithin:
+      return {std::max(below(margin), above(-margin)),
+              std::min(1.0, 2 * std::min(above(margin), below(-margin)))};
+  }
+  return {};
+}
+
+// Evidence that at least `count` of the hypotheses are false (Benjamini and
+// Heller, "Screening for partial conjunction hypotheses", 2008, with
+// Bonferroni's bound), and the last of those that it takes.
+std::pair<double, size_t> PartialConjunction(const std::vector<double>& p,
+                                             int64_t count) {
+  std::vector<size_t> order(p.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return p[a] < p[b]; });
+  const size_t last = order[static_cast<size_t>(count) - 1];
+  const auto others =
+      static_cast<double>(p.size()) - static_cast<double>(count) + 1;
+  return {std::min(1.0, others * p[last]), last};
+}
+
+}  // namespace
+
+MeasureTest Combine(const std::vector<MiniatureCase>& cases, int64_t needed) {
+  std::vector<double> shown, contradicted;
+  for (const MiniatureCase& each : cases) {
+    shown.push_back(each.p_shown);
+    contradicted.push_back(each.p_contradicted);
+  }
+  const auto [p_shown, last_shown] = PartialConjunction(shown, needed);
+  const auto [p_contradicted, last_contradicted] = PartialConjunction(
+      contradicted, static_cast<int64_t>(cases.size()) - needed + 1);
+  const bool to_shown = p_shown <= p_contradicted;
+  // Two directions, each at half the level.
+  return {std::min(1.0, 2 * std::min(p_shown, p_contradicted)), to_shown,
+          to_shown ? last_shown : last_contradicted};
+}
+
+void TestCases(const MiniatureMeasure& measure, std::optional<int64_t> seeds,
+               std::vector<MiniatureCase>* cases) {
+  for (MiniatureCase& each : *cases) {
+    if (!each.problem.empty()) continue;
+    double error = each.seed_error, freedom = each.freedom;
+    if (seeds) {
+      const auto now = static_cast<double>(each.seeds);
+      const auto then = static_cast<double>(*seeds);
+      error *= std::sqrt(now / then);
+      freedom *= (then - 1) / (now - 1);
+    }
+    const OneSided p = TestDifference(
+        measure, each.estimate, std::max(error, each.least_error), freedom);
+    each.p_shown = p.shown;
+    each.p_contradicted = p.contradicted;
+  }
+}
+
+std::optional<int64_t> SeedsNeeded(const MiniatureMeasure& measure,
+                                   std::vector<MiniatureCase> cases,
+                                   int64_t needed, double level) {
+  auto decided = [&](int64_t seeds) {
+    TestCases(measure, seeds, &cases);
+    return Combine(cases, needed).p <= level;
+  };
+  if (!decided(kMaxSeeds)) return std::nullopt;
+  int64_t low = 1, high = kMaxSeeds;  // decided at high, not at low
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (decided(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+double DetectableDifference(double deviation, double freedom, int64_t seeds,
+                            double level, double power) {
+  return (StudentQuantile(1 - level / 2, freedom) +
+          StudentQuantile(power, freedom)) *
+         deviation * std::sqrt(2 / static_cast<double>(seeds));
+}
+
+}  // namespace softmoe::golden

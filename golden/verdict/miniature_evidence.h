@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// miniature_evidence.h - what cases say of a measure: p-values of differences,
+// and of how many of them hold (FORMAT.md, "Claims in miniature").
+#ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_
+#define SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_judge.h"
+
+namespace softmoe::golden {
+
+// Sets both p-values of every case that can be tested, as if each had `seeds`
+// seeds; nothing: those that it has.
+void TestCases(const MiniatureMeasure& measure, std::optional<int64_t> seeds,
+               std::vector<MiniatureCase>* cases);
+
+// What the cases of a measure say together.
+struct MeasureTest {
+  double p = 1;
+  bool leans_to_shown = true;
+  size_t deciding = 0;
+};
+
+// `needed` of the cases must hold, 1 at least. Two directions.
+MeasureTest Combine(const std::vector<MiniatureCase>& cases, int64_t needed);
+
+// The least number of seeds in every case from which on Combine's p is at most
+// `level`, if estimates and deviations stay; nothing if 10,000 are not enough.
+// For cases that do not decide.
+std::optional<int64_t> SeedsNeeded(const MiniatureMeasure& measure,
+                                   std::vector<MiniatureCase> cases,
+                                   int64_t needed, double level);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/miniature_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/errors.h"
+#include "golden/verdict/miniature_cases.h"
+#include "golden/verdict/miniature_evidence.h"
+#include "golden/verdict/miniature_noise.h"
+#include "golden/verdict/miniature_runs.h"
+#include "golden/verdict/statistics.h"
+
+namespace softmoe::golden {
+namespace {
+
+constexpr double kPower = 0.8;
+
+class MiniatureJudge {
+ public:
+  MiniatureJudge(const MiniatureClaims& claims, const MiniatureResults& results)
+      : claims_(claims), results_(results) {}
+
+  // everything: what TestMiniature leaves out, too.
+  MiniatureVerdicts Run(bool everything) {
+    RequireThroughput(results_.throughput);
+    runs_ = IndexRuns(claims_, results_.runs);
+    CountRuns();
+    FindEqualSeeds();
+    for (const MiniatureClaim& claim : claims_.claims) TestClaim(claim);
+    DecideMeasures();
+    for (MiniatureVerdict& claim : verdicts_.claims) DecideClaim(&claim);
+    if (everything) Explain();
+    return std::move(verdicts_);
+  }
+
+ private:
+  void Explain() {
+    verdicts_.hash = claims_.Hash();
+    for (size_t c = 0; c < claims_.claims.size(); ++c) {
+      for (size_t m = 0; m < claims_.claims[c].measures.size(); ++m) {
+        MiniatureMeasureVerdict& verdict = verdicts_.claims[c].measures[m];
+        for (MiniatureCase& each : verdict.cases) AddInterval(&each);
+        if (verdict.status == MiniatureStatus::kUndecided) {
+          verdict.seeds_needed =
+              SeedsNeeded(claims_.claims[c].measures[m], verdict.cases,
+                          verdict.cases_needed, LevelOfOne());
+        }
+        verdict.reason = Reason(verdict);
+      }
+    }
+    AddResolution();
+  }
+
+  void CountRuns() {
+    for (const PlannedRuns& planned : claims_.planned) {
+      for (const std::string& row : planned.rows) {
+        for (const int64_t seed : planned.seeds) {
+          ++verdicts_.planned;
+          const auto& rows = runs_[planned.corpus];
+          const auto found = rows.find(row);
+          if (found != rows.end() && found->second.contains(seed)) {
+            ++verdicts_.finished;
+          } else {
+            verdicts_.missing.push_back(NameOfRun(planned.corpus, row, seed));
+          }
+        }
+      }
+    }
+  }
+
+  // Runs of different seeds never agree to the last bit.
+  void FindEqualSeeds() {
+    for (const auto& [corpus, rows] : runs_) {
+      for (const auto& [row, seeds] : rows) {
+        std::map<uint64_t, int64_t> seen;
+        for (const auto& [seed, run] : seeds) {
+          if (std::isnan(run->loss)) continue;
+          const auto [first, is_new] =
+              seen.emplace(std::bit_cast<uint64_t>(run->loss), seed);
+          if (is_new) continue;
+          verdicts_.equal_seeds.push_back(fmt::format(
+              "{}/{}: {} and {}", corpus, row, first->second, seed));
+          equal_.insert({corpus, row});
+        }
+      }
+    }
+  }
+
+  bool HasEqualSeeds(const MiniatureMeasure& measure) const {
+    for (const std::string& corpus : measure.corpora) {
+      // What is compared is in the pools, too.
+      for (const auto* rows : {&measure.pooled, &measure.against_pooled}) {
+        for (const std::string& row : *rows) {
+          if (equal_.contains({corpus, row})) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  void TestClaim(const MiniatureClaim& claim) {
+    MiniatureVerdict verdict;
+    verdict.id = claim.id;
+    verdict.title = claim.title;
+    verdict.assumes = claim.assumes;
+    for (const MiniatureMeasure& measure : claim.measures) {
+      verdict.measures.push_back(TestMeasure(measure));
+    }
+    verdicts_.claims.push_back(std::move(verdict));
+  }
+
+  MiniatureMeasureVerdict TestMeasure(const MiniatureMeasure& measure) {
+    MiniatureMeasureVerdict verdict;
+    verdict.id = measure.id;
+    verdict.text = measure.text;
+    verdict.unit = measure.unit;
+    verdict.margin = measure.margin;
+    verdict.cases = MakeCases(claims_, measure, runs_, results_.throughput);
+    const auto num_cases = static_cast<int64_t>(verdict.cases.size());
+    verdict.cases_needed = measure.CasesNeeded(num_cases);
+    for (MiniatureCase& each : verdict.cases) {
+      if (!each.problem.empty()) continue;
+      if (each.seed_error == 0 && each.least_error == 0) {
+        each.problem = "all of its runs agree to the last bit";
+      }
+    }
+    TestCases(measure, std::nullopt, &verdict.cases);
+    const MeasureTest test = Combine(verdict.cases, verdict.cases_needed);
+    verdict.p = test.p;
+    verdict.leans_to_shown = test.leans_to_shown;
+    verdict.deciding = test.deciding;
+    if (HasEqualSeeds(measure)) verdict.status = MiniatureStatus::kMistrusted;
+    return verdict;
+  }
+
+  // What Holm's procedure asks of the first of all measures.
+  double LevelOfOne() const {
+    return claims_.level / static_cast<double>(claims_.num_measures());
+  }
+
+  void AddInterval(MiniatureCase* each) {
+    if (!each->problem.empty()) return;
+    const double half =
+        Quantile(each->freedom) * std::max(each->seed_error, each->least_error);
+    each->interval = {each->estimate - half, each->estimate + half};
+  }
+
+  // Few degrees of freedom occur often.
+  double Quantile(double freedom) {
+    const auto found = quantiles_.find(freedom);
+    if (found != quantiles_.end()) return found->second;
+    return quantiles_[freedom] =
+               StudentQuantile((1 + claims_.confidence) / 2, freedom);
+  }
+
+  void DecideMeasures() {
+    std::vector<MiniatureMeasureVerdict*> measures;
+    std::vector<double> p_values;
+    for (MiniatureVerdict& claim : verdicts_.claims) {
+      for (MiniatureMeasureVerdict& measure : claim.measures) {
+        measures.push_back(&measure);
+        const bool trusted = measure.status != MiniatureStatus::kMistrusted;
+        p_values.push_back(trusted ? measure.p : 1);
+      }
+    }
+    const std::vector<bool> decided = HolmRejections(p_values, claims_.level);
+    for (size_t i = 0; i < measures.size(); ++i) {
+      MiniatureMeasureVerdict& measure = *measures[i];
+      if (measure.status == MiniatureStatus::kMistrusted) continue;
+      const int64_t testable = std::count_if(
+          measure.cases.begin(), measure.cases.end(),
+          [](const MiniatureCase& each) { return each.problem.empty(); });
+      if (decided[i]) {
+        measure.status = measure.leans_to_shown
+                             ? MiniatureStatus::kShown
+                             : MiniatureStatus::kContradicted;
+      } else if (testable < measure.cases_needed) {
+        measure.status = MiniatureStatus::kNotTestable;
+      } else {
+        measure.status = MiniatureStatus::kUndecided;
+      }
+    }
+  }
+
+  std::string Reason(const MiniatureMeasureVerdict& measure) const {
+    const int64_t holding = std::count_if(
+        measure.cases.begin(), measure.cases.end(),
+        [](const MiniatureCase& each) {
+          return each.problem.empty() && each.p_shown < each.p_contradicted;
+        });
+    std::string text;
+    switch (measure.status) {
+      case MiniatureStatus::kMistrusted:
+        return fmt::format(
+            "two seeds gave the same bits ({}): are the seeds "
+            "different?",
+            fmt::join(verdicts_.equal_seeds, ", "));
+      case MiniatureStatus::kNotTestable:
+        return Problems(measure.cases);
+      default:
+        text = fmt::format("{} of {} cases point to the claim, {} needed",
+                           holding, measure.cases.size(), measure.cases_needed);
+    }
+    if (measure.status == MiniatureStatus::kUndecided) {
+      text += fmt::format("; leans to {}",
+                          measure.leans_to_shown ? "shown" : "contradicted");
+    }
+    std::set<std::string> own;
+    for (const MiniatureCase& each : measure.cases) {
+      for (const std::string& row : each.own_deviation) {
+        own.insert((each.corpus.empty() ? "" : each.corpus + "/") + row);
+      }
+    }
+    if (!own.empty()) {
+      text += fmt::format("; with a deviation of their own: {}",
+                          fmt::join(own, ", "));
+    }
+    return text;
+  }
+
+  // Each once, for most cases have the same.
+  static std::string Problems(const std::vector<MiniatureCase>& cases) {
+    constexpr size_t kMost = 2;
+    std::vector<std::string> problems;
+    for (const MiniatureCase& each : cases) {
+      if (!each.problem.empty() && std::find(problems.begin(), problems.end(),
+                                             each.problem) == problems.end()) {
+        problems.push_back(each.problem);
+      }
+    }
+    const size_t others = problems.size() - std::min(kMost, problems.size());
+    problems.resize(problems.size() - others);
+    std::string text = fmt::format("{}", fmt::join(problems, "; "));
+    if (others > 0) text += fmt::format("; and {} more reasons", others);
+    return text;
+  }
+
+  void DecideClaim(MiniatureVerdict* claim) const {
+    auto any = [&](MiniatureStatus status) {
+      return std::any_of(claim->measures.begin(), claim->measures.end(),
+                         [&](const MiniatureMeasureVerdict& measure) {
+                           return measure.status == status;
+                         });
+    };
+    claim->leaning = MiniatureStatus::kShown;
+    for (const MiniatureStatus status :
+         {MiniatureStatus::kMistrusted, MiniatureStatus::kContradicted,
+          MiniatureStatus::kNotTestable, MiniatureStatus::kUndecided}) {
+      if (any(status)) {
+        claim->leaning = status;
+        break;
+      }
+    }
+    claim->status =
+        verdicts_.missing.empty() ? claim->leaning : MiniatureStatus::kInterim;
+  }
+
+  void AddResolution() {
+    const MiniatureMeasure* loss = nullptr;
+    for (const MiniatureClaim& claim : claims_.claims) {
+      for (const MiniatureMeasure& measure : claim.measures) {
+        if (loss == nullptr && measure.quantity == Quantity::kLoss) {
+          loss = &measure;
+        }
+      }
+    }
+    if (loss == nullptr) return;
+    for (const std::string& corpus : loss->corpora) {
+      SeedValues losses;
+      for (const std::string& row : loss->pooled) {
+        for (const auto& [seed, run] : runs_[corpus][row]) {
+          if (std::isfinite(run->loss)) losses[row][seed] = run->loss;
+        }
+      }
+      MiniatureResolution resolution;
+      resolution.corpus = corpus;
+      resolution.seeds = std::numeric_limits<int64_t>::max();
+      for (const auto& [row, seeds] : losses) {
+        ++resolution.rows;
+        resolution.seeds =
+            std::min(resolution.seeds, static_cast<int64_t>(seeds.size()));
+      }
+      auto pool = [&](Noise noise) {
+        return PoolRows(losses, noise, claims_.own_deviation,
+                        claims_.own_deviation_rows)
+            .pooled;
+      };
+      const PooledDeviation paired = pool(Noise::kPaired);
+      if (!paired.known() || resolution.seeds < 2) continue;
+      resolution.plain = pool(Noise::kPlain).deviation;
+      resolution.paired = paired.deviation;
+      resolution.paired_freedom = paired.freedom;
+      resolution.one_test =
+          DetectableDifference(paired.deviation, paired.freedom,
+                               resolution.seeds, claims_.level, kPower);
+      resolution.family =
+          DetectableDifference(paired.deviation, paired.freedom,
+                               resolution.seeds, LevelOfOne(), kPower);
+      verdicts_.resolution.push_back(std::move(resolution));
+    }
+  }
+
+  const MiniatureClaims& claims_;
+  const MiniatureResults& results_;
+  RunIndex runs_;
+  std::set<std::pair<std::string, std::string>> equal_;  // corpus, row
+  std::map<double, double> quantiles_;
+  MiniatureVerdicts verdicts_;
+};
+
+}  // namespace
+
+const char* MiniatureStatusName(MiniatureStatus status) {
+  switch (status) {
+    case MiniatureStatus::kShown:
+      return "SHOWN";
+    case MiniatureStatus::kContradicted:
+      return "CONTRADICTED";
+    case MiniatureStatus::kUndecided:
+      return "UNDECIDED";
+    case MiniatureStatus::kNotTestable:
+      return "NOT_TESTABLE";
+    case MiniatureStatus::kMistrusted:
+      return "MISTRUSTED";
+    case MiniatureStatus::kInterim:
+      return "INTERIM";
+  }
+  return "";
+}
+
+MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
+                                 const MiniatureResults& results) {
+  return MiniatureJudge(claims, results).Run(true);
+}
+
+MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
+                                const MiniatureResults& results) {
+  return MiniatureJudge(claims, results).Run(false);
+}
+
+void RequireSameMiniatureClaims(const MiniatureClaims& claims,
+                                const std::string& recorded_hash,
+                                const std::string& where) {
+  if (claims.Hash() == recorded_hash) return;
+  throw DataError(fmt::format(
+      "{} was recorded under other margins (hash {}; this program has {}): "
+      "margins must be fixed before the runs; judge it with the version that "
+      "recorded it",
+      where, recorded_hash, claims.Hash()));
+}
+
+}  // namespace softmoe::golden

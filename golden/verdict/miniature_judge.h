@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// miniature_judge.h - what the runs of the mini grid say of the paper's claims
+// (FORMAT.md, "Claims in miniature"). Knows numbers and ids of runs, nothing of
+// grids and files.
+#ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_
+#define SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "golden/document/decimal.h"
+#include "golden/verdict/miniature.h"
+
+namespace softmoe::golden {
+
+// k_l of every layer, first to last, after `step` updates.
+struct AllocationPoint {
+  int64_t step = 0;
+  std::vector<double> allocation;
+};
+
+// The final model, evaluated at `factor` times the tau that it was trained at.
+struct TauPoint {
+  double factor = 1;
+  double infer_ae = 0;
+  double loss = 0;  // nat/token
+};
+
+// One finished run. Numbers of the final model are on validation at T = 1,
+// noise off. NaN: the run diverged, or cannot say.
+struct MiniatureRun {
+  std::string row, corpus;  // ids, as in the plan
+  int64_t seed = 0;
+  double loss = 0;           // nat/token
+  double infer_ae = 0;       // active experts, mean over tokens and layers
+  double train_ae = 0;       // shown, not judged
+  double load_variance = 0;  // var/mean^2, mean over layers
+  std::optional<double> hellaswag;  // accuracy in [0, 1]
+  // Rows of learned allocation: by step, ascending; the last is the end of
+  // training. Before the first, training started from equal k_l.
+  std::vector<AllocationPoint> allocation;
+  std::vector<TauPoint>
+      at_tau;  // soft rows: by factor, ascending, 1 among them
+};
+
+// What //:bench measured at one number of active experts.
+struct ThroughputSamples {
+  double active_experts = 0;
+  std::vector<double> tokens_per_second;
+};
+
+// All that is judged.
+struct MiniatureResults {
+  std::vector<MiniatureRun> runs;
+  std::vector<ThroughputSamples> throughput;  // empty: not measured
+};
+
+enum class MiniatureStatus {
+  kShown,
+  kContradicted,
+  kUndecided,
+  kNotTestable,
+  kMistrusted,  // two seeds of a row gave the same bits
+  kInterim,     // planned runs are missing
+};
+
+// "SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE", "MISTRUSTED",
+// "INTERIM".
+const char* MiniatureStatusName(MiniatureStatus status);
+
+// One row on one corpus, or two neighbours of the benchmark.
+struct MiniatureCase {
+  std::string label;    // "softmoe-2-calibrated - sparse-4"
+  std::string corpus;   // "" for the benchmark
+  int64_t seeds = 0;    // or samples
+  std::string problem;  // why it cannot be tested; "" if it can
+  // The rest only where there is no problem; in the unit of the measure.
+  double estimate = 0;     // theta
+  double seed_error = 0;   // standard error over seeds
+  double least_error = 0;  // of the items of an accuracy
+  double freedom = 0;      // degrees of freedom of seed_error
+  Interval interval;       // two-sided, at the confidence of the definitions
+  double p_shown = 1, p_contradicted = 1;  // one-sided
+  std::vector<std::string> own_deviation;  // rows whose deviation is not pooled
+};
+
+struct MiniatureMeasureVerdict {
+  std::string id, text, unit;
+  double margin = 0;
+  MiniatureStatus status = MiniatureStatus::kUndecided;
+  std::vector<MiniatureCase> cases;
+  int64_t cases_needed = 0;  // how many must hold
+  // The case on which p hangs: the last one that must hold, or, if p speaks
+  // against the measure, the last one that must be reversed.
+  size_t deciding = 0;
+  double p = 1;  // two directions; before Holm's procedure
+  bool leans_to_shown = true;
+  // UNDECIDED: seeds on each corpus (samples, for the benchmark) that would
+  // decide if everything stayed as it is; nothing if no number up to 10,000
+  // would.
+  std::optional<int64_t> seeds_needed;
+  std::string reason;  // one sentence
+};
+
+struct MiniatureVerdict {
+  std::string id, title;
+  MiniatureStatus status = MiniatureStatus::kUndecided;
+  // What the status would be if all planned runs were in; else the same.
+  MiniatureStatus leaning = MiniatureStatus::kUndecided;
+  std::string assumes;
+  std::vector<MiniatureMeasureVerdict> measures;
+};
+
+// How small a difference of final losses the runs of a corpus can show.
+struct MiniatureResolution {
+  std::string corpus;
+  int64_t rows = 0, seeds = 0;
+  double plain = 0, paired = 0;  // deviations of a run, nat/token
+  double paired_freedom = 0;
+  // Differences between two rows that are found in 80 % of cases: by one test,
+  // and among all measures.
+  double one_test = 0, family = 0;
+};
+
+struct MiniatureVerdicts {
+  std::string hash;  // of the definitions
+  int64_t planned = 0, finished = 0;
+  std::vector<std::string> missing;      // "gcide/sparse-1/1234"
+  std::vector<std::string> equal_seeds;  // "gcide/sparse-1: 1234 and 1235"
+  std::vector<MiniatureVerdict> claims;
+  std::vector<MiniatureResolution> resolution;  // corpora with known noise
+};
+
+// Judges. Throws DataError for a run that is not planned or is there twice, for
+// steps, factors or layers out of order, and for a throughput that is not
+// positive.
+MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
+                                 const MiniatureResults& results);
+
+// What decides alone: without hash, intervals, seeds_needed, reasons and
+// resolution, which cost most of the time. For simulations.
+MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
+                                const MiniatureResults& results);
+
+// Throws DataError, naming both, if results were recorded under definitions
+// with another hash than those of this program.
+void RequireSameMiniatureClaims(const MiniatureClaims& claims,
+                                const std::string& recorded_hash,
+                                const std::string& where);
+
+// The difference between two rows with `seeds` runs each that a two-sided test
+// at `level` finds in a share `power` of cases, by t quantiles.
+double DetectableDifference(double deviation, double freedom, int64_t seeds,
+                            double level, double power);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole family: pairing, Holm, runs that are missing, equal or bad.
+#include "golden/verdict/miniature_judge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "golden/testing/miniature_test_util.h"
+#include "golden/verdict/statistics.h"
+
+namespace softmoe::golden {
+namespace {
+
+using enum MiniatureStatus;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+// Sums of a hundred numbers near 3, each with a rounding or two.
+constexpr double kRounding = 1e-13;
+
+TEST(MiniatureJudge, RunsLikeThePaperShowEveryClaimThatHasNumbers) {
+  const MiniatureVerdicts verdicts = JudgeMadeUp();
+  EXPECT_EQ(verdicts.planned, 76);
+  EXPECT_EQ(verdicts.finished, 76);
+  EXPECT_TRUE(verdicts.missing.empty());
+  EXPECT_EQ(verdicts.hash, FrozenClaims().Hash());
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    const bool without = claim.id == "C6" || claim.id == "C9";
+    EXPECT_EQ(claim.status, without ? kNotTestable : kShown) << claim.id;
+  }
+}
+
+// The seeds move all rows by 0.05 nat, fifty times what is left of the noise.
+TEST(MiniatureJudge, PairsShowWhatTheEffectOfTheSeedWouldHide) {
+  const MiniatureVerdicts paired = JudgeMadeUp();
+  EXPECT_EQ(MeasureOf(paired, "C5.loss").status, kShown);
+  MiniatureClaims plain = FrozenClaims();
+  for (MiniatureClaim& claim : plain.claims) {
+    for (MiniatureMeasure& measure : claim.measures) {
+      measure.noise = Noise::kPlain;
+    }
+  }
+  const MiniatureVerdicts unpaired = TestMiniature(plain, MadeUpResults(plain));
+  EXPECT_EQ(MeasureOf(unpaired, "C5.loss").status, kUndecided);
+  // Nine rows, four seeds.
+  EXPECT_DOUBLE_EQ(
+      CaseOf(unpaired, "C5.loss", "gcide", "softmoe-2-calibrated").freedom, 27);
+}
+
+// The other eleven measures have nothing: what one test would find at 5 %, the
+// family must not.
+TEST(MiniatureJudge, HolmHoldsBackWhatOneTestWouldDecide) {
+  auto results = [](const MiniatureClaims& claims, double difference) {
+    MiniatureResults made;
+    for (const std::string& row : claims.planned[0].rows) {
+      const int r = row[1] - '0';
+      for (const int64_t seed : claims.planned[0].seeds) {
+        // Of nine rows four have one sign, four the other.
+        const double sign = r == 9 ? 0 : r % 2 == 0 ? 1 : -1;
+        const double noise = seed == 1 || seed == 4 ? 1 : -1;
+        MiniatureRun run;
+        run.row = row;
+        run.corpus = "text";
+        run.seed = seed;
+        run.loss = 3 + 1e-3 * sign * noise + (r == 1 ? difference : 0) +
+                   1e-4 * static_cast<double>(seed);
+        made.runs.push_back(run);
+      }
+    }
+    return made;
+  };
+  // A standard error of 1e-3 * sqrt(32 / 24) * sqrt(2 / 4); t = 2.5 with 24
+  // degrees of freedom has p = 0.0196.
+  const double difference = -2.5e-3 * std::sqrt(4.0 / 3 / 2);
+  const MiniatureClaims one = PairClaims(1, 4), twelve = PairClaims(12, 4);
+  const MiniatureVerdicts alone = TestMiniature(one, results(one, difference));
+  EXPECT_NEAR(MeasureOf(alone, "P1.loss").p, 0.0196, 1e-4);
+  EXPECT_EQ(ClaimOf(alone, "P1").status, kShown);
+  const MiniatureVerdicts among =
+      TestMiniature(twelve, results(twelve, difference));
+  EXPECT_EQ(MeasureOf(among, "P1.loss").p, MeasureOf(alone, "P1.loss").p);
+  EXPECT_EQ(ClaimOf(among, "P1").status, kUndecided);
+  // The other way round.
+  const MiniatureVerdicts reversed =
+      TestMiniature(one, results(one, -difference));
+  EXPECT_EQ(ClaimOf(reversed, "P1").status, kContradicted);
+}
+
+TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
+  const MiniatureVerdicts verdicts =
+      JudgeMadeUp([](size_t i, MiniatureRun* run) {
+        if (run->corpus == "gcide") {
+          AddToLoss("softmoe-2-calibrated",
+                    i == 0   ? 0.03
+                    : i == 1 ? -0.03
+                             : 0,
+                    run);
+        }
+      });
+  const MiniatureCase& noisy =
+      CaseOf(verdicts, "C1.group", "gcide", "softmoe-2-calibrated");
+  ASSERT_EQ(noisy.own_deviation.size(), 1u);
+  EXPECT_EQ(noisy.own_deviation[0], "softmoe-2-calibrated");
+  // Almost all of the noise is its own, with three degrees of freedom.
+  EXPECT_LT(noisy.freedom, 3.1);
+  EXPECT_NE(
+      MeasureOf(verdicts, "C1.group").reason.find("gcide/softmoe-2-calibrated"),
+      std::string::npos);
+  // The others keep theirs: eight rows, four seeds.
+  const MiniatureCase& calm =
+      CaseOf(verdicts, "C1.group", "gcide", "softmoe-1.5-calibrated");
+  EXPECT_TRUE(calm.own_deviation.empty());
+  EXPECT_DOUBLE_EQ(calm.freedom, 21);
+  EXPECT_NEAR(calm.seed_error, 1e-3 * std::sqrt(32.0 / 21) * std::sqrt(0.5),
+              kRounding);
+}
+
+TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {
+  const MiniatureVerdicts verdicts =
+      JudgeMadeUp([](size_t i, MiniatureRun* run) {
+        if (run->row == "softmoe-2-calibrated" && run->corpus == "gcide" &&
+            i == 2) {
+          run->loss = kNaN;
+        }
+      });
+  EXPECT_EQ(ClaimOf(verdicts, "C1").status, kNotTestable);
+  EXPECT_NE(MeasureOf(verdicts, "C1.group")
+                .reason.find("softmoe-2-calibrated, seed 1236, gave no number"),
+            std::string::npos);
+  // Nor is anything else of it worth a comparison.
+  EXPECT_EQ(MeasureOf(verdicts, "C2.order").status, kNotTestable);
+  EXPECT_EQ(MeasureOf(verdicts, "C4.balance").status, kNotTestable);
+  // Three of four pairs are left, and three are needed.
+  EXPECT_EQ(MeasureOf(verdicts, "C5.loss").status, kShown);
+}
+
+TEST(MiniatureJudge, AllocationWithoutNumbersIsNotTestable) {
+  const MiniatureVerdicts verdicts =
+      JudgeMadeUp([](size_t i, MiniatureRun* run) {
+        if (run->row == "softmoe-2-calibrated" && i == 0) {
+          run->allocation.back().allocation[3] = kNaN;
+        }
+      });
+  for (const char* claim : {"C2", "C3"}) {
+    EXPECT_EQ(ClaimOf(verdicts, claim).status, kNotTestable) << claim;
+  }
+}
+
+TEST(MiniatureJudge, RunWithoutActiveExpertsHasNoGroup) {
+  const MiniatureVerdicts verdicts =
+      JudgeMadeUp([](size_t i, MiniatureRun* run) {
+        if (run->row == "softmoe-2-calibrated" && i == 0) run->infer_ae = kNaN;
+      });
+  for (const char* measure : {"C1.group", "C1.curve", "C4.balance"}) {
+    EXPECT_EQ(MeasureOf(verdicts, measure).status, kNotTestable) << measure;
+    // The other rows go on, without its noise.
+    EXPECT_GT(
+        CaseOf(verdicts, measure, "gcide", "softmoe-1.5-calibrated").seed_error,
+        0);
+  }
+}
+
+TEST(MiniatureJudge, EqualBitsUnderTwoSeedsAreMistrusted) {
+  double first = 0;
+  const MiniatureVerdicts verdicts =
+      JudgeMadeUp([&](size_t i, MiniatureRun* run) {
+        if (run->row != "softmoe-2-calibrated" || run->corpus != "gcide")
+          return;
+        if (i == 0) first = run->loss;
+        if (i == 3) run->loss = first;
+      });
+  ASSERT_EQ(verdicts.equal_seeds.size(), 1u);
+  EXPECT_EQ(verdicts.equal_seeds[0],
+            "gcide/softmoe-2-calibrated: 1234 and 1237");
+  for (const char* claim : {"C1", "C2", "C3", "C4", "C5", "C7", "C8"}) {
+    EXPECT_EQ(ClaimOf(verdicts, claim).status, kMistrusted) << claim;
+  }
+  EXPECT_NE(MeasureOf(verdicts, "C1.group").reason.find("1234 and 1237"),
+            std::string::npos);
+}
+
+TEST(MiniatureJudge, MissingRunsMakeEveryVerdictInterim) {
+  MiniatureResults results = MadeUpResults(FrozenClaims());
+  results.runs.pop_back();
+  const MiniatureVerdicts verdicts = TestMiniature(FrozenClaims(), results);
+  EXPECT_EQ(verdicts.finished, 75);
+  ASSERT_EQ(verdicts.missing.size(), 1u);
+  EXPECT_EQ(verdicts.missing[0], "gcide/sparse-3-jitter-0.05/1237");
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    EXPECT_EQ(claim.status, kInterim) << claim.id;
+  }
+  EXPECT_EQ(ClaimOf(verdicts, "C1").leaning, kShown);
+  EXPECT_EQ(ClaimOf(verdicts, "C6").leaning, kNotTestable);
+  // The pair goes on with the three seeds that both of its rows have.
+  EXPECT_EQ(
+      CaseOf(verdicts, "C7.jitter", "gcide", "sparse-3-jitter-0.05").seeds, 3);
+  const MiniatureVerdicts nothing = JudgeMiniature(FrozenClaims(), {});
+  EXPECT_EQ(nothing.missing.size(), 76u);
+  EXPECT_EQ(ClaimOf(nothing, "C1").status, kInterim);
+  EXPECT_EQ(ClaimOf(nothing, "C1").leaning, kNotTestable);
+}
+
+void ExpectRefused(const MiniatureResults& results,
+                   const std::string& message) {
+  try {
+    TestMiniature(FrozenClaims(), results);
+    ADD_FAILURE() << "accepted: " << message;
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find(message), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
+  const MiniatureResults good = MadeUpResults(FrozenClaims());
+  MiniatureResults bad = good;
+  bad.runs.push_back(bad.runs[0]);
+  ExpectRefused(bad, "run gcide/sparse-1/1234 is there twice");
+  bad = good;
+  bad.runs[0].seed = 99;
+  ExpectRefused(bad, "run gcide/sparse-1/99 is not planned");
+  bad = good;
+  bad.runs[0].row = "sparse-5";
+  ExpectRefused(bad, "run gcide/sparse-5/1234 is not planned");
+  auto soft = [](MiniatureResults* results) -> MiniatureRun& {
+    for (MiniatureRun& run : results->runs) {
+      if (run.row == "softmoe-2-calibrated") return run;
+    }
+    throw InternalError("no such run");
+  };
+  bad = good;
+  soft(&bad).at_tau[2].factor = 1;
+  ExpectRefused(bad, "tau factors must ascend, but 1 follows 1");
+  bad = good;
+  soft(&bad).allocation[1].step = 100;
+  ExpectRefused(bad, "steps must ascend, but 100 follows 100");
+  bad = good;
+  soft(&bad).allocation[1].allocation.pop_back();
+  ExpectRefused(bad, "9 layers at step 200, 10 before");
+  bad = good;
+  bad.throughput = {{1, {100, 0, 100}}};
+  ExpectRefused(bad, "0 tokens/s is no speed");
+  bad.throughput = {{1, {100}}, {1, {100}}};
+  ExpectRefused(bad, "throughput at 1 active experts is there twice");
+}
+
+TEST(MiniatureJudge, ResultsUnderOtherMarginsAreRefused) {
+  RequireSameMiniatureClaims(FrozenClaims(), FrozenClaims().Hash(),
+                             "golden/runs/mini.h5");
+  try {
+    RequireSameMiniatureClaims(FrozenClaims(), std::string(64, 'a'), "mini.h5");
+    ADD_FAILURE() << "accepted";
+  } catch (const DataError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("mini.h5 was recorded under other margins"),
+              std::string::npos);
+    EXPECT_NE(what.find(std::string(64, 'a')), std::string::npos);
+    EXPECT_NE(what.find(FrozenClaims().Hash()), std::string::npos);
+  }
+}
+
+TEST(MiniatureJudge, SeedsNeededIsTheLeastNumberThatDecides) {
+  const MiniatureResults results =
+      MadeUpResults(FrozenClaims(), [](size_t, MiniatureRun* run) {
+        // 0.0015 below the margin: leans to shown.
+        if (run->row.find("jitter") != std::string::npos) run->loss -= 0.0385;
+      });
+  const MiniatureVerdicts verdicts = JudgeMiniature(FrozenClaims(), results);
+  const MiniatureMeasureVerdict& measure = MeasureOf(verdicts, "C7.jitter");
+  ASSERT_EQ(measure.status, kUndecided);
+  ASSERT_TRUE(measure.leans_to_shown);
+  ASSERT_TRUE(measure.seeds_needed.has_value());
+  // Two of three cases: p = 2 directions * 2 * the second smallest; all three
+  // have the same error, and the same estimate.
+  auto p = [&](int64_t seeds) {
+    const MiniatureCase& each = measure.cases[measure.deciding];
+    const double error =
+        each.seed_error * std::sqrt(4.0 / static_cast<double>(seeds));
+    const double freedom = 11.0 * (static_cast<double>(seeds) - 1);
+    return 4 * StudentCdf((-0.03 - each.estimate) / error, freedom);
+  };
+  EXPECT_GT(*measure.seeds_needed, 4);
+  EXPECT_LE(p(*measure.seeds_needed), 0.05 / 12);
+  EXPECT_GT(p(*measure.seeds_needed - 1), 0.05 / 12);
+}
+
+TEST(MiniatureJudge, EffectOnTheMarginNeedsMoreSeedsThanAnybodyTrains) {
+  const MiniatureVerdicts verdicts = JudgeMiniature(
+      FrozenClaims(),
+      MadeUpResults(FrozenClaims(), [](size_t, MiniatureRun* run) {
+        // To the sums' last digits on the margin.
+        if (run->row.find("jitter") != std::string::npos) run->loss -= 0.04;
+      }));
+  const MiniatureMeasureVerdict& measure = MeasureOf(verdicts, "C7.jitter");
+  EXPECT_EQ(measure.status, kUndecided);
+  EXPECT_FALSE(measure.seeds_needed.has_value());
+}
+
+TEST(MiniatureJudge, ResolutionTellsTheGainOfPairing) {
+  const MiniatureVerdicts verdicts = JudgeMadeUp();
+  ASSERT_EQ(verdicts.resolution.size(), 2u);
+  const MiniatureResolution& gcide = verdicts.resolution[0];
+  EXPECT_EQ(gcide.corpus, "gcide");
+  EXPECT_EQ(gcide.rows, 9);
+  EXPECT_EQ(gcide.seeds, 4);
+  EXPECT_NEAR(gcide.paired, MadeUpDeviation(), kRounding);
+  // Each row has the effects of the seeds, eight have noise.
+  EXPECT_NEAR(
+      gcide.plain,
+      std::sqrt((9 * 2 * (0.05 * 0.05 + 0.03 * 0.03) + 8 * 4 * 1e-6) / 27),
+      kRounding);
+  EXPECT_DOUBLE_EQ(gcide.paired_freedom, 24);
+  // What the grid was planned for: 2.1 deviations for one test, 2.8 among
+  // twelve, to their last printed digit.
+  EXPECT_NEAR(gcide.one_test / gcide.paired, 2.1, 0.05);
+  EXPECT_NEAR(gcide.family / gcide.paired, 2.8, 0.05);
+  EXPECT_EQ(verdicts.resolution[1].seeds, 2);
+}
+
+}  // namespace
+}  // namespace softmoe::golden

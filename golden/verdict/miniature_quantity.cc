@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/miniature_quantity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace softmoe::golden {
+namespace {
+
+using Values = std::vector<double>;
+
+double Sum(const Values& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+double Mean(const Values& values) {
+  return Sum(values) / static_cast<double>(values.size());
+}
+
+// Share of the last layers, less what they would have if all were equal.
+double LateShare(const Values& allocation, double share_of_layers) {
+  const auto layers = static_cast<double>(allocation.size());
+  // As many as the share rounds up to; 0.3 * 10 may be a little above 3.
+  const double late = std::ceil(share_of_layers * layers - 1e-6);
+  const auto first = allocation.end() - static_cast<std::ptrdiff_t>(late);
+  return std::accumulate(first, allocation.end(), 0.0) / Sum(allocation) -
+         late / layers;
+}
+
+double NumPairs(size_t layers) {
+  const auto n = static_cast<double>(layers);
+  return n * (n - 1) / 2;
+}
+
+// Kendall's tau of k_l and depth; equal k_l count as neither order.
+double DepthOrder(const Values& allocation) {
+  int64_t balance = 0;
+  for (size_t i = 0; i < allocation.size(); ++i) {
+    for (size_t j = i + 1; j < allocation.size(); ++j) {
+      balance +=
+          (allocation[i] < allocation[j]) - (allocation[i] > allocation[j]);
+    }
+  }
+  return static_cast<double>(balance) / NumPairs(allocation.size());
+}
+
+double Distance(const Values& a, const Values& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]);
+  return sum;
+}
+
+// Every layer begins with the same k_l.
+Values FirstAllocation(const MiniatureRun& run) {
+  const Values& final = run.allocation.back().allocation;
+  return Values(final.size(), Mean(final));
+}
+
+// 1 - what is left of the way to the final allocation at that share of the
+// steps, over the whole way; linear between recorded steps.
+double EarlyMovement(const MiniatureRun& run, double share_of_steps) {
+  const AllocationPoint& last = run.allocation.back();
+  const double when = share_of_steps * static_cast<double>(last.step);
+  AllocationPoint before{0, FirstAllocation(run)};
+  const double whole = Distance(before.allocation, last.allocation);
+  for (const AllocationPoint& after : run.allocation) {
+    if (static_cast<double>(after.step) >= when) {
+      const auto begin = static_cast<double>(before.step);
+      const auto end = static_cast<double>(after.step);
+      const double part = end > begin ? (when - begin) / (end - begin) : 1;
+      Values between = before.allocation;
+      for (size_t l = 0; l < between.size(); ++l) {
+        between[l] += part * (after.allocation[l] - between[l]);
+      }
+      return 1 - Distance(between, last.allocation) / whole;
+    }
+    before = after;
+  }
+  return 1;  // not reached: `when` is before the last step
+}
+
+// Loss at half the active experts less that at the trained tau.
+QuantityValue HalvingCost(const MiniatureRun& run) {
+  const auto trained =
+      std::find_if(run.at_tau.begin(), run.at_tau.end(),
+                   [](const TauPoint& point) { return point.factor == 1; });
+  if (trained == run.at_tau.end()) {
+    return {0, "was not evaluated at other tau"};
+  }
+  const double half = trained->infer_ae / 2;
+  for (auto more = trained, fewer = trained + 1; fewer != run.at_tau.end();
+       more = fewer++) {
+    if (fewer->infer_ae > half) continue;
+    const double part =
+        (more->infer_ae - half) / (more->infer_ae - fewer->infer_ae);
+    return {more->loss + part * (fewer->loss - more->loss) - trained->loss, ""};
+  }
+  return {0, fmt::format("keeps {:.2f} of {:.2f} active experts at {:g} times "
+                         "the trained tau, more than half",
+                         run.at_tau.back().infer_ae, trained->infer_ae,
+                         run.at_tau.back().factor)};
+}
+
+QuantityValue OfAllocation(const MiniatureMeasure& measure,
+                           const MiniatureRun& run) {
+  if (run.allocation.empty() || run.allocation.back().allocation.size() < 2) {
+    return {0, "has no learned allocation over two layers or more"};
+  }
+  const Values& final = run.allocation.back().allocation;
+  if (!std::isfinite(Sum(final))) return {0, "gave no number"};
+  if (measure.quantity == Quantity::kLateShare) {
+    return {LateShare(final, measure.share_of_layers), ""};
+  }
+  if (measure.quantity == Quantity::kDepthOrder) return {DepthOrder(final), ""};
+  if (MovementOf(run) == 0) return {0, "has an allocation that never moved"};
+  return {EarlyMovement(run, measure.share_of_steps), ""};
+}
+
+}  // namespace
+
+double MovementOf(const MiniatureRun& run) {
+  const Values& final = run.allocation.back().allocation;
+  return Distance(FirstAllocation(run), final) / 2 / Sum(final);
+}
+
+double DepthOrderStep(size_t layers) { return 2 / NumPairs(layers); }
+
+QuantityValue ReadQuantity(const MiniatureMeasure& measure,
+                           const MiniatureRun& run) {
+  // Of a run that diverged nothing is worth a comparison.
+  if (!std::isfinite(run.loss)) return {0, "gave no number"};
+  QuantityValue result;
+  switch (measure.quantity) {
+    case Quantity::kLoss:
+      result.value = run.loss;
+      break;
+    case Quantity::kInferAe:
+      result.value = run.infer_ae;
+      break;
+    case Quantity::kLogLoadVariance:
+      if (run.load_variance <= 0) {
+        return {0, "has a load variance without a logarithm"};
+      }
+      result.value = std::log(run.load_variance);
+      break;
+    case Quantity::kHellaswag:
+      if (!run.hellaswag) return {0, "has no accuracy"};
+      result.value = *run.hellaswag;
+      break;
+    case Quantity::kLateShare:
+    case Quantity::kDepthOrder:
+    case Quantity::kEarlyMovement:
+      result = OfAllocation(measure, run);
+      break;
+    case Quantity::kHalvingCost:
+      result = HalvingCost(run);
+      break;
+    case Quantity::kLogThroughput:
+      return {0, "is no benchmark"};
+  }
+  if (result.problem.empty() && !std::isfinite(result.value)) {
+    result.problem = "gave no number";
+  }
+  return result;
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// miniature_quantity.h - the number that a measure takes from one run.
+#ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_QUANTITY_H_
+#define SOFTMOE_GOLDEN_VERDICT_MINIATURE_QUANTITY_H_
+
+#include <cstddef>
+#include <string>
+
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_judge.h"
+
+namespace softmoe::golden {
+
+// In the unit of the measure; `problem` says why the run has none, as a
+// predicate ("gave no number"), and is "" otherwise.
+struct QuantityValue {
+  double value = 0;
+  std::string problem;
+};
+
+// NaN numbers, all of a run without a loss, and allocations that never move are
+// problems.
+QuantityValue ReadQuantity(const MiniatureMeasure& measure,
+                           const MiniatureRun& run);
+
+// Share of the budget that is in another layer at the end than at the start,
+// of a run that has an allocation.
+double MovementOf(const MiniatureRun& run);
+
+// The least that Kendall's tau changes by: one exchange of two neighbours among
+// `layers` layers, two at least.
+double DepthOrderStep(size_t layers);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_MINIATURE_QUANTITY_H_

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/miniature_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/text/text_table.h"
+
+namespace softmoe::golden {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kWidth = 100;
+
+// The row and corpus of a case.
+std::string Place(const MiniatureCase& each) {
+  return each.corpus.empty() ? each.label : each.corpus + ": " + each.label;
+}
+
+std::vector<std::string> EffectTexts(const MiniatureCase& each) {
+  if (!each.problem.empty()) return {"-", "-", "-", "-"};
+  return {fmt::format("{:+.3g}", each.estimate),
+          fmt::format("{:+.3g}", each.interval.low),
+          fmt::format("{:+.3g}", each.interval.high),
+          fmt::format("{}", each.seeds)};
+}
+
+std::string SeedsNeeded(const MiniatureMeasureVerdict& measure) {
+  if (measure.status != MiniatureStatus::kUndecided) return "-";
+  return measure.seeds_needed ? fmt::format("{}", *measure.seeds_needed)
+                              : "none would do";
+}
+
+std::string ClaimLines(const MiniatureVerdicts& verdicts) {
+  TextTable table({"claim", "verdict", "what it says"});
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    std::string status = MiniatureStatusName(claim.status);
+    if (claim.status != claim.leaning) {
+      status += fmt::format(" ({} so far)", MiniatureStatusName(claim.leaning));
+    }
+    table.Add({claim.id, status, claim.title});
+  }
+  return table.Text();
+}
+
+std::string MeasureLines(const MiniatureVerdicts& verdicts) {
+  TextTable table({"measure", "verdict", "effect", "from", "to", "unit",
+                   "margin", "seeds", "p", "seeds needed", "of the case"});
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      const MiniatureCase& deciding = measure.cases[measure.deciding];
+      const std::vector<std::string> effect = EffectTexts(deciding);
+      table.Add({measure.id, MiniatureStatusName(measure.status), effect[0],
+                 effect[1], effect[2], measure.unit,
+                 fmt::format("{:.3g}", measure.margin), effect[3],
+                 fmt::format("{:.2g}", measure.p), SeedsNeeded(measure),
+                 deciding.problem.empty() ? Place(deciding) : "-"});
+    }
+  }
+  return table.Text();
+}
+
+std::string Reasons(const MiniatureVerdicts& verdicts) {
+  std::string text;
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      text += Wrap(fmt::format("{}, {}: {}.", measure.id, measure.text,
+                               measure.reason),
+                   kWidth, 2) +
+              "\n";
+    }
+    text += Wrap(fmt::format("{} assumes: {}.", claim.id, claim.assumes),
+                 kWidth, 2) +
+            "\n";
+  }
+  return text;
+}
+
+std::string Resolution(const MiniatureVerdicts& verdicts) {
+  if (verdicts.resolution.empty()) return "";
+  TextTable table({"corpus", "rows", "seeds", "deviation", "paired",
+                   "gain of pairing", "one test", "all measures"});
+  for (const MiniatureResolution& each : verdicts.resolution) {
+    table.Add({each.corpus, fmt::format("{}", each.rows),
+               fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
+               fmt::format("{:.3g}", each.paired),
+               fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
+               fmt::format("{:.3g}", each.one_test),
+               fmt::format("{:.3g}", each.family)});
+  }
+  return Wrap(
+             "Deviation of a run's final loss over seeds (nat/token), the same "
+             "with the effect common to all rows of a seed taken out, the "
+             "seeds that this is worth, and the difference between two rows "
+             "that is found in 80 % of cases, by one test and among all "
+             "measures:",
+             kWidth, 0) +
+         "\n" + table.Text();
+}
+
+std::string Missing(const MiniatureVerdicts& verdicts) {
+  constexpr size_t kMost = 6;
+  if (verdicts.missing.empty()) return "";
+  std::string text = "missing:";
+  for (size_t i = 0; i < std::min(kMost, verdicts.missing.size()); ++i) {
+    text += " " + verdicts.missing[i];
+  }
+  if (verdicts.missing.size() > kMost) {
+    text += fmt::format(" and {} more", verdicts.missing.size() - kMost);
+  }
+  return Wrap(text, kWidth, 2) + "\n";
+}
+
+Json CaseJson(const MiniatureCase& each) {
+  Json json;
+  json["case"] = each.label;
+  if (!each.corpus.empty()) json["corpus"] = each.corpus;
+  json["seeds"] = each.seeds;
+  if (!each.problem.empty()) {
+    json["problem"] = each.problem;
+    return json;
+  }
+  json["effect"] = each.estimate;
+  json["standard_error"] = std::max(each.seed_error, each.least_error);
+  json["degrees_of_freedom"] = each.freedom;
+  json["interval"] = {each.interval.low, each.interval.high};
+  json["p_shown"] = each.p_shown;
+  json["p_contradicted"] = each.p_contradicted;
+  if (!each.own_deviation.empty()) json["own_deviation"] = each.own_deviation;
+  return json;
+}
+
+Json MeasureJson(const MiniatureMeasureVerdict& measure) {
+  Json json;
+  json["measure"] = measure.id;
+  json["text"] = measure.text;
+  json["unit"] = measure.unit;
+  json["margin"] = measure.margin;
+  json["status"] = MiniatureStatusName(measure.status);
+  json["reason"] = measure.reason;
+  json["p"] = measure.p;
+  json["cases_needed"] = measure.cases_needed;
+  json["deciding"] = measure.deciding;
+  if (measure.seeds_needed) json["seeds_needed"] = *measure.seeds_needed;
+  for (const MiniatureCase& each : measure.cases) {
+    json["cases"].push_back(CaseJson(each));
+  }
+  return json;
+}
+
+struct RowColumn {
+  const char* name;
+  std::function<double(const MiniatureRun&)> read;
+};
+
+// "2.7134 (0.0051)", mean and deviation.
+std::string MeanText(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / count;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  std::string text = fmt::format("{:.5g}", mean);
+  if (values.size() > 1) {
+    text += fmt::format(" ({:.2g})", std::sqrt(squares / (count - 1)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
+  std::string text =
+      Wrap(
+          "Claims in miniature: rows of the mini grid against each other. No "
+          "reproduction of the paper, whatever the verdicts: other text, other "
+          "sizes.",
+          kWidth, 0) +
+      "\n";
+  text += fmt::format("margins  {}, fixed before any run\n", verdicts.hash);
+  text += fmt::format("runs     {} of {} planned\n", verdicts.finished,
+                      verdicts.planned);
+  text += Missing(verdicts);
+  if (!verdicts.equal_seeds.empty()) {
+    text += Wrap(fmt::format("equal bits under two seeds: {}",
+                             fmt::join(verdicts.equal_seeds, ", ")),
+                 kWidth, 2) +
+            "\n";
+  }
+  text += "\n";
+  text += ClaimLines(verdicts) + "\n";
+  text += MeasureLines(verdicts) + "\n";
+  text += Reasons(verdicts);
+  const std::string resolution = Resolution(verdicts);
+  if (!resolution.empty()) text += "\n" + resolution;
+  return text;
+}
+
+std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts) {
+  TextTable table({"measure", "corpus", "case", "effect", "from", "to", "seeds",
+                   "p holds", "p reversed", "remarks"});
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      for (const MiniatureCase& each : measure.cases) {
+        const std::vector<std::string> effect = EffectTexts(each);
+        const bool tested = each.problem.empty();
+        std::string remarks = each.problem;
+        if (!each.own_deviation.empty()) {
+          remarks = fmt::format("own deviation: {}",
+                                fmt::join(each.own_deviation, ", "));
+        }
+        table.Add({measure.id, each.corpus, each.label, effect[0], effect[1],
+                   effect[2], effect[3],
+                   tested ? fmt::format("{:.2g}", each.p_shown) : "-",
+                   tested ? fmt::format("{:.2g}", each.p_contradicted) : "-",
+                   remarks});
+      }
+    }
+  }
+  return table.Text();
+}
+
+std::string DescribeMiniatureRows(const MiniatureClaims& claims,
+                                  const MiniatureResults& results) {
+  const std::vector<RowColumn> columns = {
+      {"loss", [](const MiniatureRun& run) { return run.loss; }},
+      {"infer-AE", [](const MiniatureRun& run) { return run.infer_ae; }},
+      {"train-AE", [](const MiniatureRun& run) { return run.train_ae; }},
+      {"load variance",
+       [](const MiniatureRun& run) { return run.load_variance; }}};
+  std::vector<std::string> header = {"corpus", "row", "seeds"};
+  for (const RowColumn& column : columns) {
+    header.push_back(std::string(column.name) + " (deviation)");
+  }
+  TextTable table(header);
+  for (const PlannedRuns& planned : claims.planned) {
+    for (const std::string& row : planned.rows) {
+      std::vector<std::vector<double>> values(columns.size());
+      for (const MiniatureRun& run : results.runs) {
+        if (run.row != row || run.corpus != planned.corpus) continue;
+        for (size_t c = 0; c < columns.size(); ++c) {
+          values[c].push_back(columns[c].read(run));
+        }
+      }
+      if (values[0].empty()) continue;
+      std::vector<std::string> line = {planned.corpus, row,
+                                       fmt::format("{}", values[0].size())};
+      for (const auto& column : values) line.push_back(MeanText(column));
+      table.Add(line);
+    }
+  }
+  return table.Text();
+}
+
+std::string MiniatureJson(const MiniatureVerdicts& verdicts) {
+  Json json;
+  json["hash"] = verdicts.hash;
+  json["planned"] = verdicts.planned;
+  json["finished"] = verdicts.finished;
+  json["missing"] = verdicts.missing;
+  json["equal_seeds"] = verdicts.equal_seeds;
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    Json each;
+    each["claim"] = claim.id;
+    each["title"] = claim.title;
+    each["status"] = MiniatureStatusName(claim.status);
+    each["leaning"] = MiniatureStatusName(claim.leaning);
+    each["assumes"] = claim.assumes;
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      each["measures"].push_back(MeasureJson(measure));
+    }
+    json["claims"].push_back(std::move(each));
+  }
+  for (const MiniatureResolution& each : verdicts.resolution) {
+    Json resolution;
+    resolution["corpus"] = each.corpus;
+    resolution["rows"] = each.rows;
+    resolution["seeds"] = each.seeds;
+    resolution["deviation"] = each.plain;
+    resolution["paired_deviation"] = each.paired;
+    resolution["degrees_of_freedom"] = each.paired_freedom;
+    resolution["difference_of_one_test"] = each.one_test;
+    resolution["difference_among_all"] = each.family;
+    json["resolution"].push_back(std::move(resolution));
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// miniature_report.h - verdicts on the claims in miniature, as text for a
+// terminal and as JSON for programs.
+#ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_
+#define SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_
+
+#include <string>
+
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_judge.h"
+
+namespace softmoe::golden {
+
+// One line for each claim and measure, with the case that decides it, its
+// effect and interval; then reasons, assumptions, missing runs, and what
+// difference each corpus can resolve. Equal verdicts give equal text.
+std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
+
+// Every case of every measure.
+std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
+
+// Mean and deviation over seeds of every planned row that has runs, those that
+// enter no claim among them.
+std::string DescribeMiniatureRows(const MiniatureClaims& claims,
+                                  const MiniatureResults& results);
+
+// Everything, with all digits, as one JSON object; what is not there is absent.
+std::string MiniatureJson(const MiniatureVerdicts& verdicts);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/miniature.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+
+namespace softmoe::golden {
+namespace {
+
+const MiniatureMeasure& Measure(const MiniatureClaims& claims,
+                                const std::string& id) {
+  for (const MiniatureClaim& claim : claims.claims) {
+    for (const MiniatureMeasure& measure : claim.measures) {
+      if (measure.id == id) return measure;
+    }
+  }
+  throw InternalError("no measure " + id);
+}
+
+std::string FileText() {
+  return ReadWholeFile(RunfilePath("golden/paper/miniature.toml"));
+}
+
+// The file with the first `from` replaced.
+std::string Changed(const std::string& from, const std::string& to) {
+  std::string text = FileText();
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(MiniatureClaims, NineClaimsOfTwelveMeasuresOnSeventySixRuns) {
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  EXPECT_EQ(claims.level, 0.05);
+  EXPECT_EQ(claims.num_measures(), 12);
+  ASSERT_EQ(claims.claims.size(), 9u);
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(claims.claims[i].id, fmt::format("C{}", i + 1));
+  }
+  size_t runs = 0;
+  for (const PlannedRuns& planned : claims.planned) {
+    runs += planned.rows.size() * planned.seeds.size();
+  }
+  EXPECT_EQ(runs, 76u);  // 54 + 10 + 12
+  EXPECT_EQ(claims.PlannedSeeds("softmoe-2-calibrated", "gcide")->size(), 4u);
+  EXPECT_EQ(claims.PlannedSeeds("softmoe-2-calibrated", "foldoc")->size(), 2u);
+  EXPECT_EQ(claims.PlannedSeeds("softmoe-2-paper-tau", "gcide")->size(), 2u);
+  EXPECT_EQ(claims.PlannedSeeds("softmoe-2-paper-tau", "foldoc"), nullptr);
+  EXPECT_EQ(claims.PlannedSeeds("sparse-3-jitter-0.05", "gcide")->size(), 4u);
+}
+
+TEST(MiniatureClaims, MarginsAndSharesAreThoseOfTheDesign) {
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  EXPECT_EQ(Measure(claims, "C2.share").share_of_layers, 0.3);
+  EXPECT_EQ(Measure(claims, "C3.early").share_of_steps, 0.15);
+  EXPECT_EQ(Measure(claims, "C3.early").margin, 0.5);
+  EXPECT_EQ(Measure(claims, "C4.balance").margin, std::log(2.0));
+  EXPECT_EQ(Measure(claims, "C7.jitter").margin, -0.03);
+  for (const char* id :
+       {"C1.group", "C1.curve", "C2.share", "C2.order", "C5.loss", "C5.experts",
+        "C6.hellaswag", "C8.halving", "C9.throughput"}) {
+    EXPECT_EQ(Measure(claims, id).margin, 0) << id;
+  }
+}
+
+TEST(MiniatureClaims, MostIsMoreThanHalfAndEveryIsAll) {
+  MiniatureMeasure measure;
+  measure.of_cases = OfCases::kEvery;
+  EXPECT_EQ(measure.CasesNeeded(4), 4);
+  measure.of_cases = OfCases::kMost;
+  EXPECT_EQ(measure.CasesNeeded(1), 1);
+  EXPECT_EQ(measure.CasesNeeded(2), 2);
+  EXPECT_EQ(measure.CasesNeeded(3), 2);
+  EXPECT_EQ(measure.CasesNeeded(4), 3);
+}
+
+// Frozen before the runs of the mini grid. Another hash refuses all results
+// that were recorded before: change the file only for a new mini grid.
+TEST(MiniatureClaims, HashIsTheFrozenOne) {
+  EXPECT_EQ(LoadMiniatureClaims().Hash(),
+            "f40f63b96e499623cb50f40f0e5ead2d8c412f7584ef1218cfd2de19a16cbe00");
+}
+
+TEST(MiniatureClaims, HashCoversWhatDecidesAndNothingElse) {
+  const std::string frozen = LoadMiniatureClaims().Hash();
+  auto hash = [](const std::string& from, const std::string& to) {
+    return ParseMiniatureClaims(Changed(from, to), "changed").Hash();
+  };
+  EXPECT_EQ(hash("# The runs that must be in", "# All runs"), frozen);
+  EXPECT_EQ(hash("Soft routing beats sparse", "Another title"), frozen);
+  EXPECT_EQ(hash("softmoe.tex:539", "softmoe.tex:540"), frozen);
+  EXPECT_EQ(hash("text = \"share of the last", "text = \"part of the last"),
+            frozen);
+  const std::pair<std::string, std::string> deciding[] = {
+      {"level = 0.05", "level = 0.06"},
+      {"confidence = 0.95", "confidence = 0.9"},
+      {"own_deviation = 3", "own_deviation = 4"},
+      {"own_deviation_rows = 0.34", "own_deviation_rows = 0.5"},
+      {"\"foldoc\"\nseeds = [1234, 1235]", "\"foldoc\"\nseeds = [1234, 1236]"},
+      {"margin = -0.03", "margin = -0.04"},
+      {"margin = 0.5", "margin = 0.4"},
+      {"margin = 0.6931471805599453", "margin = 0.7"},
+      {"of_cases = \"most\"", "of_cases = \"every\""},
+      {"noise = \"paired\"", "noise = \"plain\""},
+      {"holds = \"within\"", "holds = \"below\""},
+      {"quantity = \"late_share\"\nunit = \"1\"\nrows = [\"learned\"]",
+       "quantity = \"late_share\"\nunit = \"1\"\n"
+       "rows = [\"softmoe-2-calibrated\"]"},
+      {"corpora = [\"gcide\", \"foldoc\"]", "corpora = [\"gcide\"]"},
+      {"share_of_layers = 0.3", "share_of_layers = 0.4"},
+      {"share_of_steps = 0.15", "share_of_steps = 0.2"},
+      {"least_movement = 0.01", "least_movement = 0.02"},
+      {"chance = 0.25", "chance = 0.3"},
+      {"items = 10042", "items = 10000"},
+      {"[1.0, 1.5, 2.0, 3.0, 4.0]", "[1.0, 2.0, 3.0, 4.0]"},
+      {"least_samples = 3", "least_samples = 5"},
+      {"id = \"C9.throughput\"", "id = \"C9.speed\""},
+      {"pooled = [\"fixed\", \"learned\"]",
+       "pooled = [\"sparse\", \"fixed\", \"learned\"]"}};
+  std::set<std::string> hashes = {frozen};
+  for (const auto& [from, to] : deciding) {
+    EXPECT_TRUE(hashes.insert(hash(from, to)).second) << from;
+  }
+}
+
+void ExpectRefused(const std::string& from, const std::string& to,
+                   const std::string& message) {
+  try {
+    ParseMiniatureClaims(Changed(from, to), "changed.toml");
+    ADD_FAILURE() << "accepted: " << to;
+  } catch (const DataError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find(message), std::string::npos) << to << ": " << what;
+    EXPECT_EQ(what.find("changed.toml:"), 0u) << what;
+  }
+}
+
+TEST(MiniatureClaims, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
+  ExpectRefused("procedure = 1", "procedure = 2", "must be 1");
+  ExpectRefused("measures = 12", "measures = 11",
+                "says 11 measures, but the claims have 12");
+  ExpectRefused("level = 0.05", "level = 1.0", "must be between 0 and 1");
+  ExpectRefused("level = 0.05", "level = nan", "must be between 0 and 1");
+  ExpectRefused("level = 0.05", "lewel = 0.05", "'level' is missing");
+  ExpectRefused("[family]", "[familiy]", "the table [family] is missing");
+  ExpectRefused("seeds = [1234, 1235, 1236, 1237]", "seeds = [1234, 1234]",
+                "must be two or more, all different");
+  ExpectRefused("corpus = \"foldoc\"", "corpus = \"gcide\"",
+                "plans 'sparse-1' on 'gcide' twice");
+  ExpectRefused("learned = [\"softmoe-1.5-calibrated\"",
+                "learned = [\"softmoe-1.6-calibrated\"",
+                "names 'softmoe-1.6-calibrated', which is no planned row; did "
+                "you mean 'softmoe-1.5-calibrated'?");
+  ExpectRefused(
+      "sparse = [\"sparse-1\", \"sparse-2\", \"sparse-3\", "
+      "\"sparse-4\"]",
+      "sparse = [\"sparse-1\"]", "two rows or more");
+  ExpectRefused("rows = [\"jitter\"]\nagainst = \"rows\"",
+                "rows = [\"jiter\"]\nagainst = \"rows\"",
+                "did you mean 'jitter'?");
+  ExpectRefused(
+      "corpora = [\"gcide\"]\nof_cases = \"most\"\nholds = "
+      "\"above\"\nmargin = -0.03",
+      "corpora = [\"foldoc\"]\nof_cases = \"most\"\nholds = "
+      "\"above\"\nmargin = -0.03",
+      "which is not planned on 'foldoc'");
+  ExpectRefused("holds = \"within\"", "holds = \"inside\"",
+                "'below', 'above' or 'within'");
+  ExpectRefused("margin = 0.6931471805599453", "margin = -1.0",
+                "positive for 'within'");
+  ExpectRefused("margin = 0.5", "margin = inf", "must be finite");
+  ExpectRefused("id = \"C2\"", "id = \"C1\"", "is 'C1' a second time");
+  ExpectRefused("against = \"sparse_curve\"", "against = \"zero\"",
+                "'zero' does not go with 'loss'");
+  ExpectRefused("against_rows = [\"sparse-1\", \"sparse-2\", \"sparse-3\"]",
+                "against_rows = [\"sparse-1\", \"sparse-2\"]",
+                "one row for each");
+  ExpectRefused("pooled = [\"sparse\", \"fixed\", \"learned\", \"jitter\"]",
+                "pooled = [\"sparse\", \"fixed\", \"learned\"]",
+                "lacks 'sparse-1-jitter-0.05'");
+  ExpectRefused("rows = [\"jitter\"]\nagainst = \"rows\"",
+                "rows = [\"softmoe-star-1-paper-tau\", \"sparse-2-jitter-0.05\""
+                ", \"sparse-3-jitter-0.05\"]\nagainst = \"rows\"",
+                "lacks 'softmoe-star-1-paper-tau'");
+  ExpectRefused("active_experts = [1.0, 1.5", "active_experts = [1.0, 1.0",
+                "ascending");
+  ExpectRefused("least_samples = 3", "least_samples = 1", "at least 2");
+  ExpectRefused("share_of_layers = 0.3\n", "", "'share_of_layers' is missing");
+  ExpectRefused("assumes = \"one idle", "asumes = \"one idle",
+                "'assumes' is missing");
+}
+
+TEST(MiniatureClaims, RowsWithOtherSeedsMakeNoPairs) {
+  ExpectRefused(
+      "rows = [\"softmoe-1.5-calibrated\", \"softmoe-2-calibrated\"]\nagainst "
+      "= \"rows\"\nagainst_rows = [\"softmoe-star-1.5-calibrated\", "
+      "\"softmoe-star-2-calibrated\"]\ncorpora = [\"gcide\", \"foldoc\"]\n"
+      "of_cases = \"most\"\nholds = \"below\"\nmargin = 0.0\nnoise = "
+      "\"paired\"\npooled = [\"sparse\", \"fixed\", \"learned\"]",
+      "rows = [\"softmoe-1.5-paper-tau\"]\nagainst = \"rows\"\nagainst_rows = "
+      "[\"sparse-1\"]\ncorpora = [\"gcide\"]\nof_cases = \"most\"\nholds = "
+      "\"below\"\nmargin = 0.0\nnoise = \"paired\"\npooled = [\"sparse\", "
+      "\"softmoe-1.5-paper-tau\"]",
+      "have other seeds on 'gcide', so no pairs");
+}
+
+TEST(MiniatureClaims, TextThatIsNoTomlIsRefused) {
+  EXPECT_THROW(ParseMiniatureClaims("[family", "broken.toml"), ConfigError);
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// statistics.h - distributions and intervals behind the verdicts.
+//
+// The distributions are those of Boost.Math, in long double. Arguments outside
+// of the stated ranges, NaN among them, are an InternalError.
+#ifndef SOFTMOE_GOLDEN_VERDICT_STATISTICS_H_
+#define SOFTMOE_GOLDEN_VERDICT_STATISTICS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "golden/document/decimal.h"
+
+namespace softmoe::golden {
+
+// Absolute error of the distribution functions, for 1 to 2e4 degrees of freedom
+// and for Beta with a, b >= 1 and a + b <= 2e4.
+inline constexpr double kDistributionError = 1e-13;
+
+// I_x(a, b), the distribution function of Beta(a, b). a, b > 0, x in [0, 1].
+double RegularizedBeta(double a, double b, double x);
+// The x with I_x(a, b) = probability, in [0, 1].
+double BetaQuantile(double a, double b, double probability);
+
+// P(T <= t) of Student's t with `freedom` > 0 degrees of freedom (need not be
+// an integer); t may be infinite.
+double StudentCdf(double t, double freedom);
+// Inverse of StudentCdf; probability in (0, 1).
+double StudentQuantile(double probability, double freedom);
+
+double NormalCdf(double z);
+double NormalQuantile(double probability);  // probability in (0, 1)
+
+// Two-sided intervals for a proportion, as fractions. Clopper-Pearson: never
+// covers less than `confidence`. count in [0, total].
+Interval ExactProportionInterval(int64_t count, int64_t total,
+                                 double confidence);
+// Wilson's score interval around the fraction p of `total` items (p need not
+// be count/total: it may be a printed percentage).
+Interval WilsonInterval(double p, double total, double confidence);
+// Newcombe's hybrid score interval of p - q, two independent proportions
+// (Newcombe 1998, method 10).
+Interval ProportionDifference(double p, double p_total, double q,
+                              double q_total, double confidence);
+
+// Holm's step-down procedure: which hypotheses are rejected so that the chance
+// of any false rejection is at most `level`, whatever their dependence (Holm
+// 1979). p-values in [0, 1]; a NaN counts as 1.
+std::vector<bool> HolmRejections(const std::vector<double>& p_values,
+                                 double level);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_STATISTICS_H_

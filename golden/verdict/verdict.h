@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// verdict.h - judges measured tables against golden ones (DESIGN.md, ruling 2).
+#ifndef SOFTMOE_GOLDEN_VERDICT_VERDICT_H_
+#define SOFTMOE_GOLDEN_VERDICT_VERDICT_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/comparator.h"
+#include "core/errors.h"
+#include "golden/document/document.h"
+#include "golden/document/fingerprint.h"
+
+namespace softmoe::golden {
+
+// The more severe of two, `a` where they are alike. The order of
+// FORMAT.md, "Verdicts": FAIL, MISTRUSTED, NOT_COMPARABLE, INCONCLUSIVE and
+// UNSUPPORTED, PASS.
+Status Worse(Status a, Status b);
+// 1, 7, 3, 4, 4 and 0 in that order (DESIGN.md, ruling 1).
+ExitCode ExitCodeOf(Status status);
+
+// A field of the set-up that does not simply agree, and the rows of the golden
+// where it is so: "main_results/owt/sparse/k1", at least one.
+struct SetUpDifference {
+  FieldDifference field;
+  std::vector<std::string> rows;
+};
+
+// What is said of one cell of the golden. Numbers are in the column's unit.
+struct CellVerdict {
+  std::string table, row, column;  // ids
+  Status status = Status::kInconclusive;
+  std::string reason;                // one sentence; "" for a plain pass
+  std::vector<size_t> assumptions;   // of the row: indices of those of Verdicts
+  std::string golden_text;           // as printed
+  std::optional<double> ours;        // nothing: the results have no value
+  std::optional<double> difference;  // ours - golden
+  // Of the confidence interval of the difference, without rounding; 0 if there
+  // is no noise, or if it is not known.
+  double half_width = 0;
+  double margin = 0;  // 0: the column has none
+  // INCONCLUSIVE: runs of ours that would decide, 2 to see any noise; 0: none.
+  int64_t runs_needed = 0;
+  std::vector<std::string> notes;  // ids of the golden's notes on the cell
+};
+
+// What our own runs say of one claim.
+struct ClaimVerdict {
+  std::string claim;  // id
+  Status status = Status::kInconclusive;
+  std::string reason;
+  std::vector<size_t> assumptions;  // of its rows, as in CellVerdict
+};
+
+// All that Judge has to say, in the order of the golden.
+struct Verdicts {
+  // Fields that must match and that the golden states.
+  std::vector<SetUpDifference> fingerprint_differences;
+  // A1, A2, ...: fields that must match and that the golden leaves open;
+  // verdicts hold under them.
+  std::vector<SetUpDifference> assumptions;
+  std::vector<SetUpDifference> reported;  // fields that are only reported
+  // Sentences on definitions of columns that differ, rows of the golden that
+  // the results lack, a golden of our own.
+  std::vector<std::string> remarks;
+  std::vector<CellVerdict> cells;
+  // Columns of the lane "report": shown, never judged; status has no meaning.
+  std::vector<CellVerdict> recorded;
+  std::vector<ClaimVerdict> claims;
+  // The worst of all. NOT_COMPARABLE if results and golden have no cell in
+  // common, INCONCLUSIVE if only recorded ones.
+  Status overall = Status::kInconclusive;
+
+  // The code of DESIGN.md ruling 1; statuses in `allowed` count as PASS.
+  ExitCode exit_code(const std::set<Status>& allowed = {}) const;
+};
+
+// Every cell and claim of `golden` that `results` has a row for. Rows are
+// matched by id; `results` with other fingerprints are NOT_COMPARABLE, and the
+// reason lists the fields. A cell that the golden has and the results do not
+// is UNSUPPORTED, which counts as INCONCLUSIVE. FAIL and claims are corrected
+// for their number by Holm's procedure. Measurements whose runs all gave the
+// same bits are MISTRUSTED, for they are no evidence for either side. What is
+// decided while the golden leaves fields open says under which assumptions; a
+// strict claim (< or >) is then INCONCLUSIVE. Both documents as FirstProblem
+// accepts them.
+Verdicts Judge(const Document& results, const Document& golden);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_VERDICT_H_

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "core/errors.h"
+#include "golden/verdict/statistics.h"
+#include "golden/verdict/verdict_judge.h"
+
+namespace softmoe::golden::internal {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// A statistical FAIL that waits for Holm's procedure.
+struct Candidate {
+  size_t cell;  // index into the verdicts
+  double p_value;
+};
+
+class CellJudge {
+ public:
+  CellJudge(const Document& results, const Document& golden, Verdicts* verdicts)
+      : results_(results), golden_(golden), verdicts_(*verdicts) {}
+
+  void Run() {
+    for (const Table& golden_table : golden_.tables) {
+      const Table* table = results_.FindTable(golden_table.id);
+      if (table == nullptr) continue;
+      for (const Row& golden_row : golden_table.rows) {
+        const Row* row = table->FindRow(golden_row.id);
+        if (row != nullptr) JudgeRow(golden_table, golden_row, *table, *row);
+      }
+    }
+    ApplyHolm();
+  }
+
+ private:
+  void JudgeRow(const Table& golden_table, const Row& golden_row,
+                const Table& table, const Row& row) {
+    const FingerprintComparison fingerprints = CompareFingerprints(
+        FieldsOf(results_, row), FieldsOf(golden_, golden_row));
+    for (size_t c = 0; c < golden_table.columns.size(); ++c) {
+      const Cell& golden_cell = golden_row.cells[c];
+      if (golden_cell.empty()) continue;
+      const Column& column = golden_table.columns[c];
+      CellVerdict verdict;
+      verdict.table = golden_table.id;
+      verdict.row = golden_row.id;
+      verdict.column = column.id;
+      verdict.golden_text = golden_cell.text;
+      verdict.margin = column.margin.value_or(0);
+      verdict.notes = golden_cell.notes;
+      verdict.assumptions = IndicesOf(fingerprints.open, verdicts_.assumptions);
+      const int64_t index = table.FindColumn(column.id);
+      const Cell* cell =
+          index < 0 ? nullptr : &row.cells[static_cast<size_t>(index)];
+      if (cell != nullptr && !cell->empty()) {
+        verdict.ours = cell->value;
+        verdict.difference = cell->value - golden_cell.value;
+      }
+      if (column.lane == Lane::kReportOnly) {
+        if (cell != nullptr && !cell->empty()) {
+          verdict.reason = "recorded, not judged";
+          verdicts_.recorded.push_back(std::move(verdict));
+        }
+        continue;
+      }
+      if (!fingerprints.comparable()) {
+        // Also where ours is missing or diverged: it would say nothing.
+        verdict.status = Status::kNotComparable;
+        verdict.reason =
+            "differs in " + JoinNames(FieldNames(fingerprints.differences));
+      } else if (cell == nullptr || cell->empty()) {
+        JudgeMissing(cell, &verdict);
+      } else if (table.columns[static_cast<size_t>(index)].unit !=
+                 column.unit) {
+        verdict.status = Status::kNotComparable;
+        verdict.reason =
+            fmt::format("the golden is in {}, the results in {}", column.unit,
+                        table.columns[static_cast<size_t>(index)].unit);
+      } else {
+        JudgeCell(column, row, *cell, golden_cell, &verdict);
+      }
+      verdicts_.cells.push_back(std::move(verdict));
+    }
+  }
+
+  static void JudgeMissing(const Cell* cell, CellVerdict* verdict) {
+    const bool diverged =
+        cell != nullptr &&
+        std::count(cell->flags.begin(), cell->flags.end(), "DIVERGED") > 0;
+    verdict->status = diverged ? Status::kFail : Status::kUnsupported;
+    verdict->reason = diverged ? "the run diverged: it gave no number"
+                               : "the results have no value here";
+  }
+
+  void JudgeCell(const Column& column, const Row& row, const Cell& cell,
+                 const Cell& golden_cell, CellVerdict* verdict) {
+    switch (column.lane) {
+      case Lane::kExact:
+        JudgeExact(cell, golden_cell, verdict);
+        break;
+      case Lane::kBound:
+        JudgeBound(cell, golden_cell, *column.margin, verdict);
+        break;
+      case Lane::kStatistical:
+        JudgeStatistically(column, row, cell, golden_cell, verdict);
+        break;
+      case Lane::kReportOnly:
+        break;
+    }
+  }
+
+  // Ours must print as the golden. Doubles made of decimals are off by an ulp.
+  static void JudgeExact(const Cell& cell, const Cell& golden_cell,
+                         CellVerdict* verdict) {
+    const double slack = 4e-16 * std::max(std::fabs(golden_cell.low),
+                                          std::fabs(golden_cell.high));
+    const double low = golden_cell.low - slack, high = golden_cell.high + slack;
+    if (cell.high < low || cell.low > high) {
+      verdict->status = Status::kFail;
+      verdict->reason = fmt::format("does not print as {}", golden_cell.text);
+    } else if (low <= cell.low && cell.high <= high) {
+      verdict->status = Status::kPass;
+    } else {
+      verdict->status = Status::kInconclusive;
+      verdict->reason = "ours is printed too coarsely to tell";
+    }
+  }
+
+  static void JudgeBound(const Cell& cell, const Cell& golden_cell,
+                         double margin, CellVerdict* verdict) {
+    const double low = cell.low - golden_cell.high;
+    const double high = cell.high - golden_cell.low;
+    if (low >= -margin && high <= margin) {
+      verdict->status = Status::kPass;
+    } else if (low > margin || high < -margin) {
+      verdict->status = Status::kFail;
+      verdict->reason = "over its bound";
+    } else {
+      verdict->status = Status::kInconclusive;
+      verdict->reason = "within the bound or not, depending on the rounding";
+    }
+  }
+
+  void JudgeStatistically(const Column& column, const Row& row,
+                          const Cell& cell, const Cell& golden_cell,
+                          CellVerdict* verdict) {
+    const double margin = *column.margin;
+    const PooledDeviation noise =
+        PoolColumn(results_, golden_, verdict->table, column.id, row);
+    const Difference difference = Compare(cell, golden_cell, noise, margin);
+    verdict->half_width =
+        std::isfinite(difference.half_width) ? difference.half_width : 0;
+    const bool constructed = IsByConstruction(golden_, golden_cell);
+    const bool same = golden_cell.low == golden_cell.high &&
+                      (!cell.deviation || RunsAreEqual(cell)) &&
+                      cell.low == golden_cell.low &&
+                      cell.high == golden_cell.high;
+    if (same) {
+      verdict->status = Status::kPass;
+      verdict->half_width = 0;
+      verdict->reason = constructed ? "equal by construction" : "equal bits";
+      return;
+    }
+    verdict->status = Equivalence(difference, noise, margin, constructed);
+    const bool decided =
+        verdict->status == Status::kPass || verdict->status == Status::kFail;
+    // Also where other rows tell of noise: of this one there is a single run.
+    if (decided && AreSuspicious(cell, golden_, golden_cell)) {
+      verdict->status = Status::kMistrusted;
+    }
+    // A p-value without noise must not ease Holm's correction for the others.
+    const bool mistrusted = verdict->status == Status::kMistrusted;
+    candidates_.push_back(
+        {verdicts_.cells.size(), mistrusted ? 1.0 : difference.p_outside});
+    if (mistrusted) {
+      verdict->reason = kEqualRuns;
+    } else if (verdict->status == Status::kInconclusive) {
+      DescribeOpen(cell, golden_cell, noise, margin, verdict);
+    } else if (verdict->status == Status::kFail) {
+      verdict->reason = fmt::format(
+          "outside of +-{:g} with all its confidence interval (p = {:.2g})",
+          margin, difference.p_outside);
+    }
+  }
+
+  static void DescribeOpen(const Cell& cell, const Cell& golden_cell,
+                           const PooledDeviation& noise, double margin,
+                           CellVerdict* verdict) {
+    if (!noise.known()) {
+      verdict->runs_needed = 2;
+      verdict->reason =
+          "no row of this corpus has two runs, so the seed noise is unknown";
+      return;
+    }
+    const auto runs = RunsNeeded(cell, golden_cell, noise, margin);
+    verdict->runs_needed = runs.value_or(0);
+    verdict->reason =
+        runs ? fmt::format("{} runs do not decide; {} would", cell.runs, *runs)
+             : "unattainable: no number of our runs decides against so few "
+               "golden runs, or items";
+  }
+
+  // A FAIL stands only if Holm's procedure over all statistical cells says so.
+  void ApplyHolm() {
+    std::vector<double> p_values;
+    for (const Candidate& candidate : candidates_) {
+      p_values.push_back(candidate.p_value);
+    }
+    const std::vector<bool> rejected = HolmRejections(p_values, kLevel);
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      CellVerdict& verdict = verdicts_.cells[candidates_[i].cell];
+      if (verdict.status != Status::kFail || rejected[i]) continue;
+      verdict.status = Status::kInconclusive;
+      verdict.reason = fmt::format(
+          "outside of its margin (p = {:.2g}), but not after Holm's "
+          "correction for {} comparisons",
+          p_values[i], p_values.size());
+    }
+  }
+
+  const Document& results_;
+  const Document& golden_;
+  Verdicts& verdicts_;
+  std::vector<Candidate> candidates_;
+};
+
+constexpr char kCorpusField[] = "data.corpus";
+
+void CollectCells(const Document& document, const std::string& table_id,
+                  const std::string& column, const std::string& corpus,
+                  std::vector<const Cell*>* cells) {
+  const Table* table = document.FindTable(table_id);
+  if (table == nullptr) return;
+  const int64_t index = table->FindColumn(column);
+  if (index < 0) return;
+  for (const Row& row : table->rows) {
+    if (SameValue(FieldValue(document, row, kCorpusField), corpus)) {
+      cells->push_back(&row.cells[static_cast<size_t>(index)]);
+    }
+  }
+}
+
+}  // namespace
+
+PooledDeviation PoolColumn(const Document& results, const Document& golden,
+                           const std::string& table, const std::string& column,
+                           const Row& row) {
+  const std::string corpus = FieldValue(results, row, kCorpusField);
+  std::vector<const Cell*> cells;
+  std::vector<const Cell*> theirs;
+  CollectCells(results, table, column, corpus, &cells);
+  CollectCells(golden, table, column, corpus, &theirs);
+  // Runs that both documents hold are one piece of evidence, not two.
+  const size_t ours = cells.size();
+  for (const Cell* cell : theirs) {
+    const bool known = std::any_of(
+        cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(ours),
+        [cell](const Cell* own) {
+          return own->value == cell->value && own->runs == cell->runs &&
+                 own->deviation == cell->deviation;
+        });
+    if (!known) cells.push_back(cell);
+  }
+  return Pool(cells);
+}
+
+bool IsByConstruction(const Document& golden, const Cell& golden_cell) {
+  if (golden_cell.empty()) return false;
+  const auto& flags = golden_cell.flags;
+  if (std::count(flags.begin(), flags.end(), "DERIVED") > 0) return true;
+  return golden.provenance.origin == Origin::kPaper
+             ? golden_cell.low == golden_cell.high
+             : RunsAreEqual(golden_cell);
+}
+
+bool AreSuspicious(const Cell& ours, const Document& golden,
+                   const Cell& golden_cell) {
+  return RunsAreEqual(ours) && !ours.proportion && !golden_cell.proportion &&
+         !IsByConstruction(golden, golden_cell);
+}
+
+Strings FieldNames(const std::vector<FieldDifference>& differences) {
+  Strings names;
+  for (const FieldDifference& difference : differences) {
+    names.push_back(difference.name);
+  }
+  return names;
+}
+
+std::vector<size_t> IndicesOf(const std::vector<FieldDifference>& open,
+                              const std::vector<SetUpDifference>& assumptions) {
+  std::vector<size_t> indices;
+  for (const FieldDifference& field : open) {
+    const auto found = std::find_if(
+        assumptions.begin(), assumptions.end(),
+        [&](const SetUpDifference& one) { return one.field == field; });
+    SOFTMOE_CHECK(found != assumptions.end()) << field.name;
+    indices.push_back(static_cast<size_t>(found - assumptions.begin()));
+  }
+  return indices;
+}
+
+std::string JoinNames(const Strings& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void JudgeCells(const Document& results, const Document& golden,
+                Verdicts* verdicts) {
+  CellJudge(results, golden, verdicts).Run();
+}
+
+}  // namespace softmoe::golden::internal

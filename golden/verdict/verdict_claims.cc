@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Claims are tested on our own runs against each other, one-sided, and never on
+// the golden's numbers; what those say is the claim's published verdict.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "golden/document/claims.h"
+#include "golden/verdict/statistics.h"
+#include "golden/verdict/verdict_judge.h"
+
+namespace softmoe::golden::internal {
+namespace {
+
+// A claim's test: positive `advantage` speaks for the claim.
+struct ClaimTest {
+  double p_holds = 1;
+  double p_refuted = 1;
+};
+
+// One-sided p-values of an observed difference with its standard error.
+ClaimTest StudentTest(double advantage, double error, double freedom) {
+  if (error == 0) {
+    return {advantage > 0 ? 0.0 : 1.0, advantage < 0 ? 0.0 : 1.0};
+  }
+  const double holds = 1 - StudentCdf(advantage / error, freedom);
+  return {holds, 1 - holds};
+}
+
+class ClaimJudge {
+ public:
+  ClaimJudge(const Document& results, const Document& golden,
+             Verdicts* verdicts)
+      : results_(results), golden_(golden), verdicts_(*verdicts) {}
+
+  void Run() {
+    for (const Claim& claim : golden_.claims) JudgeClaim(claim);
+    ApplyHolm();
+  }
+
+ private:
+  struct Tested {
+    size_t claim;  // index into the verdicts
+    double p_value;
+    bool holds;  // which of the two directions p_value is about
+    bool capped;
+  };
+
+  void JudgeClaim(const Claim& claim) {
+    const ClaimSide left = FindSide(results_, claim, claim.left);
+    const ClaimSide right = FindSide(results_, claim, claim.right);
+    // No row of ours: the claim is not about these results.
+    if (left.row == nullptr || (right.row == nullptr && !right.is_number)) {
+      return;
+    }
+    ClaimVerdict verdict;
+    verdict.claim = claim.id;
+    std::vector<std::string> differences;  // names of fields
+    std::vector<FieldDifference> open;
+    for (const ClaimSide* side : {&left, &right}) {
+      if (side->row == nullptr) continue;
+      const Row* golden_row =
+          golden_.FindTable(claim.scope)->FindRow(side->row->id);
+      const FingerprintComparison comparison = CompareFingerprints(
+          FieldsOf(results_, *side->row), FieldsOf(golden_, *golden_row));
+      Merge(FieldNames(comparison.differences), &differences);
+      Merge(comparison.open, &open);
+    }
+    if (!differences.empty()) {
+      verdict.status = Status::kNotComparable;
+      verdict.reason = "differs in " + JoinNames(differences);
+    } else if (!left.has_value() || !right.has_value()) {
+      verdict.status = Status::kUnsupported;
+      verdict.reason = "the results have no value for it";
+    } else {
+      Test(claim, left, right, !open.empty(), &verdict);
+    }
+    verdict.assumptions = IndicesOf(open, verdicts_.assumptions);
+    verdicts_.claims.push_back(std::move(verdict));
+  }
+
+  // Appends what is not there yet.
+  template <typename T>
+  static void Merge(const std::vector<T>& from, std::vector<T>* to) {
+    for (const T& item : from) {
+      if (std::find(to->begin(), to->end(), item) == to->end()) {
+        to->push_back(item);
+      }
+    }
+  }
+
+  // Strict claims are capped where the golden leaves fields open (ruling 2).
+  void Test(const Claim& claim, const ClaimSide& left, const ClaimSide& right,
+            bool open, ClaimVerdict* verdict) {
+    const Column& column = GoldenColumn(claim, *left.column);
+    const bool capped = open && claim.op != "==" && claim.op.size() == 1;
+    if (column.lane == Lane::kExact || claim.op == "==") {
+      TestExactly(claim, left, right, column, verdict);
+      const bool decided = verdict->status != Status::kInconclusive;
+      if (capped && decided) {
+        verdict->status = Status::kInconclusive;
+        verdict->reason += "; a strict claim is not decided under open fields";
+      }
+      verdict->reason += Published(claim);
+      return;
+    }
+    PooledDeviation noise = NoiseOf(claim, left);
+    if (!right.is_number) {
+      // The same, unless the claim is about two columns or corpora.
+      const PooledDeviation other = NoiseOf(claim, right);
+      noise.deviation = std::max(noise.deviation, other.deviation);
+      noise.freedom = std::min(noise.freedom, other.freedom);
+    }
+    if (!noise.known()) {
+      verdict->status = Status::kInconclusive;
+      verdict->reason =
+          "no row of this corpus has two runs, so the seed noise is unknown";
+      return;
+    }
+    if (noise.deviation == 0 || IsSuspicious(claim, left) ||
+        IsSuspicious(claim, right)) {
+      verdict->status = Status::kMistrusted;
+      verdict->reason = kEqualRuns + Published(claim);
+      return;
+    }
+    const ClaimTest test = TestWithNoise(claim, left, right, noise);
+    // Two directions, each at half the level.
+    const bool holds = test.p_holds <= test.p_refuted;
+    const double p = std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
+    tested_.push_back({verdicts_.claims.size(), p, holds, capped});
+    verdict->reason = Published(claim);  // the test goes before it
+  }
+
+  PooledDeviation NoiseOf(const Claim& claim, const ClaimSide& side) const {
+    return PoolColumn(results_, golden_, claim.scope, side.column->id,
+                      *side.row);
+  }
+
+  // What the golden's numbers say, and what is left of it beside their noise.
+  std::string Published(const Claim& claim) const {
+    std::string text = "; the published numbers: " + claim.published_verdict;
+    const PublishedEvidence evidence = EvidenceOf(golden_, claim);
+    if (evidence.sampling && evidence.resolved != evidence.as_printed) {
+      text += fmt::format(" ({} with the sampling error of their items)",
+                          evidence.resolved);
+    } else if (evidence.deviation) {
+      text += fmt::format(
+          " (unless a run deviates by {:.2g} or more over "
+          "seeds)",
+          *evidence.deviation);
+    }
+    return text;
+  }
+
+  // A cell of ours that should have noise and has none.
+  bool IsSuspicious(const Claim& claim, const ClaimSide& side) const {
+    if (side.is_number) return false;
+    const Table* table = golden_.FindTable(claim.scope);
+    const Row* row = table->FindRow(side.row->id);
+    const int64_t column = table->FindColumn(side.column->id);
+    return AreSuspicious(*side.cell, golden_,
+                         row->cells[static_cast<size_t>(column)]);
+  }
+
+  const Column& GoldenColumn(const Claim& claim, const Column& ours) const {
+    const Table* table = golden_.FindTable(claim.scope);
+    const int64_t index = table->FindColumn(ours.id);
+    return index < 0 ? ours : table->columns[static_cast<size_t>(index)];
+  }
+
+  // Without noise: equality means that both print alike.
+  static void TestExactly(const Claim& claim, const ClaimSide& left,
+                          const ClaimSide& right, const Column& column,
+                          ClaimVerdict* verdict) {
+    const Interval a = left.interval(), b = right.interval();
+    const double tolerance = 0.5 * std::pow(10.0, -column.decimals);
+    const double low = a.low - b.high, high = a.high - b.low;
+    const bool equal = low >= -tolerance && high <= tolerance;
+    const bool apart = low > tolerance || high < -tolerance;
+    std::optional<bool> holds;
+    if (claim.op == "==") {
+      if (equal) holds = true;
+      if (apart) holds = false;
+    } else {
+      const bool less = claim.op[0] == '<';
+      const bool strict = claim.op.size() == 1;
+      const bool on_side = less ? high < -tolerance : low > tolerance;
+      const bool off_side = less ? low > tolerance : high < -tolerance;
+      if (on_side || (equal && !strict)) holds = true;
+      if (off_side || (equal && strict)) holds = false;
+    }
+    verdict->status = !holds   ? Status::kInconclusive
+                      : *holds ? Status::kPass
+                               : Status::kFail;
+    const double right_value =
+        right.is_number ? right.number : right.cell->value;
+    verdict->reason = fmt::format("{:.6g} {} {:.6g} {}", left.cell->value,
+                                  claim.op, right_value,
+                                  !holds   ? "is not decided at this rounding"
+                                  : *holds ? "holds exactly"
+                                           : "does not hold");
+  }
+
+  static ClaimTest TestWithNoise(const Claim& claim, const ClaimSide& left,
+                                 const ClaimSide& right,
+                                 const PooledDeviation& noise) {
+    const double sign = claim.op[0] == '<' ? -1 : 1;
+    const double value = right.is_number ? right.number : right.cell->value;
+    const double advantage = sign * (left.cell->value - value);
+    const double variance =
+        1.0 / static_cast<double>(left.cell->runs) +
+        (right.is_number ? 0.0 : 1.0 / static_cast<double>(right.cell->runs));
+    ClaimTest test = StudentTest(
+        advantage, noise.deviation * std::sqrt(variance), noise.freedom);
+    // Percentages also carry the noise of their items.
+    const auto& items = left.cell->proportion;
+    if (items) {
+      const auto total = static_cast<double>(items->total);
+      const double p = std::clamp(left.cell->value / 100, 0.0, 1.0);
+      const double q = std::clamp(value / 100, 0.0, 1.0);
+      const double other = right.is_number ? 0 : q * (1 - q);
+      const double error = 100 * std::sqrt((p * (1 - p) + other) / total);
+      const ClaimTest sampling = StudentTest(advantage, error, 1e6);
+      test.p_holds = std::max(test.p_holds, sampling.p_holds);
+      test.p_refuted = std::max(test.p_refuted, sampling.p_refuted);
+    }
+    return test;
+  }
+
+  void ApplyHolm() {
+    std::vector<double> p_values;
+    for (const Tested& tested : tested_) p_values.push_back(tested.p_value);
+    const std::vector<bool> rejected = HolmRejections(p_values, kLevel);
+    for (size_t i = 0; i < tested_.size(); ++i) {
+      const Tested& tested = tested_[i];
+      ClaimVerdict& verdict = verdicts_.claims[tested.claim];
+      const std::string published = verdict.reason;
+      if (!rejected[i]) {
+        verdict.status = Status::kInconclusive;
+        verdict.reason = fmt::format(
+            "leans towards {} (p = {:.2g}), not decided among {} claims",
+            tested.holds ? "holding" : "not holding", tested.p_value,
+            tested_.size());
+      } else if (tested.capped) {
+        verdict.status = Status::kInconclusive;
+        verdict.reason = fmt::format(
+            "our runs say that it {} (p = {:.2g}); a strict claim is not "
+            "decided under open fields",
+            tested.holds ? "holds" : "does not hold", tested.p_value);
+      } else {
+        verdict.status = tested.holds ? Status::kPass : Status::kFail;
+        verdict.reason = fmt::format("{} in our runs (p = {:.2g})",
+                                     tested.holds ? "holds" : "does not hold",
+                                     tested.p_value);
+      }
+      verdict.reason += published;
+    }
+  }
+
+  const Document& results_;
+  const Document& golden_;
+  Verdicts& verdicts_;
+  std::vector<Tested> tested_;
+};
+
+}  // namespace
+
+void JudgeClaims(const Document& results, const Document& golden,
+                 Verdicts* verdicts) {
+  ClaimJudge(results, golden, verdicts).Run();
+}
+
+}  // namespace softmoe::golden::internal

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// verdict_report.h - verdicts as text for a terminal and as JSON for programs.
+#ifndef SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
+#define SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/comparator.h"
+#include "golden/verdict/verdict.h"
+
+namespace softmoe::golden {
+
+// "model.d_model: 640 in the golden, 64 here (main_results/owt/sparse/k1 and 8
+// more)": one line for each.
+std::vector<std::string> DifferenceLines(
+    const std::vector<SetUpDifference>& differences);
+
+// "A1 router.tau: ...", as DifferenceLines.
+std::vector<std::string> AssumptionLines(const Verdicts& verdicts);
+
+// What is reported for the record: fields, then remarks.
+std::vector<std::string> RecordLines(const Verdicts& verdicts);
+
+// The reason; where something is decided, with the assumptions that it stands
+// under: "...; under assumptions A1-A3, A7".
+std::string ReasonText(const CellVerdict& verdict);
+std::string ReasonText(const ClaimVerdict& verdict);
+
+// Differences of set-up, assumptions, one line for each cell and claim, and
+// the overall verdict with its exit code; `allowed` is named in it.
+std::string DescribeVerdicts(const Verdicts& verdicts,
+                             const std::set<Status>& allowed);
+
+// The same as one JSON object, with all digits. A cell without a value of ours
+// has neither "ours" nor "difference"; recorded cells have the status RECORDED.
+std::string VerdictsJson(const Verdicts& verdicts,
+                         const std::set<Status>& allowed);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_VERDICT_REPORT_H_

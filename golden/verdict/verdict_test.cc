@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Judge on imitations of a grid's results: cells and tables.
+#include "golden/verdict/verdict.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "golden/document/document.h"
+#include "golden/testing/verdict_test_util.h"
+#include "golden/verdict/statistics.h"
+#include "golden/verdict/verdict_report.h"
+
+namespace softmoe::golden {
+namespace {
+
+int64_t Count(const Verdicts& verdicts, Status status) {
+  return std::count_if(
+      verdicts.cells.begin(), verdicts.cells.end(),
+      [status](const CellVerdict& cell) { return cell.status == status; });
+}
+
+TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
+  const Verdicts verdicts = Judge(Reproduction(5, 0.05), Paper());
+  ASSERT_EQ(verdicts.cells.size(), 18u * 9 - 8);  // 8 empty expansion factors
+  for (const CellVerdict& cell : verdicts.cells) {
+    EXPECT_EQ(cell.status, Status::kPass)
+        << cell.row << " " << cell.column << ": " << cell.reason;
+    EXPECT_FALSE(cell.assumptions.empty());
+    EXPECT_TRUE(Contains(ReasonText(cell), "assumption")) << ReasonText(cell);
+  }
+  EXPECT_TRUE(verdicts.fingerprint_differences.empty());
+  // tau of C4 is one of the assumptions, tau of OWT SoftMoE* is not.
+  const auto& open = Verdict(verdicts, "c4/softmoe_star/k1/a4", "val_loss");
+  const auto& stated = Verdict(verdicts, "owt/softmoe_star/k1/a4", "val_loss");
+  auto assumes = [&](const CellVerdict& cell, const std::string& field) {
+    return std::any_of(
+        cell.assumptions.begin(), cell.assumptions.end(),
+        [&](size_t i) { return verdicts.assumptions[i].field.name == field; });
+  };
+  EXPECT_TRUE(assumes(open, "router.tau"));
+  EXPECT_FALSE(assumes(stated, "router.tau"));
+  // Sparse rows stand under fewer assumptions; the labels are those of the
+  // list.
+  EXPECT_EQ(ReasonText(Verdict(verdicts, "owt/sparse/k1", "val_loss")),
+            "under assumptions A1-A12");
+  const auto tau =
+      std::find_if(verdicts.assumptions.begin(), verdicts.assumptions.end(),
+                   [](const SetUpDifference& one) {
+                     return one.rows[0] == "main_results/c4/softmoe_star/k1/a4";
+                   });
+  const auto index = static_cast<size_t>(tau - verdicts.assumptions.begin());
+  const std::string label = fmt::format("A{}", index + 1);
+  EXPECT_TRUE(AssumptionLines(verdicts)[index].starts_with(
+      label + " router.tau: 1.1 in the golden"));
+  EXPECT_TRUE(Contains(ReasonText(open), label)) << ReasonText(open);
+  EXPECT_FALSE(Contains(ReasonText(stated), label)) << ReasonText(stated);
+}
+
+TEST(Judge, RowsThatAreNotThereAreNotJudged) {
+  Document results = Reproduction(3, 0.05);
+  results.tables[0].rows.resize(2);
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(verdicts.cells.size(), 2u * 8);
+  results.tables[0].id = "another_table";
+  const Verdicts nothing = Judge(results, Paper());
+  EXPECT_TRUE(nothing.cells.empty());
+  EXPECT_EQ(nothing.overall, Status::kNotComparable);
+  EXPECT_EQ(nothing.exit_code(), ExitCode::kNotComparable);
+}
+
+TEST(Judge, AnotherModelIsNotComparableWhateverItsNumbers) {
+  Document results = Reproduction(5, 0.05);
+  for (Field& field : results.fields) {
+    if (field.name == "model.d_model") field.value = "64";
+  }
+  At(&results, "owt/sparse/k1", "val_loss").value += 1;
+  At(&results, "owt/sparse/k1", "val_loss").high += 1;
+  const Verdicts verdicts = Judge(results, Paper());
+  for (const CellVerdict& cell : verdicts.cells) {
+    EXPECT_EQ(cell.status, Status::kNotComparable);
+    EXPECT_EQ(cell.reason, "differs in model.d_model");
+  }
+  for (const ClaimVerdict& claim : verdicts.claims) {
+    EXPECT_EQ(claim.status, Status::kNotComparable) << claim.claim;
+  }
+  ASSERT_EQ(verdicts.fingerprint_differences.size(), 1u);
+  EXPECT_EQ(verdicts.fingerprint_differences[0].field,
+            (FieldDifference{"model.d_model", "640", "64"}));
+  EXPECT_EQ(verdicts.fingerprint_differences[0].rows.size(), 18u);
+  EXPECT_EQ(DifferenceLines(verdicts.fingerprint_differences)[0],
+            "model.d_model: 640 in the golden, 64 here "
+            "(main_results/owt/sparse/k1 and 17 more)");
+  EXPECT_EQ(verdicts.exit_code(), ExitCode::kNotComparable);
+}
+
+TEST(Judge, CalibratedTauIsNotComparableOnlyWhereTauIsStated) {
+  Document results = Reproduction(5, 0.05);
+  for (Row& row : results.tables[0].rows) {
+    for (Field& field : row.fields) {
+      if (field.name == "router.tau") field.value = "calibrated";
+    }
+  }
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "owt/softmoe_star/k1/a4", "val_loss").status,
+            Status::kNotComparable);
+  EXPECT_EQ(Verdict(verdicts, "c4/softmoe_star/k1/a4", "val_loss").status,
+            Status::kPass);
+  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k1", "val_loss").status,
+            Status::kPass);
+}
+
+TEST(Judge, OneRunIsInconclusive) {
+  const Verdicts verdicts = Judge(Reproduction(1, 0), Paper());
+  const CellVerdict& loss = Verdict(verdicts, "owt/sparse/k1", "val_loss");
+  EXPECT_EQ(loss.status, Status::kInconclusive);
+  EXPECT_EQ(loss.runs_needed, 2);
+  EXPECT_TRUE(Contains(loss.reason, "seed noise is unknown")) << loss.reason;
+  EXPECT_EQ(verdicts.exit_code(), ExitCode::kInconclusive);
+  EXPECT_EQ(verdicts.exit_code({Status::kInconclusive}), ExitCode::kDone);
+}
+
+// Seeds of other rows of the same corpus tell the noise, those of another
+// corpus do not.
+TEST(Judge, PoolsSeedNoiseWithinACorpus) {
+  Document results = Reproduction(1, 0);
+  for (const char* row : {"c4/sparse/k2", "c4/sparse/k3", "c4/sparse/k4"}) {
+    Cell& cell = At(&results, row, "val_loss");
+    cell.runs = 5;
+    cell.deviation = 0.001;
+  }
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "c4/softmoe/k2/a2", "val_loss").status,
+            Status::kPass);
+  EXPECT_EQ(Verdict(verdicts, "owt/softmoe/k2/a2", "val_loss").status,
+            Status::kInconclusive);
+}
+
+// The field says which corpus, in TOML's quotes or not; ids are only names.
+TEST(Judge, TheFieldSaysWhichCorpus) {
+  Document results = Reproduction(1, 0);
+  for (Row& row : results.tables[0].rows) {
+    if (row.id != "c4/sparse/k2") continue;
+    for (Field& field : row.fields) {
+      if (field.name == "data.corpus") field.value = "\"owt\"";
+    }
+  }
+  Cell& cell = At(&results, "c4/sparse/k2", "val_loss");
+  cell.runs = 9;
+  cell.deviation = 0.001;
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "owt/softmoe/k2/a2", "val_loss").status,
+            Status::kPass);
+  EXPECT_EQ(Verdict(verdicts, "c4/softmoe/k2/a2", "val_loss").status,
+            Status::kInconclusive);
+}
+
+TEST(Judge, FarOutFails) {
+  Document results = Reproduction(5, 0.05);
+  SetValue(&At(&results, "owt/softmoe/k2/a2", "val_loss"), 2.84);
+  const Verdicts verdicts = Judge(results, Paper());
+  const CellVerdict& cell = Verdict(verdicts, "owt/softmoe/k2/a2", "val_loss");
+  EXPECT_EQ(cell.status, Status::kFail) << cell.reason;
+  EXPECT_EQ(cell.difference, 2.84 - 2.74);
+  EXPECT_EQ(cell.golden_text, "2.74");
+  EXPECT_EQ(cell.margin, 0.03);
+  EXPECT_EQ(Count(verdicts, Status::kFail), 1);
+  EXPECT_EQ(verdicts.overall, Status::kFail);
+  EXPECT_EQ(verdicts.exit_code(), ExitCode::kFailed);
+  EXPECT_NE(verdicts.exit_code({Status::kFail}), ExitCode::kFailed);
+}
+
+// A single cell at p = 0.01 fails alone, but not as one of 108 comparisons.
+TEST(Judge, HolmKeepsAFewChanceOutliersFromFailing) {
+  Document alone = Reproduction(3, 0.2);
+  const Cell golden_cell =
+      Paper().FindTable("main_results")->FindRow("owt/sparse/k2")->cells[8];
+  // Excess over the margin of t_{0.99} standard errors, at 18 degrees of
+  // freedom (nine rows of three runs).
+  const double error = 0.2 * 0.03 * std::sqrt(1.0 / 3 + 1);
+  const double value =
+      golden_cell.high + 0.03 + StudentQuantile(0.99, 18) * error;
+  SetValue(&At(&alone, "owt/sparse/k2", "val_loss"), value);
+  const Verdicts all = Judge(alone, Paper());
+  const CellVerdict& corrected = Verdict(all, "owt/sparse/k2", "val_loss");
+  EXPECT_EQ(corrected.status, Status::kInconclusive);
+  EXPECT_TRUE(Contains(corrected.reason, "Holm")) << corrected.reason;
+  EXPECT_TRUE(Contains(corrected.reason, "p = 0.01")) << corrected.reason;
+
+  Document golden = Paper();
+  for (Table& table : golden.tables) {
+    for (Row& row : table.rows) {
+      for (size_t c = 0; c < row.cells.size(); ++c) {
+        const bool keep =
+            row.id == "owt/sparse/k2" && table.columns[c].id == "val_loss";
+        if (!keep) row.cells[c] = {};
+      }
+    }
+  }
+  golden.claims.clear();
+  const Verdicts one = Judge(alone, golden);
+  EXPECT_EQ(Verdict(one, "owt/sparse/k2", "val_loss").status, Status::kFail);
+}
+
+TEST(Judge, EqualRunsAreMistrusted) {
+  Document results = Reproduction(3, 0);
+  for (Row& row : results.tables[0].rows) {
+    SetValue(&At(&results, row.id, "val_loss"),
+             At(&results, row.id, "val_loss").value + 0.001);
+  }
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k1", "val_loss").status,
+            Status::kMistrusted);
+  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k1", "infer_ae").status,
+            Status::kPass);
+  EXPECT_EQ(verdicts.exit_code({Status::kInconclusive}), ExitCode::kMistrusted);
+}
+
+// Seeds of other rows tell of noise, but a row whose own runs are all equal
+// has probably run once: five copies are no evidence for either side.
+TEST(Judge, EqualRunsOfOneRowAreMistrustedAmongOthersThatDiffer) {
+  Document results = Reproduction(5, 0.05);
+  At(&results, "owt/sparse/k1", "val_loss").deviation = 0;
+  SetValue(&At(&results, "owt/sparse/k2", "val_loss"), 2.99);
+  At(&results, "owt/sparse/k2", "val_loss").deviation = 0;
+  // Counts of items often agree by chance; sparse rows have k experts each.
+  At(&results, "owt/sparse/k1", "arc_e").deviation = 0;
+  At(&results, "owt/sparse/k1", "active_params").deviation = 0;
+  At(&results, "owt/softmoe/k2/a2", "active_params").deviation = 0;
+  const Verdicts verdicts = Judge(results, Paper());
+  auto status = [&](const char* row, const char* column) {
+    return Verdict(verdicts, row, column).status;
+  };
+  EXPECT_EQ(status("owt/sparse/k1", "val_loss"), Status::kMistrusted);
+  EXPECT_EQ(status("owt/sparse/k2", "val_loss"), Status::kMistrusted);
+  EXPECT_EQ(status("owt/sparse/k3", "val_loss"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "arc_e"), Status::kPass);
+  EXPECT_EQ(status("owt/sparse/k1", "active_params"), Status::kPass);
+  EXPECT_EQ(status("owt/softmoe/k2/a2", "active_params"), Status::kMistrusted);
+}
+
+// Nothing of them varies, and nothing has to.
+TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
+  Document results = Reproduction(3, 0.05);
+  std::erase_if(results.tables[0].rows,
+                [](const Row& row) { return !Contains(row.id, "/sparse/"); });
+  for (Row& row : results.tables[0].rows) {
+    At(&results, row.id, "active_params").deviation = 0;
+  }
+  SetValue(&At(&results, "c4/sparse/k2", "active_params"), 200);
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k2", "active_params").status,
+            Status::kPass);
+  EXPECT_EQ(Verdict(verdicts, "c4/sparse/k2", "active_params").status,
+            Status::kFail);
+}
+
+// Against a golden of our own that shares runs with the results.
+TEST(Judge, PoolsRunsOfBothDocumentsOnce) {
+  const Document golden = Reproduction(3, 0.05);
+  Document results = golden;
+  SetValue(&At(&results, "owt/sparse/k1", "val_loss"), 2.8401);
+  const CellVerdict cell =
+      Verdict(Judge(results, golden), "owt/sparse/k1", "val_loss");
+  // Nine rows of two degrees of freedom each, and the golden's other row, all
+  // with the same deviation. Pooling squares and weighs each, adds ten, divides
+  // and takes a root, which halves those 13 roundings; a root, a quotient and
+  // two products follow there, six operations are here: 17 at most.
+  const double half =
+      StudentQuantile(0.95, 18 + 2) * 0.05 * 0.03 * std::sqrt(2.0 / 3);
+  EXPECT_NEAR(cell.half_width, half, 17 * 0x1p-53 * half);
+  EXPECT_EQ(cell.status, Status::kPass);
+}
+
+TEST(Judge, SaysWhatTheVerdictsDoNotCover) {
+  Document results = Reproduction(3, 0.05);
+  results.tables[0].rows.resize(2);
+  results.tables[0].columns[0].metric = "something else";
+  auto remarks = [](const Verdicts& verdicts) {
+    std::string text;
+    for (const std::string& remark : verdicts.remarks) text += remark + "\n";
+    return text;
+  };
+  const std::string paper = remarks(Judge(results, Paper()));
+  EXPECT_TRUE(Contains(paper, "main_results: 2 of the golden's 18 rows"))
+      << paper;
+  EXPECT_TRUE(Contains(paper, "main_results/mean_active_experts is defined as"))
+      << paper;
+  EXPECT_FALSE(Contains(paper, "REGRESSION")) << paper;
+  const std::string own = remarks(Judge(results, results));
+  EXPECT_TRUE(Contains(own, "REGRESSION")) << own;
+  EXPECT_FALSE(Contains(own, "defined")) << own;
+  EXPECT_FALSE(Contains(own, "rows")) << own;
+}
+
+TEST(Judge, MissingValuesAreSaidAndDivergedRunsFail) {
+  Document results = Reproduction(5, 0.05);
+  Cell empty;
+  At(&results, "owt/sparse/k1", "piqa") = empty;
+  empty.flags = {"DIVERGED"};
+  At(&results, "owt/sparse/k2", "val_loss") = empty;
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(Verdict(verdicts, "owt/sparse/k1", "piqa").status,
+            Status::kUnsupported);
+  const CellVerdict& diverged = Verdict(verdicts, "owt/sparse/k2", "val_loss");
+  EXPECT_EQ(diverged.status, Status::kFail);
+  EXPECT_FALSE(diverged.ours.has_value());  // not 0
+  EXPECT_FALSE(diverged.difference.has_value());
+}
+
+TEST(Judge, AnotherUnitIsNotComparable) {
+  Document results = Reproduction(5, 0.05);
+  Table& table = results.tables[0];
+  table.columns[static_cast<size_t>(table.FindColumn("val_loss"))].unit =
+      "bit/token";
+  const CellVerdict cell =
+      Verdict(Judge(results, Paper()), "owt/sparse/k1", "val_loss");
+  EXPECT_EQ(cell.status, Status::kNotComparable);
+  EXPECT_EQ(cell.reason.substr(0, 52),
+            "the golden is in nat/token, the results in bit/token");
+}
+
+Document ModelSize(double billions) {
+  Document results = Reproduction(1, 0);
+  Table table = *Paper().FindTable("model_size");
+  for (Cell& cell : table.rows[0].cells) cell.notes.clear();
+  SetValue(&table.rows[0].cells[0], billions);
+  results.tables = {table};
+  return results;
+}
+
+TEST(Judge, ExactCellsMustPrintAlike) {
+  // DESIGN.md, ruling 17: 1,631,409,280, "1.631B".
+  EXPECT_EQ(Judge(ModelSize(1.631409280), Paper()).overall, Status::kPass);
+  EXPECT_EQ(Judge(ModelSize(1.6316), Paper()).overall, Status::kFail);
+  EXPECT_EQ(Judge(ModelSize(1.6303), Paper()).overall, Status::kFail);
+}
+
+// One golden cell that stands for 2.875 to 3.125, in a column whose values may
+// differ by 0.5: all binary fractions, so that the limits are exact.
+class BoundLane : public testing::Test {
+ protected:
+  static constexpr const char* kRow = "owt/sparse/k1";
+  BoundLane() : results_(Reproduction(1, 0)), golden_(Reproduction(1, 0)) {
+    Table& table = golden_.tables[0];
+    Column& column =
+        table.columns[static_cast<size_t>(table.FindColumn("val_loss"))];
+    column.lane = Lane::kBound;
+    column.margin = 0.5;
+    Cell& cell = At(&golden_, kRow, "val_loss");
+    cell.text = "3.00";
+    cell.value = 3;
+    cell.low = 2.875;
+    cell.high = 3.125;
+  }
+
+  // Of a number of ours that stands for `low` to `high`.
+  CellVerdict Of(double low, double high) {
+    Cell& cell = At(&results_, kRow, "val_loss");
+    SetValue(&cell, (low + high) / 2);
+    cell.low = low;
+    cell.high = high;
+    return Of();
+  }
+  CellVerdict Of() {
+    return Verdict(Judge(results_, golden_), kRow, "val_loss");
+  }
+
+  Document results_, golden_;
+};
+
+TEST_F(BoundLane, PassesWithinItsBoundWhateverTheRounding) {
+  const CellVerdict cell = Of(2.625, 3.375);  // both ends included
+  EXPECT_EQ(cell.status, Status::kPass) << cell.reason;
+  EXPECT_EQ(cell.reason, "");
+  EXPECT_EQ(cell.margin, 0.5);
+  EXPECT_EQ(cell.ours, 3);
+  EXPECT_EQ(cell.difference, 0);
+  EXPECT_EQ(Of(2.625, 2.625).status, Status::kPass);
+  EXPECT_EQ(Of(3.375, 3.375).status, Status::kPass);
+}
+
+TEST_F(BoundLane, FailsOverItsBoundOnEitherSide) {
+  for (const double over : {std::nextafter(3.625, 9), 4.0}) {
+    const CellVerdict cell = Of(over, over + 0.25);
+    EXPECT_EQ(cell.status, Status::kFail) << over;
+    EXPECT_EQ(cell.reason, "over its bound");
+    EXPECT_GT(cell.difference, 0);
+  }
+  for (const double under : {std::nextafter(2.375, 0), 2.0}) {
+    const CellVerdict cell = Of(under - 0.25, under);
+    EXPECT_EQ(cell.status, Status::kFail) << under;
+    EXPECT_EQ(cell.reason, "over its bound");
+    EXPECT_LT(cell.difference, 0);
+  }
+  // No pooled noise and no Holm: one run decides, whatever the others are.
+  Of(4, 4);
+  EXPECT_EQ(Judge(results_, golden_).overall, Status::kFail);
+}
+
+TEST_F(BoundLane, IsInconclusiveWhereTheRoundingDecides) {
+  const std::vector<std::pair<double, double>> kStraddling = {
+      {3.0, std::nextafter(3.375, 9)},  // the upper end
+      {std::nextafter(2.625, 0), 3.0},  // the lower end
+      {3.5, 3.5},                       // a point: the golden is rounded, too
+      {2.5, 2.5},
+      {3.625, 4.0},  // touches the bound from outside
+      {2.0, 2.375},
+      {0.0, 6.0}};  // both ends
+  for (const auto& [low, high] : kStraddling) {
+    const CellVerdict cell = Of(low, high);
+    EXPECT_EQ(cell.status, Status::kInconclusive) << low << " " << high;
+    EXPECT_EQ(cell.reason,
+              "within the bound or not, depending on the rounding");
+  }
+}
+
+TEST_F(BoundLane, HasNoVerdictWithoutAValue) {
+  Cell empty;
+  At(&results_, kRow, "val_loss") = empty;
+  EXPECT_EQ(Of().status, Status::kUnsupported);
+  EXPECT_EQ(Of().reason, "the results have no value here");
+  EXPECT_FALSE(Of().difference.has_value());
+  empty.flags = {"DIVERGED"};
+  At(&results_, kRow, "val_loss") = empty;
+  EXPECT_EQ(Of().status, Status::kFail);
+}
+
+TEST(Judge, ReportColumnsAreRecordedAndNeverJudged) {
+  Document results = Reproduction(3, 0.05);
+  Table table = *Paper().FindTable("compute");
+  for (Row& row : table.rows) {
+    row.fields.clear();
+    for (const Row& other : results.tables[0].rows) {
+      if (other.id == row.id) row.fields = other.fields;
+    }
+    for (Cell& cell : row.cells) cell.notes.clear();
+    SetValue(&row.cells[0], row.cells[0].value * 7);
+  }
+  results.tables = {table};
+  const Verdicts verdicts = Judge(results, Paper());
+  EXPECT_EQ(verdicts.recorded.size(), 18u * 3);
+  EXPECT_TRUE(verdicts.cells.empty());
+  EXPECT_EQ(verdicts.overall, Status::kInconclusive);  // nothing was judged
+}
+
+TEST(Worse, FollowsTheOrderOfSeverity) {
+  const std::vector<Status> kOrder = {Status::kFail, Status::kMistrusted,
+                                      Status::kNotComparable,
+                                      Status::kInconclusive, Status::kPass};
+  const std::vector<int> kCodes = {1, 7, 3, 4, 0};
+  for (size_t i = 0; i < kOrder.size(); ++i) {
+    EXPECT_EQ(static_cast<int>(ExitCodeOf(kOrder[i])), kCodes[i]);
+    for (size_t j = i; j < kOrder.size(); ++j) {
+      EXPECT_EQ(Worse(kOrder[i], kOrder[j]), kOrder[i]);
+      EXPECT_EQ(Worse(kOrder[j], kOrder[i]), kOrder[i]);
+    }
+  }
+  EXPECT_EQ(ExitCodeOf(Status::kUnsupported), ExitCode::kInconclusive);
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/corpus.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Documents = std::vector<std::string>;
+
+Documents ReadAll(const Corpus& corpus) {
+  const auto source = corpus.open();
+  Documents documents;
+  for (std::string document; source->Next(&document);) {
+    documents.push_back(document);
+  }
+  return documents;
+}
+
+TEST(FindCorpus, ReadsATextFileAgainAndAgain) {
+  const auto folder = FreshFolder("corpus");
+  const Documents documents = TestDocuments(20);
+  WriteFileAtomically(folder / "t.txt", TestText(documents));
+  const std::string name = "path:" + (folder / "t.txt").string();
+  const Corpus corpus = FindCorpus(name, {.cache = folder});
+  EXPECT_EQ(ReadAll(corpus), documents);
+  EXPECT_EQ(ReadAll(corpus), documents);
+  EXPECT_EQ(corpus.name, name);
+  EXPECT_FALSE(corpus.stand_in);
+  EXPECT_NE(corpus.provenance.find(corpus.key), std::string::npos);
+}
+
+TEST(FindCorpus, KeyFollowsTheContent) {
+  const auto folder = FreshFolder("key");
+  const auto key = [&](const std::string& content) {
+    WriteFileAtomically(folder / "t.txt", content);
+    const std::string name = "path:" + (folder / "t.txt").string();
+    return FindCorpus(name, {.cache = folder}).key;
+  };
+  EXPECT_EQ(key("one"), key("one"));
+  EXPECT_NE(key("one"), key("two"));
+}
+
+TEST(FindCorpus, TakesRelativePathsFromWhereTheUserStands) {
+  const auto folder = FreshFolder("stand");
+  WriteFileAtomically(folder / "t.txt", "one\ntwo");
+  ::setenv("BUILD_WORKING_DIRECTORY", folder.c_str(), 1);
+  const Corpus corpus = FindCorpus("path:t.txt", {.cache = folder});
+  ::unsetenv("BUILD_WORKING_DIRECTORY");
+  EXPECT_EQ(ReadAll(corpus), (Documents{"one", "two"}));
+}
+
+TEST(FindCorpus, FindsPublishedCorporaByPathAndInTheCache) {
+  const auto folder = FreshFolder("published");
+  std::filesystem::create_directories(folder / "corpora" / "c4");
+  WriteFileAtomically(folder / "corpora" / "c4" / "c4-train.0.json",
+                      "{\"text\": \"one\"}\n");
+  const Corpus cached = FindCorpus("c4", {.cache = folder});
+  EXPECT_EQ(ReadAll(cached), (Documents{"one"}));
+  const Corpus by_path = FindCorpus(
+      "c4:" + (folder / "corpora" / "c4").string(), {.cache = "/nowhere"});
+  EXPECT_EQ(by_path.key, cached.key);
+  EXPECT_THROW(FindCorpus("owt", {.cache = folder}), EnvironmentError);
+  EXPECT_THROW(FindCorpus("owt:/nowhere", {.cache = folder}), EnvironmentError);
+}
+
+TEST(FindCorpus, RefusesUnknownNamesAndShowsTheKnown) {
+  for (const std::string name :
+       {"", "wikipedia", "path:", "path", "c4:", "gcide:x", ":x"}) {
+    try {
+      FindCorpus(name, {.cache = "/nowhere"});
+      FAIL() << name;
+    } catch (const ConfigError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("\"" + name + "\""), std::string::npos) << text;
+      EXPECT_NE(text.find("gcide"), std::string::npos) << text;
+      EXPECT_NE(text.find("path:FILE"), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(FindCorpus, RefusesPipesAndDevicesAtOnce) {
+  const auto pipe = FreshFolder("pipe") / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // The one has no writer, the other no end: reading either would take forever.
+  for (const std::string& path : {pipe.string(), std::string("/dev/zero")}) {
+    try {
+      FindCorpus("path:" + path, {.cache = "/nowhere"});
+      FAIL() << path;
+    } catch (const EnvironmentError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(path), std::string::npos) << text;
+      EXPECT_NE(text.find("a device or a pipe"), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(FindCorpus, NamesAMissingFile) {
+  EXPECT_THROW(FindCorpus("path:/nowhere.txt", {.cache = "/nowhere"}),
+               EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/debian_packages.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/testing/debian_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DebianPackages : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder("debian");
+    fs::create_directories(folder_ / "archive");
+    deb_ = BuildDeb(folder_ / "archive", "tiny-text", "1.2-3",
+                    {{"usr/share/tiny/text", "some text\n"}});
+  }
+  DebianPackage Unpack() {
+    return UnpackDebianPackage(
+        "tiny-text", folder_ / "unpacked", folder_ / "local",
+        [this](const std::string& line) { notes_.push_back(line); });
+  }
+  std::string Error() {
+    try {
+      Unpack();
+    } catch (const EnvironmentError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  void ExpectUnpacked(const DebianPackage& package) {
+    EXPECT_EQ(package.name, "tiny-text");
+    EXPECT_EQ(package.version, "1.2-3");
+    EXPECT_EQ(package.sha256, Sha256OfFile(deb_));
+    EXPECT_EQ(ReadWholeFile(folder_ / "unpacked/usr/share/tiny/text"),
+              "some text\n");
+    EXPECT_EQ(FilesIn(folder_ / "unpacked"), (std::vector<std::string>{"usr"}));
+  }
+
+  fs::path folder_, deb_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(DebianPackages, UsesALocalFileWithoutNetwork) {
+  const FakeAptGet apt(folder_ / "bin", "exit 100");
+  fs::create_directories(folder_ / "local");
+  fs::copy(deb_, folder_ / "local" / deb_.filename());
+  ExpectUnpacked(Unpack());
+  EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(DebianPackages, Downloads) {
+  const FakeAptGet apt(folder_ / "bin",
+                       "case \"$*\" in *'download tiny-text') cp '" +
+                           deb_.string() + "' . ;; *) exit 1 ;; esac");
+  ExpectUnpacked(Unpack());
+  EXPECT_EQ(notes_.size(), 1u);
+}
+
+// As on a machine where `apt-get update` never ran, without root.
+TEST_F(DebianPackages, FetchesListsIntoAFolderOfItsOwn) {
+  const FakeAptGet apt(folder_ / "bin",
+                       "case \"$*\" in\n"
+                       "  *Dir::State::Lists=*update) touch lists/fetched ;;\n"
+                       "  *Dir::State::Lists=*'download tiny-text')\n"
+                       "    test -e lists/fetched && cp '" +
+                           deb_.string() +
+                           "' . ;;\n"
+                           "  *) echo 'E: Unable to locate package'; exit 100 "
+                           ";;\nesac");
+  ExpectUnpacked(Unpack());
+}
+
+TEST_F(DebianPackages, SaysWhatToDoOffline) {
+  const FakeAptGet apt(folder_ / "bin",
+                       "echo 'E: Could not resolve deb.debian.org'; exit 100");
+  const std::string error = Error();
+  for (const std::string part :
+       {"tiny-text", "Could not resolve deb.debian.org", "--corpus path:FILE",
+        "debian/local", "packages.debian.org/tiny-text"}) {
+    EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
+  }
+}
+
+TEST_F(DebianPackages, RefusesADamagedOrWrongFile) {
+  fs::create_directories(folder_ / "local");
+  WriteFileAtomically(folder_ / "local" / "tiny-text_1_all.deb", "no package");
+  EXPECT_NE(Error().find("not the Debian package tiny-text"),
+            std::string::npos);
+  fs::remove(folder_ / "local" / "tiny-text_1_all.deb");
+
+  const std::string bytes = ReadWholeFile(deb_);
+  WriteFileAtomically(folder_ / "local" / "tiny-text_1_all.deb",
+                      bytes.substr(0, bytes.size() - 40));
+  EXPECT_NE(Error(), "");
+
+  const auto other = BuildDeb(folder_ / "archive", "other", "1", {});
+  fs::remove(folder_ / "local" / "tiny-text_1_all.deb");
+  fs::copy(other, folder_ / "local" / "tiny-text_1_all.deb");
+  EXPECT_NE(Error().find("not the Debian package tiny-text"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

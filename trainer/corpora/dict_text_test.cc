@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/dict_text.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+#include <zlib.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Strings = std::vector<std::string>;
+using Views = std::vector<std::string_view>;
+
+TEST(DictEntries, FollowsTheIndex) {
+  // B: 1, F: 5, BA: 64.
+  const std::string text =
+      std::string(5, '-') + "first" + std::string(54, '-') + "second";
+  const std::string index =
+      "00-database-info\tA\tF\n"
+      "zweitens\tBA\tG\n"
+      "erstens\tF\tF\n"
+      "one\tF\tF\toriginal spelling\n"
+      "url\tA\tF\n";
+  EXPECT_EQ(DictEntries(text, index, "x"), (Views{"first", "second"}));
+}
+
+TEST(DictEntries, RefusesPlacesOutside) {
+  for (const std::string line :
+       {"word\tA\tD", "word\tD\tA", "word\t////////\t////////", "word\tA",
+        "word", "word\t*\tA", "word\tAAAAAAAAA\tA"}) {
+    try {
+      DictEntries("ab", "fine\tA\tC\n" + line + "\n", "some.index");
+      FAIL() << line;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("some.index:2:"),
+                std::string::npos);
+    }
+  }
+}
+
+RC_GTEST_PROP(DictEntries, NeverReadsOutside,
+              (const std::string& text, const std::string& index)) {
+  try {
+    for (const auto entry : DictEntries(text, index, "x")) {
+      RC_ASSERT(entry.size() <= text.size());
+    }
+  } catch (const DataError&) {
+  }
+}
+
+// Made up in the manner of GCIDE.
+TEST(CleanDictEntry, MakesParagraphsOfADictionaryEntry) {
+  EXPECT_EQ(CleanDictEntry("Lamp \\L[a^]mp\\, n. [OE. See {Light\n"
+                           "   house}.]\n"
+                           "   1. A light for\n"
+                           "      the night. [Obs.]       --Poet.\n"
+                           "      [1913 Webster +PJC]\n"
+                           "\n"
+                           "   2. A friend. [1913 Webster] Lamps\n"
+                           "\n"),
+            "Lamp, n. [OE. See Light house.] 1. A light for the night. [Obs.] "
+            "--Poet.\n"
+            "2. A friend. Lamps");
+}
+
+// Made up in the manner of FOLDOC.
+TEST(CleanDictEntry, DropsFieldTagsAndDates) {
+  EXPECT_EQ(CleanDictEntry("lamp\nlight\n\n   <hardware, jargon> A\n   {diode}"
+                           " < 3 mm > 2 mm.\n\n   (2006-10-10)\n\n"
+                           "   (2006-1x-10)\n"),
+            "lamp light\nA diode < 3 mm > 2 mm.\n(2006-1x-10)");
+  EXPECT_EQ(CleanDictEntry("lamp\n\n   1. <language> A <b> tag.\n\n   <os>\n"),
+            "lamp\n1. A <b> tag.");
+}
+
+TEST(CleanDictEntry, KeepsLoneMarks) {
+  EXPECT_EQ(CleanDictEntry("a \\ b [ c < d"), "a \\ b [ c < d");
+  EXPECT_EQ(CleanDictEntry(" \n\n"), "");
+}
+
+TEST(Fortunes, SplitsAtPercentLines) {
+  EXPECT_EQ(Fortunes("One\tline.\n\t\t-- Me\n%\n%\n\n50% of\n\nlife\n%\n"),
+            (Strings{"One line.\n-- Me", "50% of\n\nlife"}));
+  EXPECT_EQ(Fortunes("_\bu_\bnder"), (Strings{"under"}));
+}
+
+// A quadratic one would take minutes.
+TEST(CleanDictEntry, TakesLinearTime) {
+  for (const char* part : {"[", "[AS]", "\\", "1. <", "1. <a> ", ", ", "{"}) {
+    std::string entry;
+    while (entry.size() < 4'000'000) entry += part;
+    EXPECT_LE(CleanDictEntry(entry).size(), entry.size()) << part;
+  }
+  std::string overstruck;
+  while (overstruck.size() < 4'000'000) overstruck += "a\b";
+  EXPECT_EQ(Fortunes(overstruck), Strings{});
+}
+
+TEST(InflateFile, ReadsGzipAndRefusesDamage) {
+  const auto path = FreshFolder("gzip") / "t.dz";
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += std::to_string(i * i) + "\n";
+  gzFile file = ::gzopen(path.c_str(), "wb");
+  ::gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  ::gzclose(file);
+  EXPECT_EQ(InflateFile(path), text);
+
+  const std::string bytes = ReadWholeFile(path);
+  for (size_t size = 20; size < bytes.size(); size += 997) {
+    WriteFileAtomically(path, bytes.substr(0, size));
+    EXPECT_THROW(InflateFile(path), DataError) << size;
+  }
+  EXPECT_THROW(InflateFile("/nowhere.dz"), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/document_sample.h"
+
+#include <algorithm>
+
+#include "core/philox.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// Apart from the rounds of ShuffledIndex, which are few.
+constexpr uint32_t kSampleLayer = 1000;
+
+uint64_t Priority(int64_t index) {
+  const auto words = PhiloxWords({0, RandomStream::kShuffle, 0, kSampleLayer},
+                                 static_cast<uint64_t>(index));
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
+}  // namespace
+
+void DocumentSample::Add(const std::string& document) {
+  const int64_t index = next_index_++;
+  const uint64_t priority = Priority(index);
+  if (bytes_ >= budget_ && heap_.front() < Candidate{priority, index, {}}) {
+    return;
+  }
+  size_t length = std::min(document.size(), static_cast<size_t>(budget_ / 10));
+  while (length > 0 && length < document.size() &&
+         (document[length] & 0xC0) == 0x80) {
+    --length;
+  }
+  heap_.push_back({priority, index, document.substr(0, length)});
+  std::push_heap(heap_.begin(), heap_.end());
+  bytes_ += static_cast<int64_t>(length);
+  while (true) {
+    const auto largest = static_cast<int64_t>(heap_.front().text.size());
+    if (bytes_ - largest < budget_) break;
+    bytes_ -= largest;
+    std::pop_heap(heap_.begin(), heap_.end());
+    heap_.pop_back();
+  }
+}
+
+std::vector<std::string> DocumentSample::Take() {
+  std::sort(
+      heap_.begin(), heap_.end(),
+      [](const Candidate& a, const Candidate& b) { return a.index < b.index; });
+  std::vector<std::string> sample;
+  for (Candidate& candidate : heap_)
+    sample.push_back(std::move(candidate.text));
+  heap_.clear();
+  bytes_ = 0;
+  return sample;
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/document_sample.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "trainer/corpora/utf8.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Documents = std::vector<std::string>;
+
+Documents Sample(const Documents& documents, int64_t budget) {
+  DocumentSample sample(budget);
+  for (const std::string& document : documents) sample.Add(document);
+  return sample.Take();
+}
+
+// Every document names its place.
+Documents Numbered(int count) {
+  Documents documents;
+  for (int i = 0; i < count; ++i) {
+    documents.push_back(std::to_string(100000 + i) + std::string(14, '.'));
+  }
+  return documents;
+}
+
+TEST(DocumentSample, KeepsEverythingThatFits) {
+  const Documents documents = Numbered(50);
+  EXPECT_EQ(Sample(documents, 50 * 20 + 1), documents);
+}
+
+RC_GTEST_PROP(DocumentSample, KeepsTheBudgetAndTheOrder, ()) {
+  const auto lengths =
+      *rc::gen::container<std::vector<size_t>>(rc::gen::inRange<size_t>(1, 40));
+  const auto budget = *rc::gen::inRange<int64_t>(400, 1000);
+  Documents documents;
+  int64_t total = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    // Increasing first characters: the order can be seen.
+    documents.push_back(
+        std::string(lengths[i], static_cast<char>(33 + i % 90)));
+    total += static_cast<int64_t>(lengths[i]);
+  }
+  const Documents sample = Sample(documents, budget);
+  int64_t bytes = 0;
+  size_t from = 0;
+  for (const std::string& text : sample) {
+    bytes += static_cast<int64_t>(text.size());
+    while (from < documents.size() && documents[from] != text) ++from;
+    RC_ASSERT(from < documents.size());
+    ++from;
+  }
+  RC_ASSERT(bytes >= std::min(total, budget));
+  RC_ASSERT(bytes < budget + 40);
+}
+
+// A fair sample of n = 5000 places keeps their mean; the standard error of a
+// sample of m without replacement is n sqrt((1 - m/n) / (12 m)).
+TEST(DocumentSample, IsSpreadOverTheStream) {
+  constexpr int kCount = 5000;
+  const Documents sample = Sample(Numbered(kCount), 500 * 20);
+  ASSERT_EQ(sample.size(), 500u);
+  double mean = 0;
+  for (const std::string& text : sample) mean += std::stoi(text) - 100000;
+  mean /= 500;
+  const double error = kCount * std::sqrt((1 - 0.1) / (12 * 500));
+  EXPECT_NEAR(mean, (kCount - 1) / 2.0, 4 * error);
+}
+
+TEST(DocumentSample, TakesOnlyTheBeginOfALongDocument) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "\u4E2D";
+  const Documents sample = Sample({text, "short"}, 1000);
+  ASSERT_EQ(sample.size(), 2u);
+  EXPECT_EQ(sample[0].size(), 99u);  // 33 characters of 3 bytes
+  EXPECT_EQ(FindNonText(sample[0]), std::string::npos);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

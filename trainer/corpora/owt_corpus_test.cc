@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/owt_corpus.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Documents = std::vector<std::string>;
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+// The bytes of a tar with these members, xz-compressed if asked for.
+std::string Tar(const Members& members, bool xz) {
+  archive* out = ::archive_write_new();
+  if (xz) ::archive_write_add_filter_xz(out);
+  ::archive_write_set_format_pax_restricted(out);
+  std::string bytes(1 << 20, '\0');
+  size_t used = 0;
+  EXPECT_EQ(::archive_write_open_memory(out, bytes.data(), bytes.size(), &used),
+            ARCHIVE_OK);
+  for (const auto& [name, content] : members) {
+    archive_entry* entry = ::archive_entry_new();
+    ::archive_entry_set_pathname(entry, name.c_str());
+    ::archive_entry_set_size(entry, static_cast<la_int64_t>(content.size()));
+    ::archive_entry_set_filetype(entry, AE_IFREG);
+    ::archive_entry_set_perm(entry, 0644);
+    EXPECT_EQ(::archive_write_header(out, entry), ARCHIVE_OK);
+    ::archive_write_data(out, content.data(), content.size());
+    ::archive_entry_free(entry);
+  }
+  EXPECT_EQ(::archive_write_close(out), ARCHIVE_OK);
+  ::archive_write_free(out);
+  bytes.resize(used);
+  return bytes;
+}
+
+// As published: a tar.xz of .xz files that are tar.xz of .txt files.
+std::string NestedTar(const Documents& documents) {
+  Members first;
+  Members second;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    auto& members = i < documents.size() / 2 ? first : second;
+    members.emplace_back("000" + std::to_string(i) + "-hash.txt", documents[i]);
+  }
+  first.emplace_back("empty.txt", "");
+  return Tar({{"openwebtext/urlsf_subset00-0_data.xz", Tar(first, true)},
+              {"openwebtext/README", "not a document"},
+              {"openwebtext/urlsf_subset00-1_data.xz", Tar(second, true)}},
+             true);
+}
+
+Documents Read(const fs::path& path) {
+  const auto source = OpenOwt(FindOwtFiles(path));
+  Documents documents;
+  for (std::string document; source->Next(&document);) {
+    documents.push_back(document);
+  }
+  return documents;
+}
+
+std::string ErrorOf(const fs::path& path) {
+  try {
+    Read(path);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Owt, ReadsTheNestedArchive) {
+  const auto path = FreshFolder("owt") / "openwebtext.tar.xz";
+  const Documents documents = TestDocuments(40);
+  WriteFileAtomically(path, NestedTar(documents));
+  EXPECT_EQ(Read(path), documents);
+  EXPECT_EQ(Read(path.parent_path()), documents);
+}
+
+TEST(Owt, ReadsAFolderOfSubsetTars) {
+  const auto folder = FreshFolder("owt_subsets");
+  const Documents documents = TestDocuments(4);
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const std::string inner = Tar({{"1.txt", documents[i]}}, true);
+    const std::string name = "urlsf_subset0" + std::to_string(i);
+    WriteFileAtomically(folder / (name + ".tar"),
+                        Tar({{name + "_data.xz", inner}}, false));
+  }
+  EXPECT_EQ(Read(folder), documents);
+}
+
+TEST(Owt, RefusesATruncatedArchive) {
+  const auto path = FreshFolder("owt_truncated") / "openwebtext.tar.xz";
+  const std::string bytes = NestedTar(TestDocuments(40));
+  for (const size_t size : {size_t{0}, size_t{10}, bytes.size() / 2}) {
+    WriteFileAtomically(path, bytes.substr(0, size));
+    const std::string error = ErrorOf(path);
+    EXPECT_NE(error.find("openwebtext.tar.xz"), std::string::npos) << size;
+    EXPECT_NE(error.find("download this archive again"), std::string::npos);
+  }
+}
+
+TEST(Owt, NamesTheMemberThatIsDamaged) {
+  const auto path = FreshFolder("owt_damaged") / "o.tar";
+  std::string inner = Tar({{"1.txt", TestText(TestDocuments(99))}}, true);
+  inner.resize(inner.size() / 2);
+  WriteFileAtomically(path, Tar({{"subset.xz", inner}}, false));
+  const std::string error = ErrorOf(path);
+  EXPECT_NE(error.find("o.tar > subset.xz"), std::string::npos) << error;
+}
+
+TEST(Owt, NeverReturnsHalfADocument) {
+  const auto path = FreshFolder("owt_half") / "o.tar";
+  const std::string text(5000, 'x');
+  const std::string bytes = Tar({{"1.txt", "whole"}, {"2.txt", text}}, false);
+  // A header of 512 bytes before each; "whole" fills another 512.
+  WriteFileAtomically(path, bytes.substr(0, 3 * 512 + 2000));
+  const auto source = OpenOwt({path});
+  std::string document;
+  ASSERT_TRUE(source->Next(&document));
+  EXPECT_EQ(document, "whole");
+  try {
+    source->Next(&document);
+    FAIL() << document.size();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("o.tar > 2.txt"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Owt, RefusesTextThatIsNotUtf8) {
+  const auto path = FreshFolder("owt_binary") / "o.tar.xz";
+  WriteFileAtomically(path, Tar({{"1.txt", "caf\xE9"}}, true));
+  const std::string error = ErrorOf(path);
+  EXPECT_NE(error.find("o.tar.xz > 1.txt: byte 3 is not UTF-8"),
+            std::string::npos)
+      << error;
+}
+
+TEST(Owt, SaysWhereToGetIt) {
+  try {
+    FindOwtFiles(FreshFolder("owt_empty"));
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("--corpus owt:PATH"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

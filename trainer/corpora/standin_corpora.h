@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// standin_corpora.h - real English text for those who have neither OpenWebText
+// nor C4: dictionaries and fortunes from Debian packages (DESIGN.md, ruling
+// 13).
+//
+// The packages are downloaded with apt-get and unpacked into the cache, never
+// installed. Their entries are cleaned (dict_text.h), put into a fixed random
+// order (a dictionary is sorted: its last 2 % would be the letters W to Z) and
+// written to corpora/NAME/text.txt in the cache, with provenance.json beside.
+#ifndef SOFTMOE_TRAINER_CORPORA_STANDIN_CORPORA_H_
+#define SOFTMOE_TRAINER_CORPORA_STANDIN_CORPORA_H_
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace softmoe::trainer {
+
+struct StandinCorpus {
+  std::string name;
+  std::string description;            // one sentence, for reports
+  std::vector<std::string> packages;  // of Debian
+};
+
+const std::vector<StandinCorpus>& StandinCorpora();
+
+// nullptr if there is none of this name.
+const StandinCorpus* FindStandin(const std::string& name);
+
+struct StandinText {
+  std::filesystem::path text;  // UTF-8, documents between <|endoftext|> lines
+  std::string sha256;          // of the text
+  std::string provenance;      // packages with version and SHA-256
+};
+
+// The text of a stand-in, made if it is not in `cache` or was damaged there.
+// `notify` gets a line per stage, and what was damaged.
+// A .deb file that lies in corpora/packages of the cache is used instead of a
+// download. Throws EnvironmentError with the remedy (offline, no apt-get).
+StandinText EnsureStandin(
+    const StandinCorpus& corpus, const std::filesystem::path& cache,
+    const std::function<void(const std::string&)>& notify);
+
+// The documents of unpacked packages: every dictd database and fortune file
+// below `folder`, in order of their paths, cleaned. Adds the bytes that were
+// no UTF-8 (read as Windows-1252) to `*repaired`.
+std::vector<std::string> ReadPackages(const std::filesystem::path& folder,
+                                      int64_t* repaired);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_CORPORA_STANDIN_CORPORA_H_

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// text_corpus.h - documents of a plain text file.
+//
+// What separates documents is the first of these that the file has:
+//   1. a line that is exactly <|endoftext|>
+//   2. an empty line, or one of white space only (several count as one)
+//   3. every line end
+// So a file with one document per line, one with a blank line between
+// paragraphs, and one with marked documents are each read as meant. White
+// space around a document is dropped, and nothing inside it is changed.
+#ifndef SOFTMOE_TRAINER_CORPORA_TEXT_CORPUS_H_
+#define SOFTMOE_TRAINER_CORPORA_TEXT_CORPUS_H_
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "trainer/corpora/document_source.h"
+
+namespace softmoe::trainer {
+
+inline constexpr std::string_view kDocumentSeparator = "<|endoftext|>";
+
+// Opens a text file. Throws EnvironmentError if it cannot be read; DataError
+// with offset and remedy if it has no text or is not UTF-8.
+std::unique_ptr<DocumentSource> OpenTextFile(const std::filesystem::path& path);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_CORPORA_TEXT_CORPUS_H_

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/corpora/utf8.h"
+
+#include <array>
+
+namespace softmoe::trainer {
+namespace {
+
+// Length of the well-formed character at `at`, 0 if there is none.
+size_t CharacterLength(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) -> uint32_t {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const uint32_t lead = byte(at);
+  if (lead == 0) return 0;
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2) return 0;  // a continuation, or an overlong form
+  if (lead < 0xE0) return continues(at + 1) ? 2 : 0;
+  if (lead < 0xF0) {
+    if (!continues(at + 1) || !continues(at + 2)) return 0;
+    const uint32_t point = (lead & 0x0F) << 12 | (byte(at + 1) & 0x3F) << 6;
+    return point >= 0x800 && (point & 0xF800) != 0xD800 ? 3 : 0;
+  }
+  if (lead > 0xF4) return 0;
+  if (!continues(at + 1) || !continues(at + 2) || !continues(at + 3)) return 0;
+  const uint32_t point = (lead & 0x07) << 18 | (byte(at + 1) & 0x3F) << 12;
+  return point >= 0x10000 && point < 0x110000 ? 4 : 0;
+}
+
+// Code points of the bytes 0x80..0x9F; 0 where Windows-1252 has none.
+constexpr std::array<uint16_t, 32> kWindows1252 = {
+    0x20AC, 0,      0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+    0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017D, 0,
+    0,      0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+    0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0,      0x017E, 0x0178};
+
+void AppendCharacter(uint32_t point, std::string* out) {
+  if (point < 0x800) {
+    out->push_back(static_cast<char>(0xC0 | point >> 6));
+  } else {
+    out->push_back(static_cast<char>(0xE0 | point >> 12));
+    out->push_back(static_cast<char>(0x80 | (point >> 6 & 0x3F)));
+  }
+  out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
+}
+
+}  // namespace
+
+size_t FindNonText(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    // Nearly all of English is ASCII: stay in this loop.
+    while (at < text.size() && static_cast<signed char>(text[at]) > 0) ++at;
+    if (at == text.size()) break;
+    const size_t length = CharacterLength(text, at);
+    if (length == 0) return at;
+    at += length;
+  }
+  return std::string_view::npos;
+}
+
+std::string RepairText(std::string_view text, int64_t* repaired) {
+  std::string out;
+  out.reserve(text.size());
+  while (true) {
+    const size_t bad = FindNonText(text);
+    out.append(text.substr(0, bad));
+    if (bad == std::string_view::npos) return out;
+    const auto byte = static_cast<unsigned char>(text[bad]);
+    const uint32_t point = byte >= 0x80 && byte < 0xA0
+                               ? kWindows1252[byte - 0x80]
+                               : static_cast<uint32_t>(byte);
+    if (point != 0) AppendCharacter(point, &out);
+    ++*repaired;
+    text.remove_prefix(bad + 1);
+  }
+}
+
+}  // namespace softmoe::trainer

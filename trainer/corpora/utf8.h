@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// utf8.h - is it text?
+#ifndef SOFTMOE_TRAINER_CORPORA_UTF8_H_
+#define SOFTMOE_TRAINER_CORPORA_UTF8_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace softmoe::trainer {
+
+// Returns the position of the first byte of `text` that starts no well-formed
+// UTF-8 character (RFC 3629: shortest form, no surrogates, at most U+10FFFF),
+// or that is NUL, which no text has and binary files do; npos if there is none.
+size_t FindNonText(std::string_view text);
+
+// Reads every byte that is not UTF-8 as Windows-1252, the usual stowaway in
+// old English files, and drops NULs and bytes that Windows-1252 leaves open.
+// Adds the number of bytes so treated to `*repaired`.
+std::string RepairText(std::string_view text, int64_t* repaired);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_CORPORA_UTF8_H_

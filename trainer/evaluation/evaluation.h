@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// evaluation.h - a trained model measured again, from its checkpoint.
+#ifndef SOFTMOE_TRAINER_EVALUATION_EVALUATION_H_
+#define SOFTMOE_TRAINER_EVALUATION_EVALUATION_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/config/config.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::trainer {
+
+struct EvaluationOptions {
+  std::filesystem::path folder;  // of the run: holds checkpoint.h5
+  // Prefix of token files; empty: those of the run. Other text is fine, other
+  // vocabularies are not.
+  std::filesystem::path tokens;
+  std::optional<double> tau;         // empty: as trained
+  double temperature = 1.0;          // > 0
+  std::optional<int64_t> sequences;  // of the held-out split; 0: all of them;
+                                     // empty: as configured
+  RuntimeConfig runtime;
+};
+
+struct EvaluationReport {
+  Config config;
+  std::string config_hash;
+  int64_t step = 0;  // completed updates of the checkpoint
+  double tau = 0;
+  double temperature = 1;
+  std::filesystem::path tokens;
+  bool other_tokens = false;  // not those that the run was trained on
+  std::string data_sha256, isa;
+  double unigram_loss = 0;
+  Validation validation;
+};
+
+// Throws EnvironmentError if there is no checkpoint or token file, DataError if
+// one is damaged or the vocabulary is another, ConfigError for tau or
+// temperature out of range, StoppedError after a signal.
+EvaluationReport EvaluateRun(const EvaluationOptions& options);
+
+// For people, and as one JSON object. Both end with a newline.
+std::string EvaluationText(const EvaluationReport& report);
+std::string EvaluationJson(const EvaluationReport& report);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_EVALUATION_EVALUATION_H_

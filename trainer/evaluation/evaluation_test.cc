@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs on corpora with a tokenizer: what identifies them, and what evaluation
+// makes of other token files.
+#include "trainer/evaluation/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/run_result.h"
+#include "trainer/run/trainer.h"
+#include "trainer/testing/corpus_test_util.h"
+#include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/identify_run.h"
+#include "trainer/tokens/prepare.h"
+
+namespace softmoe::trainer {
+namespace {
+
+constexpr int64_t kVocabulary = 330;
+
+// Token files of `seed`'s text with a tokenizer trained on it.
+PreparedCorpus Prepare(const std::filesystem::path& folder, uint64_t seed,
+                       int64_t vocab_size = kVocabulary) {
+  const auto text = folder / ("text" + std::to_string(seed) + ".txt");
+  std::ofstream(text) << TestText(TestDocuments(400, seed));
+  DataConfig data;
+  data.corpus = "path:" + text.string();
+  PrepareOptions options;
+  options.cache = folder / "cache";
+  options.threads = 2;
+  options.quiet = true;
+  return PrepareCorpus(data, vocab_size, options);
+}
+
+class Evaluation : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder("evaluation");
+    corpus_ = Prepare(folder_, 1);
+    config_ = TinyConfig(RouterKind::kSoftFixed);
+    config_.model.vocab_size = kVocabulary;
+    // Not 1, so that the tables' numbers differ from the schedule's.
+    config_.router.temperature_end = 2;
+    RunOptions options;
+    options.folder = folder_ / "run";
+    options.tokens = corpus_.prefix;
+    options.quiet = true;
+    result_ = TrainRun(config_, options);
+    evaluate_.folder = folder_ / "run";
+  }
+
+  std::filesystem::path folder_;
+  PreparedCorpus corpus_;
+  Config config_;
+  RunResult result_;
+  EvaluationOptions evaluate_;
+};
+
+TEST_F(Evaluation, RepeatsTheRunsOwnNumbers) {
+  EXPECT_EQ(result_.identity.tokens.data_sha256, corpus_.tokens.data_sha256);
+  EXPECT_EQ(result_.identity.tokens.tokenizer_sha256,
+            corpus_.tokens.tokenizer_sha256);
+  const EvaluationReport report = EvaluateRun(evaluate_);
+  ExpectSameValidation(result_.final_validation, report.validation);
+  evaluate_.temperature = 2;
+  ExpectSameValidation(result_.at_schedule_temperature,
+                       EvaluateRun(evaluate_).validation);
+  EXPECT_NE(result_.at_schedule_temperature.loss, report.validation.loss);
+  EXPECT_EQ(report.tau, result_.tau);
+  EXPECT_EQ(report.step, 12);
+  EXPECT_EQ(report.unigram_loss, result_.unigram_loss);
+  EXPECT_EQ(report.config_hash, ConfigHash(result_.identity.config));
+  EXPECT_FALSE(report.other_tokens);
+
+  const auto json = nlohmann::json::parse(EvaluationJson(report));
+  const std::string text = EvaluationText(report);
+  VisitValidationMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(json.at(metric.name), report.validation.*member) << metric.name;
+    if (metric.shape == MetricShape::kLayersAndCounts ||
+        metric.shape == MetricShape::kLayersAndExperts) {
+      return;
+    }
+    EXPECT_NE(text.find("\n" + std::string(metric.title) + " "),
+              std::string::npos)
+        << metric.title << " is not in\n"
+        << text;
+  });
+  EXPECT_EQ(json.at("unigram_loss"), report.unigram_loss);
+  EXPECT_NE(text.find(ReportLine(metrics::kLoss, report.validation.loss)),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
+  evaluate_.sequences = 3;
+  EXPECT_EQ(EvaluateRun(evaluate_).validation.num_tokens, 3 * 16);
+  evaluate_.tau = 0.0;
+  EXPECT_EQ(EvaluateRun(evaluate_).validation.active_experts, 3);  // the cap
+  evaluate_.tau = 1e6;
+  EXPECT_EQ(EvaluateRun(evaluate_).validation.zero_active_fraction, 1);
+  evaluate_.tau.reset();
+  const double at_one = EvaluateRun(evaluate_).validation.loss;
+  evaluate_.temperature = 5;
+  EXPECT_NE(EvaluateRun(evaluate_).validation.loss, at_one);
+}
+
+TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {
+  // As many pieces, but other ones: only the hash can tell.
+  evaluate_.tokens = Prepare(folder_, 2).prefix;
+  try {
+    EvaluateRun(evaluate_);
+    FAIL() << "evaluated tokens that mean other words";
+  } catch (const DataError& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_NE(message.find("another tokenizer"), std::string::npos) << message;
+    EXPECT_NE(message.find(evaluate_.tokens.string()), std::string::npos);
+    EXPECT_NE(message.find("--data"), std::string::npos) << message;
+  }
+  evaluate_.tokens = Prepare(folder_, 1, kVocabulary + 20).prefix;
+  EXPECT_THROW(EvaluateRun(evaluate_), DataError);
+}
+
+TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
+  const auto refusal = [&]() -> std::string {
+    try {
+      EvaluateRun(evaluate_);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  // The tokens of the run, but nothing beside them that says so.
+  for (const char* suffix : {".bin", ".idx"}) {
+    std::filesystem::copy_file(corpus_.prefix.string() + suffix,
+                               folder_ / (std::string("bare") + suffix));
+  }
+  evaluate_.tokens = folder_ / "bare";
+  std::string message = refusal();
+  EXPECT_NE(message.find("put the .json file back"), std::string::npos)
+      << message;
+  EXPECT_EQ(message.find("another tokenizer"), std::string::npos) << message;
+
+  evaluate_.tokens.clear();
+  for (const char* suffix : {".bin", ".idx", ".model", ".json"}) {
+    std::filesystem::rename(corpus_.prefix.string() + suffix,
+                            folder_ / (std::string("moved") + suffix));
+  }
+  message = refusal();
+  EXPECT_NE(message.find(corpus_.prefix.string()), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("--data"), std::string::npos) << message;
+  evaluate_.tokens = folder_ / "moved";
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Evaluation, SaysWhatToDoWhereTheCheckpointOfAFinishedRunIsGone) {
+  std::filesystem::remove(evaluate_.folder / "checkpoint.h5");
+  try {
+    EvaluateRun(evaluate_);
+    FAIL() << "evaluated nothing";
+  } catch (const EnvironmentError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("the checkpoint is gone"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find((evaluate_.folder / "result.h5").string()),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("--keep-checkpoints"), std::string::npos) << message;
+  }
+}
+
+TEST_F(Evaluation, RefusesValuesOutOfRange) {
+  const auto refused = [&](EvaluationOptions options) {
+    EXPECT_THROW(EvaluateRun(options), ConfigError);
+  };
+  EvaluationOptions options = evaluate_;
+  options.tau = -1;
+  refused(options);
+  options = evaluate_;
+  options.temperature = 0;
+  refused(options);
+  options = evaluate_;
+  options.runtime.isa = "v9";
+  refused(options);
+  options = evaluate_;
+  options.folder = folder_ / "nowhere";
+  EXPECT_THROW(EvaluateRun(options), EnvironmentError);
+}
+
+TEST_F(Evaluation, ADamagedTokenFileIsFound) {
+  // Copied, then one bit of the tokens changed: still valid ids.
+  const PreparedCorpus copy =
+      CopyPreparedCorpus(corpus_, folder_ / "copy" / "tokens");
+  EXPECT_NO_THROW(IdentifyRun(config_, copy.prefix));
+  {
+    std::fstream bin(copy.prefix.string() + ".bin",
+                     std::ios::in | std::ios::out | std::ios::binary);
+    const int byte = bin.peek();
+    bin.put(static_cast<char>(byte ^ 1));
+  }
+  RunOptions options;
+  options.folder = folder_ / "run2";
+  options.tokens = copy.prefix;
+  options.quiet = true;
+  EXPECT_THROW(TrainRun(config_, options), DataError);
+  EXPECT_FALSE(std::filesystem::exists(options.folder));
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// final_evaluations.h - measures what an EvaluationPlan lists, on a model with
+// its final parameters or from the checkpoint that has them.
+#ifndef SOFTMOE_TRAINER_EVALUATION_FINAL_EVALUATIONS_H_
+#define SOFTMOE_TRAINER_EVALUATION_FINAL_EVALUATIONS_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/config/config.h"
+#include "optimized/model.h"
+#include "trainer/evaluation/evaluation_plan.h"
+#include "trainer/evaluation/validation.h"
+#include "trainer/results/run_result.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+
+// What `plan` asks of a run with this result and the result does not have, in
+// words: "inference tau x0.5, x2; router health". "" if nothing.
+std::string MissingEvaluations(const EvaluationPlan& plan,
+                               const RunResult& result);
+
+// Measures it; nothing if the plan asks for nothing that this router has.
+// Leaves the model's parameters alone; the same bits for any number of threads.
+//
+//   tau    of training; the sparse router has none
+//   poll   called before every balance group
+// Errors   as Validate
+std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
+                                                  const Dataset& data,
+                                                  double tau,
+                                                  const EvaluationPlan& plan,
+                                                  const StopPoll& poll);
+
+// Why the checkpoint at `path` cannot give what a finished run's result
+// lacks, and what to do; "" if it can: it is there, whole, of that very run and
+// its last step, and this process uses the same instruction set.
+std::string EvaluationObstacle(const RunResult& result,
+                               const std::filesystem::path& path);
+
+// Measures what `plan` asks, and again what `result` has of earlier plans, with
+// the parameters of the checkpoint at `path`, for which EvaluationObstacle
+// knows no obstacle.
+//
+//   tokens   prefix of the token files of the run
+// Errors     as Validate, and what opening the files throws
+FinalEvaluations EvaluateFinishedRun(const RunResult& result,
+                                     const std::filesystem::path& path,
+                                     const std::filesystem::path& tokens,
+                                     const RuntimeConfig& runtime,
+                                     const EvaluationPlan& plan,
+                                     const StopPoll& poll);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_EVALUATION_FINAL_EVALUATIONS_H_

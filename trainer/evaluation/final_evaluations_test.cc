@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is measured after training: the same numbers at once, later from the
+// checkpoint, interrupted anywhere, and with any number of threads.
+#include "trainer/evaluation/final_evaluations.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/parallel_for.h"
+#include "core/testing/file_test_util.h"
+#include "optimized/model.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/run/trainer.h"
+#include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+const EvaluationPlan kNothing;
+const EvaluationPlan kAll = {.inference_tau_factors = {0.5, 1, 1.5, 2},
+                             .active_histogram = true,
+                             .router_health = true};
+// Groups that kAll passes over: eval_sequences = 8 in groups of 2, four tau of
+// which one gives the router health, too.
+constexpr int kGroups = 4 * 4;
+
+EvaluationPlan AndGo(EvaluationPlan plan) {
+  plan.keep_checkpoint = false;
+  return plan;
+}
+
+class EveryRouter : public testing::TestWithParam<RouterKind> {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder(std::string("final_") + RouterKindName(GetParam()));
+    tokens_ = WriteTinyTokens(folder_ / "data");
+    config_ = TinyConfig(GetParam());
+  }
+
+  bool sparse() const { return GetParam() == RouterKind::kSparse; }
+
+  RunOptions Options(const std::string& run, const EvaluationPlan& plan,
+                     int64_t threads = 2) const {
+    RunOptions options;
+    options.folder = folder_ / run;
+    options.tokens = tokens_;
+    options.quiet = true;
+    options.runtime.threads = threads;
+    options.evaluations = plan;
+    return options;
+  }
+  RunResult Train(const std::string& run, const EvaluationPlan& plan,
+                  int64_t threads = 2) const {
+    return TrainRun(config_, Options(run, plan, threads));
+  }
+  fs::path CheckpointOf(const std::string& run) const {
+    return folder_ / run / kCheckpointName;
+  }
+  RunResult OnDisk(const std::string& run) const {
+    return ReadRunResult(folder_ / run / kResultName);
+  }
+
+  fs::path folder_, tokens_;
+  Config config_;
+};
+
+INSTANTIATE_TEST_SUITE_P(FinalEvaluations, EveryRouter,
+                         testing::Values(RouterKind::kSparse,
+                                         RouterKind::kSoftFixed,
+                                         RouterKind::kSoftLearned),
+                         [](const auto& info) {
+                           return std::string(RouterKindName(info.param));
+                         });
+
+TEST_P(EveryRouter, GetsWhatThePlanListsOnItsFinalParameters) {
+  const RunResult plain = Train("plain", kNothing);
+  EXPECT_FALSE(plain.final_evaluations.has_value());
+  RunResult result = Train("all", kAll);
+  ASSERT_TRUE(result.final_evaluations.has_value());
+  const FinalEvaluations all = *result.final_evaluations;
+  EXPECT_EQ(MissingEvaluations(kAll, result), "");
+
+  // The training is what it is without them.
+  result.final_evaluations.reset();
+  ExpectSameResult(plain, result);
+  ExpectSameTensors(CheckpointOf("plain"), CheckpointOf("all"));
+
+  ASSERT_EQ(all.router_health.size(), 2u);
+  const Validation& v = plain.final_validation;
+  double zero_active = 0;
+  for (int l = 0; l < 2; ++l) {
+    const RouterHealth& health = all.router_health[l];
+    EXPECT_EQ(health.dead_experts,
+              std::ranges::count(v.tokens_per_expert[l], 0));
+    EXPECT_GT(health.load_entropy, 0);
+    EXPECT_LT(health.relative_load_entropy, 1);
+    EXPECT_EQ(health.truncated_mass.has_value(), !sparse());
+    if (sparse()) {
+      EXPECT_EQ(health.at_cap_fraction, 1);
+    } else {
+      EXPECT_GT(*health.truncated_mass, 0);
+      EXPECT_LT(*health.truncated_mass, plain.allocation[l]);
+    }
+    zero_active += health.zero_active_fraction / 2;
+  }
+  // Quotients of integers by powers of two: 128 tokens, 2 layers.
+  EXPECT_EQ(zero_active, v.zero_active_fraction);
+
+  if (sparse()) {
+    EXPECT_TRUE(all.inference_tau.empty());
+    return;
+  }
+  ASSERT_EQ(all.inference_tau.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const InferenceTau& at = all.inference_tau[i];
+    EXPECT_EQ(at.factor, kAll.inference_tau_factors[i]);
+    EXPECT_EQ(at.tau, at.factor * plain.tau);
+    // Nothing above the first layer knows of tau: there a larger one can only
+    // take experts away.
+    if (i > 0) {
+      EXPECT_LE(at.validation.layer_active_experts[0],
+                all.inference_tau[i - 1].validation.layer_active_experts[0]);
+    }
+  }
+  ExpectSameValidation(v, all.inference_tau[1].validation);
+  EXPECT_LT(all.inference_tau[3].validation.active_experts,
+            all.inference_tau[0].validation.active_experts);
+}
+
+TEST_P(EveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
+  const RunResult one = Train("one", kAll, 1);
+  ExpectSameResult(one, Train("two", kAll, 2));
+  ExpectSameResult(one, Train("three", kAll, 3));
+}
+
+TEST_P(EveryRouter, MeasuresOnlyWhatIsAsked) {
+  EvaluationPlan plan = {.inference_tau_factors = {2}};
+  const RunResult two = Train("two", plan);
+  plan = {.inference_tau_factors = {}, .router_health = true};
+  const RunResult health = Train("health", plan);
+  const FinalEvaluations all = *Train("all", kAll).final_evaluations;
+  FinalEvaluations expected = all;
+  expected.inference_tau.clear();
+  ExpectSameEvaluations(expected, *health.final_evaluations);
+  if (sparse()) {
+    // It has no tau: there is nothing to measure, and nothing missing.
+    EXPECT_FALSE(two.final_evaluations.has_value());
+    EXPECT_EQ(MissingEvaluations({.inference_tau_factors = {2}}, two), "");
+    return;
+  }
+  expected = all;
+  expected.inference_tau = {all.inference_tau[3]};
+  expected.inference_tau[0].validation.active_histogram.clear();
+  expected.router_health.clear();
+  ExpectSameEvaluations(expected, *two.final_evaluations);
+  EXPECT_EQ(MissingEvaluations(kAll, two),
+            "inference tau x0.5, x1, x1.5; histograms of active experts at "
+            "inference tau x2; router health");
+}
+
+TEST_P(EveryRouter, AFinishedRunIsEvaluatedFromItsCheckpoint) {
+  const RunResult expected = Train("at once", kAll);
+  const RunResult before = Train("later", kNothing);
+  EXPECT_NE(MissingEvaluations(kAll, before), "");
+  EXPECT_EQ(EvaluationObstacle(before, CheckpointOf("later")), "");
+  ExpectSameResult(before, Train("later", kNothing));
+  // First a part of it, which the second plan does not name: it stays.
+  Train("later", {.inference_tau_factors = {0.5}, .active_histogram = true});
+  const EvaluationPlan rest = {.inference_tau_factors = {1, 1.5, 2},
+                               .router_health = true};
+  RunOptions options = Options("later", AndGo(rest), 3);
+  options.on_step = [](const StepRecord&) { FAIL() << "trained again"; };
+  ExpectSameResult(expected, TrainRun(config_, options));
+  ExpectSameResult(expected, OnDisk("later"));
+  EXPECT_EQ(OnDisk("later").seconds, before.seconds);
+  EXPECT_EQ(FilesIn(folder_ / "later"),
+            (std::vector<std::string>{kMetricsName, kResultName}));
+  // Nothing is missing, so nothing is measured.
+  options.on_evaluation = [] { FAIL() << "measured again"; };
+  ExpectSameResult(expected, TrainRun(config_, options));
+}
+
+TEST_P(EveryRouter, TheCheckpointGoesOnlyAfterTheResult) {
+  const RunResult kept = Train("kept", kAll);
+  EXPECT_TRUE(fs::exists(CheckpointOf("kept")));
+  RunOptions options = Options("gone", AndGo(kAll));
+  options.on_evaluation = [&] {
+    EXPECT_TRUE(fs::exists(CheckpointOf("gone")));
+    EXPECT_FALSE(fs::exists(folder_ / "gone" / kResultName));
+  };
+  ExpectSameResult(kept, TrainRun(config_, options));
+  EXPECT_EQ(FilesIn(folder_ / "gone"),
+            (std::vector<std::string>{kMetricsName, kResultName}));
+  ExpectSameResult(kept, OnDisk("gone"));
+  // A finished run is only read, whether its checkpoint was to stay or not.
+  Train("kept", AndGo(kAll));
+  EXPECT_TRUE(fs::exists(CheckpointOf("kept")));
+}
+
+TEST_P(EveryRouter, StoppedAnywhereGivesTheSameBits) {
+  const RunResult expected = Train("unbroken", kAll);
+  const int groups = sparse() ? kGroups / 4 : kGroups;
+  const RunResult plain = Train("finished", kNothing);
+  // Before every group in turn, at once and later.
+  for (const std::string run : {"fresh", "finished"}) {
+    int seen = groups;
+    for (int group = 1; group <= groups; ++group) {
+      RunOptions options = Options(run, AndGo(kAll));
+      seen = 0;
+      options.on_evaluation = [&] {
+        if (++seen == group) std::raise(group % 2 ? SIGTERM : SIGINT);
+      };
+      EXPECT_THROW(TrainRun(config_, options), StoppedError);
+      EXPECT_EQ(seen, group);
+      EXPECT_EQ(Checkpoint(CheckpointOf(run)).state().step, 12);
+      if (run == "finished") {
+        ExpectSameResult(plain, OnDisk(run));
+      } else {
+        EXPECT_FALSE(fs::exists(folder_ / run / kResultName));
+      }
+    }
+    seen = 0;
+    RunOptions options = Options(run, AndGo(kAll));
+    options.on_evaluation = [&] { ++seen; };
+    ExpectSameResult(expected, TrainRun(config_, options));
+    EXPECT_EQ(seen, groups);
+    ExpectSameResult(expected, OnDisk(run));
+    EXPECT_FALSE(fs::exists(CheckpointOf(run)));
+  }
+}
+
+// With the reason, and the result as it was.
+TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
+  const RunResult before = Train("run", AndGo(kNothing));
+  RunOptions options = Options("run", kAll);
+  options.on_evaluation = [] { FAIL() << "measured on what?"; };
+  const auto expect_obstacle = [&](const std::vector<std::string>& words) {
+    ExpectSameResult(before, TrainRun(config_, options));
+    ExpectSameResult(before, OnDisk("run"));
+    const std::string text = EvaluationObstacle(before, CheckpointOf("run"));
+    for (const std::string& word : words) {
+      EXPECT_NE(text.find(word), std::string::npos) << text;
+    }
+  };
+  expect_obstacle({CheckpointOf("run").string(), "is gone", "train the run"});
+  EXPECT_NE(MissingEvaluations(kAll, before), "");
+
+  Config other = config_;
+  other.training.seed += 1;
+  TrainRun(other, Options("other", kNothing));
+  fs::copy_file(CheckpointOf("other"), CheckpointOf("run"));
+  expect_obstacle({"is of another run", "train the run"});
+
+  RunOptions early = Options("early", kNothing);
+  early.on_step = [](const StepRecord& record) {
+    if (record.step == 5) std::raise(SIGTERM);
+  };
+  EXPECT_THROW(TrainRun(config_, early), StoppedError);
+  fs::copy_file(CheckpointOf("early"), CheckpointOf("run"),
+                fs::copy_options::overwrite_existing);
+  expect_obstacle({"is of step 5 of 12", "train the run"});
+
+  fs::resize_file(CheckpointOf("run"), fs::file_size(CheckpointOf("run")) - 1);
+  expect_obstacle({CheckpointOf("run").string(), "train the run"});
+
+  RunResult elsewhere = before;
+  elsewhere.identity.isa = "v5";
+  EXPECT_NE(EvaluationObstacle(elsewhere, CheckpointOf("run")).find("--isa v5"),
+            std::string::npos);
+}
+
+TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {
+  const Config config = TinyConfig(RouterKind::kSoftFixed);
+  ThreadPool pool(1);
+  const Dataset data(config, WriteTinyTokens(FreshFolder("plan")));
+  optimized::Model model(config, 2, pool);
+  EXPECT_THROW(
+      MeasureFinalModel(model, data, 1, {.inference_tau_factors = {-1}}, [] {}),
+      ConfigError);
+  RunOptions options;
+  options.evaluations.inference_tau_factors = {2, 1};
+  EXPECT_THROW(TrainRun(config, options), ConfigError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// router_health.h - how each layer's router uses its experts: load entropy,
+// dead experts, tokens at the cap and without an expert, truncated mass
+// (SPEC.md 5.2). Read from passes without noise, after training; training
+// itself computes none of it.
+#ifndef SOFTMOE_TRAINER_EVALUATION_ROUTER_HEALTH_H_
+#define SOFTMOE_TRAINER_EVALUATION_ROUTER_HEALTH_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/config/config.h"
+#include "optimized/step.h"
+#include "trainer/evaluation/routing_totals.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::trainer {
+
+// The entropy of the shares of the load in nats, in [0, ln experts]; 0 where no
+// token went anywhere.
+double LoadEntropy(std::span<const int64_t> tokens_per_expert);
+
+// Sums over balance groups. Integers and, for the truncated mass, doubles in
+// the order of Add, so that the order of groups decides the bits and nothing
+// else does.
+class RouterHealthTotals {
+ public:
+  explicit RouterHealthTotals(const Config& config);
+
+  // One group: what its pass reported, and Model::LastRouting of each layer
+  // after it. The caps must be those of the groups before.
+  void Add(const optimized::StepStats& stats,
+           std::span<const optimized::RoutingView> layers);
+
+  // [num_layers]. At least one group must have been added.
+  std::vector<RouterHealth> Get() const;
+
+ private:
+  const bool sparse_, fallback_;
+  const int64_t num_experts_;
+  RoutingTotals totals_;
+  std::vector<int64_t> max_active_;       // [layer] the cap; 0: not known yet
+  std::vector<int64_t> below_cutoff_;     // [layer] tokens
+  std::vector<double> truncated_weight_;  // [layer] sum over tokens
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_EVALUATION_ROUTER_HEALTH_H_

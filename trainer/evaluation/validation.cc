@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/evaluation/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/errors.h"
+#include "trainer/evaluation/routing_totals.h"
+
+namespace softmoe::trainer {
+
+Validation Validate(optimized::Model& model, const Dataset& data, double tau,
+                    double temperature, const StopPoll& poll,
+                    const GroupObserver& observe) {
+  const Config& config = model.config();
+  const int64_t length = config.model.sequence_length;
+  const int64_t group = config.training.balance_group_sequences;
+  const int64_t wanted = config.training.eval_sequences;
+  const int64_t available = data.num_validation_sequences();
+  const int64_t total = wanted == 0 ? available : std::min(wanted, available);
+  if (total < 1) {
+    throw DataError(
+        "the held-out split has no whole sequence; use more text, a larger "
+        "data.validation_fraction or a shorter model.sequence_length");
+  }
+
+  const optimized::RoutingState routing{
+      .temperature = temperature, .tau = tau, .noise = false, .step = 0};
+  std::vector<int32_t> inputs(group * length), targets(group * length);
+  RoutingTotals totals(config.model.num_layers, config.model.num_experts);
+  for (int64_t first = 0; first < total; first += group) {
+    poll();
+    const int64_t count = std::min(group, total - first);
+    const std::span<int32_t> in(inputs.data(), count * length);
+    const std::span<int32_t> out(targets.data(), count * length);
+    data.FillValidation(first, count, in, out);
+    const optimized::StepStats stats =
+        model.Forward({.num_sequences = count,
+                       .inputs = in,
+                       .targets = out,
+                       .first_token = first * length},
+                      routing);
+    totals.Add(stats);
+    if (observe) observe(stats);
+  }
+
+  Validation result;
+  result.loss = totals.MeanLoss();
+  if (!std::isfinite(result.loss)) {
+    throw NumericsError(
+        fmt::format("the validation loss is {}; train again with a smaller "
+                    "training.learning_rate",
+                    result.loss));
+  }
+  result.num_tokens = totals.num_tokens();
+  result.active_experts = totals.MeanActive();
+  result.zero_active_fraction = totals.ZeroActiveFraction();
+  result.layer_active_experts = totals.LayerActive();
+  result.active_histogram = totals.active_histogram();
+  result.tokens_per_expert = totals.tokens_per_expert();
+  const double layers = static_cast<double>(config.model.num_layers);
+  for (const LoadVariance& layer : totals.LayerLoadVariance()) {
+    result.relative_load_variance += layer.relative / layers;
+    result.load_cv += layer.cv / layers;
+    result.load_var_over_mean += layer.var_over_mean / layers;
+  }
+  return result;
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// validation.h - loss and routing on the held-out split (SPEC.md 5.2).
+#ifndef SOFTMOE_TRAINER_EVALUATION_VALIDATION_H_
+#define SOFTMOE_TRAINER_EVALUATION_VALIDATION_H_
+
+#include <functional>
+
+#include "optimized/model.h"
+#include "trainer/results/run_result.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+
+// Called between batches of a long loop; throws StoppedError to leave it.
+using StopPoll = std::function<void()>;
+// Called after the pass over each balance group, with what it reported.
+using GroupObserver = std::function<void(const optimized::StepStats&)>;
+
+// Loss and active experts of `model` on the first eval_sequences sequences of
+// the held-out split (0: all), noise off, in groups of
+// balance_group_sequences.
+//
+//   tau          as trained, or another one for the inference ablation
+//   temperature  1 for the numbers of the tables, T(m) for training curves
+//   observe      empty, or sees every group
+// Errors   DataError if nothing is held out; NumericsError if the loss is not
+//          finite.
+Validation Validate(optimized::Model& model, const Dataset& data, double tau,
+                    double temperature, const StopPoll& poll,
+                    const GroupObserver& observe = {});
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_EVALUATION_VALIDATION_H_

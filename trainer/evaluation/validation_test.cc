@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/evaluation/validation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/parallel_for.h"
+#include "core/testing/file_test_util.h"
+#include "optimized/model.h"
+#include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+namespace {
+
+struct Fresh {
+  explicit Fresh(const Config& config)
+      : pool(2),
+        data(config, WriteTinyTokens(FreshFolder("validation"))),
+        model(config, config.training.balance_group_sequences, pool) {
+    model.InitializeParameters(1);
+  }
+  ThreadPool pool;
+  Dataset data;
+  optimized::Model model;
+};
+
+TEST(Validate, CountsEveryTokenOnce) {
+  // 5 sequences in groups of 2: the last group is half full.
+  Config config = TinyConfig(RouterKind::kSoftFixed);
+  config.training.eval_sequences = 5;
+  Fresh fresh(config);
+  int polls = 0;
+  const Validation all =
+      Validate(fresh.model, fresh.data, 1.1, 2.0, [&] { ++polls; });
+  EXPECT_EQ(polls, 3);
+  EXPECT_EQ(all.num_tokens, 5 * 16);
+  ASSERT_EQ(all.active_histogram.size(), 2u);
+  int64_t active = 0;
+  for (int l = 0; l < 2; ++l) {
+    const auto& histogram = all.active_histogram[l];
+    EXPECT_EQ(std::accumulate(histogram.begin(), histogram.end(), int64_t{0}),
+              5 * 16);
+    const auto& load = all.tokens_per_expert[l];
+    const int64_t routed =
+        std::accumulate(load.begin(), load.end(), int64_t{0});
+    EXPECT_EQ(all.layer_active_experts[l],
+              static_cast<double>(routed) / (5 * 16));
+    active += routed;
+  }
+  EXPECT_EQ(all.active_experts, static_cast<double>(active) / (2 * 5 * 16));
+
+  // The loss is the token mean, one sequence at a time too.
+  std::vector<int32_t> inputs(16), targets(16);
+  double sum = 0;
+  for (int64_t s = 0; s < 5; ++s) {
+    fresh.data.FillValidation(s, 1, inputs, targets);
+    sum +=
+        fresh.model
+            .Forward({.num_sequences = 1, .inputs = inputs, .targets = targets},
+                     {.temperature = 2.0, .tau = 1.1})
+            .loss_sum;
+  }
+  // A token's loss does not depend on its batch: two orders of summation of 80
+  // doubles, and a quotient.
+  EXPECT_NEAR(all.loss, sum / 80, (79 + 1) * 0x1p-52 * all.loss);
+}
+
+TEST(Validate, TauAndTemperatureMatterToSoftRoutersOnly) {
+  Fresh soft(TinyConfig(RouterKind::kSoftLearned));
+  const auto poll = [] {};
+  const Validation base = Validate(soft.model, soft.data, 1.1, 1.0, poll);
+  EXPECT_NE(Validate(soft.model, soft.data, 1.1, 5.0, poll).loss, base.loss);
+  const Validation strict = Validate(soft.model, soft.data, 1.6, 1.0, poll);
+  EXPECT_LT(strict.active_experts, base.active_experts);
+  EXPECT_EQ(
+      Validate(soft.model, soft.data, 1e6, 1.0, poll).zero_active_fraction,
+      1.0);
+
+  Fresh sparse(TinyConfig(RouterKind::kSparse));
+  const Validation one = Validate(sparse.model, sparse.data, 0, 1.0, poll);
+  const Validation five = Validate(sparse.model, sparse.data, 0, 5.0, poll);
+  ExpectSameValidation(one, five);
+  EXPECT_EQ(one.active_experts, 2.0);
+  EXPECT_EQ(one.zero_active_fraction, 0.0);
+}
+
+TEST(Validate, NoiseIsOff) {
+  Config config = TinyConfig(RouterKind::kSoftFixed);
+  Fresh quiet(config);
+  const auto poll = [] {};
+  const Validation expected = Validate(quiet.model, quiet.data, 1.1, 1, poll);
+  config.router.noise_amplitude = 0.5;
+  for (const NoiseKind kind :
+       {NoiseKind::kInputJitter, NoiseKind::kLogitGauss}) {
+    config.router.noise = kind;
+    Fresh noisy(config);
+    ExpectSameValidation(expected,
+                         Validate(noisy.model, noisy.data, 1.1, 1, poll));
+  }
+}
+
+TEST(Validate, ReportsTheThreeReadingsOfLoadVariance) {
+  Fresh fresh(TinyConfig(RouterKind::kSparse));
+  const Validation v = Validate(fresh.model, fresh.data, 0, 1.0, [] {});
+  // Every layer routes tokens*k/E on average, so var/mean is var/mean^2 times
+  // that, whatever the layer; and sqrt is concave, so the mean of the CVs is at
+  // most the root of the mean.
+  const double mean = 8 * 16 * 2.0 / 4;
+  EXPECT_GT(v.relative_load_variance, 0);
+  EXPECT_NEAR(v.load_var_over_mean, v.relative_load_variance * mean,
+              8 * 0x1p-53 * v.load_var_over_mean);
+  EXPECT_LE(v.load_cv, std::sqrt(v.relative_load_variance) * (1 + 4 * 0x1p-53));
+}
+
+TEST(Validate, WholeSplitIsTheDefault) {
+  Config config = TinyConfig(RouterKind::kSparse);
+  config.training.eval_sequences = 0;
+  Fresh fresh(config);
+  EXPECT_EQ(Validate(fresh.model, fresh.data, 0, 1, [] {}).num_tokens,
+            16 * fresh.data.num_validation_sequences());
+  config.training.eval_sequences = int64_t{1} << 40;
+  Fresh greedy(config);
+  EXPECT_EQ(Validate(greedy.model, greedy.data, 0, 1, [] {}).num_tokens,
+            16 * greedy.data.num_validation_sequences());
+}
+
+TEST(Validate, NeverReturnsALossThatIsNone) {
+  Fresh fresh(TinyConfig(RouterKind::kSparse));
+  // Behind all routers, where only the loss can tell.
+  fresh.model.parameters()[fresh.model.layout().head_weight] =
+      std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(Validate(fresh.model, fresh.data, 0, 1, [] {}), NumericsError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/identity/run_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/errors.h"
+#include "trainer/identity/config_table.h"
+
+namespace softmoe::trainer {
+namespace {
+
+const IdentityDifference* Find(const IdentityDifferences& differences,
+                               IdentityPart part) {
+  const auto found =
+      std::find_if(differences.begin(), differences.end(),
+                   [&](const IdentityDifference& d) { return d.part == part; });
+  return found == differences.end() ? nullptr : &*found;
+}
+
+// Visitors of two identities, one after the other.
+auto Collect(std::vector<std::string>* texts) {
+  return [texts](IdentityPart, const char*, const std::string& text) {
+    texts->push_back(text);
+  };
+}
+auto Compare(const std::vector<std::string>& texts,
+             IdentityDifferences* differences) {
+  return
+      [&texts, differences, i = size_t{0}](IdentityPart part, const char* name,
+                                           const std::string& here) mutable {
+        const std::string& there = texts.at(i++);
+        const bool unknown = part == IdentityPart::kDocuments && there.empty();
+        if (there == here || unknown) return;
+        differences->push_back({part, name, there, here});
+      };
+}
+
+std::string Digests(const IdentityDifference& difference) {
+  return fmt::format("SHA-256 {}... there, {}... here",
+                     difference.there.substr(0, 16),
+                     difference.here.substr(0, 16));
+}
+
+}  // namespace
+
+IdentityDifferences CompareConfigs(const Config& there, const Config& here) {
+  const auto before = ConfigRows(there);
+  const auto after = ConfigRows(here);
+  SOFTMOE_CHECK(before.size() == after.size());
+  IdentityDifferences differences;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const auto& [key, value] = before[i];
+    if (value == after[i].second) continue;
+    differences.push_back({IdentityPart::kConfig, key, value, after[i].second});
+  }
+  return differences;
+}
+
+IdentityDifferences CompareTokens(const TokenIdentity& there,
+                                  const TokenIdentity& here) {
+  IdentityDifferences differences;
+  std::vector<std::string> texts;
+  VisitTokenTexts(there, Collect(&texts));
+  VisitTokenTexts(here, Compare(texts, &differences));
+  return differences;
+}
+
+IdentityDifferences CompareIdentities(const RunIdentity& there,
+                                      const RunIdentity& here) {
+  IdentityDifferences differences = CompareConfigs(there.config, here.config);
+  std::vector<std::string> texts;
+  VisitIdentityTexts(there, Collect(&texts));
+  VisitIdentityTexts(here, Compare(texts, &differences));
+  return differences;
+}
+
+bool Differs(const IdentityDifferences& differences, IdentityPart part) {
+  return Find(differences, part) != nullptr;
+}
+
+std::string DescribeConfigDifferences(const IdentityDifferences& differences) {
+  std::string text;
+  for (const IdentityDifference& d : differences) {
+    if (d.part != IdentityPart::kConfig) continue;
+    text += fmt::format("{}{} is {} there and {} here",
+                        text.empty() ? "" : "; ", d.name, d.there, d.here);
+  }
+  return text;
+}
+
+std::string DescribeTokenDifferences(const IdentityDifferences& differences) {
+  const auto* tokens = Find(differences, IdentityPart::kTokens);
+  // First, because of another vocabulary all the rest is other, too.
+  if (const auto* d = Find(differences, IdentityPart::kTokenizer)) {
+    const char* same = tokens == nullptr ? "the tokens are the same, but " : "";
+    if (d->here.empty()) {
+      return fmt::format(
+          "{}nothing here says which tokenizer made them: put the .json file "
+          "back that was beside the .bin file there",
+          same);
+    }
+    if (d->there.empty()) {
+      return fmt::format(
+          "{}nothing there said which tokenizer made them, and the .json file "
+          "here does: move it away if they are of the same vocabulary",
+          same);
+    }
+    return "another tokenizer, whose ids mean other words: " + Digests(*d);
+  }
+  if (tokens != nullptr) return "other tokens: " + Digests(*tokens);
+  if (const auto* d = Find(differences, IdentityPart::kDocuments)) {
+    return "other documents, hence another split, of the same tokens (.idx): " +
+           Digests(*d);
+  }
+  return "";
+}
+
+void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
+                    const RunIdentity& here, const IdentityRemedies& remedies) {
+  const IdentityDifferences differences = CompareIdentities(there, here);
+  const std::string config = DescribeConfigDifferences(differences);
+  if (!config.empty()) {
+    throw ConfigError(
+        fmt::format("{}: belongs to another configuration: {}. {}",
+                    path.string(), config, remedies.config));
+  }
+  const std::string tokens = DescribeTokenDifferences(differences);
+  if (!tokens.empty()) {
+    throw DataError(fmt::format("{}: was trained on other token files: {}. {}",
+                                path.string(), tokens, remedies.tokens));
+  }
+  if (Differs(differences, IdentityPart::kIsa)) {
+    throw ConfigError(fmt::format(
+        "{}: was trained with instruction set {}, this run uses {}: the bits "
+        "would differ. {}",
+        path.string(), there.isa, here.isa, remedies.isa));
+  }
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/identity/run_identity.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "core/errors.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// A digest of one digit, so that nothing but that can be in a message.
+std::string Digest(char digit) { return std::string(64, digit); }
+
+const TokenIdentity kThere = {Digest('1'), Digest('2'), Digest('3')};
+
+// Each phrase must be in the message, and both digests if there are any.
+void ExpectSays(const TokenIdentity& there, const TokenIdentity& here,
+                const std::string& phrase, const std::string& digits) {
+  const std::string message =
+      DescribeTokenDifferences(CompareTokens(there, here));
+  EXPECT_NE(message.find(phrase), std::string::npos) << message;
+  for (const char digit : {'1', '2', '3', '4'}) {
+    EXPECT_EQ(message.find(Digest(digit).substr(0, 16)) != std::string::npos,
+              digits.find(digit) != std::string::npos)
+        << digit << ": " << message;
+  }
+}
+
+TEST(TokenIdentity, SameTokensHaveNoDifference) {
+  EXPECT_EQ(CompareTokens(kThere, kThere), IdentityDifferences());
+  EXPECT_EQ(DescribeTokenDifferences({}), "");
+  // A result of before the index was recorded.
+  EXPECT_EQ(CompareTokens({Digest('1'), "", Digest('3')}, kThere),
+            IdentityDifferences());
+}
+
+TEST(TokenIdentity, NamesTheFileThatDiffers) {
+  TokenIdentity here = kThere;
+  here.data_sha256 = Digest('4');
+  ExpectSays(kThere, here, "other tokens", "14");
+  here = kThere;
+  here.index_sha256 = Digest('4');
+  ExpectSays(kThere, here, "another split", "24");
+  // Whatever else differs: with another vocabulary all does.
+  here = {Digest('4'), Digest('4'), Digest('4')};
+  ExpectSays(kThere, here, "another tokenizer", "34");
+}
+
+TEST(TokenIdentity, AMissingDescriptionIsNotAnotherTokenizer) {
+  TokenIdentity without = kThere;
+  without.tokenizer_sha256 = "";
+  ExpectSays(kThere, without, "the tokens are the same", "");
+  ExpectSays(kThere, without, "put the .json file back", "");
+  ExpectSays(without, kThere, "move it away", "");
+}
+
+TEST(RunIdentity, ConfigurationsDifferInKeysWithBothValues) {
+  Config there, here;
+  EXPECT_EQ(CompareConfigs(there, here), IdentityDifferences());
+  EXPECT_EQ(DescribeConfigDifferences({}), "");
+  there.training.steps = 100;
+  here.router.tau = 1.25;
+  const IdentityDifferences differences = CompareConfigs(there, here);
+  EXPECT_EQ(differences,
+            (IdentityDifferences{
+                {IdentityPart::kConfig, "router.tau", "\"calibrated\"", "1.25"},
+                {IdentityPart::kConfig, "training.steps", "100", "18000"}}));
+  EXPECT_EQ(DescribeConfigDifferences(differences),
+            "router.tau is \"calibrated\" there and 1.25 here; training.steps "
+            "is 100 there and 18000 here");
+}
+
+RunIdentity Identity() {
+  return {.config = Config(), .tokens = kThere, .isa = "v3"};
+}
+
+TEST(RunIdentity, EveryPartIsCompared) {
+  const RunIdentity there = Identity();
+  RunIdentity here = there;
+  int parts = 0;
+  VisitIdentityTexts(
+      here, [&](IdentityPart part, const char* name, std::string& text) {
+        const std::string before = std::exchange(text, "other");
+        EXPECT_EQ(CompareIdentities(there, here),
+                  (IdentityDifferences{{part, name, before, "other"}}));
+        text = before;
+        ++parts;
+      });
+  EXPECT_EQ(parts, 4);
+  here.config.training.seed = 7;
+  EXPECT_TRUE(Differs(CompareIdentities(there, here), IdentityPart::kConfig));
+  EXPECT_FALSE(Differs(CompareIdentities(there, here), IdentityPart::kIsa));
+}
+
+template <typename ErrorType>
+std::string Refusal(const RunIdentity& here) {
+  try {
+    RequireSameRun("run/result.h5", Identity(), here,
+                   {.config = "CONFIG", .tokens = "TOKENS", .isa = "ISA"});
+  } catch (const ErrorType& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(RunIdentity, AnotherRunIsRefusedWithTheRemedyOfWhatDiffers) {
+  EXPECT_NO_THROW(RequireSameRun("run/result.h5", Identity(), Identity(), {}));
+  RunIdentity here = Identity();
+  here.isa = "v4";
+  EXPECT_EQ(Refusal<ConfigError>(here),
+            "run/result.h5: was trained with instruction set v3, this run uses "
+            "v4: the bits would differ. ISA");
+  here.tokens.data_sha256 = Digest('4');
+  EXPECT_EQ(Refusal<DataError>(here),
+            "run/result.h5: was trained on other token files: other tokens: "
+            "SHA-256 1111111111111111... there, 4444444444444444... here. "
+            "TOKENS");
+  here.config.training.seed = 7;
+  EXPECT_EQ(Refusal<ConfigError>(here),
+            "run/result.h5: belongs to another configuration: training.seed is "
+            "1234 there and 7 here. CONFIG");
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

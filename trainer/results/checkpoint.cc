@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "core/config/config_toml.h"
+#include "core/errors.h"
+#include "trainer/identity/identity_attributes.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/metrics_hdf5.h"
+#include "trainer/results/step_table.h"
+
+namespace softmoe::trainer {
+namespace {
+
+const Hdf5Kind kCheckpointKind{
+    .name = "checkpoint", .version = 3, .oldest_version = 2};
+
+}  // namespace
+
+void WriteCheckpoint(const std::filesystem::path& path,
+                     const RunIdentity& identity,
+                     const std::filesystem::path& tokens,
+                     const TrainState& state,
+                     const CheckpointTensors<const float>& tensors) {
+  SOFTMOE_CHECK(static_cast<int64_t>(state.history.size()) == state.step);
+  Hdf5Writer file(path, kCheckpointKind);
+  file.WriteAttribute("/", "config", ConfigToToml(identity.config));
+  WriteIdentity(identity, "/", file);
+  file.WriteAttribute("/", "tokens", tokens.string());
+  file.WriteAttribute("/", "code_version", state.code_version);
+  file.WriteAttribute("/", "step", state.step);
+  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
+    WriteMetric(metric, state.*member, "/", file);
+  });
+  file.WriteAttribute("/", "tau_calibrated", int64_t{state.tau_calibrated});
+  WriteStepTable(state.history, identity.config.model.num_layers, "/history",
+                 file);
+  WriteEvaluationTable(state.evaluations, "/evaluations", file);
+  const auto write = [&](const char* name, std::span<const float> values) {
+    file.WriteDataset<float>(name, values,
+                             {static_cast<int64_t>(values.size())});
+  };
+  write("/parameters", tensors.parameters);
+  write("/first_moment", tensors.first_moment);
+  write("/second_moment", tensors.second_moment);
+  file.Commit();
+}
+
+Checkpoint::Checkpoint(const std::filesystem::path& path)
+    : file_(path, kCheckpointKind) {
+  identity_ = ReadIdentity(
+      file_, "/", ParseConfig(file_.ReadString("/", "config"), path.string()));
+  tokens_ = file_.ReadString("/", "tokens");
+  state_.code_version = file_.ReadString("/", "code_version");
+  state_.step = file_.ReadInt("/", "step");
+  const ModelConfig& model = identity_.config.model;
+  VisitCarriedMetrics<TrainState>([&](const Metric& metric, auto member) {
+    ReadMetric(file_, "/", metric, model, state_.*member);
+  });
+  state_.tau_calibrated = file_.ReadInt("/", "tau_calibrated") != 0;
+  state_.history = ReadStepTable(file_, "/history", model.num_layers);
+  state_.evaluations = ReadEvaluationTable(file_, "/evaluations");
+  if (static_cast<int64_t>(state_.history.size()) != state_.step) {
+    throw DataError(fmt::format(
+        "{}: says step {} but holds the records of {}; delete it to begin anew",
+        path.string(), state_.step, state_.history.size()));
+  }
+}
+
+void Checkpoint::RequireSameRun(const RunIdentity& identity) const {
+  trainer::RequireSameRun(
+      file_.path(), identity_, identity,
+      {.config = "Use another output folder, or delete the checkpoint to begin "
+                 "anew",
+       .tokens = fmt::format("Give those it was trained on ({}), or use "
+                             "another output folder",
+                             tokens_.string()),
+       .isa = fmt::format("Go on with --isa {}, or use another output folder",
+                          identity_.isa)});
+}
+
+void Checkpoint::ReadParameters(std::span<float> parameters) const {
+  file_.ReadDatasetInto<float>("/parameters", parameters,
+                               {static_cast<int64_t>(parameters.size())});
+}
+
+void Checkpoint::ReadTensors(const CheckpointTensors<float>& tensors) const {
+  ReadParameters(tensors.parameters);
+  file_.ReadDatasetInto<float>(
+      "/first_moment", tensors.first_moment,
+      {static_cast<int64_t>(tensors.first_moment.size())});
+  file_.ReadDatasetInto<float>(
+      "/second_moment", tensors.second_moment,
+      {static_cast<int64_t>(tensors.second_moment.size())});
+}
+
+}  // namespace softmoe::trainer

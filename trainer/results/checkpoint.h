@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// checkpoint.h - a run on disk, such that going on gives the bits of a run
+// that was never interrupted. Kind "checkpoint":
+//
+//   /                 attrs: config (TOML), config_hash, data_sha256,
+//                     index_sha256, tokenizer_sha256, isa, tokens,
+//                     code_version, step, tau, tau_calibrated, max_active,
+//                     most_active_in_a_token, seconds
+//   /parameters       f32 [total]  in the order of core/config/parameter_layout.h
+//   /first_moment     f32 [total]  Adam's m
+//   /second_moment    f32 [total]  Adam's v
+//   /history/*        f64, see step_table.h
+//   /evaluations/*    i64 step, f64 the rest; [evaluations]
+//
+// The noise, the order of the batches and the schedules are functions of the
+// step, so no generator state is stored.
+#ifndef SOFTMOE_TRAINER_RESULTS_CHECKPOINT_H_
+#define SOFTMOE_TRAINER_RESULTS_CHECKPOINT_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "core/hdf5/hdf5_file.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/train_state.h"
+
+namespace softmoe::trainer {
+
+// In the folder of the run.
+inline constexpr char kCheckpointName[] = "checkpoint.h5";
+
+// The large arrays, in memory of model and optimizer; all [total].
+template <typename T>
+struct CheckpointTensors {
+  std::span<T> parameters;
+  std::span<T> first_moment;
+  std::span<T> second_moment;
+};
+
+// Replaces the checkpoint at `path` atomically. `tokens` is the prefix of the
+// token file, for evaluation without arguments. Throws EnvironmentError (disk
+// full, ...); then the old checkpoint is intact.
+void WriteCheckpoint(const std::filesystem::path& path,
+                     const RunIdentity& identity,
+                     const std::filesystem::path& tokens,
+                     const TrainState& state,
+                     const CheckpointTensors<const float>& tensors);
+
+class Checkpoint {
+ public:
+  // Opens and checks it. Throws EnvironmentError if there is none, DataError
+  // if it is damaged, or of another kind or version.
+  explicit Checkpoint(const std::filesystem::path& path);
+
+  const RunIdentity& identity() const { return identity_; }
+  const TrainState& state() const { return state_; }
+  const std::filesystem::path& tokens() const { return tokens_; }
+
+  // Throws ConfigError that names the keys and both values if it was written
+  // under another configuration or ISA level, DataError if on other data.
+  void RequireSameRun(const RunIdentity& identity) const;
+
+  void ReadParameters(std::span<float> parameters) const;
+  void ReadTensors(const CheckpointTensors<float>& tensors) const;
+
+ private:
+  Hdf5Reader file_;
+  RunIdentity identity_;
+  TrainState state_;
+  std::filesystem::path tokens_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_CHECKPOINT_H_

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "core/errors.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/philox.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+RunIdentity Identity() {
+  return {.config = TinyConfig(RouterKind::kSoftLearned),
+          .tokens = {"data", "index", "tokenizer"},
+          .isa = "v3"};
+}
+
+TrainState State() {
+  TrainState state;
+  state.step = 3;
+  state.tau = 1.0 / 3;
+  state.code_version = "0123456789ab";
+  state.tau_calibrated = true;
+  state.max_active = 5;
+  state.most_active_in_a_token = 4;
+  state.seconds = 2.0 / 3;
+  for (int64_t i = 1; i <= 3; ++i) {
+    state.history.push_back(NumberedRecord(i, 2));
+  }
+  state.evaluations.push_back(NumberedEvaluation(2));
+  return state;
+}
+
+// Tensors of a handful of elements, with the values that text would lose.
+struct Tensors {
+  std::vector<float> parameters = {0.1f, -0.0f, 1e-40f, 3e38f};
+  std::vector<float> first_moment = {0.2f, 1.0f, 2.0f, -3.0f};
+  std::vector<float> second_moment = {0.3f, 4.0f, 5.0f, 6.0f};
+  CheckpointTensors<float> spans() {
+    return {parameters, first_moment, second_moment};
+  }
+  CheckpointTensors<const float> const_spans() const {
+    return {parameters, first_moment, second_moment};
+  }
+};
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(Checkpoint, ReadsBackEveryBit) {
+  const auto path = FreshFolder("checkpoint") / "checkpoint.h5";
+  const Tensors written;
+  WriteCheckpoint(path, Identity(), "/some/tokens", State(),
+                  written.const_spans());
+
+  const Checkpoint checkpoint(path);
+  EXPECT_NO_THROW(checkpoint.RequireSameRun(Identity()));
+  EXPECT_EQ(checkpoint.tokens(), "/some/tokens");
+  const TrainState& state = checkpoint.state();
+  EXPECT_EQ(state.step, 3);
+  EXPECT_EQ(state.tau, 1.0 / 3);
+  EXPECT_EQ(state.code_version, "0123456789ab");
+  EXPECT_TRUE(state.tau_calibrated);
+  EXPECT_EQ(state.max_active, 5);
+  EXPECT_EQ(state.most_active_in_a_token, 4);
+  EXPECT_EQ(state.seconds, 2.0 / 3);
+  ExpectSameRecords(State().history, state.history);
+  ExpectSameEvaluations(State().evaluations, state.evaluations);
+
+  Tensors read{.parameters = std::vector<float>(4),
+               .first_moment = std::vector<float>(4),
+               .second_moment = std::vector<float>(4)};
+  checkpoint.ReadTensors(read.spans());
+  EXPECT_TRUE(SameBits(read.parameters, written.parameters));
+  EXPECT_TRUE(SameBits(read.first_moment, written.first_moment));
+  EXPECT_TRUE(SameBits(read.second_moment, written.second_moment));
+}
+
+TEST(Checkpoint, MayBeOfTheStart) {
+  const auto path = FreshFolder("start") / "checkpoint.h5";
+  WriteCheckpoint(path, Identity(), "", TrainState(), Tensors().const_spans());
+  EXPECT_EQ(Checkpoint(path).state().step, 0);
+  EXPECT_TRUE(Checkpoint(path).state().history.empty());
+}
+
+// Writes a checkpoint of Identity() and returns what RequireSameRun(other)
+// says, or "accepted".
+template <typename ErrorType>
+std::string Refusal(const RunIdentity& other) {
+  const auto path = FreshFolder("refusal") / "checkpoint.h5";
+  WriteCheckpoint(path, Identity(), "/old/tokens", State(),
+                  Tensors().const_spans());
+  try {
+    Checkpoint(path).RequireSameRun(other);
+  } catch (const ErrorType& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos)
+        << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Checkpoint, RefusesAnotherConfigurationAndNamesTheKeys) {
+  RunIdentity other = Identity();
+  other.config.training.learning_rate = 0.5;
+  other.config.router.tau = 1.25;
+  const std::string message = Refusal<ConfigError>(other);
+  EXPECT_NE(message.find("training.learning_rate is 0.01 there and 0.5 here"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("router.tau"), std::string::npos) << message;
+  EXPECT_NE(message.find("1.25"), std::string::npos) << message;
+  EXPECT_EQ(message.find("model."), std::string::npos) << message;
+  EXPECT_NE(message.find("another output folder"), std::string::npos);
+}
+
+TEST(Checkpoint, RefusesOtherDataVocabularyAndInstructionSet) {
+  RunIdentity other = Identity();
+  other.tokens.data_sha256 = "other";
+  std::string message = Refusal<DataError>(other);
+  EXPECT_NE(message.find("other tokens"), std::string::npos) << message;
+  EXPECT_NE(message.find("/old/tokens"), std::string::npos) << message;
+
+  other = Identity();
+  other.tokens.index_sha256 = "other";
+  message = Refusal<DataError>(other);
+  EXPECT_NE(message.find("another split"), std::string::npos) << message;
+
+  other = Identity();
+  other.tokens.tokenizer_sha256 = "other";
+  message = Refusal<DataError>(other);
+  EXPECT_NE(message.find("another tokenizer"), std::string::npos) << message;
+
+  other = Identity();
+  other.isa = "v4";
+  message = Refusal<ConfigError>(other);
+  EXPECT_NE(message.find("--isa v3"), std::string::npos) << message;
+}
+
+TEST(Checkpoint, RefusesDamage) {
+  const auto folder = FreshFolder("damage");
+  const auto path = folder / "checkpoint.h5";
+  EXPECT_THROW(Checkpoint{path}, EnvironmentError);  // missing
+
+  WriteCheckpoint(path, Identity(), "", State(), Tensors().const_spans());
+  const auto size = std::filesystem::file_size(path);
+  for (const auto cut : {size - 1, size / 2, std::uintmax_t{512},
+                         std::uintmax_t{100}, std::uintmax_t{0}}) {
+    const auto short_path = folder / "short.h5";
+    std::filesystem::copy_file(
+        path, short_path, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(short_path, cut);
+    try {
+      Checkpoint{short_path};
+      ADD_FAILURE() << "accepted a file cut to " << cut << " bytes";
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("short.h5"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(Checkpoint, RefusesAnotherVersionKindAndSize) {
+  const auto folder = FreshFolder("kind");
+  {
+    Hdf5Writer file(folder / "future.h5",
+                    {.name = "checkpoint", .version = 99});
+    file.Commit();
+  }
+  try {
+    Checkpoint{folder / "future.h5"};
+    ADD_FAILURE() << "accepted version 99";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("99"), std::string::npos)
+        << error.what();
+  }
+  {
+    Hdf5Writer file(folder / "result.h5", {.name = "row-result", .version = 3});
+    file.Commit();
+  }
+  EXPECT_THROW(Checkpoint{folder / "result.h5"}, DataError);
+
+  WriteCheckpoint(folder / "small.h5", Identity(), "", State(),
+                  Tensors().const_spans());
+  std::vector<float> five(5);
+  EXPECT_THROW(Checkpoint{folder / "small.h5"}.ReadParameters(five), DataError);
+}
+
+TEST(Checkpoint, FullDiskLeavesTheOldOne) {
+  const auto folder = FreshFolder("full");
+  const auto path = folder / "checkpoint.h5";
+  WriteCheckpoint(path, Identity(), "", State(), Tensors().const_spans());
+  TrainState later = State();
+  later.step = 4;
+  later.history.push_back(NumberedRecord(4, 2));
+  // 12 MiB that do not compress.
+  std::vector<float> large(1 << 20);
+  for (size_t i = 0; i < large.size(); ++i) {
+    large[i] =
+        static_cast<float>(UniformFromWord(PhiloxWords({.seed = 7}, i)[0]));
+  }
+  for (int64_t limit : {int64_t{0}, int64_t{600}, int64_t{1} << 20}) {
+    FullDisk full(limit);
+    EXPECT_THROW(
+        WriteCheckpoint(path, Identity(), "", later, {large, large, large}),
+        EnvironmentError)
+        << limit;
+  }
+  EXPECT_EQ(Checkpoint(path).state().step, 3);
+  EXPECT_EQ(FilesIn(folder), std::vector<std::string>{"checkpoint.h5"});
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

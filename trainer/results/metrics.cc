@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/metrics.h"
+
+#include <fmt/format.h>
+
+#include "core/errors.h"
+
+namespace softmoe::trainer {
+
+std::string ShownNumber(const Metric& metric, double value) {
+  return fmt::format(fmt::runtime(fmt::format("{{:{}}}", metric.format)),
+                     value * metric.scale);
+}
+
+std::string Shown(const Metric& metric, double value) {
+  return ShownNumber(metric, value) + metric.shown_unit;
+}
+
+std::string Titled(const Metric& metric, double value) {
+  return fmt::format("{} {}", metric.title, Shown(metric, value));
+}
+
+std::string ReportLine(const Metric& metric, double value) {
+  const std::string unit = metric.unit;
+  const bool in_unit = metric.scale == 1 && *metric.shown_unit == '\0';
+  return fmt::format("{:<22}{}{}\n", metric.title, Shown(metric, value),
+                     in_unit && unit != "1" ? " " + unit : "");
+}
+
+std::string ShapeName(MetricShape shape) {
+  switch (shape) {
+    case MetricShape::kNumber:
+      return "";
+    case MetricShape::kLayers:
+      return "[num_layers]";
+    case MetricShape::kLayersAndCounts:
+      return "[num_layers, num_experts + 1]";
+    case MetricShape::kLayersAndExperts:
+      return "[num_layers, num_experts]";
+  }
+  throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
+}
+
+std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model) {
+  switch (shape) {
+    case MetricShape::kNumber:
+      return {};
+    case MetricShape::kLayers:
+      return {model.num_layers};
+    case MetricShape::kLayersAndCounts:
+      return {model.num_layers, model.num_experts + 1};
+    case MetricShape::kLayersAndExperts:
+      return {model.num_layers, model.num_experts};
+  }
+  throw InternalError(fmt::format("shape {}", static_cast<int>(shape)));
+}
+
+std::string NameIn(uint32_t version, const Metric& metric) {
+  const std::string before = metric.name_in_version_2;
+  return version == 2 && !before.empty() ? before : metric.name;
+}
+
+}  // namespace softmoe::trainer

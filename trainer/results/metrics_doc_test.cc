@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// METRICS.md says what the code does: its tables are those of metrics.h.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "trainer/results/metrics.h"
+
+namespace softmoe::trainer {
+namespace {
+
+std::string Code(const std::string& text) {
+  return text.empty() ? "" : "`" + text + "`";
+}
+
+std::string Row(const Metric& metric) {
+  return fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(metric.name),
+                     metric.title, metric.unit, ShapeName(metric.shape),
+                     metric.definition, Code(metric.name_in_version_2));
+}
+
+// The tables of METRICS.md: after the heading of a section, to its end.
+class Tables {
+ public:
+  Tables() : doc_(ReadWholeFile(RunfilePath("trainer/METRICS.md"))) {}
+
+  template <typename Visit>
+  void Expect(const std::string& heading, Visit&& visit) const {
+    std::string table =
+        "| name | title | unit | shape | what | in version 2 |\n"
+        "|-|-|-|-|-|-|\n";
+    visit([&](const Metric& metric, auto) { table += Row(metric); });
+    const size_t begin = doc_.find("\n## " + heading + "\n");
+    ASSERT_NE(begin, std::string::npos) << heading;
+    const std::string section =
+        doc_.substr(begin, doc_.find("\n## ", begin + 1) - begin);
+    const size_t at = section.find("\n|");
+    EXPECT_EQ(at == std::string::npos ? "" : section.substr(at + 1), table)
+        << "the table under '" << heading << "' must end its section and be:\n"
+        << table;
+  }
+
+ private:
+  const std::string doc_;
+};
+
+TEST(MetricsDoc, HasTheTablesOfTheCode) {
+  const Tables tables;
+  tables.Expect("A training step",
+                [](auto&& visit) { VisitStepMetrics(visit); });
+  tables.Expect("A validation",
+                [](auto&& visit) { VisitValidationMetrics(visit); });
+  tables.Expect("A validation on the way",
+                [](auto&& visit) { VisitEvaluationMetrics(visit); });
+  tables.Expect("A run", [](auto&& visit) { VisitRunMetrics(visit); });
+  tables.Expect("A router after training",
+                [](auto&& visit) { VisitHealthMetrics(visit); });
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/metrics_log.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/files/atomic_file.h"
+#include "trainer/results/metrics.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// Of the names below. 1, which no line says: as in results of version 2.
+constexpr int kMetricsLogVersion = 2;
+
+using Json = nlohmann::ordered_json;
+
+Json RunLine(const RunIdentity& identity, const TrainState& state) {
+  return {{"kind", "run"},
+          {"version", kMetricsLogVersion},
+          {"config_hash", ConfigHash(identity.config)},
+          {"router", RouterKindName(identity.config.router.kind)},
+          {"steps", identity.config.training.steps},
+          {"seed", identity.config.training.seed},
+          {"tau", state.tau},
+          {"tau_calibrated", state.tau_calibrated},
+          {"data_sha256", identity.tokens.data_sha256},
+          {"tokenizer_sha256", identity.tokens.tokenizer_sha256},
+          {"isa", identity.isa}};
+}
+
+Json Line(const StepRecord& record) {
+  Json line = {{"kind", "step"}, {"step", record.step}};
+  VisitStepMetrics([&](const Metric& metric, auto member) {
+    line[metric.name] = record.*member;
+  });
+  return line;
+}
+
+Json Line(const EvaluationRecord& record) {
+  Json line = {{"kind", "validation"}, {"step", record.step}};
+  VisitEvaluationMetrics([&](const Metric& metric, auto member) {
+    line[metric.name] = record.*member;
+  });
+  return line;
+}
+
+// Writes what `state` knows and returns the path.
+const std::filesystem::path& Rewrite(const std::filesystem::path& path,
+                                     const RunIdentity& identity,
+                                     const TrainState& state) {
+  AtomicFile file(path);
+  file.Write(JsonLine(RunLine(identity, state)) + "\n");
+  auto evaluation = state.evaluations.begin();
+  for (const StepRecord& record : state.history) {
+    file.Write(JsonLine(Line(record)) + "\n");
+    for (; evaluation != state.evaluations.end() &&
+           evaluation->step == record.step;
+         ++evaluation) {
+      file.Write(JsonLine(Line(*evaluation)) + "\n");
+    }
+  }
+  file.Commit();
+  return path;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::filesystem::path& path,
+                       const RunIdentity& identity, const TrainState& state)
+    : file_(Rewrite(path, identity, state)) {}
+
+void MetricsLog::Add(const StepRecord& record) { file_.Write(Line(record)); }
+
+void MetricsLog::Add(const EvaluationRecord& record) {
+  file_.Write(Line(record));
+}
+
+}  // namespace softmoe::trainer

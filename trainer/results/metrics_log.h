@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// metrics_log.h - metrics.jsonl, one JSON object per line:
+//
+//   {"kind":"run","version":2,"config_hash":...,...}    the first line
+//   {"kind":"step","step":1,"loss":...,...}             VisitStepMetrics
+//   {"kind":"validation","step":...,"temperature":...}  VisitEvaluationMetrics
+//
+// Names and units: METRICS.md. Logs of before say no version; names that have
+// changed since are those of results of version 2.
+// Doubles are written so that they read back to the same bits.
+#ifndef SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
+#define SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
+
+#include <filesystem>
+
+#include "core/files/json_lines.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/train_state.h"
+
+namespace softmoe::trainer {
+
+// In the folder of the run.
+inline constexpr char kMetricsName[] = "metrics.jsonl";
+
+class MetricsLog {
+ public:
+  // Replaces the file by what `state` knows: on resume, the lines of steps
+  // behind the checkpoint are dropped, and lost or altered ones come back.
+  MetricsLog(const std::filesystem::path& path, const RunIdentity& identity,
+             const TrainState& state);
+
+  // Appends one line and flushes it. Throws EnvironmentError.
+  void Add(const StepRecord& record);
+  void Add(const EvaluationRecord& record);
+
+  // Waits until every line is on the disk: nobody writes the log of a finished
+  // run again. Throws EnvironmentError.
+  void Sync() { file_.Sync(); }
+
+ private:
+  JsonLinesWriter file_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_

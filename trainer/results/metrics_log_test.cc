@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/metrics_log.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/results/metrics.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+RunIdentity Identity() {
+  return {.config = TinyConfig(RouterKind::kSparse),
+          .tokens = {"data", "index", "tokenizer"},
+          .isa = "v3"};
+}
+
+TEST(MetricsLog, RewritingGivesTheBytesOfAppending) {
+  const auto folder = FreshFolder("metrics");
+  TrainState state;
+  {
+    MetricsLog log(folder / "appended.jsonl", Identity(), state);
+    for (int64_t step = 1; step <= 4; ++step) {
+      state.history.push_back(NumberedRecord(step, 2));
+      log.Add(state.history.back());
+      if (step % 2 == 0) {
+        state.evaluations.push_back(NumberedEvaluation(step));
+        log.Add(state.evaluations.back());
+      }
+    }
+  }
+  // What was there is not trusted: torn lines, steps behind the checkpoint.
+  std::ofstream(folder / "rewritten.jsonl") << "{\"step\":9}\nnonsense";
+  { MetricsLog log(folder / "rewritten.jsonl", Identity(), state); }
+  const std::string appended = ReadWholeFile(folder / "appended.jsonl");
+  EXPECT_EQ(appended, ReadWholeFile(folder / "rewritten.jsonl"));
+  EXPECT_EQ(std::count(appended.begin(), appended.end(), '\n'), 7);
+}
+
+TEST(MetricsLog, EveryFieldReadsBack) {
+  const auto path = FreshFolder("fields") / "metrics.jsonl";
+  const StepRecord record = NumberedRecord(1, 2);
+  const EvaluationRecord evaluation = NumberedEvaluation(1);
+  {
+    MetricsLog log(path, Identity(), TrainState());
+    log.Add(record);
+    log.Add(evaluation);
+  }
+  const auto lines = ReadJsonLines(path);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].at("kind"), "run");
+  EXPECT_EQ(lines[0].at("version"), 2);
+  EXPECT_EQ(lines[1].at("step"), 1);
+  VisitStepMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(lines[1].at(metric.name), record.*member) << metric.name;
+  });
+  EXPECT_EQ(lines[2].at("kind"), "validation");
+  EXPECT_EQ(lines[2].at("step"), 1);
+  VisitEvaluationMetrics([&](const Metric& metric, auto member) {
+    EXPECT_EQ(lines[2].at(metric.name), evaluation.*member) << metric.name;
+  });
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

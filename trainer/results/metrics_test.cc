@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace softmoe::trainer {
+namespace {
+
+// What a list says, and which bytes of its record it names.
+template <typename Record>
+class Listed {
+ public:
+  template <typename Value>
+  void operator()(const Metric& metric, Value Record::*member) {
+    metrics.push_back(&metric);
+    const auto* at = reinterpret_cast<const char*>(&(record_.*member));
+    places.insert(at - reinterpret_cast<const char*>(&record_));
+  }
+  std::vector<const Metric*> metrics;
+  std::set<std::ptrdiff_t> places;
+
+ private:
+  const Record record_ = {};
+};
+
+struct List {
+  std::string record;
+  std::vector<const Metric*> metrics;
+  size_t distinct_members;
+  size_t fields;  // of the record that hold what is measured
+};
+
+template <typename Record, typename Visit>
+List ListOf(const char* name, size_t fields, Visit&& visit) {
+  Listed<Record> listed;
+  visit(listed);
+  return {name, listed.metrics, listed.places.size(), fields};
+}
+
+std::vector<List> Lists() {
+  return {
+      ListOf<StepRecord>("StepRecord", 13,
+                         [](auto& visit) { VisitStepMetrics(visit); }),
+      ListOf<Validation>("Validation", 10,
+                         [](auto& visit) { VisitValidationMetrics(visit); }),
+      ListOf<EvaluationRecord>(
+          "EvaluationRecord", 7,
+          [](auto& visit) { VisitEvaluationMetrics(visit); }),
+      ListOf<TrainState>(
+          "TrainState", 4,
+          [](auto& visit) { VisitCarriedMetrics<TrainState>(visit); }),
+      ListOf<RouterHealth>("RouterHealth", 6,
+                           [](auto& visit) { VisitHealthMetrics(visit); }),
+      ListOf<RunResult>("RunResult", 8,
+                        [](auto& visit) { VisitRunMetrics(visit); }),
+  };
+}
+
+TEST(Metrics, EveryFieldIsListedOnce) {
+  CheckMetricCounts();
+  for (const List& list : Lists()) {
+    EXPECT_EQ(list.metrics.size(), list.fields) << list.record;
+    EXPECT_EQ(list.distinct_members, list.fields) << list.record;
+  }
+}
+
+TEST(Metrics, NamesTellApartWhatARecordHolds) {
+  for (const List& list : Lists()) {
+    for (const uint32_t version : {2u, 3u}) {
+      std::set<std::string> names;
+      for (const Metric* metric : list.metrics) {
+        EXPECT_TRUE(names.insert(NameIn(version, *metric)).second)
+            << list.record << ": " << metric->name;
+      }
+    }
+  }
+}
+
+TEST(Metrics, EveryMetricSaysWhatItIs) {
+  for (const List& list : Lists()) {
+    for (const Metric* metric : list.metrics) {
+      const std::string name = metric->name;
+      EXPECT_TRUE(std::all_of(name.begin(), name.end(), [](unsigned char c) {
+        return std::islower(c) || std::isdigit(c) || c == '_';
+      })) << name;
+      EXPECT_STRNE(metric->title, "") << name;
+      EXPECT_STRNE(metric->unit, "") << name;
+      const std::string definition = metric->definition;
+      ASSERT_FALSE(definition.empty()) << name;
+      EXPECT_NE(definition.back(), '.') << name;
+      EXPECT_FALSE(ShownNumber(*metric, 1).empty()) << name;
+    }
+  }
+}
+
+TEST(Metrics, NumbersAreShownInTheUnitOfPeople) {
+  EXPECT_EQ(ShownNumber(metrics::kZeroActiveFraction, 0.334), "33.4");
+  EXPECT_EQ(Shown(metrics::kZeroActiveFraction, 0.334), "33.4%");
+  EXPECT_EQ(Titled(metrics::kZeroActiveFraction, 0.334), "zero AE 33.4%");
+  EXPECT_EQ(Titled(metrics::kLoss, 3.41268), "loss 3.4127");
+  EXPECT_EQ(Shown(metrics::kActiveParameters, 298432), "0.298M");
+  EXPECT_EQ(Titled(metrics::kLearningRate, 9.8e-4), "lr 9.8e-04");
+  EXPECT_EQ(ReportLine(metrics::kLoss, 3.41268),
+            "loss                  3.4127 nat/token\n");
+  EXPECT_EQ(ReportLine(metrics::kZeroActiveFraction, 0.334),
+            "zero AE               33.4%\n");
+  EXPECT_EQ(ReportLine(metrics::kLoadCv, 0.25),
+            "load sd/mean          0.2500\n");
+  EXPECT_EQ(Shown(metrics::kStepSeconds, 0.3852), "385 ms");
+}
+
+TEST(Metrics, KeepTheirNameFromVersionToVersionUnlessTheySayOtherwise) {
+  EXPECT_EQ(NameIn(2, metrics::kLoss), "loss");
+  EXPECT_EQ(NameIn(2, metrics::kTrainAe), "train_active_experts");
+  EXPECT_EQ(NameIn(3, metrics::kTrainAe), "train_ae");
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

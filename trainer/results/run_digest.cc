@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/results/run_digest.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/files/sha256.h"
+#include "trainer/results/metrics.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// Digests lines of text "NAME: BITS BITS ...": they are the same on every
+// machine, and a list is told from its neighbours.
+class Digest {
+ public:
+  void Line(std::string_view text) { lines_.append(text).push_back('\n'); }
+
+  template <typename Value>
+  void Number(const char* name, const Value& value) {
+    lines_ += fmt::format("{}:", name);
+    Add(value);
+    lines_ += '\n';
+  }
+
+  // All of `record` that Visit lists, clocks aside.
+  template <typename Record>
+  auto Of(const Record& record) {
+    return [this, &record](const Metric& metric, auto member) {
+      if (!metric.clock) Number(metric.name, record.*member);
+    };
+  }
+
+  std::string Finish() const { return Sha256Hex(lines_); }
+
+ private:
+  void Add(double value) {
+    fmt::format_to(std::back_inserter(lines_), " {:016x}",
+                   std::bit_cast<uint64_t>(value));
+  }
+  void Add(int64_t value) {
+    fmt::format_to(std::back_inserter(lines_), " {}", value);
+  }
+  void Add(const std::optional<double>& value) {
+    if (value) Add(*value);
+  }
+  template <typename Value>
+  void Add(const std::vector<Value>& values) {
+    lines_ += " [";
+    for (const Value& value : values) Add(value);
+    lines_ += " ]";
+  }
+
+  std::string lines_;
+};
+
+}  // namespace
+
+std::string TrainingDigest(const RunResult& result) {
+  Digest digest;
+  VisitRunMetrics(digest.Of(result));
+  for (const StepRecord& step : result.steps) {
+    digest.Number("step", step.step);
+    VisitStepMetrics(digest.Of(step));
+  }
+  digest.Line("final");
+  VisitValidationMetrics(digest.Of(result.final_validation));
+  digest.Line("schedule");
+  VisitValidationMetrics(digest.Of(result.at_schedule_temperature));
+  return digest.Finish();
+}
+
+std::string EvaluationsDigest(const FinalEvaluations& evaluations) {
+  Digest digest;
+  for (const InferenceTau& at : evaluations.inference_tau) {
+    digest.Number(metrics::kTauFactor.name, at.factor);
+    digest.Number(metrics::kTau.name, at.tau);
+    VisitValidationMetrics(digest.Of(at.validation));
+  }
+  for (const RouterHealth& layer : evaluations.router_health) {
+    digest.Line("layer");
+    VisitHealthMetrics(digest.Of(layer));
+  }
+  return digest.Finish();
+}
+
+}  // namespace softmoe::trainer

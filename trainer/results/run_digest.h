@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_digest.h - one SHA-256 that says whether two runs gave the same bits.
+#ifndef SOFTMOE_TRAINER_RESULTS_RUN_DIGEST_H_
+#define SOFTMOE_TRAINER_RESULTS_RUN_DIGEST_H_
+
+#include <string>
+
+#include "trainer/results/run_result.h"
+
+namespace softmoe::trainer {
+
+// SHA-256, 64 hex digits, over every bit of every number that training gave:
+// all steps, both validations and VisitRunMetrics, but no clocks. Not of the
+// configuration, nor of FinalEvaluations. `result` has all its steps.
+std::string TrainingDigest(const RunResult& result);
+
+// The same of what was measured afterwards.
+std::string EvaluationsDigest(const FinalEvaluations& evaluations);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_RUN_DIGEST_H_

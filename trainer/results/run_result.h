@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_result.h - what a run says of itself: each step, validations, the end.
+#ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
+#define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "trainer/identity/run_identity.h"
+
+namespace softmoe::trainer {
+
+// What is measured, in which unit and by which name in files: metrics.h.
+
+// One step as it is logged (metrics.jsonl has the same numbers).
+struct StepRecord {
+  int64_t step = 0;  // completed updates
+  double loss = 0;   // language-model loss only
+  double load_balance_loss = 0;
+  double z_loss = 0;
+  double active_experts = 0;
+  double zero_active_fraction = 0;
+  std::vector<double> layer_active_experts;          // [num_layers]
+  std::vector<double> allocation;                    // [num_layers] k_l
+  std::vector<double> layer_relative_load_variance;  // [num_layers]
+  double temperature = 0, gradient_norm = 0, learning_rate = 0;
+  double seconds = 0, tokens_per_second = 0;
+};
+
+struct Validation {
+  double loss = 0;
+  int64_t num_tokens = 0;
+  double active_experts = 0;  // infer-AE at T = 1, noise off
+  double zero_active_fraction = 0;
+  std::vector<double> layer_active_experts;             // [num_layers]
+  std::vector<std::vector<int64_t>> active_histogram;   // [layer][count]
+  std::vector<std::vector<int64_t>> tokens_per_expert;  // [layer][expert]
+  double relative_load_variance = 0;
+  double load_cv = 0;
+  double load_var_over_mean = 0;
+};
+
+// The held-out split with another tau than that of training, all else as in
+// RunResult::final_validation.
+struct InferenceTau {
+  double factor = 1;  // of the tau of training
+  double tau = 0;
+  // active_histogram is empty unless the plan asked for it.
+  Validation validation;
+};
+
+// How one layer uses its experts: final parameters, held-out split, tau of
+// training, T = 1, noise off. Exact definitions: SPEC.md 5.2.
+struct RouterHealth {
+  double load_entropy = 0;           // nats, in [0, ln num_experts]
+  double relative_load_entropy = 0;  // of ln num_experts
+  int64_t dead_experts = 0;          // no token has them active
+  double at_cap_fraction = 0;        // tokens; the sparse router: 1
+  double zero_active_fraction = 0;   // tokens; before the fallback
+  // Experts per token: the part of k_l that cutoff and cap remove. Empty for
+  // the sparse router, whose weights are cut by no cutoff.
+  std::optional<double> truncated_mass;
+};
+
+// What an EvaluationPlan asked for.
+struct FinalEvaluations {
+  std::string code_version;  // of the program that measured
+  // By ascending factor; empty for the sparse router, which has no tau.
+  std::vector<InferenceTau> inference_tau;
+  std::vector<RouterHealth> router_health;  // [num_layers], or not measured
+};
+
+struct RunResult {
+  RunIdentity identity;  // with the configuration as given
+  Config config;         // resolved; tau filled in if it was calibrated
+  double tau = 0;
+  bool tau_calibrated = false;
+  int64_t parameters = 0;
+  std::vector<StepRecord> steps;
+  Validation at_schedule_temperature;  // T(m) of the last step
+  Validation final_validation;         // T = 1, noise off: the table cells
+  double unigram_loss = 0;
+  double train_ae = 0;                 // mean of active_experts over all steps
+  std::vector<double> allocation;      // final k_l
+  int64_t max_active = 0;              // largest cap of a layer over the run
+  int64_t most_active_in_a_token = 0;  // largest active count seen
+  double seconds = 0;
+  bool resumed = false;
+  std::string code_version;  // of the programs that trained it, in order
+  std::optional<FinalEvaluations> final_evaluations;  // if a plan asked
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run_result_hdf5.h - a RunResult but for its steps, in a group of an HDF5
+// file: the root of result.h5, a group for each run in a record of many.
+//
+//   GROUP             attrs: config (TOML), config_hash, ..., isa, and the
+//                     numbers of metrics.h: VisitRunMetrics
+//   allocation        f64 [num_layers]
+//   validation/{final,schedule}  VisitValidationMetrics: numbers are attrs,
+//       layer_active_experts f64 [L], active_histogram i64 [L, E+1],
+//       tokens_per_expert i64 [L, E]
+//   final_evaluations            where a plan asked; attrs: code_version
+//     inference_tau/{0,1,...}    attrs: factor, tau; else as a validation, but
+//         active_histogram only where asked for
+//     router_health/*            [L], i64 dead_experts, f64 the rest;
+//         truncated_mass of soft routers only
+//
+// Names are those of METRICS.md; a file of version 2 has some of its own
+// (Metric::name_in_version_2), so that every kind with such groups begins at 3.
+#ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_HDF5_H_
+#define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_HDF5_H_
+
+#include <string>
+
+#include "core/hdf5/hdf5_file.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::trainer {
+
+void WriteResultGroup(const RunResult& result, const std::string& group,
+                      Hdf5Writer& file);
+
+// Reads it back, bit for bit, with no steps. Throws DataError naming file and
+// object if something is missing, of another type or shape, or not finite.
+RunResult ReadResultGroup(const Hdf5Reader& file, const std::string& group);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_RUN_RESULT_HDF5_H_

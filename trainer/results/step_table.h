@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// step_table.h - the records of a run's steps and of its validations on the
+// way, as columns of an HDF5 group (in checkpoints and results).
+#ifndef SOFTMOE_TRAINER_RESULTS_STEP_TABLE_H_
+#define SOFTMOE_TRAINER_RESULTS_STEP_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/hdf5/hdf5_file.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/train_state.h"
+
+namespace softmoe::trainer {
+
+// One dataset for each metric of metrics.h: step [S], numbers [S], lists
+// [S, num_layers]. An empty table is a group without datasets.
+void WriteStepTable(const std::vector<StepRecord>& steps, int64_t num_layers,
+                    const std::string& group, Hdf5Writer& file);
+void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
+                          const std::string& group, Hdf5Writer& file);
+
+// Reads it back, bit for bit. Throws DataError naming the file and the dataset
+// if the group or a column is missing, if one is of another length, or not
+// finite, or if the steps of StepRecords are not 1, 2, ..., S.
+std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
+                                      const std::string& group,
+                                      int64_t num_layers);
+// The same for steps of which some may be missing, whatever their order.
+std::vector<StepRecord> ReadSomeSteps(const Hdf5Reader& file,
+                                      const std::string& group,
+                                      int64_t num_layers);
+std::vector<EvaluationRecord> ReadEvaluationTable(const Hdf5Reader& file,
+                                                  const std::string& group);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RESULTS_STEP_TABLE_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// calibration.h - tau = "calibrated": chosen on the first training batches so
+// that mean_active_experts experts are active on average (SPEC.md 2.3,
+// DESIGN.md ruling 7).
+#ifndef SOFTMOE_TRAINER_RUN_CALIBRATION_H_
+#define SOFTMOE_TRAINER_RUN_CALIBRATION_H_
+
+#include "optimized/model.h"
+#include "trainer/evaluation/validation.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+
+struct TauCalibration {
+  double tau = 0;          // dimensionless
+  int64_t num_ratios = 0;  // soft weights ranked
+  int64_t rank = 0;        // how many of them lie above tau
+};
+
+// tau for the parameters in `model` (the initial ones), at T(0), noise off.
+//
+// The largest max_active soft weights of every token and layer of the first
+// calibration_batches training batches, each divided by k_l/num_experts, are
+// ranked; tau is the midpoint between the n-th and the next, n =
+// round(mean_active_experts * tokens * layers). The weights come from a forward
+// pass with tau = 0, in which deeper layers see the output of a few experts
+// more than with tau. So the mean of active experts that tau gives on these
+// batches is mean_active_experts to within half a weight in all for one layer,
+// and close to it for several (at init_std 0.02 the experts' outputs are small
+// beside the residual stream).
+//
+// Memory is bounded (rank_midpoint.h); very large batches are visited twice.
+TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
+                            const StopPoll& poll);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RUN_CALIBRATION_H_

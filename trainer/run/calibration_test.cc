@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/parallel_for.h"
+#include "core/testing/file_test_util.h"
+#include "optimized/model.h"
+#include "trainer/run/schedules.h"
+#include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// A fresh model on generated tokens.
+struct Fresh {
+  explicit Fresh(const Config& config)
+      : pool(2),
+        data(config, WriteTinyTokens(FreshFolder("calibration"))),
+        model(config, config.training.balance_group_sequences, pool) {
+    model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
+  }
+  ThreadPool pool;
+  Dataset data;
+  optimized::Model model;
+};
+
+// Active experts, in all, of the calibration batches with cutoff `tau`.
+int64_t CountActive(Fresh& fresh, double tau) {
+  const Config& config = fresh.model.config();
+  const int64_t group = config.training.balance_group_sequences;
+  const int64_t length = config.model.sequence_length;
+  std::vector<int32_t> inputs(group * length), targets(group * length);
+  int64_t active = 0;
+  for (int64_t b = 0; b < config.router.calibration_batches; ++b) {
+    for (int64_t first = 0; first < config.training.global_batch_sequences;
+         first += group) {
+      fresh.data.FillBatch(b, first, group, inputs, targets);
+      const optimized::StepStats stats = fresh.model.Forward(
+          {.num_sequences = group, .inputs = inputs, .targets = targets},
+          {.temperature = Temperature(config, 0), .tau = tau});
+      for (const optimized::LayerStats& layer : stats.layers) {
+        for (int64_t tokens : layer.tokens_per_expert) active += tokens;
+      }
+    }
+  }
+  return active;
+}
+
+class SoftRouter
+    : public testing::TestWithParam<std::tuple<RouterKind, double>> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Calibration, SoftRouter,
+    testing::Combine(testing::Values(RouterKind::kSoftFixed,
+                                     RouterKind::kSoftLearned),
+                     testing::Values(1.0, 1.3, 2.0, 3.0)));
+
+TEST_P(SoftRouter, GivesTheMeanThatWasAskedFor) {
+  Config config = TinyConfig(std::get<0>(GetParam()));
+  config.model.num_layers = 1;  // see calibration.h on deeper ones
+  const double k = std::get<1>(GetParam());
+  config.router.mean_active_experts = k;
+  config.router.expansion_factor = 4.0 / 3;
+  config.router.calibration_batches = 3;
+  Fresh fresh(config);
+  const TauCalibration found = CalibrateTau(fresh.model, fresh.data, [] {});
+  const int64_t token_layers = 3 * 4 * 16;
+  const int64_t cap = static_cast<int64_t>(
+      std::ceil(config.router.expansion_factor * k - 1e-6));
+  EXPECT_EQ(found.num_ratios, token_layers * cap);
+  // n weights lie above the midpoint, the others below: the count of active
+  // experts is exactly n = round(k * tokens * layers). What is compared is the
+  // cutoff tau*k_l/E rounded to the weights' precision; it may meet a weight
+  // that lies within an ulp of the midpoint, and those are at most the two
+  // neighbours here.
+  const int64_t wanted =
+      std::min<int64_t>(std::llround(k * token_layers), found.num_ratios - 1);
+  EXPECT_NEAR(static_cast<double>(CountActive(fresh, found.tau)),
+              static_cast<double>(wanted), 1);
+  EXPECT_EQ(found.rank, wanted);
+}
+
+TEST(Calibration, UsesTheInitialTemperatureAndNoNoise) {
+  Config config = TinyConfig(RouterKind::kSoftFixed);
+  Fresh plain(config);
+  const double tau = CalibrateTau(plain.model, plain.data, [] {}).tau;
+  config.router.noise = NoiseKind::kLogitGauss;
+  config.router.noise_amplitude = 1;
+  Fresh noisy(config);
+  EXPECT_EQ(CalibrateTau(noisy.model, noisy.data, [] {}).tau, tau);
+  config.router.temperature_start = 1;
+  Fresh sharp(config);
+  // Sharper weights: the k-th ratio lies higher.
+  EXPECT_GT(CalibrateTau(sharp.model, sharp.data, [] {}).tau, tau);
+}
+
+TEST(Calibration, AnswersAStop) {
+  Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
+  int polls = 0;
+  EXPECT_THROW(CalibrateTau(fresh.model, fresh.data,
+                            [&] {
+                              if (++polls == 2) throw StoppedError("stop");
+                            }),
+               StoppedError);
+  EXPECT_EQ(polls, 2);
+}
+
+TEST(Calibration, NamesANanScore) {
+  Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
+  fresh.model.parameters()[fresh.model.layout().layers[0].router_weight] =
+      std::nanf("");
+  EXPECT_THROW(CalibrateTau(fresh.model, fresh.data, [] {}), NumericsError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

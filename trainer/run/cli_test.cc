@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:train and //:evaluate as a user meets them: exit codes, messages, files.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/process/subprocess.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = FreshFolder(std::string("cli_") + test->name());
+    tokens_ = WriteTinyTokens(folder_ / "data");
+    Config config = TinyConfig(RouterKind::kSoftLearned);
+    std::ofstream(folder_ / "tiny.toml") << ConfigToToml(config);
+    run_ = folder_ / "run";
+  }
+
+  static std::string Binary(const std::string& name) {
+    return std::filesystem::absolute("trainer/" + name).string();
+  }
+  Strings TrainCommand(const Strings& more = {}) const {
+    Strings command = {Binary("run/train"), "--config", "tiny.toml",  "--data",
+                       tokens_.string(),    "--out",    run_.string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+  ProgramResult Train(const Strings& more = {}) const {
+    return RunProgram(TrainCommand(more), folder_);
+  }
+  ProgramResult Evaluate(const Strings& more = {}) const {
+    Strings command = {Binary("evaluation/evaluate"), "--run", run_.string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, folder_);
+  }
+  // `prologue; exec TRAIN`, by the shell.
+  ProgramResult Shell(const std::string& script) const {
+    return RunProgram({"sh", "-c", script}, folder_);
+  }
+  static std::string Quoted(const Strings& command) {
+    std::string text;
+    for (const std::string& word : command) text += "'" + word + "' ";
+    return text;
+  }
+
+  std::filesystem::path folder_, tokens_, run_;
+};
+
+#define EXPECT_SAYS(result, text)                          \
+  EXPECT_NE((result).output.find(text), std::string::npos) \
+      << "expected: " << (text) << "\ngot: " << (result).output
+
+TEST_F(Cli, TrainsAndEvaluates) {
+  const ProgramResult train = Train();
+  ASSERT_EQ(train.exit_status, 0) << train.output;
+  EXPECT_SAYS(train, "* model.d_model ");
+  EXPECT_SAYS(train, "calibrated on 2 batches");
+  EXPECT_SAYS(train, "step 12/12 | loss ");
+  EXPECT_SAYS(train, "\nval loss ");
+  const RunResult result = ReadRunResult(run_ / "result.h5");
+
+  const ProgramResult text = Evaluate();
+  EXPECT_EQ(text.exit_status, 0) << text.output;
+  EXPECT_SAYS(text, "soft_learned after 12 steps");
+
+  const ProgramResult same = Evaluate({"--json"});
+  ASSERT_EQ(same.exit_status, 0) << same.output;
+  const auto json = nlohmann::json::parse(same.output);
+  // The checkpoint measured again gives the bits of the run itself.
+  EXPECT_EQ(json.at("loss"), result.final_validation.loss);
+  EXPECT_EQ(json.at("active_experts"), result.final_validation.active_experts);
+  EXPECT_EQ(json.at("tokens_per_expert"),
+            result.final_validation.tokens_per_expert);
+  EXPECT_EQ(json.at("tau"), result.tau);
+  EXPECT_EQ(json.at("other_tokens"), false);
+
+  const ProgramResult strict = Evaluate({"--json", "--tau", "1000"});
+  ASSERT_EQ(strict.exit_status, 0) << strict.output;
+  EXPECT_EQ(nlohmann::json::parse(strict.output).at("active_experts"), 0.0);
+
+  const auto other = WriteTinyTokens(folder_ / "other", 2);
+  const ProgramResult elsewhere =
+      Evaluate({"--json", "--data", other.string()});
+  ASSERT_EQ(elsewhere.exit_status, 0) << elsewhere.output;
+  EXPECT_EQ(nlohmann::json::parse(elsewhere.output).at("other_tokens"), true);
+  EXPECT_NE(nlohmann::json::parse(elsewhere.output).at("loss"),
+            result.final_validation.loss);
+}
+
+TEST_F(Cli, ProfilesAStepAndWritesNothing) {
+  const ProgramResult profile = Train({"--profile", "--threads", "2"});
+  ASSERT_EQ(profile.exit_status, 0) << profile.output;
+  EXPECT_SAYS(profile, "\n2 threads ");
+  // Two groups: both have a batch, and their gradients are added.
+  for (const char* operation :
+       {"\nexperts, backward ", "\nattention ", "\nhead and loss ", "\nbatch ",
+        "\nsum over groups ", "\nAdamW ", "\nrecord "}) {
+    EXPECT_SAYS(profile, operation);
+  }
+  EXPECT_SAYS(profile, "tokens/s with 2 threads, ");
+  EXPECT_FALSE(std::filesystem::exists(run_));
+  const ProgramResult alone = Train({"--profile", "--threads", "1"});
+  ASSERT_EQ(alone.exit_status, 0) << alone.output;
+  EXPECT_SAYS(alone, "tokens/s with 1 thread\n");
+  EXPECT_EQ(Train({"--profile", "--dry-run"}).exit_status, 2);
+}
+
+TEST_F(Cli, MoreHeldOutSequencesThanThereAreMeansAll) {
+  const Strings many = {"--set", "training.eval_sequences=1000000"};
+  const ProgramResult train = Train(many);
+  ASSERT_EQ(train.exit_status, 0) << train.output;
+  const ProgramResult all = Evaluate({"--json", "--sequences", "0"});
+  ASSERT_EQ(all.exit_status, 0) << all.output;
+  const ProgramResult more = Evaluate({"--json", "--sequences", "1000000"});
+  EXPECT_EQ(more.exit_status, 0) << more.output;
+  EXPECT_EQ(more.output, all.output);
+}
+
+TEST_F(Cli, HelpTeaches) {
+  for (const char* name : {"run/train", "evaluation/evaluate"}) {
+    const ProgramResult help = RunProgram({Binary(name), "--help"}, folder_);
+    EXPECT_EQ(help.exit_status, 0);
+    EXPECT_SAYS(help, "Examples:");
+    EXPECT_SAYS(help, "Exit codes:");
+    EXPECT_SAYS(help, "--data");
+  }
+}
+
+TEST_F(Cli, DryRunPrintsThePlanAndWritesNothing) {
+  const ProgramResult plan = Train({"--dry-run"});
+  EXPECT_EQ(plan.exit_status, 0) << plan.output;
+  EXPECT_SAYS(plan, "config hash");
+  EXPECT_SAYS(plan, "parameters");
+  EXPECT_SAYS(plan, "2 balance groups of 2 sequences");
+  EXPECT_SAYS(plan, run_.string());
+  EXPECT_FALSE(std::filesystem::exists(run_));
+}
+
+TEST_F(Cli, UsageErrorsEndWithTwo) {
+  const std::vector<std::pair<Strings, std::string>> cases = {
+      {{"--bogus"}, "--bogus"},
+      {{"--corpus", "both"}, "--corpus"},
+      {{"--set", "router.expansion=3"}, "expansion_factor"},
+      {{"--set", "training.steps=many"}, "training.steps"},
+      {{"--set", "router.mean_active_experts=0.5"}, "mean_active_experts"},
+      {{"--set", "router.temperature_end=0"}, "temperature_end"},
+      {{"--isa", "v9"}, "v9"},
+      {{"--threads", "-1"}, "threads"},
+  };
+  for (const auto& [arguments, expected] : cases) {
+    const ProgramResult result = Train(arguments);
+    EXPECT_EQ(result.exit_status, 2) << result.output;
+    EXPECT_SAYS(result, expected);
+  }
+  std::ofstream(folder_ / "typo.toml") << "[model]\nd_modle = 64\n";
+  const ProgramResult typo =
+      RunProgram({Binary("run/train"), "--config", "typo.toml", "--data",
+                  tokens_.string(), "--out", run_.string()},
+                 folder_);
+  EXPECT_EQ(typo.exit_status, 2);
+  EXPECT_SAYS(typo, "typo.toml:2:1");
+  EXPECT_SAYS(typo, "d_model");
+  EXPECT_FALSE(std::filesystem::exists(run_));
+
+  EXPECT_EQ(Evaluate({"--bogus"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--sequences", "-1"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--threads", "999999999999"}).exit_status, 2);
+  EXPECT_EQ(RunProgram({Binary("evaluation/evaluate")}, folder_).exit_status,
+            2);
+}
+
+TEST_F(Cli, MissingFilesEndWithFive) {
+  const ProgramResult config =
+      RunProgram({Binary("run/train"), "--config", "missing.toml", "--data",
+                  tokens_.string()},
+                 folder_);
+  EXPECT_EQ(config.exit_status, 5) << config.output;
+  EXPECT_SAYS(config, "missing.toml");
+  const ProgramResult data =
+      RunProgram({Binary("run/train"), "--config", "tiny.toml", "--data",
+                  "missing", "--out", run_.string()},
+                 folder_);
+  EXPECT_EQ(data.exit_status, 5) << data.output;
+  EXPECT_SAYS(data, "missing.bin");
+  const ProgramResult run = Evaluate();
+  EXPECT_EQ(run.exit_status, 5) << run.output;
+  EXPECT_SAYS(run, "checkpoint.h5");
+}
+
+TEST_F(Cli, DamagedFilesEndWithTwo) {
+  ASSERT_EQ(Train().exit_status, 0);
+  EXPECT_EQ(Evaluate({"--tau", "-1"}).exit_status, 2);
+  EXPECT_EQ(Evaluate({"--temperature", "0"}).exit_status, 2);
+
+  const auto other = Train({"--set", "training.seed=7"});
+  EXPECT_EQ(other.exit_status, 2) << other.output;
+  EXPECT_SAYS(other, "result.h5");
+
+  const auto checkpoint = run_ / "checkpoint.h5";
+  std::filesystem::resize_file(checkpoint,
+                               std::filesystem::file_size(checkpoint) - 1);
+  const ProgramResult cut = Evaluate();
+  EXPECT_EQ(cut.exit_status, 2) << cut.output;
+  EXPECT_SAYS(cut, "checkpoint.h5");
+  std::filesystem::remove(run_ / "result.h5");
+  const ProgramResult resume = Train();
+  EXPECT_EQ(resume.exit_status, 2) << resume.output;
+  EXPECT_SAYS(resume, "checkpoint.h5");
+
+  // A token file that is cut short.
+  const auto bin = folder_ / "data" / "tokens.bin";
+  std::filesystem::resize_file(bin, std::filesystem::file_size(bin) / 2);
+  std::filesystem::remove(checkpoint);
+  const ProgramResult tokens = Train();
+  EXPECT_EQ(tokens.exit_status, 2) << tokens.output;
+  EXPECT_SAYS(tokens, "tokens.");
+}
+
+TEST_F(Cli, ANanEndsWithOne) {
+  // A learning rate beyond all measure overflows fp32 within a few steps.
+  const ProgramResult result =
+      Train({"--set", "training.learning_rate=1e30", "--set",
+             "training.clip_norm=0", "--set", "training.warmup_fraction=0"});
+  EXPECT_EQ(result.exit_status, 1) << result.output;
+  EXPECT_SAYS(result, "step ");
+  EXPECT_SAYS(result, "training.learning_rate");
+  EXPECT_FALSE(std::filesystem::exists(run_ / "result.h5"));
+}
+
+TEST_F(Cli, SignalsSaveAndEndWith75) {
+  // Long enough that it cannot end by itself before the signal, which comes
+  // after some milliseconds; more would need free disk space by the gigabyte.
+  const Strings endless = {"--set",       "training.steps=1000000",
+                           "--threads",   "1",
+                           "--log-every", "1000000"};
+  int64_t last_step = 0;
+  for (const std::string signal : {"TERM", "INT"}) {
+    const std::string metrics = "'" + (run_ / "metrics.jsonl").string() + "'";
+    // Waits until three more steps are in the metrics file.
+    const ProgramResult stopped =
+        Shell(Quoted(TrainCommand(endless)) +
+              "& pid=$!; trap \"kill -9 $pid\" EXIT; "
+              "until test -e " +
+              metrics + " && test $(wc -l < " + metrics + ") -gt " +
+              std::to_string(last_step + 4) +
+              "; do kill -0 $pid || exit 99; sleep 0.02; done; kill -" +
+              signal + " $pid; wait $pid; code=$?; trap - EXIT; exit $code");
+    EXPECT_EQ(stopped.exit_status, 75) << stopped.output;
+    EXPECT_SAYS(stopped, "stopped");
+    EXPECT_SAYS(stopped, "checkpoint.h5");
+    const int64_t step = Checkpoint(run_ / "checkpoint.h5").state().step;
+    EXPECT_GT(step, last_step);
+    if (last_step > 0) {
+      EXPECT_SAYS(stopped, "going on after step");
+    }
+    last_step = step;
+    EXPECT_EQ(FilesIn(run_), (Strings{"checkpoint.h5", "metrics.jsonl"}));
+  }
+}
+
+TEST_F(Cli, AFullDiskEndsWithFive) {
+  if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
+  // The limit (in blocks of 512 bytes) leaves room for the metrics only.
+  const ProgramResult full =
+      Shell("ulimit -f 40; trap '' XFSZ; exec " + Quoted(TrainCommand()));
+  EXPECT_EQ(full.exit_status, 5) << full.output;
+  EXPECT_SAYS(full, "checkpoint.h5");
+  EXPECT_EQ(FilesIn(run_), Strings{"metrics.jsonl"});
+  // With room again, the same command ends well.
+  EXPECT_EQ(Train().exit_status, 0);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

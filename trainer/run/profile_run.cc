@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/profile_run.h"
+
+#include "core/parallel_for.h"
+#include "kernels/isa.h"
+#include "optimized/model.h"
+#include "optimized/optimizer.h"
+#include "optimized/step_profile.h"
+#include "trainer/run/calibration.h"
+#include "trainer/run/train_step.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+namespace {
+
+double TauOf(const Config& config, optimized::Model& model,
+             const Dataset& data) {
+  if (config.router.kind == RouterKind::kSparse) return 0;
+  if (config.router.tau) return *config.router.tau;
+  return CalibrateTau(model, data, [] {}).tau;
+}
+
+optimized::StepProfile Measure(const Config& config, const Dataset& data,
+                               int threads) {
+  ThreadPool pool(threads);
+  optimized::Model model(config, config.training.balance_group_sequences, pool);
+  model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
+  optimized::Optimizer optimizer(config.training, model.layout(), pool);
+  TrainStep step(model, optimizer, data, pool);
+  const double tau = TauOf(config, model, data);
+  // The first step again and again: what stands in the tokens, and the
+  // schedules, stay the same.
+  return optimized::ProfileStep(pool, [&] { step.Run(0, tau); });
+}
+
+}  // namespace
+
+std::string ProfileRun(const Config& config,
+                       const std::filesystem::path& tokens,
+                       const RuntimeConfig& runtime) {
+  ValidateConfig(config);
+  kernels::SelectIsa(runtime.isa);
+  const Dataset data(config, tokens);
+  const optimized::StepProfile all =
+      Measure(config, data, static_cast<int>(runtime.threads));
+  const optimized::StepProfile one =
+      all.threads == 1 ? all : Measure(config, data, 1);
+  return optimized::StepProfileTable(
+      all, one,
+      config.training.global_batch_sequences * config.model.sequence_length);
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// profile_run.h - `train --profile`: where the time of a training step goes.
+#ifndef SOFTMOE_TRAINER_RUN_PROFILE_RUN_H_
+#define SOFTMOE_TRAINER_RUN_PROFILE_RUN_H_
+
+#include <filesystem>
+#include <string>
+
+#include "core/config/config.h"
+
+namespace softmoe::trainer {
+
+// The table of optimized/step_profile.h for the first step of the run that
+// `config` describes, on the token files `tokens` and with runtime.isa: taken
+// with runtime.threads threads and with one, a second each, at least six times.
+// Writes no file. Throws as TrainRun.
+std::string ProfileRun(const Config& config,
+                       const std::filesystem::path& tokens,
+                       const RuntimeConfig& runtime);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RUN_PROFILE_RUN_H_

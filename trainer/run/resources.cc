@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/resources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "core/config/parameter_layout.h"
+#include "core/errors.h"
+#include "core/files/paths.h"
+#include "trainer/results/metrics.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// Attributes, group headers and chunk indices: measured below 100 KiB.
+constexpr int64_t kFileOverhead = int64_t{1} << 18;
+// A number in metrics.jsonl with its key: at most 17 digits, sign, exponent.
+constexpr int64_t kMetricsBytesPerNumber = 40;
+
+int64_t NumbersPerStep(const ModelConfig& model) {
+  int64_t numbers = 1;  // the step itself
+  VisitStepMetrics([&](const Metric& metric, auto) {
+    int64_t size = 1;
+    for (const int64_t n : SizesOf(metric.shape, model)) size *= n;
+    numbers += size;
+  });
+  return numbers;
+}
+
+}  // namespace
+
+ResourceNeed EstimateResources(const Config& config) {
+  ResourceNeed need;
+  need.parameters = ParameterLayout(config).total;
+  const int64_t numbers_per_step = NumbersPerStep(config.model);
+  const int64_t history_bytes = config.training.steps * numbers_per_step * 8;
+  need.checkpoint_bytes = 12 * need.parameters + history_bytes + kFileOverhead;
+  need.disk_bytes =
+      2 * need.checkpoint_bytes + history_bytes + kFileOverhead +
+      config.training.steps * numbers_per_step * kMetricsBytesPerNumber;
+  int64_t gradients = 1;
+  const int64_t groups = config.training.global_batch_sequences /
+                         config.training.balance_group_sequences;
+  for (int64_t leaves = 1; leaves < groups; leaves *= 2) ++gradients;
+  need.state_bytes = 4 * need.parameters * (3 + gradients);
+  return need;
+}
+
+void RequireDiskSpace(const Config& config,
+                      const std::filesystem::path& folder) {
+  int64_t need = EstimateResources(config).disk_bytes;
+  for (const char* name : {"checkpoint.h5", "metrics.jsonl", "result.h5"}) {
+    std::error_code missing;
+    const auto bytes = std::filesystem::file_size(folder / name, missing);
+    if (!missing) need -= static_cast<int64_t>(bytes);
+  }
+  const int64_t free = FreeDiskBytes(folder);
+  if (need > free) {
+    throw EnvironmentError(fmt::format(
+        "{}: the run will write {} there, the disk has {} free; free some, or "
+        "choose a folder on another disk with --out",
+        folder.string(), FormatBytes(need), FormatBytes(free)));
+  }
+}
+
+std::string FormatBytes(int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB"}) {
+    if (value < 1023.95) break;
+    value /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
+}
+
+}  // namespace softmoe::trainer

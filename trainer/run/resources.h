@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// resources.h - what a run needs of the machine, before it starts.
+#ifndef SOFTMOE_TRAINER_RUN_RESOURCES_H_
+#define SOFTMOE_TRAINER_RUN_RESOURCES_H_
+
+#include <cstdint>
+#include <filesystem>
+
+#include "core/config/config.h"
+
+namespace softmoe::trainer {
+
+struct ResourceNeed {
+  int64_t parameters = 0;        // count
+  int64_t checkpoint_bytes = 0;  // one checkpoint.h5 at the end of the run
+  int64_t disk_bytes = 0;        // peak in the run's folder: the old and the
+                                 // new checkpoint, metrics, result
+  int64_t state_bytes = 0;       // memory: parameters, moments, gradients of
+                                 // the tree; without activations
+};
+ResourceNeed EstimateResources(const Config& config);
+
+// Throws EnvironmentError with both sizes if the disk of `folder` cannot hold
+// what the run of `config` will still write there. What an earlier session left
+// in `folder` counts as there already.
+void RequireDiskSpace(const Config& config,
+                      const std::filesystem::path& folder);
+
+// "512 B", "3.2 KiB", "6.1 GiB".
+std::string FormatBytes(int64_t bytes);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RUN_RESOURCES_H_

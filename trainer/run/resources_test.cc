@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/resources.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/errors.h"
+#include "core/files/paths.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+TEST(EstimateResources, CountsThePaperModel) {
+  Config config;
+  config.training.global_batch_sequences = 240;
+  config.training.balance_group_sequences = 30;
+  const ResourceNeed need = EstimateResources(config);
+  EXPECT_EQ(need.parameters, 1631409280);  // SPEC.md 3.1
+  // Parameters and two moments, fp32, and 18000 steps of 41 doubles.
+  EXPECT_GE(need.checkpoint_bytes, 12 * need.parameters + 18000 * 41 * 8);
+  EXPECT_GE(need.disk_bytes, 2 * need.checkpoint_bytes);
+  // Parameters, two moments, the sum and log2(8) buffers of the tree.
+  EXPECT_EQ(need.state_bytes, 4 * need.parameters * (3 + 1 + 3));
+}
+
+TEST(EstimateResources, OneGroupNeedsNoTree) {
+  Config config;
+  config.training.global_batch_sequences = 30;
+  const ResourceNeed need = EstimateResources(config);
+  EXPECT_EQ(need.state_bytes, 4 * need.parameters * 4);
+}
+
+TEST(RequireDiskSpace, NamesBothSizesAndTheRemedy) {
+  const auto folder = FreshFolder("disk");
+  Config config;
+  // 2^47 experts' worth of parameters: no disk has petabytes to spare.
+  config.model.num_experts = int64_t{1} << 30;
+  try {
+    RequireDiskSpace(config, folder);
+    FAIL() << "a run of petabytes was accepted";
+  } catch (const EnvironmentError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find(folder.string()), std::string::npos) << message;
+    EXPECT_NE(message.find("PiB"), std::string::npos) << message;
+    EXPECT_NE(message.find("--out"), std::string::npos) << message;
+  }
+}
+
+TEST(RequireDiskSpace, CountsWhatIsAlreadyThere) {
+  const auto folder = FreshFolder("resume");
+  Config config;
+  config.model.num_experts = 1;
+  // More than the disk has, by less than the old checkpoint holds.
+  const int64_t free = FreeDiskBytes(folder);
+  int64_t low = 1, high = int64_t{1} << 40;
+  while (high - low > 1) {  // the largest number of steps that fits
+    config.training.steps = low + (high - low) / 2;
+    (EstimateResources(config).disk_bytes <= free ? low : high) =
+        config.training.steps;
+  }
+  // Other programs write to this disk too: 1 GiB is the room for them.
+  const int64_t room = int64_t{1} << 30;
+  const int64_t bytes_per_step =
+      EstimateResources(config).disk_bytes / config.training.steps;
+  config.training.steps = high + room / bytes_per_step;
+  EXPECT_THROW(RequireDiskSpace(config, folder), EnvironmentError);
+  std::ofstream(folder / "checkpoint.h5") << "";
+  // A sparse file: it says 3 GiB and holds nothing.
+  std::filesystem::resize_file(folder / "checkpoint.h5", 3 * room);
+  EXPECT_NO_THROW(RequireDiskSpace(config, folder));
+}
+
+TEST(FormatBytes, PicksTheUnit) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1024), "1.0 KiB");
+  EXPECT_EQ(FormatBytes((1 << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(FormatBytes(int64_t{13} << 30), "13.0 GiB");
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs that are interrupted: signals, full disks, damaged and foreign
+// checkpoints. What goes on must equal the unbroken run bit for bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/code_version.h"
+#include "core/config/parameter_layout.h"
+#include "core/errors.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/run/trainer.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+RunOptions Options(const std::filesystem::path& folder,
+                   const std::filesystem::path& tokens) {
+  RunOptions options;
+  options.folder = folder;
+  options.tokens = tokens;
+  options.quiet = true;
+  options.runtime.threads = 2;
+  return options;
+}
+
+// Raises `signal` at the end of step `step`.
+void StopAt(RunOptions& options, int64_t step, int signal = SIGTERM) {
+  options.on_step = [step, signal](const StepRecord& record) {
+    if (record.step == step) std::raise(signal);
+  };
+}
+
+// The lines of metrics.jsonl without what a clock measured.
+std::vector<nlohmann::json> Metrics(const std::filesystem::path& run) {
+  std::vector<nlohmann::json> result;
+  std::ifstream lines(run / kMetricsName);
+  std::string line;
+  while (std::getline(lines, line)) {
+    result.push_back(nlohmann::json::parse(line));
+    VisitStepMetrics([&](const Metric& metric, auto) {
+      if (metric.clock) result.back().erase(metric.name);
+    });
+  }
+  return result;
+}
+
+class EveryRouter : public testing::TestWithParam<RouterKind> {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder(std::string("resume_") + RouterKindName(GetParam()));
+    tokens_ = WriteTinyTokens(folder_ / "data");
+    config_ = TinyConfig(GetParam());
+    config_.training.eval_every = 4;
+    config_.router.noise = NoiseKind::kInputJitter;
+    config_.router.noise_amplitude = 0.01;
+    unbroken_ = TrainRun(config_, Options(folder_ / "unbroken", tokens_));
+  }
+
+  void ExpectAsUnbroken(const RunResult& result,
+                        const std::filesystem::path& run) {
+    ExpectSameResult(unbroken_, result);
+    ExpectSameTensors(folder_ / "unbroken" / kCheckpointName,
+                      run / kCheckpointName);
+    EXPECT_EQ(Metrics(folder_ / "unbroken"), Metrics(run));
+    ExpectSameResult(unbroken_, ReadRunResult(run / kResultName));
+    EXPECT_EQ(FilesIn(run), (std::vector<std::string>{
+                                kCheckpointName, kMetricsName, kResultName}));
+  }
+
+  std::filesystem::path folder_, tokens_;
+  Config config_;
+  RunResult unbroken_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Resume, EveryRouter,
+                         testing::Values(RouterKind::kSparse,
+                                         RouterKind::kSoftFixed,
+                                         RouterKind::kSoftLearned),
+                         [](const auto& info) {
+                           return std::string(RouterKindName(info.param));
+                         });
+
+TEST_P(EveryRouter, GoesOnBitForBitAfterEverySignal) {
+  const auto run = folder_ / "interrupted";
+  // After the first step, at an evaluation, twice in a row, at the last step.
+  for (const auto& [step, signal] :
+       {std::pair{int64_t{1}, SIGTERM}, std::pair{int64_t{4}, SIGINT},
+        std::pair{int64_t{5}, SIGTERM}, std::pair{int64_t{12}, SIGINT}}) {
+    RunOptions options = Options(run, tokens_);
+    StopAt(options, step, signal);
+    try {
+      TrainRun(config_, options);
+      FAIL() << "the signal at step " << step << " was ignored";
+    } catch (const StoppedError& stopped) {
+      EXPECT_EQ(stopped.code(), ExitCode::kStopped);
+      EXPECT_NE(std::string(stopped.what()).find(kCheckpointName),
+                std::string::npos)
+          << stopped.what();
+    }
+    EXPECT_EQ(Checkpoint(run / kCheckpointName).state().step, step);
+    EXPECT_FALSE(std::filesystem::exists(run / kResultName));
+  }
+  const RunResult result = TrainRun(config_, Options(run, tokens_));
+  EXPECT_TRUE(result.resumed);
+  ExpectAsUnbroken(result, run);
+}
+
+struct Crash {};
+
+TEST_P(EveryRouter, GoesOnFromAnOlderCheckpointAfterACrash) {
+  // checkpoint_every = 3 and a crash after step 8: going on from step 6, with
+  // the metrics of steps 7 and 8 dropped and written again.
+  const auto run = folder_ / "crashed";
+  RunOptions options = Options(run, tokens_);
+  options.runtime.checkpoint_every = 3;
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 8) throw Crash();
+  };
+  EXPECT_THROW(TrainRun(config_, options), Crash);
+  EXPECT_EQ(Checkpoint(run / kCheckpointName).state().step, 6);
+  EXPECT_GE(Metrics(run).size(), 9u);  // run, 8 steps, validation
+  // A crash of the machine may also leave half a line.
+  std::ofstream(run / kMetricsName, std::ios::app) << R"({"kind":"st)";
+
+  std::vector<int64_t> seen;
+  options.on_step = [&](const StepRecord& record) {
+    seen.push_back(record.step);
+  };
+  const RunResult result = TrainRun(config_, options);
+  EXPECT_EQ(seen, (std::vector<int64_t>{7, 8, 9, 10, 11, 12}));
+  ExpectAsUnbroken(result, run);
+}
+
+TEST(Resume, WhatKilledProcessesLeftIsRemoved) {
+  const auto folder = FreshFolder("leftovers");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  RunOptions options = Options(folder / "run", tokens);
+  StopAt(options, 3);
+  EXPECT_THROW(TrainRun(config, options), StoppedError);
+  // Half a checkpoint and so on, of two processes; and a file of the user's.
+  for (const char* name :
+       {".checkpoint.h5.4711.3.tmp", ".checkpoint.h5.12.1.tmp",
+        ".metrics.jsonl.4711.1.tmp", ".result.h5.4711.9.tmp", ".notes.tmp"}) {
+    std::ofstream(folder / "run" / name) << "half";
+  }
+  options.on_step = nullptr;
+  TrainRun(config, options);
+  EXPECT_EQ(FilesIn(folder / "run"),
+            (std::vector<std::string>{".notes.tmp", kCheckpointName,
+                                      kMetricsName, kResultName}));
+}
+
+TEST_P(EveryRouter, FullDiskKeepsTheOldCheckpoint) {
+  const auto run = folder_ / "full";
+  RunOptions options = Options(run, tokens_);
+  StopAt(options, 3);
+  EXPECT_THROW(TrainRun(config_, options), StoppedError);
+  {
+    // Room for the metrics, not for a checkpoint.
+    const auto checkpoint = std::filesystem::file_size(run / kCheckpointName);
+    FullDisk full(static_cast<int64_t>(checkpoint / 2));
+    try {
+      TrainRun(config_, Options(run, tokens_));
+      FAIL() << "wrote a checkpoint to a full disk";
+    } catch (const EnvironmentError& error) {
+      EXPECT_EQ(error.code(), ExitCode::kEnvironment);
+      EXPECT_NE(std::string(error.what()).find(kCheckpointName),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_EQ(Checkpoint(run / kCheckpointName).state().step, 3);
+  EXPECT_EQ(FilesIn(run),
+            (std::vector<std::string>{kCheckpointName, kMetricsName}));
+  ExpectAsUnbroken(TrainRun(config_, Options(run, tokens_)), run);
+}
+
+// Replaces what `edit` changes in a checkpoint.
+void EditCheckpoint(
+    const std::filesystem::path& path, const Config& config,
+    const std::function<void(TrainState&, std::vector<float>&)>& edit) {
+  const int64_t total = ParameterLayout(config).total;
+  std::vector<float> parameters(total), first(total), second(total);
+  RunIdentity identity;
+  TrainState state;
+  std::filesystem::path tokens;
+  {
+    const Checkpoint checkpoint(path);
+    identity = checkpoint.identity();
+    state = checkpoint.state();
+    tokens = checkpoint.tokens();
+    checkpoint.ReadTensors({parameters, first, second});
+  }
+  edit(state, parameters);
+  WriteCheckpoint(path, identity, tokens, state, {parameters, first, second});
+}
+
+// What TrainRun says to a folder whose checkpoint is `damage`d after 3 steps.
+template <typename ErrorType, typename Damage>
+std::string Refusal(Damage damage) {
+  const auto folder = FreshFolder("refusal");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(RouterKind::kSoftLearned);
+  RunOptions options = Options(folder / "run", tokens);
+  StopAt(options, 3);
+  EXPECT_THROW(TrainRun(config, options), StoppedError);
+  options.on_step = nullptr;
+  damage(folder / "run" / kCheckpointName, config, options);
+  try {
+    TrainRun(config, options);
+  } catch (const ErrorType& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Resume, RefusesATruncatedCheckpoint) {
+  const std::string message = Refusal<DataError>(
+      [](const std::filesystem::path& checkpoint, Config&, RunOptions&) {
+        std::filesystem::resize_file(
+            checkpoint, std::filesystem::file_size(checkpoint) - 100);
+      });
+  EXPECT_NE(message.find("checkpoint.h5"), std::string::npos) << message;
+}
+
+TEST(Resume, RefusesACheckpointOfAnotherVersion) {
+  const std::string message = Refusal<DataError>(
+      [](const std::filesystem::path& checkpoint, Config&, RunOptions&) {
+        Hdf5Writer file(checkpoint, {.name = "checkpoint", .version = 99});
+        file.Commit();
+      });
+  EXPECT_NE(message.find("checkpoint.h5"), std::string::npos) << message;
+  EXPECT_NE(message.find("version"), std::string::npos) << message;
+}
+
+TEST(Resume, RefusesACheckpointOfAnotherConfiguration) {
+  const std::string message = Refusal<ConfigError>(
+      [](const std::filesystem::path&, Config& config, RunOptions&) {
+        config.training.learning_rate = 0.5;
+      });
+  EXPECT_NE(message.find("checkpoint.h5"), std::string::npos) << message;
+  EXPECT_NE(message.find("training.learning_rate is 0.01 there and 0.5 here"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Resume, RefusesACheckpointOfOtherTokens) {
+  const std::string message =
+      Refusal<DataError>([](const std::filesystem::path& checkpoint, Config&,
+                            RunOptions& options) {
+        options.tokens = WriteTinyTokens(checkpoint.parent_path() / "new", 2);
+      });
+  EXPECT_NE(message.find("other tokens"), std::string::npos) << message;
+}
+
+TEST(Resume, ANanInTheParametersIsFoundWhereItIs) {
+  const std::string message = Refusal<NumericsError>(
+      [](const std::filesystem::path& path, Config& config, RunOptions&) {
+        // Column 2 of the second layer's router: every token's score of
+        // expert 2 is NaN there, and nothing is in the first layer.
+        const ParameterLayout layout(config);
+        EditCheckpoint(path, config,
+                       [&](TrainState&, std::vector<float>& parameters) {
+                         parameters[layout.layers[1].router_weight + 2] =
+                             std::numeric_limits<float>::quiet_NaN();
+                       });
+      });
+  EXPECT_NE(message.find("step 4"), std::string::npos) << message;
+  EXPECT_NE(message.find("layer 1"), std::string::npos) << message;
+  EXPECT_NE(message.find("token 0"), std::string::npos) << message;
+  EXPECT_NE(message.find("expert 2"), std::string::npos) << message;
+}
+
+TEST(Resume, NamesEveryVersionThatTrainedIt) {
+  const auto folder = FreshFolder("versions");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  RunOptions options =
+      Options(folder / "run", WriteTinyTokens(folder / "data"));
+  for (const int64_t step : {2, 3}) {
+    StopAt(options, step);
+    EXPECT_THROW(TrainRun(config, options), StoppedError);
+  }
+  const auto path = folder / "run" / kCheckpointName;
+  EXPECT_EQ(Checkpoint(path).state().code_version, CodeVersion());
+  EditCheckpoint(path, config, [](TrainState& state, std::vector<float>&) {
+    state.code_version = "0123456789ab";
+  });
+  options.on_step = nullptr;
+  const std::string both = "0123456789ab, " + CodeVersion();
+  EXPECT_EQ(TrainRun(config, options).code_version, both);
+  EXPECT_EQ(Checkpoint(path).state().code_version, both);
+  EXPECT_EQ(ReadRunResult(folder / "run" / kResultName).code_version, both);
+}
+
+TEST(Resume, TwoRunsDoNotShareAFolder) {
+  const auto folder = FreshFolder("shared");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  RunOptions outer = Options(folder / "run", tokens);
+  outer.on_step = [&](const StepRecord& record) {
+    if (record.step > 1) return;
+    EXPECT_THROW(TrainRun(config, Options(folder / "run", tokens)),
+                 EnvironmentError);
+  };
+  EXPECT_NO_THROW(TrainRun(config, outer));
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:train - trains one model from a configuration file.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/code_version.h"
+#include "core/config/config_toml.h"
+#include "core/errors.h"
+#include "core/files/paths.h"
+#include "trainer/identity/config_table.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/run_result.h"
+#include "trainer/run/profile_run.h"
+#include "trainer/run/resources.h"
+#include "trainer/run/schedules.h"
+#include "trainer/run/trainer.h"
+#include "trainer/tokens/prepare.h"
+
+namespace {
+
+using softmoe::Config;
+using softmoe::ExitCode;
+using softmoe::trainer::FormatBytes;
+using softmoe::trainer::RunResult;
+
+constexpr char kDescription[] =
+    "Trains one SoftMoE (LapSum) or sparse MoE model. A run that was "
+    "interrupted goes on where it stopped when the same command is given "
+    "again, and gives the same bits as one that never was; a finished one is "
+    "only read.";
+
+constexpr char kExamples[] = R"(
+Examples:
+  train --config trainer/configs/tiny.toml --corpus path:book.txt
+      seconds on one text file; tokenizer and tokens go to the cache
+  train --config my.toml --set router.kind=soft_fixed \
+        --set router.mean_active_experts=1.5 --data corpus/tokens --out run15
+      token files prepared earlier (//:prepare_data, or Megatron's)
+  train --config my.toml --data corpus/tokens --dry-run
+      prints the resolved configuration and what the run needs
+  train --config my.toml --data corpus/tokens --profile
+      where the time of one step goes, operation by operation: trains nothing
+
+In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
+result.h5. Ctrl-C and SIGTERM finish the step and save.
+
+Exit codes: 0 done; 1 the loss is not finite; 2 usage, configuration, or a
+damaged file; 5 a file is missing, or the disk full; 75 stopped by a signal,
+state saved.)";
+
+struct Arguments {
+  std::string config, data, corpus, out;
+  std::vector<std::string> overrides;
+  std::vector<std::string> runtime;  // "runtime.threads=4", ...
+  bool dry_run = false, profile = false, quiet = false;
+};
+
+// runs/train/<name of the file>-<hash> under the user's folder, or --out.
+std::filesystem::path OutputFolder(const Arguments& arguments,
+                                   const Config& config) {
+  if (!arguments.out.empty()) return softmoe::UserPath(arguments.out);
+  const std::string name =
+      std::filesystem::path(arguments.config).stem().string();
+  return softmoe::UserPath("runs/train/" + name + "-" + ConfigHash(config));
+}
+
+void PrintPlan(const Config& config, const std::filesystem::path& folder,
+               const std::string& tokens) {
+  const auto need = softmoe::trainer::EstimateResources(config);
+  const auto& training = config.training;
+  const int64_t tokens_per_step =
+      training.global_batch_sequences * config.model.sequence_length;
+  fmt::print(
+      "\noutput folder    {}\n"
+      "tokens           {}\n"
+      "parameters       {}\n"
+      "training tokens  {} in {} steps of {}: {} balance groups of {} "
+      "sequences\n"
+      "memory           {} for parameters, gradients and moments, activations "
+      "apart\n"
+      "disk             {} (a checkpoint has {})\n",
+      folder.string(), tokens, need.parameters,
+      tokens_per_step * training.steps, training.steps, tokens_per_step,
+      training.global_batch_sequences / training.balance_group_sequences,
+      training.balance_group_sequences, FormatBytes(need.state_bytes),
+      FormatBytes(need.disk_bytes), FormatBytes(need.checkpoint_bytes));
+  fmt::print("schedules        step: learning rate, temperature\n");
+  int64_t last = -1;
+  for (double part : {0.0, training.warmup_fraction, 0.25, 0.5, 0.75, 1.0}) {
+    const auto m =
+        static_cast<int64_t>(part * static_cast<double>(training.steps));
+    if (m <= last) continue;
+    last = m;
+    fmt::print("                 {:>8}: {:.3e}, {:.3f}\n", m,
+               softmoe::trainer::LearningRate(training, m),
+               softmoe::trainer::Temperature(config, m));
+  }
+}
+
+void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
+  namespace metrics = softmoe::trainer::metrics;
+  const auto line = [](const softmoe::trainer::Metric& metric, double value) {
+    fmt::print("{}", ReportLine(metric, value));
+  };
+  fmt::print("\n");
+  line(metrics::kValLoss, result.final_validation.loss);
+  line(metrics::kUnigramLoss, result.unigram_loss);
+  line(metrics::kTrainAe, result.train_ae);
+  line(metrics::kInferAe, result.final_validation.active_experts);
+  line(metrics::kRunSeconds, result.seconds);
+  fmt::print("{:<22}{}{}\n", "result", (folder / "result.h5").string(),
+             result.resumed ? " (trained in several sessions)" : "");
+}
+
+ExitCode Train(const Arguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  if (!arguments.corpus.empty()) {
+    overrides.push_back("data.corpus=" + arguments.corpus);
+  }
+  // The options of [runtime] are short forms of --set.
+  overrides.insert(overrides.end(), arguments.runtime.begin(),
+                   arguments.runtime.end());
+  const softmoe::ConfigDraft draft =
+      softmoe::LoadConfig(softmoe::UserPath(arguments.config), overrides);
+  const Config& config = draft.config;
+  const std::filesystem::path folder = OutputFolder(arguments, config);
+  fmt::print("{}", softmoe::trainer::ConfigTable(config));
+  if (arguments.dry_run) {
+    PrintPlan(config, folder,
+              arguments.data.empty()
+                  ? "prepared from " + config.data.corpus
+                  : softmoe::UserPath(arguments.data).string());
+    return ExitCode::kDone;
+  }
+  std::fflush(stdout);
+  softmoe::trainer::RunOptions options;
+  options.folder = folder;
+  options.runtime = draft.runtime;
+  options.quiet = arguments.quiet;
+  if (arguments.data.empty()) {
+    softmoe::trainer::PrepareOptions prepare;
+    prepare.threads = draft.runtime.threads;
+    prepare.quiet = arguments.quiet;
+    options.tokens = softmoe::trainer::PrepareCorpus(
+                         config.data, config.model.vocab_size, prepare)
+                         .prefix;
+  } else {
+    options.tokens = softmoe::UserPath(arguments.data);
+  }
+  if (arguments.profile) {
+    fmt::print("\n{}", softmoe::trainer::ProfileRun(config, options.tokens,
+                                                    options.runtime));
+    return ExitCode::kDone;
+  }
+  PrintResult(softmoe::trainer::TrainRun(config, options), folder);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{kDescription, "train"};
+  app.footer(kExamples);
+  app.set_version_flag("--version", softmoe::CodeVersion(),
+                       "the commit that this was built from");
+  Arguments arguments;
+  app.add_option("--config", arguments.config, "TOML file of the configuration")
+      ->required();
+  app.add_option("--set", arguments.overrides,
+                 "section.key=value, on top of the file; may be repeated");
+  auto* source = app.add_option_group("text");
+  source->add_option("--data", arguments.data,
+                     "prefix of .bin/.idx token files");
+  source->add_option("--corpus", arguments.corpus,
+                     "corpus to prepare, or find in the cache: a name that "
+                     "//:prepare_data knows, or path:FILE");
+  source->require_option(1);
+  app.add_option("--out", arguments.out,
+                 "output folder [runs/train/CONFIG-HASH]");
+  const auto runtime = [&](const char* option, const std::string& key,
+                           const char* help) {
+    app.add_option_function<std::string>(
+        option,
+        [&arguments, key](const std::string& value) {
+          arguments.runtime.push_back("runtime." + key + "=" + value);
+        },
+        help);
+  };
+  runtime("--threads", "threads",
+          "threads; 0: one per core; never changes the result [0]");
+  runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
+  runtime("--log-every", "log_every", "steps between progress lines [10]");
+  runtime("--checkpoint-every", "checkpoint_every",
+          "steps between checkpoints; 0: at the end and on a signal [0]");
+  auto* const dry_run =
+      app.add_flag("--dry-run", arguments.dry_run,
+                   "print the resolved configuration and the plan, and stop");
+  app.add_flag("--profile", arguments.profile,
+               "print a table of one step by operation, with all threads and "
+               "with one, and stop")
+      ->excludes(dry_run);
+  app.add_flag("--quiet", arguments.quiet, "no progress lines");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  return softmoe::RunMain("train", [&] { return Train(arguments); });
+}

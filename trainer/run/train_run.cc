@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/train_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <system_error>
+
+#include "core/code_version.h"
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/file_error.h"
+#include "core/files/folder_lock.h"
+#include "core/files/paths.h"
+#include "kernels/isa.h"
+#include "trainer/evaluation/final_evaluations.h"
+#include "trainer/evaluation/validation.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/progress_line.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/run/calibration.h"
+#include "trainer/run/resources.h"
+#include "trainer/run/schedules.h"
+#include "trainer/tokens/identify_run.h"
+
+namespace softmoe::trainer {
+
+RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options)
+    : identity_(identity),
+      options_(options),
+      config_(identity_.config),
+      start_(std::chrono::steady_clock::now()),
+      pool_(static_cast<int>(options.runtime.threads)),
+      data_(config_, options.tokens),
+      model_(config_, config_.training.balance_group_sequences, pool_),
+      optimizer_(config_.training, model_.layout(), pool_),
+      step_(model_, optimizer_, data_, pool_) {
+  const std::filesystem::path path = options_.folder / kCheckpointName;
+  if (std::filesystem::exists(path)) {
+    Resume(path);
+  } else {
+    Begin();
+  }
+  metrics_ = std::make_unique<MetricsLog>(options_.folder / kMetricsName,
+                                          identity_, state_);
+}
+
+void RunLoop::Resume(const std::filesystem::path& path) {
+  const Checkpoint checkpoint(path);
+  checkpoint.RequireSameRun(identity_);
+  state_ = checkpoint.state();
+  checkpoint.ReadTensors({model_.parameters(), optimizer_.first_moment(),
+                          optimizer_.second_moment()});
+  earlier_seconds_ = state_.seconds;
+  saved_step_ = state_.step;
+  resumed_ = true;
+  Say(fmt::format("going on after step {}/{} of {}", state_.step,
+                  config_.training.steps, path.string()));
+  if (!state_.code_version.ends_with(CodeVersion())) {
+    Say(fmt::format(
+        "warning: trained so far by version {} of this project, this is {}: "
+        "the result may not be what either gives alone",
+        state_.code_version, CodeVersion()));
+    state_.code_version += ", " + CodeVersion();
+  }
+}
+
+void RunLoop::Begin() {
+  state_.code_version = CodeVersion();
+  model_.InitializeParameters(static_cast<uint64_t>(config_.training.seed));
+  if (config_.router.kind == RouterKind::kSparse) return;
+  if (config_.router.tau.has_value()) {
+    state_.tau = *config_.router.tau;
+    return;
+  }
+  const TauCalibration found =
+      CalibrateTau(model_, data_, [this] { StopIfAsked(); });
+  state_.tau = found.tau;
+  state_.tau_calibrated = true;
+  Say(fmt::format(
+      "tau = {:.4f}, calibrated on {} batches: {} of {} soft weights above it",
+      found.tau, config_.router.calibration_batches, found.rank,
+      found.num_ratios));
+}
+
+RunResult RunLoop::Run() {
+  while (state_.step < config_.training.steps) {
+    if (EvaluationDue()) Evaluate();
+    OneStep();
+  }
+  // Before the validation, which may take long: a kill costs nothing then.
+  Save();
+  Evaluate();
+  metrics_->Sync();  // before the result is there, which ends the writing
+  RunResult result = MakeResult();
+  // After the run's clock was read: what is measured later takes none of it.
+  result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
+                                               options_.evaluations, [this] {
+                                                 if (options_.on_evaluation)
+                                                   options_.on_evaluation();
+                                                 StopIfAsked();
+                                               });
+  return result;
+}
+
+void RunLoop::OneStep() {
+  const StepOutcome outcome = step_.Run(state_.step, state_.tau);
+  const StepRecord& record = outcome.record;
+  state_.step = record.step;
+  state_.max_active = std::max(state_.max_active, outcome.max_active);
+  state_.most_active_in_a_token =
+      std::max(state_.most_active_in_a_token, outcome.most_active_in_a_token);
+  state_.history.push_back(record);
+  metrics_->Add(record);
+
+  seconds_per_step_ = seconds_per_step_ == 0
+                          ? record.seconds
+                          : 0.9 * seconds_per_step_ + 0.1 * record.seconds;
+  if (record.step == 1 && record.zero_active_fraction > 0.5 &&
+      config_.router.fallback == Fallback::kNone) {
+    Say(fmt::format(
+        "warning: {} at the start: so many tokens have no expert and train "
+        "none. tau {:g} is high for T = {:g}; router.tau = \"calibrated\" or "
+        "router.fallback = \"top1\" would help",
+        Titled(metrics::kZeroActiveFraction, record.zero_active_fraction),
+        state_.tau, record.temperature));
+  }
+  const int64_t log_every = std::max<int64_t>(1, options_.runtime.log_every);
+  if (record.step == 1 || record.step % log_every == 0 ||
+      record.step == config_.training.steps) {
+    Say(ProgressLine(config_, record, seconds_per_step_));
+  }
+  if (options_.on_step) options_.on_step(record);
+  StopIfAsked();
+  const int64_t every = options_.runtime.checkpoint_every;
+  if (every > 0 && state_.step % every == 0) Save();
+}
+
+void RunLoop::Save() {
+  if (saved_step_ == state_.step) return;
+  state_.seconds = Seconds();
+  WriteCheckpoint(options_.folder / kCheckpointName, identity_, options_.tokens,
+                  state_,
+                  {model_.parameters(), optimizer_.first_moment(),
+                   optimizer_.second_moment()});
+  saved_step_ = state_.step;
+}
+
+void RunLoop::StopIfAsked() {
+  if (!stop_.requested()) return;
+  if (state_.step == 0) {
+    stop_.ThrowIfRequested(
+        "before the first step, so there is nothing to save; the same command "
+        "begins again");
+  }
+  Save();
+  stop_.ThrowIfRequested(fmt::format(
+      "after step {}/{}, saved in {}; the same command goes on from there",
+      state_.step, config_.training.steps,
+      (options_.folder / kCheckpointName).string()));
+}
+
+bool RunLoop::EvaluationDue() const {
+  const int64_t every = config_.training.eval_every;
+  // A checkpoint of this step was written before its evaluation, so that a
+  // resumed run never has it already.
+  return every > 0 && state_.step > 0 && state_.step % every == 0;
+}
+
+void RunLoop::Evaluate() {
+  const auto poll = [this] { StopIfAsked(); };
+  const double temperature = Temperature(config_, state_.step);
+  at_one_ = Validate(model_, data_, state_.tau, 1.0, poll);
+  at_schedule_temperature_ =
+      temperature == 1.0
+          ? at_one_
+          : Validate(model_, data_, state_.tau, temperature, poll);
+  for (const auto& histogram : at_one_.active_histogram) {
+    for (size_t n = 0; n < histogram.size(); ++n) {
+      if (histogram[n] == 0) continue;
+      state_.most_active_in_a_token =
+          std::max(state_.most_active_in_a_token, static_cast<int64_t>(n));
+    }
+  }
+  state_.evaluations.push_back(
+      {.step = state_.step,
+       .temperature = temperature,
+       .schedule_loss = at_schedule_temperature_.loss,
+       .schedule_active_experts = at_schedule_temperature_.active_experts,
+       .loss = at_one_.loss,
+       .active_experts = at_one_.active_experts,
+       .zero_active_fraction = at_one_.zero_active_fraction,
+       .relative_load_variance = at_one_.relative_load_variance});
+  metrics_->Add(state_.evaluations.back());
+  std::string loss = Titled(metrics::kLoss, at_one_.loss);
+  if (temperature != 1.0) {
+    loss += fmt::format(" at T 1, {} at {}",
+                        Shown(metrics::kLoss, at_schedule_temperature_.loss),
+                        Titled(metrics::kTemperature, temperature));
+  }
+  Say(fmt::format(
+      "validation after step {} | {} | {} | {} | {}", state_.step, loss,
+      Titled(metrics::kActiveExperts, at_one_.active_experts),
+      Titled(metrics::kZeroActiveFraction, at_one_.zero_active_fraction),
+      Titled(metrics::kRelativeLoadVariance, at_one_.relative_load_variance)));
+}
+
+RunResult RunLoop::MakeResult() {
+  RunResult result;
+  result.identity = identity_;
+  result.config = config_;
+  if (state_.tau_calibrated) result.config.router.tau = state_.tau;
+  result.tau = state_.tau;
+  result.tau_calibrated = state_.tau_calibrated;
+  result.parameters = model_.layout().total;
+  result.steps = state_.history;
+  result.at_schedule_temperature = at_schedule_temperature_;
+  result.final_validation = at_one_;
+  result.unigram_loss = data_.UnigramLoss(config_.training.eval_sequences);
+  result.train_ae = TrainActiveExperts(state_.history);
+  for (const optimized::LayerAllocation& layer :
+       model_.Allocations({.tau = state_.tau})) {
+    result.allocation.push_back(layer.mean_active);
+    state_.max_active = std::max(state_.max_active, layer.max_active);
+  }
+  result.max_active = state_.max_active;
+  result.most_active_in_a_token = state_.most_active_in_a_token;
+  result.seconds = Seconds();
+  result.resumed = resumed_;
+  result.code_version = state_.code_version;
+  return result;
+}
+
+double RunLoop::Seconds() const {
+  return earlier_seconds_ + std::chrono::duration<double>(
+                                std::chrono::steady_clock::now() - start_)
+                                .count();
+}
+
+void RunLoop::Say(const std::string& line) const {
+  if (options_.quiet) return;
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+namespace {
+
+// The result of a run that ended earlier, if it is the run that is asked for.
+// Reading it takes no kernels: any instruction set will do if none is asked
+// for.
+RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
+                          const std::filesystem::path& path) {
+  RunResult result = ReadRunResult(path);
+  if (isa.empty()) identity.isa = result.identity.isa;
+  RequireSameRun(
+      path, result.identity, identity,
+      {.config = "Use another output folder, or delete this one to begin anew",
+       .tokens = "Give those it was trained on, or use another output folder",
+       .isa = "Use another output folder, or leave --isa out to read this "
+              "one"});
+  return result;
+}
+
+// After the result is durable: nothing is lost with the checkpoint then but
+// what could still be measured on it.
+void RemoveCheckpoint(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw FileError("delete", path, error.value());
+}
+
+// Measures what the plan asks and the result of a finished run lacks, if its
+// checkpoint still can tell; else leaves everything as it is.
+void EvaluateLater(const RunOptions& options, RunResult* result) {
+  const EvaluationPlan& plan = options.evaluations;
+  const std::filesystem::path checkpoint = options.folder / kCheckpointName;
+  if (MissingEvaluations(plan, *result).empty() ||
+      !EvaluationObstacle(*result, checkpoint).empty()) {
+    return;
+  }
+  const FolderLock lock(options.folder);
+  const StopSignal stop;
+  result->final_evaluations = EvaluateFinishedRun(
+      *result, checkpoint, options.tokens, options.runtime, plan, [&] {
+        if (options.on_evaluation) options.on_evaluation();
+        stop.ThrowIfRequested(
+            "during the evaluations of a finished run, whose files are as they "
+            "were; the same command begins them again");
+      });
+  WriteRunResult(*result, options.folder / kResultName);
+  if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
+}
+
+}  // namespace
+
+RunResult TrainRun(const Config& config, const RunOptions& options) {
+  ValidateConfig(config);
+  CheckEvaluationPlan(options.evaluations);
+  kernels::SelectIsa(options.runtime.isa);
+  const RunIdentity identity = IdentifyRun(config, options.tokens);
+  const std::filesystem::path result_path = options.folder / kResultName;
+  if (!std::filesystem::exists(result_path)) {
+    MakeFolder(options.folder);
+    const FolderLock lock(options.folder);
+    // Another process may have finished the run while this one came here.
+    if (!std::filesystem::exists(result_path)) {
+      // What a killed process left counts against the disk and is of no use: a
+      // checkpoint may have gigabytes.
+      if (lock.held()) {
+        for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {
+          RemoveLeftoversOf(options.folder / name);
+        }
+      }
+      RequireDiskSpace(config, options.folder);
+      RunResult result = RunLoop(identity, options).Run();
+      WriteRunResult(result, result_path);
+      if (!options.evaluations.keep_checkpoint) {
+        RemoveCheckpoint(options.folder / kCheckpointName);
+      }
+      return result;
+    }
+  }
+  RunResult result =
+      ReadFinishedRun(identity, options.runtime.isa, result_path);
+  EvaluateLater(options, &result);
+  return result;
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// train_run.h - the loop of one run: begin or resume, step, evaluate, save.
+//
+// TrainRun (trainer.h) wraps it. Order of a step's end, which makes resuming
+// exact: update, metrics line, on_step, stop check, checkpoint; evaluations
+// belong to the beginning of the next turn, so that a run stopped inside one
+// repeats it.
+#ifndef SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
+#define SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/config/config.h"
+#include "core/parallel_for.h"
+#include "core/process/stop_signal.h"
+#include "optimized/model.h"
+#include "optimized/optimizer.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/results/train_state.h"
+#include "trainer/run/train_step.h"
+#include "trainer/run/trainer.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+
+class RunLoop {
+ public:
+  // Loads the checkpoint in options.folder, or draws the initial parameters
+  // and calibrates tau. Throws what TrainRun throws.
+  RunLoop(const RunIdentity& identity, const RunOptions& options);
+
+  // Trains to the end, writes the final checkpoint, validates, measures what
+  // options.evaluations asks for.
+  RunResult Run();
+
+ private:
+  void Resume(const std::filesystem::path& path);
+  void Begin();
+  void OneStep();
+  void Save();
+  // Throws StoppedError after a signal; saves first.
+  void StopIfAsked();
+  bool EvaluationDue() const;
+  // Both readings of ruling 8 at the current step, logged.
+  void Evaluate();
+  RunResult MakeResult();
+  double Seconds() const;  // of all sessions
+  void Say(const std::string& line) const;
+
+  const RunIdentity identity_;
+  const RunOptions options_;
+  const Config& config_;
+  const std::chrono::steady_clock::time_point start_;
+  const StopSignal stop_;
+  ThreadPool pool_;
+  Dataset data_;
+  optimized::Model model_;
+  optimized::Optimizer optimizer_;
+  TrainStep step_;
+  TrainState state_;
+  double earlier_seconds_ = 0;  // of earlier sessions
+  int64_t saved_step_ = -1;     // of the checkpoint on disk
+  bool resumed_ = false;
+  double seconds_per_step_ = 0;  // recent mean, for the remaining time
+  // Of the last Evaluate().
+  Validation at_schedule_temperature_, at_one_;
+  std::unique_ptr<MetricsLog> metrics_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_

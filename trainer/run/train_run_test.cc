@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole runs of a tiny model: they learn, they are the same for any number of
+// threads, and the budget holds. Interruptions are in resume_test.cc.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+
+#include "core/errors.h"
+#include "core/files/paths.h"
+#include "core/parallel_for.h"
+#include "core/philox.h"
+#include "core/testing/file_test_util.h"
+#include "optimized/model.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result.h"
+#include "trainer/run/calibration.h"
+#include "trainer/run/trainer.h"
+#include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/dataset.h"
+#include "trainer/tokens/token_writer.h"
+
+namespace softmoe::trainer {
+namespace {
+
+RunOptions Options(const std::filesystem::path& folder,
+                   const std::filesystem::path& tokens, int64_t threads = 2) {
+  RunOptions options;
+  options.folder = folder;
+  options.tokens = tokens;
+  options.quiet = true;
+  options.runtime.threads = threads;
+  return options;
+}
+
+double MeanLoss(const std::vector<StepRecord>& steps, size_t begin,
+                size_t end) {
+  double sum = 0;
+  for (size_t i = begin; i < end; ++i) sum += steps[i].loss;
+  return sum / static_cast<double>(end - begin);
+}
+
+class EveryRouter : public testing::TestWithParam<RouterKind> {};
+
+INSTANTIATE_TEST_SUITE_P(TrainRun, EveryRouter,
+                         testing::Values(RouterKind::kSparse,
+                                         RouterKind::kSoftFixed,
+                                         RouterKind::kSoftLearned),
+                         [](const auto& info) {
+                           return std::string(RouterKindName(info.param));
+                         });
+
+TEST_P(EveryRouter, LearnsAndReportsWhatItDid) {
+  const auto folder = FreshFolder("learns");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(GetParam());
+  config.training.steps = 100;
+  config.training.eval_every = 40;
+  std::vector<int64_t> seen;
+  RunOptions options = Options(folder / "run", tokens);
+  options.on_step = [&](const StepRecord& record) {
+    seen.push_back(record.step);
+  };
+  const RunResult result = TrainRun(config, options);
+
+  ASSERT_EQ(result.steps.size(), 100u);
+  std::vector<int64_t> all(100);
+  std::iota(all.begin(), all.end(), 1);
+  EXPECT_EQ(seen, all);
+  // The first update has learning rate 0: two forward passes of one model.
+  EXPECT_LT(MeanLoss(result.steps, 90, 100), MeanLoss(result.steps, 0, 10));
+  // Most tokens follow from the one before; the unigram cannot know that.
+  EXPECT_LT(result.final_validation.loss, result.unigram_loss);
+  EXPECT_EQ(result.final_validation.num_tokens, 8 * 16);
+  EXPECT_FALSE(result.resumed);
+  EXPECT_EQ(ConfigHash(result.identity.config), ConfigHash(config));
+
+  const double k = config.router.mean_active_experts;
+  for (const StepRecord& step : result.steps) {
+    // K = k*L; k_l is a sum of two doubles of that size per layer.
+    EXPECT_NEAR(step.allocation[0] + step.allocation[1], 2 * k,
+                4 * 0x1p-52 * k);
+    EXPECT_GE(step.allocation[0], 1.0);
+    EXPECT_GE(step.allocation[1], 1.0);
+    EXPECT_NEAR(
+        (step.layer_active_experts[0] + step.layer_active_experts[1]) / 2,
+        step.active_experts, 4 * 0x1p-52 * step.active_experts);
+    EXPECT_GT(step.gradient_norm, 0);
+  }
+  EXPECT_LE(result.most_active_in_a_token, result.max_active);
+  double train_ae = 0;
+  for (const StepRecord& step : result.steps) train_ae += step.active_experts;
+  EXPECT_EQ(result.train_ae, train_ae / 100);
+  if (GetParam() == RouterKind::kSparse) {
+    EXPECT_EQ(result.train_ae, k);
+    EXPECT_EQ(result.final_validation.active_experts, k);
+    EXPECT_EQ(result.tau, 0);
+    EXPECT_FALSE(result.tau_calibrated);
+  } else {
+    EXPECT_GT(result.tau, 0);
+    EXPECT_TRUE(result.tau_calibrated);
+    EXPECT_EQ(result.config.router.tau, result.tau);
+    EXPECT_EQ(result.steps[0].temperature, 5.0);
+  }
+  const double moved =
+      std::fabs(result.allocation[0] - result.steps[0].allocation[0]);
+  if (GetParam() == RouterKind::kSoftLearned) {
+    EXPECT_GT(moved, 0.01) << "the budget logits did not learn";
+  } else {
+    EXPECT_EQ(moved, 0);
+  }
+}
+
+TEST_P(EveryRouter, MetricsFileHasEveryNumber) {
+  const auto folder = FreshFolder("metrics");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(GetParam());
+  config.training.eval_every = 5;
+  const RunResult result = TrainRun(config, Options(folder / "run", tokens));
+
+  std::ifstream lines(folder / "run" / kMetricsName);
+  std::string line;
+  std::map<std::string, int> kinds;
+  size_t step = 0;
+  std::vector<int64_t> validated;
+  while (std::getline(lines, line)) {
+    const auto json = nlohmann::json::parse(line);
+    ++kinds[json.at("kind")];
+    if (json.at("kind") == "step") {
+      const StepRecord& record = result.steps.at(step++);
+      // Equality of doubles: text must not lose a bit.
+      EXPECT_EQ(json.at("step"), record.step);
+      EXPECT_EQ(json.at("loss"), record.loss);
+      EXPECT_EQ(json.at("gradient_norm"), record.gradient_norm);
+      EXPECT_EQ(json.at("seconds"), record.seconds);
+      EXPECT_EQ(json.at("allocation"), record.allocation);
+    } else if (json.at("kind") == "validation") {
+      validated.push_back(json.at("step"));
+    } else {
+      EXPECT_EQ(json.at("kind"), "run");
+      EXPECT_EQ(json.at("config_hash"), ConfigHash(config));
+      EXPECT_EQ(json.at("tau"), result.tau);
+    }
+  }
+  EXPECT_EQ(kinds["run"], 1);
+  EXPECT_EQ(kinds["step"], 12);
+  EXPECT_EQ(validated, (std::vector<int64_t>{5, 10, 12}));
+}
+
+TEST_P(EveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
+  const auto folder = FreshFolder("threads");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(GetParam());
+  config.training.eval_every = 5;
+  const RunResult one = TrainRun(config, Options(folder / "one", tokens, 1));
+  const RunResult four = TrainRun(config, Options(folder / "four", tokens, 4));
+  ExpectSameResult(one, four);
+  ExpectSameTensors(folder / "one" / kCheckpointName,
+                    folder / "four" / kCheckpointName);
+}
+
+TEST_P(EveryRouter, NoiseIsDrawnByAddressToo) {
+  const auto folder = FreshFolder("noise");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(GetParam());
+  config.router.noise = NoiseKind::kInputJitter;
+  config.router.noise_amplitude = 0.05;
+  const RunResult one = TrainRun(config, Options(folder / "one", tokens, 1));
+  const RunResult three =
+      TrainRun(config, Options(folder / "three", tokens, 3));
+  ExpectSameResult(one, three);
+  config.router.noise = NoiseKind::kNone;
+  config.router.noise_amplitude = 0;
+  const RunResult quiet =
+      TrainRun(config, Options(folder / "quiet", tokens, 1));
+  EXPECT_NE(one.steps.back().loss, quiet.steps.back().loss);
+}
+
+TEST(TrainRun, MicroBatchesDoNotChangeTheBits) {
+  // Ruling 6: they hold whole balance groups, which alone define the result.
+  const auto folder = FreshFolder("micro");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(RouterKind::kSoftLearned);
+  const RunResult small = TrainRun(config, Options(folder / "small", tokens));
+  config.training.micro_batch_sequences = 4;
+  const RunResult large = TrainRun(config, Options(folder / "large", tokens));
+  ExpectSameRecords(small.steps, large.steps);
+  // Another balance group is another definition.
+  config.training.balance_group_sequences = 4;
+  const RunResult other = TrainRun(config, Options(folder / "other", tokens));
+  EXPECT_NE(small.steps[0].load_balance_loss, other.steps[0].load_balance_loss);
+}
+
+// The cross-entropy of the best predictor that sees the last `order` tokens,
+// on windows of `length` tokens it was made from: conditional entropy.
+double ContextEntropy(const std::vector<int32_t>& stream, int64_t length,
+                      int64_t order) {
+  std::map<std::vector<int32_t>, std::map<int32_t, int64_t>> counts;
+  const int64_t windows = static_cast<int64_t>(stream.size() - 1) / length;
+  for (int64_t w = 0; w < windows; ++w) {
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t at = w * length + i;
+      const int64_t begin = std::max(w * length, at - order + 1);
+      ++counts[{stream.begin() + begin, stream.begin() + at + 1}]
+              [stream[at + 1]];
+    }
+  }
+  double nats = 0;
+  for (const auto& [context, next] : counts) {
+    int64_t total = 0;
+    for (const auto& [token, count] : next) total += count;
+    for (const auto& [token, count] : next) {
+      nats -= static_cast<double>(count) *
+              std::log(static_cast<double>(count) / static_cast<double>(total));
+    }
+  }
+  return nats / static_cast<double>(windows * length);
+}
+
+TEST_P(EveryRouter, MemorisesOneBatch) {
+  // Random tokens over a small vocabulary, exactly one batch of them: only a
+  // model that attends to what came before can tell what comes next.
+  constexpr int kVocabulary = 4;
+  const auto folder = FreshFolder("memorise");
+  Config config = TinyConfig(GetParam());
+  config.model.d_model = 32;
+  config.model.vocab_size = kVocabulary;
+  config.data.validation_fraction = 0.5;
+  config.training.steps = 300;
+  config.training.eval_sequences = 0;
+  const int64_t length = config.model.sequence_length;
+  const auto document = [&](uint64_t seed) {
+    std::vector<int32_t> ids;
+    for (int64_t i = 0; i <= 4 * length; ++i) {
+      ids.push_back(static_cast<int32_t>(
+          PhiloxWords({.seed = seed}, static_cast<uint64_t>(i))[0] %
+          kVocabulary));
+    }
+    return ids;
+  };
+  MakeFolder(folder);
+  const std::vector<int32_t> train = document(1);
+  {
+    TokenWriter writer(folder / "tokens", kVocabulary);
+    writer.AddDocument(train);
+    writer.AddDocument(document(2));
+    writer.Commit();
+  }
+  const RunResult result =
+      TrainRun(config, Options(folder / "run", folder / "tokens"));
+  const double one_token = ContextEntropy(train, length, 1);
+  const double two_tokens = ContextEntropy(train, length, 2);
+  ASSERT_GT(one_token, two_tokens);
+  ASSERT_GT(two_tokens, 0.3);
+  // Below what any function of the last token, and of the last two, reaches.
+  EXPECT_LT(result.steps.back().loss, two_tokens);
+  // Nothing was learned about the other random document.
+  EXPECT_GT(result.final_validation.loss, std::log(4.0));
+}
+
+TEST(TrainRun, TrainsWithTheTauThatItCalibrated) {
+  const auto folder = FreshFolder("tau");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  const Config config = TinyConfig(RouterKind::kSoftLearned);
+  const RunResult calibrated =
+      TrainRun(config, Options(folder / "calibrated", tokens));
+  ThreadPool pool(2);
+  const Dataset data(config, tokens);
+  optimized::Model model(config, config.training.balance_group_sequences, pool);
+  model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
+  EXPECT_EQ(calibrated.tau, CalibrateTau(model, data, [] {}).tau);
+  // Given as a number, the same tau gives the same run.
+  Config given = config;
+  given.router.tau = calibrated.tau;
+  const RunResult again = TrainRun(given, Options(folder / "given", tokens));
+  ExpectSameRecords(calibrated.steps, again.steps);
+  ExpectSameValidation(calibrated.final_validation, again.final_validation);
+  EXPECT_FALSE(again.tau_calibrated);
+  EXPECT_EQ(ConfigToToml(calibrated.config), ConfigToToml(again.config));
+  const IdentityDifferences differences =
+      CompareIdentities(calibrated.identity, again.identity);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].name, "router.tau");
+}
+
+TEST(TrainRun, AFinishedRunIsOnlyRead) {
+  const auto folder = FreshFolder("finished");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  const Config config = TinyConfig(RouterKind::kSoftFixed);
+  const RunResult first = TrainRun(config, Options(folder / "run", tokens));
+  const auto written =
+      std::filesystem::last_write_time(folder / "run" / kMetricsName);
+  RunOptions options = Options(folder / "run", tokens);
+  options.on_step = [](const StepRecord&) { FAIL() << "it trained again"; };
+  ExpectSameResult(first, TrainRun(config, options));
+  EXPECT_EQ(std::filesystem::last_write_time(folder / "run" / kMetricsName),
+            written);
+
+  Config other = config;
+  other.training.seed = 99;
+  try {
+    TrainRun(other, options);
+    FAIL() << "took the result of another configuration";
+  } catch (const ConfigError& error) {
+    // That tau was calibrated there and will be here is no difference.
+    EXPECT_NE(std::string(error.what())
+                  .find("training.seed is 1234 there and 99 here. Use"),
+              std::string::npos)
+        << error.what();
+  }
+  options.tokens = WriteTinyTokens(folder / "other", 2);
+  EXPECT_THROW(TrainRun(config, options), DataError);
+}
+
+TEST(TrainRun, SeedAndDataMatter) {
+  const auto folder = FreshFolder("seed");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(RouterKind::kSparse);
+  const RunResult first = TrainRun(config, Options(folder / "first", tokens));
+  config.training.seed = 99;
+  const RunResult second = TrainRun(config, Options(folder / "second", tokens));
+  EXPECT_NE(first.steps[0].loss, second.steps[0].loss);
+}
+
+TEST(TrainRun, TheCutoffThatActivatesNobodyIsReported) {
+  const auto folder = FreshFolder("nobody");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  Config config = TinyConfig(RouterKind::kSoftFixed);
+  config.router.tau = 100.0;
+  const RunResult none = TrainRun(config, Options(folder / "none", tokens));
+  EXPECT_EQ(none.tau, 100.0);
+  EXPECT_FALSE(none.tau_calibrated);
+  for (const StepRecord& step : none.steps) {
+    EXPECT_EQ(step.active_experts, 0);
+    EXPECT_EQ(step.zero_active_fraction, 1);
+    EXPECT_EQ(step.layer_relative_load_variance, (std::vector<double>{0, 0}));
+  }
+  config.router.fallback = Fallback::kTop1;
+  const RunResult top1 = TrainRun(config, Options(folder / "top1", tokens));
+  for (const StepRecord& step : top1.steps) {
+    EXPECT_EQ(step.active_experts, 1);
+    EXPECT_EQ(step.zero_active_fraction, 1);  // before the fallback
+  }
+}
+
+TEST(TrainRun, RefusesBadInputAndWritesNothing) {
+  const auto folder = FreshFolder("refuses");
+  const auto tokens = WriteTinyTokens(folder / "data");
+  const Config good = TinyConfig(RouterKind::kSoftLearned);
+  Config bad = good;
+  bad.router.mean_active_experts = 0.5;
+  EXPECT_THROW(TrainRun(bad, Options(folder / "run", tokens)), ConfigError);
+  bad = good;
+  bad.router.temperature_end = 0;
+  EXPECT_THROW(TrainRun(bad, Options(folder / "run", tokens)), ConfigError);
+  EXPECT_THROW(TrainRun(good, Options(folder / "run", folder / "missing")),
+               EnvironmentError);
+  RunOptions options = Options(folder / "run", tokens);
+  options.runtime.isa = "v5";
+  EXPECT_THROW(TrainRun(good, options), ConfigError);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
+  const auto folder = FreshFolder("vocabulary");
+  const auto tokens = WriteTinyTokens(folder / "data");  // ids below 64
+  Config config = TinyConfig(RouterKind::kSparse);
+  config.model.vocab_size = 32;
+  try {
+    TrainRun(config, Options(folder / "run", tokens));
+    FAIL() << "accepted ids beyond the vocabulary";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("tokens.bin"), std::string::npos)
+        << error.what();
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+  }
+}
+
+// A foreign token file, which no description vouches for.
+TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
+  const auto folder = FreshFolder("wrong_id");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  const auto tokens = folder / "foreign";
+  TokenWriter writer(tokens, 1000);
+  std::vector<int32_t> ids(3000, 7);
+  writer.AddDocument(ids);
+  // No batch of twelve steps and no validation has the last token of all.
+  ids.back() = static_cast<int32_t>(config.model.vocab_size);
+  writer.AddDocument(ids);
+  writer.Commit();
+  int64_t steps = 0;
+  RunOptions options = Options(folder / "run", tokens);
+  options.on_step = [&](const StepRecord&) { ++steps; };
+  try {
+    TrainRun(config, options);
+    FAIL() << "accepted an id beyond the vocabulary";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("foreign.bin: token 5999: id 64"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(steps, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+// The same tokens as other documents: another split, hence another run.
+TEST(TrainRun, AnotherSplitIsAnotherRun) {
+  const auto folder = FreshFolder("split");
+  const Config config = TinyConfig(RouterKind::kSparse);
+  const auto write = [&](const std::string& name, const size_t cut) {
+    TokenWriter writer(folder / name, config.model.vocab_size);
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 4000; ++i) ids.push_back(i % 50);
+    const std::span<const int32_t> all(ids);
+    writer.AddDocument(all.first(cut));
+    writer.AddDocument(all.subspan(cut));
+    writer.Commit();
+    return folder / name;
+  };
+  TrainRun(config, Options(folder / "run", write("one", 3000)));
+  try {
+    TrainRun(config, Options(folder / "run", write("two", 2000)));
+    FAIL() << "took the result of another split";
+  } catch (const DataError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("result.h5"), std::string::npos) << message;
+    EXPECT_NE(message.find("another split"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// train_step.h - one update: groups -> gradient tree -> clipping -> AdamW.
+#ifndef SOFTMOE_TRAINER_RUN_TRAIN_STEP_H_
+#define SOFTMOE_TRAINER_RUN_TRAIN_STEP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "optimized/gradient_tree.h"
+#include "optimized/model.h"
+#include "optimized/optimizer.h"
+#include "trainer/results/run_result.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+
+// What an update reports, and what the run keeps maxima of.
+struct StepOutcome {
+  StepRecord record;
+  int64_t max_active = 0;              // largest cap of a layer
+  int64_t most_active_in_a_token = 0;  // largest active count
+  double model_seconds = 0;  // inside ForwardBackward; the rest is overhead
+};
+
+class TrainStep {
+ public:
+  // Keeps references to all arguments.
+  TrainStep(optimized::Model& model, optimized::Optimizer& optimizer,
+            const Dataset& data, ThreadPool& pool);
+
+  // The update after `completed_updates`, on the batch of that index, with the
+  // schedules of that point. Balance groups of the global batch are the leaves
+  // of the gradient tree (DESIGN.md, ruling 6).
+  //
+  // Errors  NumericsError naming the step and the remedy if loss, a score or
+  //         the gradient norm is not finite; parameters and moments are then
+  //         as before.
+  StepOutcome Run(int64_t completed_updates, double tau);
+
+ private:
+  optimized::Model& model_;
+  optimized::Optimizer& optimizer_;
+  const Dataset& data_;
+  int64_t num_groups_;
+  optimized::GradientTree tree_;
+  std::vector<float> gradient_;  // [layout.total]
+  std::vector<int32_t> inputs_;  // of one group
+  std::vector<int32_t> targets_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RUN_TRAIN_STEP_H_

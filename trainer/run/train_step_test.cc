@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/train_step.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/parallel_for.h"
+#include "core/testing/file_test_util.h"
+#include "optimized/model.h"
+#include "optimized/optimizer.h"
+#include "trainer/run/schedules.h"
+#include "trainer/testing/trainer_test_util.h"
+#include "trainer/tokens/dataset.h"
+
+namespace softmoe::trainer {
+namespace {
+
+struct Fresh {
+  explicit Fresh(const Config& config)
+      : pool(2),
+        data(config, WriteTinyTokens(FreshFolder("train_step"))),
+        model(config, config.training.balance_group_sequences, pool),
+        optimizer(config.training, model.layout(), pool),
+        step(model, optimizer, data, pool) {
+    model.InitializeParameters(1);
+  }
+  std::vector<float> Parameters() const {
+    const auto parameters = model.parameters();
+    return {parameters.begin(), parameters.end()};
+  }
+  ThreadPool pool;
+  Dataset data;
+  optimized::Model model;
+  optimized::Optimizer optimizer;
+  TrainStep step;
+};
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(TrainStep, TheFirstUpdateOnlyFillsTheMoments) {
+  Fresh fresh(TinyConfig(RouterKind::kSparse));
+  const std::vector<float> before = fresh.Parameters();
+  const StepOutcome first = fresh.step.Run(0, 0);
+  EXPECT_EQ(first.record.step, 1);
+  EXPECT_EQ(first.record.learning_rate, 0);
+  EXPECT_TRUE(SameBits(before, fresh.Parameters()));
+  float largest = 0;
+  for (float v : fresh.optimizer.second_moment()) {
+    largest = std::max(largest, v);
+  }
+  EXPECT_GT(largest, 0);
+  const StepOutcome second = fresh.step.Run(1, 0);
+  EXPECT_GT(second.record.learning_rate, 0);
+  EXPECT_FALSE(SameBits(before, fresh.Parameters()));
+}
+
+TEST(TrainStep, IsTheMeanOverItsGroups) {
+  // The update, done by hand from the parts: two groups of the batch of step
+  // 1, each with half the weight of the loss, added, clipped, applied.
+  Config config = TinyConfig(RouterKind::kSoftLearned);
+  config.router.z_loss_coeff = 1e-2;
+  config.router.noise = NoiseKind::kInputJitter;  // keyed by step and token
+  config.router.noise_amplitude = 0.1;
+  Fresh whole(config), parts(config);
+  constexpr double kTau = 1.05;
+  const StepOutcome outcome = whole.step.Run(1, kTau);
+
+  const int64_t total = parts.model.layout().total;
+  std::vector<float> sum(total), gradient(total);
+  std::vector<int32_t> inputs(2 * 16), targets(2 * 16);
+  double loss = 0, balance = 0, z = 0;
+  for (int64_t group = 0; group < 2; ++group) {
+    parts.data.FillBatch(1, 2 * group, 2, inputs, targets);
+    const optimized::StepStats stats = parts.model.ForwardBackward(
+        {.num_sequences = 2,
+         .inputs = inputs,
+         .targets = targets,
+         .first_token = 32 * group},
+        {.temperature = Temperature(config, 1),
+         .tau = kTau,
+         .noise = true,
+         .step = 1},
+        1.0 / 64, 1.0 / 2, group == 0 ? sum : gradient);
+    loss += stats.loss_sum;
+    for (const optimized::LayerStats& layer : stats.layers) {
+      balance += layer.load_balance_loss;
+      z += layer.z_loss;
+    }
+  }
+  for (int64_t i = 0; i < total; ++i) sum[i] += gradient[i];
+  const double norm = parts.optimizer.Update(LearningRate(config.training, 1),
+                                             1, sum, parts.model.parameters());
+  EXPECT_EQ(outcome.record.loss, loss / 64);
+  EXPECT_EQ(outcome.record.load_balance_loss, balance / 2);
+  EXPECT_EQ(outcome.record.z_loss, z / 2);
+  EXPECT_EQ(outcome.record.gradient_norm, norm);
+  EXPECT_EQ(outcome.record.temperature, Temperature(config, 1));
+  EXPECT_TRUE(SameBits(whole.Parameters(), parts.Parameters()));
+}
+
+TEST(TrainStep, ReportsCapsAndTime) {
+  Config config = TinyConfig(RouterKind::kSoftFixed);
+  config.router.mean_active_experts = 1.3;
+  config.router.expansion_factor = 2;
+  Fresh fresh(config);
+  const StepOutcome outcome = fresh.step.Run(0, 0.1);
+  EXPECT_EQ(outcome.max_active, 3);              // ceil(2.6)
+  EXPECT_EQ(outcome.most_active_in_a_token, 3);  // tau = 0.1 keeps the cap
+  EXPECT_EQ(outcome.record.allocation, (std::vector<double>{1.3, 1.3}));
+  EXPECT_GT(outcome.record.seconds, 0);
+  EXPECT_GE(outcome.record.seconds, outcome.model_seconds);
+  EXPECT_NEAR(outcome.record.tokens_per_second * outcome.record.seconds, 64,
+              64 * 4 * 0x1p-53);
+}
+
+TEST(TrainStep, ANanChangesNothingAndIsNamed) {
+  for (const bool in_head : {false, true}) {
+    Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
+    const ParameterLayout& layout = fresh.model.layout();
+    // In the router the scores show it; behind it only the loss.
+    fresh.model.parameters()[in_head ? layout.head_weight
+                                     : layout.layers[1].router_weight + 3] =
+        std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> before = fresh.Parameters();
+    try {
+      fresh.step.Run(7, 1.0);
+      ADD_FAILURE() << "trained on NaN";
+    } catch (const NumericsError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("step 8"), std::string::npos) << message;
+      EXPECT_NE(message.find("learning_rate"), std::string::npos) << message;
+      if (!in_head) {
+        EXPECT_NE(message.find("layer 1"), std::string::npos) << message;
+        EXPECT_NE(message.find("expert 3"), std::string::npos) << message;
+      }
+    }
+    EXPECT_TRUE(SameBits(before, fresh.Parameters()));
+    for (float v : fresh.optimizer.second_moment()) ASSERT_EQ(v, 0);
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// trainer.h - one training run, from a prepared corpus to a result.
+#ifndef SOFTMOE_TRAINER_RUN_TRAINER_H_
+#define SOFTMOE_TRAINER_RUN_TRAINER_H_
+
+#include <filesystem>
+#include <functional>
+
+#include "core/config/config.h"
+#include "trainer/evaluation/evaluation_plan.h"
+#include "trainer/results/run_result.h"
+
+namespace softmoe::trainer {
+
+struct RunOptions {
+  std::filesystem::path folder;  // checkpoint.h5, metrics.jsonl, result.h5
+  std::filesystem::path tokens;  // prefix of PREFIX.bin / PREFIX.idx
+  RuntimeConfig runtime;
+  bool quiet = false;
+  EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
+  std::function<void(const StepRecord&)> on_step;  // after every step
+  // Before every balance group of the evaluations after training.
+  std::function<void()> on_evaluation;
+};
+
+// Runs, or goes on with, the training that `config` describes in
+// `options.folder`, and measures what `options.evaluations` asks for on the
+// final parameters. A finished run is only read; what its result lacks of the
+// evaluations is measured on its checkpoint and added, if that is still there
+// (else see EvaluationObstacle in final_evaluations.h). On SIGINT or SIGTERM
+// saves a checkpoint and throws StoppedError. Same config and seed: same bits,
+// for any number of threads, interrupted or not.
+RunResult TrainRun(const Config& config, const RunOptions& options);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_RUN_TRAINER_H_

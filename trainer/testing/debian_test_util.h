@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// debian_test_util.h - Debian packages made in a test.
+#ifndef SOFTMOE_TRAINER_TESTING_DEBIAN_TEST_UTIL_H_
+#define SOFTMOE_TRAINER_TESTING_DEBIAN_TEST_UTIL_H_
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace softmoe::trainer {
+
+// Path and content; gzip-compressed if the path ends with ".dz".
+using PackageFiles = std::vector<std::pair<std::string, std::string>>;
+
+// Builds NAME_VERSION_all.deb in `folder` with dpkg-deb; returns its path.
+std::filesystem::path BuildDeb(const std::filesystem::path& folder,
+                               const std::string& name,
+                               const std::string& version,
+                               const PackageFiles& files);
+
+// A dictd database NAME of these entries: PackageFiles for BuildDeb.
+PackageFiles DictFiles(const std::string& name,
+                       const std::vector<std::string>& entries);
+
+// While alive, programs are looked for in `folder` first, and an `apt-get`
+// there runs the given shell script.
+class FakeAptGet {
+ public:
+  FakeAptGet(const std::filesystem::path& folder, const std::string& script);
+  ~FakeAptGet();
+
+ private:
+  std::string old_path_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TESTING_DEBIAN_TEST_UTIL_H_

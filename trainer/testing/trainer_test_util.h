@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// trainer_test_util.h - what the tests of runs share: tiny configurations,
+// generated tokens that can be learned, and comparison to the last bit.
+#ifndef SOFTMOE_TRAINER_TESTING_TRAINER_TEST_UTIL_H_
+#define SOFTMOE_TRAINER_TESTING_TRAINER_TEST_UTIL_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/train_state.h"
+
+namespace softmoe::trainer {
+
+// Two layers of 16 x 32 with 4 experts, 64 tokens, 12 steps of 4 sequences in
+// two balance groups: milliseconds per step, every code path.
+Config TinyConfig(RouterKind kind);
+
+// Writes PREFIX.{bin,idx} and returns PREFIX: documents over 64 tokens in which
+// most tokens determine the next one, so that a model learns quickly.
+std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
+                                      uint64_t seed = 1);
+
+// Records in which no two numbers are the same.
+StepRecord NumberedRecord(int64_t step, int64_t num_layers);
+EvaluationRecord NumberedEvaluation(int64_t step);
+
+// gtest failures for every number that differs, but for those of a clock.
+void ExpectSameRecords(const std::vector<StepRecord>& expected,
+                       const std::vector<StepRecord>& got);
+void ExpectSameEvaluations(const std::vector<EvaluationRecord>& expected,
+                           const std::vector<EvaluationRecord>& got);
+void ExpectSameValidation(const Validation& expected, const Validation& got);
+void ExpectSameEvaluations(const FinalEvaluations& expected,
+                           const FinalEvaluations& got);
+void ExpectSameResult(const RunResult& expected, const RunResult& got);
+// The parameters and moments of two checkpoints.
+void ExpectSameTensors(const std::filesystem::path& expected,
+                       const std::filesystem::path& got);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TESTING_TRAINER_TEST_UTIL_H_

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/errors.h"
+#include "trainer/corpora/shuffle.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// How often each id occurs in tokens [begin, end).
+std::vector<int64_t> CountIds(const TokenFile& tokens, int64_t begin,
+                              int64_t end) {
+  constexpr int64_t kBlock = 1 << 16;
+  std::vector<int64_t> counts(static_cast<size_t>(tokens.vocab_size()));
+  std::vector<int32_t> block(kBlock);
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t count = std::min(kBlock, end - at);
+    tokens.Read(at, count, block.data());
+    for (int64_t i = 0; i < count; ++i) {
+      ++counts[static_cast<size_t>(block[static_cast<size_t>(i)])];
+    }
+  }
+  return counts;
+}
+
+}  // namespace
+
+Dataset::Dataset(const Config& config, const std::filesystem::path& prefix)
+    : tokens_(prefix, config.model.vocab_size),
+      sequence_length_(config.model.sequence_length),
+      batch_sequences_(config.training.global_batch_sequences),
+      seed_(static_cast<uint64_t>(config.training.seed)) {
+  const double fraction = config.data.validation_fraction;
+  SOFTMOE_CHECK(sequence_length_ >= 1 && batch_sequences_ >= 1 &&
+                fraction > 0 && fraction < 1);
+  const int64_t documents = tokens_.num_documents();
+  const int64_t held_out = std::max<int64_t>(
+      1, std::llround(static_cast<double>(documents) * fraction));
+  num_training_documents_ = std::max<int64_t>(0, documents - held_out);
+  validation_begin_ = tokens_.DocumentBegin(num_training_documents_);
+  // A stream of n tokens has n - 1 to predict.
+  num_training_ =
+      std::max<int64_t>(0, validation_begin_ - 1) / sequence_length_;
+  num_validation_ =
+      std::max<int64_t>(0, tokens_.num_tokens() - validation_begin_ - 1) /
+      sequence_length_;
+  if (num_training_ < batch_sequences_ || num_validation_ < 1) {
+    const char* remedy =
+        documents < 2
+            ? "one document is held out, so use at least 2 (data.corpus, "
+              "data.max_bytes): those of a text file are separated by blank "
+              "lines or lines of <|endoftext|>"
+            : "use a larger corpus (data.corpus, data.max_bytes), shorter "
+              "sequences (model.sequence_length) or a smaller batch "
+              "(training.global_batch_sequences)";
+    throw DataError(fmt::format(
+        "{}: too small: {} documents with {} tokens give {} training sequences "
+        "of {} tokens (a batch needs {}) and {} validation sequences (at least "
+        "1 is needed); {}",
+        WithSuffix(prefix, ".bin").string(), documents, tokens_.num_tokens(),
+        num_training_, sequence_length_, batch_sequences_, num_validation_,
+        remedy));
+  }
+}
+
+int64_t Dataset::num_validation_documents() const {
+  return tokens_.num_documents() - num_training_documents_;
+}
+
+void Dataset::FillWindow(int64_t begin, int32_t* inputs,
+                         int32_t* targets) const {
+  tokens_.Read(begin, sequence_length_, inputs);
+  std::copy(inputs + 1, inputs + sequence_length_, targets);
+  tokens_.Read(begin + sequence_length_, 1, targets + sequence_length_ - 1);
+}
+
+void Dataset::FillBatch(int64_t step, int64_t first, int64_t count,
+                        std::span<int32_t> inputs,
+                        std::span<int32_t> targets) const {
+  const auto size = static_cast<size_t>(count * sequence_length_);
+  SOFTMOE_CHECK(step >= 0 && first >= 0 && count >= 0 &&
+                first + count <= batch_sequences_)
+      << "step=" << step << " first=" << first << " count=" << count;
+  SOFTMOE_CHECK(inputs.size() == size && targets.size() == size);
+  for (int64_t s = 0; s < count; ++s) {
+    const int64_t drawn = step * batch_sequences_ + first + s;
+    const int64_t sequence = ShuffledIndex(
+        seed_, drawn / num_training_, drawn % num_training_, num_training_);
+    FillWindow(sequence * sequence_length_,
+               inputs.data() + s * sequence_length_,
+               targets.data() + s * sequence_length_);
+  }
+}
+
+void Dataset::FillValidation(int64_t first, int64_t count,
+                             std::span<int32_t> inputs,
+                             std::span<int32_t> targets) const {
+  const auto size = static_cast<size_t>(count * sequence_length_);
+  SOFTMOE_CHECK(first >= 0 && count >= 0 && first + count <= num_validation_)
+      << "first=" << first << " count=" << count;
+  SOFTMOE_CHECK(inputs.size() == size && targets.size() == size);
+  for (int64_t s = 0; s < count; ++s) {
+    FillWindow(validation_begin_ + (first + s) * sequence_length_,
+               inputs.data() + s * sequence_length_,
+               targets.data() + s * sequence_length_);
+  }
+}
+
+double Dataset::UnigramLoss(int64_t num_sequences) const {
+  SOFTMOE_CHECK(num_sequences >= 0) << "num_sequences=" << num_sequences;
+  num_sequences = num_sequences == 0 ? num_validation_
+                                     : std::min(num_sequences, num_validation_);
+  const int64_t num_targets = num_sequences * sequence_length_;
+  const auto training = CountIds(tokens_, 0, validation_begin_);
+  const auto held_out = CountIds(tokens_, validation_begin_ + 1,
+                                 validation_begin_ + 1 + num_targets);
+  const double total =
+      static_cast<double>(validation_begin_ + tokens_.vocab_size());
+  double nats = 0;
+  for (size_t id = 0; id < training.size(); ++id) {
+    nats -= static_cast<double>(held_out[id]) *
+            std::log(static_cast<double>(training[id] + 1) / total);
+  }
+  return nats / static_cast<double>(num_targets);
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/dataset.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/tokens/token_writer.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+// Documents of the given lengths over the ids 0, 1, 2, ..., so that an id says
+// where in the stream it stands.
+std::filesystem::path WriteCounting(const std::string& name,
+                                    const std::vector<int64_t>& lengths) {
+  const auto prefix = FreshFolder(name) / "t";
+  TokenWriter writer(prefix, 60000);
+  int32_t next = 0;
+  for (const int64_t length : lengths) {
+    Ids ids;
+    for (int64_t i = 0; i < length; ++i) ids.push_back(next++);
+    writer.AddDocument(ids);
+  }
+  writer.Commit();
+  return prefix;
+}
+
+Config MakeConfig(int64_t sequence_length, int64_t batch, double fraction) {
+  Config config;
+  config.model.vocab_size = 60000;
+  config.model.sequence_length = sequence_length;
+  config.training.global_batch_sequences = batch;
+  config.data.validation_fraction = fraction;
+  return config;
+}
+
+struct Batch {
+  Ids inputs, targets;
+};
+
+Batch GetBatch(const Dataset& data, const Config& config, int64_t step,
+               int64_t first, int64_t count) {
+  const auto size = static_cast<size_t>(count * config.model.sequence_length);
+  Batch batch{Ids(size), Ids(size)};
+  data.FillBatch(step, first, count, batch.inputs, batch.targets);
+  return batch;
+}
+
+TEST(Dataset, HoldsOutTheLastDocuments) {
+  // 100 documents of 10 tokens; 2 % are the last two.
+  const auto prefix = WriteCounting("split", std::vector<int64_t>(100, 10));
+  const Config config = MakeConfig(5, 4, 0.02);
+  const Dataset data(config, prefix);
+  EXPECT_EQ(data.num_training_documents(), 98);
+  EXPECT_EQ(data.num_validation_documents(), 2);
+  EXPECT_EQ(data.num_training_sequences(), (980 - 1) / 5);
+  EXPECT_EQ(data.num_validation_sequences(), (20 - 1) / 5);
+
+  Ids inputs(15), targets(15);
+  data.FillValidation(0, 3, inputs, targets);
+  for (int32_t i = 0; i < 15; ++i) {
+    EXPECT_EQ(inputs[static_cast<size_t>(i)], 980 + i);
+    EXPECT_EQ(targets[static_cast<size_t>(i)], 981 + i);
+  }
+  Ids last_inputs(5), last_targets(5);
+  data.FillValidation(2, 1, last_inputs, last_targets);
+  EXPECT_EQ(last_inputs, Ids(inputs.begin() + 10, inputs.end()));
+}
+
+// round(0.02 documents), halves up: 1.48, 1.5 and 2.5. Rounding down would hold
+// out 1, 1, 2, rounding halves to even 1, 2, 2.
+TEST(Dataset, RoundsTheHeldOutDocumentsHalfUp) {
+  const std::vector<std::pair<int64_t, int64_t>> kHeldOut = {
+      {74, 1}, {75, 2}, {125, 3}};
+  for (const auto& [documents, held_out] : kHeldOut) {
+    const auto prefix = WriteCounting(
+        "half", std::vector<int64_t>(static_cast<size_t>(documents), 10));
+    const Dataset data(MakeConfig(5, 4, 0.02), prefix);
+    EXPECT_EQ(data.num_validation_documents(), held_out) << documents;
+    EXPECT_EQ(data.num_training_documents(), documents - held_out);
+    EXPECT_EQ(data.num_validation_sequences(), (10 * held_out - 1) / 5);
+  }
+}
+
+// Also where epochs end inside a batch: no held-out token is ever trained on,
+// and every training token but the first (and a rest) is a target once.
+RC_GTEST_PROP(Dataset, AnEpochPredictsEveryTokenOnce, ()) {
+  const auto lengths = *rc::gen::container<std::vector<int64_t>>(
+      40, rc::gen::inRange<int64_t>(0, 40));
+  const auto length = *rc::gen::inRange<int64_t>(1, 12);
+  const auto batch = *rc::gen::inRange<int64_t>(1, 6);
+  const Config config = MakeConfig(length, batch, 0.1);
+  int64_t training_tokens = 0;
+  int64_t held_out_tokens = 0;
+  for (size_t d = 0; d < lengths.size(); ++d) {
+    (d < 36 ? training_tokens : held_out_tokens) += lengths[d];
+  }
+  const int64_t sequences = (training_tokens - 1) / length;
+  RC_PRE(training_tokens > 0 && sequences >= batch && held_out_tokens > length);
+  const Dataset data(config, WriteCounting("epoch", lengths));
+  RC_ASSERT(data.num_training_sequences() == sequences);
+
+  // batch * sequences draws are `batch` whole epochs in `sequences` steps.
+  std::vector<int64_t> times(static_cast<size_t>(training_tokens));
+  for (int64_t step = 0; step < sequences; ++step) {
+    const Batch got = GetBatch(data, config, step, 0, batch);
+    for (size_t i = 0; i < got.inputs.size(); ++i) {
+      RC_ASSERT(got.targets[i] == got.inputs[i] + 1);
+      ++times[static_cast<size_t>(got.targets[i])];
+    }
+  }
+  for (int64_t t = 0; t < training_tokens; ++t) {
+    const bool predicted = t >= 1 && t <= sequences * length;
+    RC_ASSERT(times[static_cast<size_t>(t)] == (predicted ? batch : 0));
+  }
+}
+
+TEST(Dataset, IsAPureFunctionOfTheStep) {
+  const auto prefix = WriteCounting("pure", std::vector<int64_t>(100, 10));
+  const Config config = MakeConfig(5, 8, 0.02);
+  const Dataset data(config, prefix);
+  const Batch whole = GetBatch(data, config, 31, 0, 8);
+  const Batch again = GetBatch(Dataset(config, prefix), config, 31, 0, 8);
+  EXPECT_EQ(whole.inputs, again.inputs);
+  // In micro-batches, in any order.
+  for (int64_t first : {6, 0, 4, 2}) {
+    const Batch part = GetBatch(data, config, 31, first, 2);
+    EXPECT_EQ(part.targets, Ids(whole.targets.begin() + first * 5,
+                                whole.targets.begin() + first * 5 + 10));
+  }
+  EXPECT_NE(whole.inputs, GetBatch(data, config, 32, 0, 8).inputs);
+  Config other = config;
+  other.training.seed = 5;
+  EXPECT_NE(whole.inputs,
+            GetBatch(Dataset(other, prefix), other, 31, 0, 8).inputs);
+}
+
+TEST(Dataset, EveryEpochHasAnOrderOfItsOwn) {
+  // 40 sequences in batches of 8: an epoch is exactly 5 steps.
+  const auto prefix = WriteCounting("epochs", {201, 20});
+  const Config config = MakeConfig(5, 8, 0.5);
+  const Dataset data(config, prefix);
+  ASSERT_EQ(data.num_training_sequences(), 40);
+  std::vector<Ids> orders(3);
+  for (int64_t step = 0; step < 15; ++step) {
+    const Batch batch = GetBatch(data, config, step, 0, 8);
+    for (size_t s = 0; s < 8; ++s) {
+      orders[static_cast<size_t>(step / 5)].push_back(batch.inputs[s * 5]);
+    }
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  EXPECT_NE(orders[1], orders[2]);
+  EXPECT_NE(orders[0], orders[2]);
+}
+
+TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
+  // Training: a a a b. Held out: c a b a, of which "a b a" are targets (one
+  // window of three). Vocabulary of 3; a: 4/7, b: 2/7, c: 1/7.
+  const auto prefix = FreshFolder("unigram") / "t";
+  TokenWriter writer(prefix, 3);
+  writer.AddDocument(Ids{0, 0, 0, 1});
+  writer.AddDocument(Ids{2, 0, 1, 0});
+  writer.Commit();
+  Config config = MakeConfig(3, 1, 0.5);
+  config.model.vocab_size = 3;
+  const double expected = -(2 * std::log(4.0 / 7) + std::log(2.0 / 7)) / 3;
+  const Dataset data(config, prefix);
+  // On either side each quotient rounds once, which the logarithm takes as an
+  // absolute error; a logarithm errs by an ulp, the sum and the division round
+  // once.
+  EXPECT_NEAR(data.UnigramLoss(), expected,
+              2 * (1 + (2 + 1 + 1) * expected) * 0x1p-53);
+  EXPECT_EQ(data.UnigramLoss(1), data.UnigramLoss());
+  EXPECT_EQ(data.UnigramLoss(2), data.UnigramLoss());  // there is one
+}
+
+TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
+  // Every id as often as every other, so smoothing changes nothing.
+  const auto prefix = FreshFolder("uniform") / "t";
+  TokenWriter writer(prefix, 16);
+  for (int d = 0; d < 50; ++d) {
+    Ids ids;
+    for (int32_t id = 0; id < 16; ++id) ids.push_back(id);
+    writer.AddDocument(ids);
+  }
+  writer.Commit();
+  Config config = MakeConfig(7, 1, 0.1);
+  config.model.vocab_size = 16;
+  // 46 / (45 * 16 + 16) is exact. Both logarithms err by an ulp; a product, 15
+  // additions and a division.
+  EXPECT_NEAR(Dataset(config, prefix).UnigramLoss(), std::log(16.0),
+              (2 * 2 + 1 + 15 + 1) * 0x1p-53 * std::log(16.0));
+}
+
+TEST(Dataset, SaysWhenTheCorpusIsTooSmall) {
+  const auto expect = [](const std::vector<int64_t>& lengths,
+                         const std::string& part) {
+    try {
+      const Dataset data(MakeConfig(10, 4, 0.5),
+                         WriteCounting("small", lengths));
+      FAIL();
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+      EXPECT_NE(text.find("data.corpus"), std::string::npos) << text;
+    }
+  };
+  expect({40, 100}, "3 training sequences of 10 tokens (a batch needs 4)");
+  expect({41, 10}, "0 validation sequences");
+  expect({1000}, "0 training sequences");
+  expect({}, "0 documents with 0 tokens");
+  // Just enough.
+  Dataset(MakeConfig(10, 4, 0.5), WriteCounting("enough", {41, 11}));
+}
+
+TEST(Dataset, SaysThatOneDocumentIsTooFew) {
+  for (const std::vector<int64_t>& lengths :
+       {std::vector<int64_t>{}, std::vector<int64_t>{5000}}) {
+    const auto prefix = WriteCounting("one_document", lengths);
+    try {
+      const Dataset data(MakeConfig(10, 4, 0.02), prefix);
+      FAIL() << "accepted " << lengths.size() << " documents";
+    } catch (const DataError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("at least 2"), std::string::npos) << message;
+      EXPECT_NE(message.find("blank lines"), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(Dataset, RefusesTokensOfALargerVocabulary) {
+  const auto prefix = WriteCounting("vocabulary", {500, 500});
+  Config config = MakeConfig(10, 4, 0.5);
+  config.model.vocab_size = 400;
+  const Dataset data(config, prefix);
+  EXPECT_THROW(data.UnigramLoss(), DataError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

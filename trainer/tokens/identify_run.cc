@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/identify_run.h"
+
+#include "core/files/sha256.h"
+#include "kernels/isa.h"
+#include "trainer/tokens/prepared_corpus.h"
+#include "trainer/tokens/token_file.h"
+
+namespace softmoe::trainer {
+
+RunIdentity IdentifyRun(const Config& config,
+                        const std::filesystem::path& prefix) {
+  RunIdentity identity;
+  identity.config = config;
+  identity.isa = kernels::IsaName(kernels::ActiveIsa());
+  if (std::filesystem::exists(WithSuffix(prefix, ".json"))) {
+    identity.tokens =
+        OpenPreparedCorpus(prefix, config.model.vocab_size).tokens;
+  } else {
+    identity.tokens.data_sha256 = Sha256OfFile(WithSuffix(prefix, ".bin"));
+    identity.tokens.index_sha256 = Sha256OfFile(WithSuffix(prefix, ".idx"));
+    // Of others: a wrong id would end the run where it is met, maybe after
+    // days. What we write never has one.
+    TokenFile(prefix, config.model.vocab_size).CheckIds();
+  }
+  return identity;
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// identify_run.h - the identity that a run would have here and now.
+#ifndef SOFTMOE_TRAINER_TOKENS_IDENTIFY_RUN_H_
+#define SOFTMOE_TRAINER_TOKENS_IDENTIFY_RUN_H_
+
+#include <filesystem>
+
+#include "core/config/config.h"
+#include "trainer/identity/run_identity.h"
+
+namespace softmoe::trainer {
+
+// The identity of a run of `config` on the token files PREFIX.{bin,idx} with
+// the kernels in use. With PREFIX.json the files are checked against it;
+// without, they are hashed and every id is checked here, and the run has no
+// tokenizer. Throws EnvironmentError if a file is missing, DataError if one is
+// damaged, exchanged, or of a larger vocabulary.
+RunIdentity IdentifyRun(const Config& config,
+                        const std::filesystem::path& prefix);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TOKENS_IDENTIFY_RUN_H_

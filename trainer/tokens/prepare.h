@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepare.h - from a corpus to token files: reads the documents, trains the
+// tokenizer, writes PREFIX.{bin,idx,model,json}, or finds them in the cache.
+#ifndef SOFTMOE_TRAINER_TOKENS_PREPARE_H_
+#define SOFTMOE_TRAINER_TOKENS_PREPARE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "core/config/config.h"
+#include "trainer/tokens/prepared_corpus.h"
+
+namespace softmoe::trainer {
+
+struct PrepareOptions {
+  std::filesystem::path cache;  // empty: CacheFolder()
+  int64_t threads = 0;          // 0: one per available core
+  bool quiet = false;           // no progress on stderr
+  // Gets one line per stage; empty: stderr gets it, unless `quiet`.
+  std::function<void(const std::string&)> notify;
+};
+
+// Makes the token files of `data.corpus` for a vocabulary of `vocab_size`, or
+// finds them: the cache is keyed by the text and by everything else that they
+// depend on, and an entry appears in it whole or not at all. Downloads a
+// stand-in corpus that is not there yet. The same corpus and options give the
+// same bytes, for any number of threads.
+//
+// Throws ConfigError (unknown corpus), DataError (empty or binary corpus, one
+// too small for the vocabulary, or changed while it was read), EnvironmentError
+// (offline, missing file, disk full), StoppedError (SIGINT or SIGTERM; nothing
+// half-written stays).
+PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
+                             const PrepareOptions& options = {});
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TOKENS_PREPARE_H_

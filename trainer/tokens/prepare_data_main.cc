@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepare_data_main.cc - //:prepare_data: text to token files.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <string>
+
+#include "core/errors.h"
+#include "core/files/paths.h"
+#include "trainer/corpora/standin_corpora.h"
+#include "trainer/tokens/prepare.h"
+
+namespace softmoe::trainer {
+namespace {
+
+constexpr const char* kDescription =
+    "Turns a text corpus into token files for training: trains a SentencePiece "
+    "BPE tokenizer on a sample of it, encodes every document, and writes\n"
+    "  PREFIX.bin, PREFIX.idx   Megatron-LM token files\n"
+    "  PREFIX.model             the tokenizer\n"
+    "  PREFIX.json              what they were made from, with hashes\n"
+    "(trainer/TOKEN_FILES.md has every byte). Work that was done before is "
+    "found in the cache, $XDG_CACHE_HOME/softmoe.";
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  bazel run //:prepare_data -- --list\n"
+    "  bazel run //:prepare_data -- --corpus debian-mix --vocab-size 2048\n"
+    "  bazel run //:prepare_data -- --corpus path:novels.txt --vocab-size 4096 "
+    "--out data/novels\n"
+    "  bazel run //:prepare_data -- --corpus owt:/data/openwebtext.tar.xz "
+    "--vocab-size 32768 --out /data/owt\n"
+    "\n"
+    "Documents of path:FILE are separated by lines of <|endoftext|>; without "
+    "these, by blank lines; without these, each line is one.\n"
+    "Exit status: 0 done, 2 usage or damaged input, 5 offline, missing file or "
+    "full disk.";
+
+struct Arguments {
+  DataConfig data;
+  int64_t vocab_size = 32768;
+  std::string out;
+  int64_t threads = 0;
+  bool list = false;
+  bool quiet = false;
+};
+
+void AddOptions(CLI::App* app, Arguments* arguments) {
+  app->footer(kExamples);
+  app->add_option("--corpus", arguments->data.corpus,
+                  "A name of --list, path:FILE, owt:PATH or c4:PATH");
+  app->add_option("--vocab-size", arguments->vocab_size,
+                  "Pieces of the tokenizer (key model.vocab_size)")
+      ->capture_default_str();
+  app->add_option("--max-bytes", arguments->data.max_bytes,
+                  "Use only so much of the text, in whole documents, e.g. 4MB; "
+                  "0: all of it (key data.max_bytes)")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->capture_default_str();
+  app->add_option("--out", arguments->out,
+                  "PREFIX of the files; without it they stay in the cache");
+  app->add_option("--threads", arguments->threads,
+                  "For encoding; 0: one per core. Never changes a byte")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  app->add_flag("--list", arguments->list, "Show the corpora known by name");
+  app->add_flag("--quiet", arguments->quiet, "Print only the result");
+}
+
+void ListCorpora() {
+  const auto cache = CacheFolder();
+  fmt::print(
+      "Stand-ins, made from Debian packages (downloaded when needed, "
+      "never installed):\n");
+  for (const StandinCorpus& corpus : StandinCorpora()) {
+    const auto text = cache / "corpora" / corpus.name / "text.txt";
+    fmt::print("  {:12} {}\n  {:12} packages {}; {}\n", corpus.name,
+               corpus.description, "", fmt::join(corpus.packages, ", "),
+               std::filesystem::exists(text) ? "in " + text.string()
+                                             : "not downloaded yet");
+  }
+  fmt::print(
+      "The paper's corpora, from the files of their publishers:\n"
+      "  owt:PATH     OpenWebText: openwebtext.tar.xz, or a folder of its "
+      "parts; plain owt: {}\n"
+      "  c4:PATH      C4: a folder of c4-train.*.json.gz, or one such file; "
+      "plain c4: {}\n"
+      "Your own:\n"
+      "  path:FILE    a UTF-8 text file\n",
+      (cache / "corpora" / "owt").string(),
+      (cache / "corpora" / "c4").string());
+}
+
+void PrintResult(const PreparedCorpus& corpus, double seconds) {
+  fmt::print(
+      "corpus      {}{}\n"
+      "            {}\n"
+      "source      {}\n"
+      "documents   {}\n"
+      "text        {} bytes\n"
+      "tokens      {} of a vocabulary of {} ({:.2f} bytes each)\n"
+      "tokens      SHA-256 {}\n"
+      "tokenizer   SHA-256 {}\n"
+      "files       {}.{{bin,idx,model,json}}\n"
+      "time        {:.1f} s{}\n",
+      corpus.corpus, corpus.stand_in ? " (a stand-in)" : "", corpus.description,
+      corpus.provenance, corpus.num_documents, corpus.text_bytes,
+      corpus.num_tokens, corpus.vocab_size,
+      static_cast<double>(corpus.text_bytes) /
+          static_cast<double>(std::max<int64_t>(1, corpus.num_tokens)),
+      corpus.tokens.data_sha256, corpus.tokens.tokenizer_sha256,
+      corpus.prefix.string(), seconds,
+      corpus.from_cache ? " (found in the cache)" : "");
+}
+
+ExitCode Run(const Arguments& arguments) {
+  if (arguments.list) {
+    ListCorpora();
+    return ExitCode::kDone;
+  }
+  if (arguments.data.corpus.empty()) {
+    throw ConfigError(
+        "--corpus is missing; --list shows what there is, --help "
+        "more");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  PrepareOptions options;
+  options.threads = arguments.threads;
+  options.quiet = arguments.quiet;
+  PreparedCorpus corpus =
+      PrepareCorpus(arguments.data, arguments.vocab_size, options);
+  if (!arguments.out.empty()) {
+    corpus = CopyPreparedCorpus(corpus, UserPath(arguments.out));
+  }
+  PrintResult(corpus, std::chrono::duration<double>(
+                          std::chrono::steady_clock::now() - start)
+                          .count());
+  return ExitCode::kDone;
+}
+
+ExitCode ParseAndRun(int argc, char** argv) {
+  CLI::App app(kDescription, "prepare_data");
+  Arguments arguments;
+  AddOptions(&app, &arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for_help = app.exit(error) == 0;
+    return asked_for_help ? ExitCode::kDone : ExitCode::kUsage;
+  }
+  return Run(arguments);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
+
+int main(int argc, char** argv) {
+  return softmoe::RunMain("prepare_data", [&] {
+    return softmoe::trainer::ParseAndRun(argc, argv);
+  });
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/prepare.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sha256.h"
+#include "core/process/stop_signal.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/testing/corpus_test_util.h"
+#include "trainer/tokens/token_file.h"
+#include "trainer/tokens/tokenizer.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+constexpr int64_t kVocabSize = 400;
+
+class Prepare : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder("prepare");
+    documents_ = TestDocuments(600);
+    WriteText(TestText(documents_));
+    data_.corpus = "path:" + (folder_ / "t.txt").string();
+  }
+  void WriteText(const std::string& text) {
+    WriteFileAtomically(folder_ / "t.txt", text);
+  }
+  PreparedCorpus Run(int64_t threads = 1, const std::string& cache = "cache") {
+    PrepareOptions options;
+    options.cache = folder_ / cache;
+    options.threads = threads;
+    options.quiet = true;
+    options.notify = notify_;
+    return PrepareCorpus(data_, kVocabSize, options);
+  }
+
+  fs::path folder_;
+  Strings documents_;
+  DataConfig data_;
+  std::function<void(const std::string&)> notify_ = [](const std::string&) {};
+};
+
+TEST_F(Prepare, TokensAreTheDocuments) {
+  const PreparedCorpus corpus = Run();
+  const TokenFile file(corpus.prefix, kVocabSize);
+  const Tokenizer tokenizer =
+      Tokenizer::FromFile(WithSuffix(corpus.prefix, ".model"));
+  EXPECT_EQ(tokenizer.vocab_size(), kVocabSize);
+  ASSERT_EQ(file.num_documents(), 600);
+  int64_t bytes = 0;
+  for (int64_t d = 0; d < 600; ++d) {
+    const int64_t begin = file.DocumentBegin(d);
+    std::vector<int32_t> ids(
+        static_cast<size_t>(file.DocumentBegin(d + 1) - begin));
+    file.Read(begin, static_cast<int64_t>(ids.size()), ids.data());
+    ASSERT_EQ(ids.back(), tokenizer.end_of_document());
+    ids.pop_back();
+    ASSERT_EQ(tokenizer.Decode(ids), documents_[static_cast<size_t>(d)]);
+    bytes += static_cast<int64_t>(documents_[static_cast<size_t>(d)].size());
+  }
+  EXPECT_EQ(corpus.num_documents, 600);
+  EXPECT_EQ(corpus.num_tokens, file.num_tokens());
+  EXPECT_EQ(corpus.text_bytes, bytes);
+  std::string text;
+  for (const std::string& document : documents_) text += document + '\0';
+  EXPECT_EQ(corpus.corpus_sha256, Sha256Hex(text));
+  EXPECT_FALSE(corpus.stand_in);
+  EXPECT_NE(corpus.provenance.find("t.txt"), std::string::npos);
+}
+
+TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
+  const PreparedCorpus one = Run(1, "one");
+  const PreparedCorpus three = Run(3, "three");
+  EXPECT_EQ(one.tokens.data_sha256, three.tokens.data_sha256);
+  EXPECT_EQ(one.tokens.index_sha256, three.tokens.index_sha256);
+  EXPECT_EQ(one.tokens.tokenizer_sha256, three.tokens.tokenizer_sha256);
+  EXPECT_EQ(one.corpus_sha256, three.corpus_sha256);
+}
+
+TEST_F(Prepare, FindsItsWorkAgain) {
+  const PreparedCorpus first = Run();
+  const PreparedCorpus second = Run();
+  EXPECT_FALSE(first.from_cache);
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(first.prefix, second.prefix);
+  EXPECT_EQ(first.tokens.data_sha256, second.tokens.data_sha256);
+}
+
+TEST_F(Prepare, OtherTextOrSizeIsOtherWork) {
+  const PreparedCorpus first = Run();
+  WriteText(TestText(TestDocuments(600, 2)));
+  const PreparedCorpus other_text = Run();
+  EXPECT_FALSE(other_text.from_cache);
+  EXPECT_NE(other_text.tokens.data_sha256, first.tokens.data_sha256);
+  data_.max_bytes = 20000;
+  const PreparedCorpus less = Run();
+  EXPECT_FALSE(less.from_cache);
+  EXPECT_LE(less.text_bytes, 20000);
+  EXPECT_GT(less.text_bytes, 20000 - 1000);  // no document is that long
+}
+
+TEST_F(Prepare, NeverUsesADamagedCacheEntry) {
+  const PreparedCorpus first = Run();
+  for (const std::string suffix : {".bin", ".idx", ".model", ".json"}) {
+    const fs::path path = WithSuffix(first.prefix, suffix);
+    const std::string bytes = ReadWholeFile(path);
+    WriteFileAtomically(path, bytes.substr(0, bytes.size() / 2));
+    const PreparedCorpus again = Run();
+    EXPECT_FALSE(again.from_cache) << suffix;
+    EXPECT_EQ(again.tokens.data_sha256, first.tokens.data_sha256);
+    fs::remove(path);
+    EXPECT_FALSE(Run().from_cache) << suffix;
+    EXPECT_EQ(ReadWholeFile(path), bytes);
+  }
+}
+
+TEST_F(Prepare, FullDiskLeavesNoEntry) {
+  {
+    const FullDisk disk(10000);
+    EXPECT_THROW(Run(), EnvironmentError);
+  }
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
+  EXPECT_FALSE(Run().from_cache);
+}
+
+TEST_F(Prepare, StopsOnASignalAndLeavesNoEntry) {
+  {
+    const StopSignal stop;
+    ::raise(SIGTERM);
+    EXPECT_THROW(Run(), StoppedError);
+  }
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
+  EXPECT_FALSE(Run().from_cache);
+}
+
+TEST_F(Prepare, RefusesEmptyAndBinaryText) {
+  WriteText("\n\n");
+  EXPECT_THROW(Run(), DataError);
+  WriteText("text \xFF\xFE");
+  EXPECT_THROW(Run(), DataError);
+  WriteText("too little text for 400 pieces");
+  EXPECT_THROW(Run(), DataError);
+  WriteText(TestText(documents_));
+  data_.max_bytes = 3;
+  EXPECT_THROW(Run(), DataError);
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
+}
+
+TEST_F(Prepare, TextThatChangesMeanwhileIsNotKept) {
+  // Longer, shorter, and other bytes of the same number; between the two
+  // passes.
+  const std::string old = TestText(documents_);
+  std::string other = old;
+  std::swap(other[0], other[1]);
+  for (const std::string& changed :
+       {TestText(TestDocuments(601)), TestText(TestDocuments(300)), other}) {
+    WriteText(old);
+    notify_ = [&](const std::string& line) {
+      if (line.starts_with("training a tokenizer")) WriteText(changed);
+    };
+    try {
+      Run();
+      FAIL() << changed.size();
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("t.txt"), std::string::npos) << text;
+      EXPECT_NE(text.find("changed while it was read"), std::string::npos)
+          << text;
+    }
+    EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), Strings{});
+  }
+  notify_ = [](const std::string&) {};
+  WriteText(old);
+  EXPECT_FALSE(Run().from_cache);
+}
+
+TEST_F(Prepare, WhatKilledProcessesLeftIsRemoved) {
+  const PreparedCorpus first = Run();
+  const Strings tokens = FilesIn(folder_ / "cache" / "tokens");
+  fs::create_directory(folder_ / "cache" / "tokens" / ".KEY.partial-abcdef");
+  EXPECT_TRUE(Run().from_cache);
+  EXPECT_EQ(FilesIn(folder_ / "cache" / "tokens"), tokens);
+}
+
+TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
+  WriteText("<|endoftext|>\n\n<|endoftext|>\n");
+  try {
+    Run();
+    FAIL();
+  } catch (const DataError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("no document in it"), std::string::npos) << text;
+    EXPECT_EQ(text.find("max_bytes"), std::string::npos) << text;
+  }
+}
+
+class Prepared : public Prepare {
+ protected:
+  void SetUp() override {
+    Prepare::SetUp();
+    corpus_ = CopyPreparedCorpus(Run(), folder_ / "sub" / "out.v1");
+  }
+  void ExpectRefused(const std::string& part, int64_t vocab_size = 0) {
+    try {
+      OpenPreparedCorpus(corpus_.prefix, vocab_size);
+      FAIL() << part;
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+      EXPECT_NE(text.find("//:prepare_data"), std::string::npos) << text;
+    }
+  }
+  PreparedCorpus corpus_;
+};
+
+TEST_F(Prepared, OpensWhereItWasCopied) {
+  EXPECT_EQ(FilesIn(folder_ / "sub"), (Strings{"out.v1.bin", "out.v1.idx",
+                                               "out.v1.json", "out.v1.model"}));
+  const PreparedCorpus opened = OpenPreparedCorpus(corpus_.prefix, kVocabSize);
+  EXPECT_EQ(opened.prefix, folder_ / "sub" / "out.v1");
+  EXPECT_EQ(opened.corpus, data_.corpus);
+  EXPECT_EQ(opened.description, corpus_.description);
+  EXPECT_EQ(opened.provenance, corpus_.provenance);
+  EXPECT_EQ(opened.text_bytes, corpus_.text_bytes);
+  EXPECT_EQ(opened.num_documents, 600);
+  EXPECT_EQ(opened.num_tokens, corpus_.num_tokens);
+}
+
+TEST_F(Prepared, RefusesAnotherVocabulary) {
+  ExpectRefused("a vocabulary of 400, but model.vocab_size is 512", 512);
+}
+
+TEST_F(Prepared, RefusesExchangedFiles) {
+  for (const std::string suffix : {".bin", ".idx", ".model"}) {
+    const fs::path path = WithSuffix(corpus_.prefix, suffix);
+    const std::string bytes = ReadWholeFile(path);
+    std::string other = bytes;
+    other[other.size() / 2] ^= 1;
+    WriteFileAtomically(path, other);
+    ExpectRefused("out.v1" + suffix + ": damaged or exchanged");
+    WriteFileAtomically(path, bytes);
+  }
+  fs::remove(WithSuffix(corpus_.prefix, ".bin"));
+  EXPECT_THROW(OpenPreparedCorpus(corpus_.prefix), EnvironmentError);
+}
+
+TEST_F(Prepared, RefusesADamagedDescription) {
+  const fs::path path = WithSuffix(corpus_.prefix, ".json");
+  const std::string whole = ReadWholeFile(path);
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    WriteFileAtomically(path, text);
+  };
+  for (const std::string text : {"", "{}", "[]", "\xFF", "null"}) {
+    WriteFileAtomically(path, text);
+    ExpectRefused("out.v1.json: not the description");
+  }
+  replace("\"version\": 2", "\"version\": 3");
+  ExpectRefused("version 3, only 2 is known");
+  // So deep that printing it would exhaust the stack.
+  replace("\"version\": 2", "\"version\": " + std::string(1'000'000, '[') +
+                                std::string(1'000'000, ']'));
+  ExpectRefused("not the description");
+  replace("\"version\": 2", "\"version\": [2]");
+  ExpectRefused("no version, only 2 is known");
+  replace("\"num_documents\": 600", "\"num_documents\": 601");
+  ExpectRefused("out.v1.json: damaged, or changed by hand");
+  WriteFileAtomically(path, whole);
+  OpenPreparedCorpus(corpus_.prefix);
+}
+
+TEST_F(Prepared, NoBitOfTheDescriptionChangesUnnoticed) {
+  const fs::path path = WithSuffix(corpus_.prefix, ".json");
+  const std::string whole = ReadWholeFile(path);
+  for (size_t bit = 0; bit < 8 * whole.size(); bit += 43) {
+    std::string text = whole;
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ 1 << bit % 8);
+    WriteFileAtomically(path, text);
+    EXPECT_THROW(ReadPreparedCorpus(corpus_.prefix), DataError) << text;
+  }
+}
+
+// Of before there was a seal.
+TEST_F(Prepared, ReadsVersionOne) {
+  const fs::path path = WithSuffix(corpus_.prefix, ".json");
+  std::string whole = ReadWholeFile(path);
+  whole.replace(whole.find("\"version\": 2"), 12, "\"version\": 1");
+  const size_t seal = whole.rfind(",\n  \"sha256\"");
+  ASSERT_NE(seal, whole.npos);
+  whole.replace(seal, whole.npos, "\n}\n");
+  WriteFileAtomically(path, whole);
+  EXPECT_EQ(OpenPreparedCorpus(corpus_.prefix).num_documents, 600);
+
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    WriteFileAtomically(path, text);
+  };
+  replace("\"vocab_size\": 400", "\"vocab_size\": \"400\"");
+  ExpectRefused("\"vocab_size\" is missing or of a wrong type");
+  replace("\"vocab_size\": 400", "\"vocab_size\": -4");
+  ExpectRefused("\"vocab_size\" is missing or of a wrong type");
+  replace("\"tokens_sha256\"", "\"tokens_sha\"");
+  ExpectRefused("\"tokens_sha256\" is missing");
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/prepared_corpus.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/json_lines.h"
+#include "core/files/mapped_file.h"
+#include "core/files/paths.h"
+#include "core/files/sealed_json.h"
+#include "core/files/sha256.h"
+#include "trainer/tokens/token_format.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "softmoe token files";
+constexpr int kVersion = 2;
+constexpr int kUnsealedVersion = 1;  // the same without the seal; still read
+constexpr const char* kRemedy =
+    "make the token files again with `bazel run //:prepare_data`";
+
+// The one list of keys: `visit(key, field)` for each.
+template <typename Corpus, typename Visit>
+void VisitFields(Corpus& corpus, const Visit& visit) {
+  visit("corpus", corpus.corpus);
+  visit("description", corpus.description);
+  visit("stand_in", corpus.stand_in);
+  visit("provenance", corpus.provenance);
+  visit("vocab_size", corpus.vocab_size);
+  visit("text_bytes", corpus.text_bytes);
+  visit("num_documents", corpus.num_documents);
+  visit("num_tokens", corpus.num_tokens);
+  visit("corpus_sha256", corpus.corpus_sha256);
+  visit("tokenizer_sha256", corpus.tokens.tokenizer_sha256);
+  visit("tokens_sha256", corpus.tokens.data_sha256);
+  visit("index_sha256", corpus.tokens.index_sha256);
+}
+
+// Whether `json` holds what fits a field of type T, without conversions.
+template <typename T>
+bool Fits(const Json& json) {
+  if constexpr (std::is_same_v<T, bool>) return json.is_boolean();
+  if constexpr (std::is_same_v<T, int64_t>) return json.is_number_unsigned();
+  return json.is_string();
+}
+
+void CheckHash(const fs::path& path, const std::string& expected) {
+  const std::string found = Sha256OfFile(path);
+  if (found == expected) return;
+  throw DataError(fmt::format(
+      "{}: damaged or exchanged: its SHA-256 is {}, the .json file beside it "
+      "says {}; {}",
+      path.string(), found, expected, kRemedy));
+}
+
+void CopyFile(const fs::path& from, const fs::path& to) {
+  const MappedFile source(from);
+  AtomicFile file(to);
+  file.Write(source.data(), static_cast<size_t>(source.size()));
+  file.Commit();
+}
+
+}  // namespace
+
+std::string PreparedCorpusText(const PreparedCorpus& corpus) {
+  Json json = {{"format", kFormat}, {"version", kVersion}};
+  VisitFields(corpus,
+              [&](const char* key, const auto& field) { json[key] = field; });
+  return Sealed(std::move(json)).dump(2) + "\n";
+}
+
+void WritePreparedCorpus(const PreparedCorpus& corpus) {
+  WriteFileAtomically(WithSuffix(corpus.prefix, ".json"),
+                      PreparedCorpusText(corpus));
+}
+
+PreparedCorpus ParsePreparedCorpus(const std::string& text,
+                                   const fs::path& path) {
+  const Json json = ParseJsonObject(text);
+  if (!json.is_object() || json.value("format", Json()) != kFormat) {
+    throw DataError(fmt::format("{}: not the description of token files; {}",
+                                path.string(), kRemedy));
+  }
+  const Json version = json.value("version", Json());
+  if (version != kVersion && version != kUnsealedVersion) {
+    throw DataError(
+        fmt::format("{}: {}, only {} is known; {}", path.string(),
+                    version.is_number_integer()
+                        ? fmt::format("version {}", version.get<int64_t>())
+                        : "no version",
+                    kVersion, kRemedy));
+  }
+  if (version == kVersion && !IsSealed(json)) {
+    throw DataError(
+        fmt::format("{}: damaged, or changed by hand: its last line is not the "
+                    "SHA-256 of the others; {}",
+                    path.string(), kRemedy));
+  }
+  PreparedCorpus corpus;
+  VisitFields(corpus, [&]<typename T>(const char* key, T& field) {
+    const auto value = json.find(key);
+    if (value == json.end() || !Fits<T>(*value)) {
+      throw DataError(
+          fmt::format("{}: key \"{}\" is missing or of a wrong "
+                      "type; {}",
+                      path.string(), key, kRemedy));
+    }
+    field = value->template get<T>();
+  });
+  return corpus;
+}
+
+PreparedCorpus ReadPreparedCorpus(const fs::path& prefix) {
+  const fs::path path = WithSuffix(prefix, ".json");
+  PreparedCorpus corpus = ParsePreparedCorpus(ReadWholeFile(path), path);
+  corpus.prefix = prefix;
+  return corpus;
+}
+
+PreparedCorpus OpenPreparedCorpus(const fs::path& prefix, int64_t vocab_size) {
+  PreparedCorpus corpus = ReadPreparedCorpus(prefix);
+  if (vocab_size != 0 && corpus.vocab_size != vocab_size) {
+    throw DataError(fmt::format(
+        "{}: these tokens are of a vocabulary of {}, but model.vocab_size is "
+        "{}; set the key to {}, or {} --vocab-size {}",
+        WithSuffix(prefix, ".json").string(), corpus.vocab_size, vocab_size,
+        corpus.vocab_size, kRemedy, vocab_size));
+  }
+  CheckHash(WithSuffix(prefix, ".idx"), corpus.tokens.index_sha256);
+  CheckHash(WithSuffix(prefix, ".bin"), corpus.tokens.data_sha256);
+  CheckHash(WithSuffix(prefix, ".model"), corpus.tokens.tokenizer_sha256);
+  return corpus;
+}
+
+PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
+                                  const fs::path& prefix) {
+  if (prefix.has_parent_path()) MakeFolder(prefix.parent_path());
+  // Whoever reads in between finds no description, or one that does not fit.
+  for (const char* suffix : {".bin", ".idx", ".model"}) {
+    CopyFile(WithSuffix(corpus.prefix, suffix), WithSuffix(prefix, suffix));
+  }
+  PreparedCorpus copy = corpus;
+  copy.prefix = prefix;
+  WritePreparedCorpus(copy);
+  return copy;
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepared_corpus.h - PREFIX.json: what token files were made from.
+//
+// A prepared corpus is PREFIX.bin and PREFIX.idx (token_file.h), PREFIX.model
+// (the tokenizer) and PREFIX.json (this; TOKEN_FILES.md lists the keys).
+#ifndef SOFTMOE_TRAINER_TOKENS_PREPARED_CORPUS_H_
+#define SOFTMOE_TRAINER_TOKENS_PREPARED_CORPUS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "trainer/identity/run_identity.h"
+
+namespace softmoe::trainer {
+
+struct PreparedCorpus {
+  std::filesystem::path prefix;  // of .bin, .idx, .model and .json
+  std::string corpus;            // as in DataConfig::corpus
+  std::string description;       // one sentence, for reports
+  bool stand_in = false;         // neither the paper's corpus nor a user's file
+  std::string provenance;        // packages or files, with version and SHA-256
+  int64_t vocab_size = 0;
+  int64_t text_bytes = 0;  // of the documents
+  int64_t num_documents = 0;
+  int64_t num_tokens = 0;     // with one end-of-document token per document
+  std::string corpus_sha256;  // of the documents, a NUL after each
+  TokenIdentity tokens;       // of PREFIX.bin, .idx and .model
+  bool from_cache = false;    // not in PREFIX.json
+};
+
+// Writes PREFIX.json. Throws EnvironmentError.
+void WritePreparedCorpus(const PreparedCorpus& corpus);
+
+// Reads PREFIX.json and checks the three other files against its hashes.
+//
+//   vocab_size  what the configuration wants (model.vocab_size); 0: whatever
+// Throws EnvironmentError if a file is missing, DataError with the remedy if
+// one is damaged, exchanged, or made for another vocabulary.
+PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
+                                  int64_t vocab_size = 0);
+
+// Reads PREFIX.json alone, which may lie without the files it tells of. Throws
+// EnvironmentError if it is missing, DataError with the remedy if damaged.
+PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix);
+
+// The text of PREFIX.json, and back; what is said of errors names `path`.
+std::string PreparedCorpusText(const PreparedCorpus& corpus);
+PreparedCorpus ParsePreparedCorpus(const std::string& text,
+                                   const std::filesystem::path& path);
+
+// Copies the four files to another prefix, PREFIX.json last.
+PreparedCorpus CopyPreparedCorpus(const PreparedCorpus& corpus,
+                                  const std::filesystem::path& prefix);
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TOKENS_PREPARED_CORPUS_H_

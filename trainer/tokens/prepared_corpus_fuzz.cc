@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as PREFIX.json. What is accepted reads back when it is written.
+#include "core/files/atomic_file.h"
+#include "core/testing/fuzz_support.h"
+#include "trainer/tokens/prepared_corpus.h"
+#include "trainer/tokens/token_format.h"
+
+namespace softmoe::fuzz {
+
+void FuzzOne(std::string_view input) {
+  const auto prefix = ScratchFolder() / "corpus";
+  const auto json = trainer::WithSuffix(prefix, ".json");
+  WriteScratch(json, input);
+  trainer::PreparedCorpus corpus;
+  if (!Accepts([&] { corpus = trainer::ReadPreparedCorpus(prefix); })) return;
+  trainer::WritePreparedCorpus(corpus);
+  const std::string text = ReadWholeFile(json);
+  Require(Accepts([&] { corpus = trainer::ReadPreparedCorpus(prefix); }),
+          "cannot read back: " + text);
+  trainer::WritePreparedCorpus(corpus);
+  Require(ReadWholeFile(json) == text, "reads back otherwise: " + text);
+}
+
+std::vector<std::string> Seeds() {
+  trainer::PreparedCorpus corpus;
+  corpus.prefix = ScratchFolder() / "seed";
+  corpus.corpus = "foldoc";
+  corpus.description = "\xC3\xA9";
+  corpus.vocab_size = 320;
+  trainer::WritePreparedCorpus(corpus);
+  const std::string sealed =
+      ReadWholeFile(trainer::WithSuffix(corpus.prefix, ".json"));
+  // Version 1 has no seal: all its fields can be reached.
+  std::string unsealed = sealed;
+  unsealed.replace(unsealed.find("\"version\": 2"), 12, "\"version\": 1");
+  return {sealed,
+          unsealed,
+          "{}",
+          "{\"format\":\"softmoe token files\",\"version\":[[[1.0]]]}",
+          "{\"format\":1}",
+          "[]"};
+}
+
+}  // namespace softmoe::fuzz

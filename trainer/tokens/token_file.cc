@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/token_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "core/errors.h"
+
+namespace softmoe::trainer {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// The fields of an index are not aligned.
+template <typename T>
+T Load(const unsigned char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+TokenFile::TokenFile(const std::filesystem::path& prefix, int64_t vocab_size)
+    : prefix_(prefix),
+      vocab_size_(vocab_size),
+      index_(WithSuffix(prefix, ".idx")),
+      tokens_(WithSuffix(prefix, ".bin")) {
+  SOFTMOE_CHECK(vocab_size >= 1) << "vocab_size=" << vocab_size;
+  CheckHeader();
+  CheckSequences();
+  CheckDocuments();
+}
+
+void TokenFile::Refuse(const std::string& suffix,
+                       const std::string& what) const {
+  throw DataError(fmt::format(
+      "{}: {}; make the token files again with `bazel run //:prepare_data`",
+      WithSuffix(prefix_, suffix).string(), what));
+}
+
+void TokenFile::CheckHeader() {
+  if (index_.size() < kTokenIndexHeaderBytes) {
+    Refuse(".idx", fmt::format("truncated: {} bytes, the header alone has {}",
+                               index_.size(), kTokenIndexHeaderBytes));
+  }
+  const unsigned char* at = index_.data();
+  if (std::memcmp(at, kTokenIndexMagic.data(), kTokenIndexMagic.size()) != 0) {
+    Refuse(".idx", "byte 0: no Megatron token index (magic MMIDIDX missing)");
+  }
+  const auto version = Load<uint64_t>(at + 9);
+  if (version != kTokenIndexVersion) {
+    Refuse(".idx", fmt::format("byte 9: version {}, only {} is known", version,
+                               kTokenIndexVersion));
+  }
+  const auto type = Load<uint8_t>(at + 17);
+  if (type != kTokenUint16 && type != kTokenInt32) {
+    Refuse(".idx", fmt::format("byte 17: element type {}, only {} (uint16) and "
+                               "{} (int32) hold token ids",
+                               type, kTokenUint16, kTokenInt32));
+  }
+  token_bytes_ = TokenBytes(type);
+
+  const auto sequences = Load<uint64_t>(at + 18);
+  const auto boundaries = Load<uint64_t>(at + 26);  // documents + 1
+  const auto body =
+      static_cast<uint64_t>(index_.size() - kTokenIndexHeaderBytes);
+  // Compared without overflow: neither count can exceed the file's size.
+  if (sequences > body / 12 || boundaries > body / 8 ||
+      sequences * 12 + boundaries * 8 != body) {
+    Refuse(".idx",
+           fmt::format("byte 18: {} sequences and {} document boundaries do "
+                       "not fit a file of {} bytes: it is truncated, or has "
+                       "the sequence modes of multimodal data",
+                       sequences, boundaries, index_.size()));
+  }
+  if (boundaries == 0) Refuse(".idx", "byte 26: no document boundary");
+  num_sequences_ = static_cast<int64_t>(sequences);
+  num_documents_ = static_cast<int64_t>(boundaries) - 1;
+}
+
+void TokenFile::CheckSequences() {
+  const unsigned char* lengths = index_.data() + kTokenIndexHeaderBytes;
+  const unsigned char* pointers = lengths + 4 * num_sequences_;
+  int64_t end =
+      0;  // bytes; lengths are < 2^31 and sequences < 2^59: no overflow
+  for (int64_t s = 0; s < num_sequences_; ++s) {
+    const auto length = Load<int32_t>(lengths + 4 * s);
+    const auto pointer = Load<int64_t>(pointers + 8 * s);
+    if (length < 0) {
+      Refuse(".idx", fmt::format("sequence {}: length {}", s, length));
+    }
+    if (pointer != end) {
+      Refuse(".idx", fmt::format("sequence {}: begins at byte {} of the .bin "
+                                 "file, its predecessor ends at {}",
+                                 s, pointer, end));
+    }
+    end += length * token_bytes_;
+    if (end > tokens_.size()) {
+      Refuse(".bin", fmt::format("truncated: {} bytes, but sequence {} ends at "
+                                 "byte {}",
+                                 tokens_.size(), s, end));
+    }
+  }
+  if (end != tokens_.size()) {
+    Refuse(".bin", fmt::format("{} bytes, but the sequences end at byte {}",
+                               tokens_.size(), end));
+  }
+  num_tokens_ = end / token_bytes_;
+}
+
+void TokenFile::CheckDocuments() {
+  const unsigned char* boundaries =
+      index_.data() + kTokenIndexHeaderBytes + 12 * num_sequences_;
+  int64_t previous = 0;
+  for (int64_t d = 0; d <= num_documents_; ++d) {
+    const auto boundary = Load<int64_t>(boundaries + 8 * d);
+    const bool first_is_wrong = d == 0 && boundary != 0;
+    const bool last_is_wrong =
+        d == num_documents_ && boundary != num_sequences_;
+    if (first_is_wrong || last_is_wrong || boundary < previous ||
+        boundary > num_sequences_) {
+      Refuse(".idx", fmt::format("document boundary {}: sequence {} (the "
+                                 "previous one is {}, there are {} sequences)",
+                                 d, boundary, previous, num_sequences_));
+    }
+    previous = boundary;
+  }
+}
+
+int64_t TokenFile::SequenceBegin(int64_t sequence) const {
+  if (sequence == num_sequences_) return num_tokens_;
+  return Load<int64_t>(index_.data() + kTokenIndexHeaderBytes +
+                       4 * num_sequences_ + 8 * sequence) /
+         token_bytes_;
+}
+
+int64_t TokenFile::DocumentBegin(int64_t d) const {
+  SOFTMOE_CHECK(d >= 0 && d <= num_documents_) << "d=" << d;
+  return SequenceBegin(Load<int64_t>(index_.data() + kTokenIndexHeaderBytes +
+                                     12 * num_sequences_ + 8 * d));
+}
+
+void TokenFile::Read(int64_t begin, int64_t count, int32_t* out) const {
+  SOFTMOE_CHECK(begin >= 0 && count >= 0 && count <= num_tokens_ - begin)
+      << "begin=" << begin << " count=" << count;
+  const unsigned char* bytes = tokens_.data() + begin * token_bytes_;
+  int32_t lowest = 0;
+  int32_t highest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t id = token_bytes_ == 2 ? Load<uint16_t>(bytes + 2 * i)
+                                         : Load<int32_t>(bytes + 4 * i);
+    lowest = id < lowest ? id : lowest;
+    highest = id > highest ? id : highest;
+    out[i] = id;
+  }
+  if (lowest >= 0 && highest < vocab_size_) return;
+  for (int64_t i = 0; i < count; ++i) {
+    if (out[i] < 0 || out[i] >= vocab_size_) {
+      Refuse(".bin", fmt::format("token {}: id {} outside the vocabulary of {}",
+                                 begin + i, out[i], vocab_size_));
+    }
+  }
+}
+
+void TokenFile::CheckIds() const {
+  constexpr int64_t kBlock = 1 << 16;
+  std::vector<int32_t> block(kBlock);
+  for (int64_t begin = 0; begin < num_tokens_; begin += kBlock) {
+    Read(begin, std::min(kBlock, num_tokens_ - begin), block.data());
+  }
+}
+
+}  // namespace softmoe::trainer

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// token_file.h - reads Megatron-LM token files (TOKEN_FILES.md has the bytes).
+//
+// PREFIX.bin holds token ids, PREFIX.idx where sequences and documents begin.
+// In the files that we write, and in all that Megatron's preprocess_data.py
+// writes, the sequences lie in PREFIX.bin without gaps, in order.
+#ifndef SOFTMOE_TRAINER_TOKENS_TOKEN_FILE_H_
+#define SOFTMOE_TRAINER_TOKENS_TOKEN_FILE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/files/mapped_file.h"
+#include "trainer/tokens/token_format.h"
+
+namespace softmoe::trainer {
+
+class TokenFile {
+ public:
+  // Maps PREFIX.bin and PREFIX.idx and checks their structure: magic, version,
+  // element type, counts, lengths, pointers and document boundaries, and both
+  // file sizes. Ids are checked against `vocab_size` when they are read.
+  // Throws EnvironmentError if a file is missing, DataError that names the
+  // file, the place and the remedy if one is damaged or of another kind.
+  TokenFile(const std::filesystem::path& prefix, int64_t vocab_size);
+
+  int64_t vocab_size() const { return vocab_size_; }
+  int64_t num_tokens() const { return num_tokens_; }
+  int64_t num_documents() const { return num_documents_; }
+  // Position in the stream of all tokens where document `d` begins;
+  // num_tokens() for d = num_documents(). Non-decreasing.
+  int64_t DocumentBegin(int64_t d) const;
+
+  // Copies tokens [begin, begin + count) of the stream to `out`. Throws
+  // DataError that names the position of an id outside [0, vocab_size).
+  void Read(int64_t begin, int64_t count, int32_t* out) const;
+  // Reads them all for the sake of that check.
+  void CheckIds() const;
+
+ private:
+  void CheckHeader();
+  void CheckSequences();
+  void CheckDocuments();
+  int64_t SequenceBegin(int64_t sequence) const;  // tokens
+  [[noreturn]] void Refuse(const std::string& suffix,
+                           const std::string& what) const;
+
+  std::filesystem::path prefix_;
+  int64_t vocab_size_ = 0;
+  int64_t token_bytes_ = 0;  // 2 (uint16) or 4 (int32)
+  int64_t num_sequences_ = 0;
+  int64_t num_documents_ = 0;
+  int64_t num_tokens_ = 0;
+  MappedFile index_;
+  MappedFile tokens_;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TOKENS_TOKEN_FILE_H_

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/token_file.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/tokens/token_writer.h"
+
+namespace softmoe::trainer {
+namespace {
+
+using Documents = std::vector<std::vector<int32_t>>;
+
+TokenWriter::Hashes WriteDocuments(const std::filesystem::path& prefix,
+                                   int64_t vocab_size,
+                                   const Documents& documents) {
+  TokenWriter writer(prefix, vocab_size);
+  for (const auto& document : documents) writer.AddDocument(document);
+  return writer.Commit();
+}
+
+Documents ReadDocuments(const TokenFile& file) {
+  Documents documents;
+  for (int64_t d = 0; d < file.num_documents(); ++d) {
+    const int64_t begin = file.DocumentBegin(d);
+    auto& ids = documents.emplace_back(
+        static_cast<size_t>(file.DocumentBegin(d + 1) - begin));
+    file.Read(begin, static_cast<int64_t>(ids.size()), ids.data());
+  }
+  return documents;
+}
+
+std::string ErrorOf(const std::filesystem::path& prefix, int64_t vocab_size) {
+  try {
+    const TokenFile file(prefix, vocab_size);
+    std::vector<int32_t> ids(static_cast<size_t>(file.num_tokens()));
+    file.Read(0, file.num_tokens(), ids.data());
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The bytes that Megatron-LM's IndexedDatasetBuilder writes for these two
+// documents, put together by hand from its source (see TOKEN_FILES.md).
+TEST(TokenFile, HasMegatronsBytes) {
+  const auto folder = FreshFolder("bytes");
+  WriteDocuments(folder / "t", 300, {{1, 2, 299}, {7}});
+  const std::string bin("\x01\x00\x02\x00\x2B\x01\x07\x00", 8);
+  EXPECT_EQ(ReadWholeFile(folder / "t.bin"), bin);
+  const std::string idx(
+      "MMIDIDX\0\0"
+      "\x01\0\0\0\0\0\0\0"                  // version
+      "\x08"                                // uint16
+      "\x02\0\0\0\0\0\0\0"                  // sequences
+      "\x03\0\0\0\0\0\0\0"                  // document boundaries
+      "\x03\0\0\0\x01\0\0\0"                // lengths
+      "\0\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0"  // pointers, bytes
+      "\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
+      34 + 8 + 16 + 24);
+  EXPECT_EQ(ReadWholeFile(folder / "t.idx"), idx);
+}
+
+RC_GTEST_PROP(TokenFile, ReadsWhatWasWritten, (bool wide)) {
+  const int64_t vocab_size = wide ? 70000 : 65499;
+  const auto documents =
+      *rc::gen::container<Documents>(rc::gen::container<std::vector<int32_t>>(
+          rc::gen::inRange<int32_t>(0, static_cast<int32_t>(vocab_size))));
+  const auto folder = FreshFolder("round_trip");
+  const auto hashes = WriteDocuments(folder / "t", vocab_size, documents);
+  RC_ASSERT(hashes.tokens_sha256 == Sha256OfFile(folder / "t.bin"));
+  RC_ASSERT(hashes.index_sha256 == Sha256OfFile(folder / "t.idx"));
+  RC_ASSERT(ReadDocuments(TokenFile(folder / "t", vocab_size)) == documents);
+}
+
+TEST(TokenFile, NothingIsThereBeforeCommit) {
+  const auto folder = FreshFolder("uncommitted");
+  {
+    TokenWriter writer(folder / "t", 10);
+    writer.AddDocument(std::vector<int32_t>{1, 2});
+    EXPECT_FALSE(std::filesystem::exists(folder / "t.bin"));
+  }
+  EXPECT_TRUE(FilesIn(folder).empty());
+}
+
+TEST(TokenFile, FullDiskLeavesNothing) {
+  const auto folder = FreshFolder("full_disk");
+  {
+    const FullDisk disk(4096);
+    TokenWriter writer(folder / "t", 1000);
+    const std::vector<int32_t> ids(100000, 3);
+    EXPECT_THROW(
+        {
+          for (int i = 0; i < 100; ++i) writer.AddDocument(ids);
+          writer.Commit();
+        },
+        EnvironmentError);
+  }
+  EXPECT_TRUE(FilesIn(folder).empty());
+}
+
+class DamagedTokenFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder("damaged");
+    WriteDocuments(folder_ / "t", 1000, {{1, 2, 3}, {4, 5}, {999}});
+    idx_ = ReadWholeFile(folder_ / "t.idx");
+    bin_ = ReadWholeFile(folder_ / "t.bin");
+    ASSERT_EQ(Error(), "");
+  }
+  // The error when the files are `idx_` and `bin_`.
+  std::string Error(int64_t vocab_size = 1000) {
+    WriteFileAtomically(folder_ / "t.idx", idx_);
+    WriteFileAtomically(folder_ / "t.bin", bin_);
+    return ErrorOf(folder_ / "t", vocab_size);
+  }
+  template <typename T>
+  void Patch(size_t at, T value) {
+    std::memcpy(idx_.data() + at, &value, sizeof(value));
+  }
+  void ExpectRefused(const std::string& part, int64_t vocab_size = 1000) {
+    const std::string error = Error(vocab_size);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_NE(error.find("damaged/t."), std::string::npos) << error;
+    EXPECT_NE(error.find("//:prepare_data"), std::string::npos) << error;
+  }
+
+  std::filesystem::path folder_;
+  std::string idx_, bin_;
+};
+
+TEST_F(DamagedTokenFile, Truncated) {
+  const std::string whole = idx_;
+  for (size_t size = 0; size < whole.size(); ++size) {
+    idx_ = whole.substr(0, size);
+    EXPECT_NE(Error(), "") << size;
+  }
+  idx_ = whole;
+  const std::string tokens = bin_;
+  for (size_t size = 0; size < tokens.size(); ++size) {
+    bin_ = tokens.substr(0, size);
+    ExpectRefused("truncated");
+  }
+}
+
+TEST_F(DamagedTokenFile, Extended) {
+  bin_ += "xx";
+  ExpectRefused("but the sequences end at byte 12");
+  bin_.resize(12);
+  idx_ += std::string(3, '\0');  // what the modes of 3 sequences would be
+  ExpectRefused("multimodal");
+}
+
+TEST_F(DamagedTokenFile, Magic) {
+  idx_[0] = 'X';
+  ExpectRefused("byte 0: no Megatron token index");
+}
+
+TEST_F(DamagedTokenFile, Version) {
+  Patch<uint64_t>(9, 2);
+  ExpectRefused("byte 9: version 2");
+}
+
+TEST_F(DamagedTokenFile, ElementType) {
+  Patch<uint8_t>(17, 6);
+  ExpectRefused("byte 17: element type 6");
+  // int32 where the bytes are uint16: the sizes do not fit.
+  Patch<uint8_t>(17, kTokenInt32);
+  ExpectRefused("sequence 1: begins at byte 6");
+}
+
+TEST_F(DamagedTokenFile, Counts) {
+  Patch<uint64_t>(18, ~uint64_t{0} / 12 + 1);  // would overflow
+  ExpectRefused("byte 18");
+}
+
+TEST_F(DamagedTokenFile, Pointers) {
+  constexpr size_t kPointers = 34 + 3 * 4;
+  Patch<int64_t>(kPointers + 8, int64_t{1} << 62);
+  ExpectRefused("sequence 1: begins at byte 4611686018427387904");
+  Patch<int64_t>(kPointers + 8, -2);
+  ExpectRefused("sequence 1: begins at byte -2");
+}
+
+TEST_F(DamagedTokenFile, Lengths) {
+  Patch<int32_t>(34, -1);
+  ExpectRefused("sequence 0: length -1");
+  Patch<int32_t>(34, 0x7FFFFFFF);
+  ExpectRefused("truncated");
+}
+
+TEST_F(DamagedTokenFile, DocumentBoundaries) {
+  constexpr size_t kBoundaries = 34 + 3 * 12;
+  Patch<int64_t>(kBoundaries, 1);
+  ExpectRefused("document boundary 0");
+  Patch<int64_t>(kBoundaries, 0);
+  Patch<int64_t>(kBoundaries + 8, 4);
+  ExpectRefused("document boundary 1");
+  Patch<int64_t>(kBoundaries + 8, 1);
+  Patch<int64_t>(kBoundaries + 24, 2);
+  ExpectRefused("document boundary 3");
+  Patch<int64_t>(kBoundaries + 24, 3);
+  Patch<int64_t>(kBoundaries + 8, 3);  // 0 3 2 3: decreases
+  ExpectRefused("document boundary 2");
+}
+
+TEST_F(DamagedTokenFile, IdOutsideTheVocabulary) {
+  ExpectRefused("token 5: id 999 outside the vocabulary of 999", 999);
+}
+
+TEST_F(DamagedTokenFile, Missing) {
+  std::filesystem::remove(folder_ / "t.bin");
+  EXPECT_THROW(TokenFile(folder_ / "t", 1000), EnvironmentError);
+}
+
+// Whatever a few flipped bytes do: refused, or read within bounds (which the
+// sanitizer builds check).
+RC_GTEST_FIXTURE_PROP(DamagedTokenFile, MutationsNeverCrash, ()) {
+  const auto flips = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<std::pair<uint32_t, uint8_t>>>(
+          rc::gen::pair(rc::gen::arbitrary<uint32_t>(),
+                        rc::gen::arbitrary<uint8_t>())));
+  for (const auto& [where, mask] : flips) {
+    const size_t at = where % (idx_.size() + bin_.size());
+    char& byte = at < idx_.size() ? idx_[at] : bin_[at - idx_.size()];
+    byte = static_cast<char>(byte ^ static_cast<char>(mask));
+  }
+  RC_CLASSIFY(Error().empty(), "still readable");
+}
+
+}  // namespace
+}  // namespace softmoe::trainer

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/tokenizer.h"
+
+#include <fmt/format.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/process/isolated_call.h"
+
+namespace softmoe::trainer {
+namespace {
+
+constexpr int64_t kMaxVocabSize = 1 << 20;
+
+// SentencePiece skips longer "sentences", and its time grows with the length
+// of words: cut there, at a space.
+constexpr size_t kMaxSentence = 4000;
+
+// Hands documents to the trainer line by line.
+class Sentences : public sentencepiece::SentenceIterator {
+ public:
+  explicit Sentences(std::span<const std::string> documents)
+      : documents_(documents) {
+    Next();
+  }
+  bool done() const override { return done_; }
+  const std::string& value() const override { return value_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+  void Next() override {
+    do {
+      if (rest_.empty()) {
+        if (document_ == documents_.size()) {
+          done_ = true;
+          return;
+        }
+        rest_ = documents_[document_++];
+      }
+      const size_t line = std::min(rest_.find('\n'), rest_.size());
+      size_t length = line;
+      if (length > kMaxSentence) {
+        length = rest_.rfind(' ', kMaxSentence);
+        if (length == std::string_view::npos || length == 0) {
+          length = kMaxSentence;
+          while ((rest_[length] & 0xC0) == 0x80) --length;  // whole characters
+        }
+      }
+      value_ = rest_.substr(0, length);
+      rest_.remove_prefix(length == line && line < rest_.size() ? line + 1
+                                                                : length);
+    } while (value_.empty());
+  }
+
+ private:
+  std::span<const std::string> documents_;
+  size_t document_ = 0;
+  std::string_view rest_;
+  std::string value_;
+  bool done_ = false;
+};
+
+// The number behind `marker` in a message of SentencePiece, or 0.
+int64_t NumberBehind(const std::string& message, const std::string& marker) {
+  const size_t at = message.find(marker);
+  if (at == std::string::npos) return 0;
+  int64_t number = 0;
+  const char* begin = message.data() + at + marker.size();
+  std::from_chars(begin, message.data() + message.size(), number);
+  return number;
+}
+
+// Why no tokenizer of `vocab_size` pieces could be made, and the remedy, which
+// SentencePiece's own words leave to the reader of its sources.
+std::string Explain(const std::string& message, int64_t vocab_size) {
+  const std::string wanted = fmt::format("model.vocab_size is {}", vocab_size);
+  if (const int64_t most = NumberBehind(message, "set it to a value <= ")) {
+    if (most < kMinVocabSize) {
+      return fmt::format(
+          "it has text for {} pieces only, and a tokenizer has at least {}; "
+          "use a larger corpus, or one that repeats itself less",
+          most, kMinVocabSize);
+    }
+    return fmt::format(
+        "it has text for {0} pieces, {1}; use a larger corpus or a smaller "
+        "model.vocab_size, at most {0}",
+        most, wanted);
+  }
+  if (const int64_t least = NumberBehind(
+          message, fmt::format("required_chars. {} vs ", vocab_size))) {
+    return fmt::format(
+        "its letters alone are {0} pieces, {1}; use a larger "
+        "model.vocab_size, at least {0}",
+        least, wanted);
+  }
+  return message + "; use a larger corpus or a smaller model.vocab_size";
+}
+
+}  // namespace
+
+std::string TrainTokenizer(std::span<const std::string> documents,
+                           int64_t vocab_size) {
+  if (vocab_size < kMinVocabSize || vocab_size > kMaxVocabSize) {
+    throw ConfigError(
+        fmt::format("model.vocab_size = {}: a tokenizer has {} to {} pieces",
+                    vocab_size, kMinVocabSize, kMaxVocabSize));
+  }
+  const std::unordered_map<std::string, std::string> options = {
+      {"model_type", "bpe"},
+      {"vocab_size", std::to_string(vocab_size)},
+      {"byte_fallback", "true"},
+      {"character_coverage", "0.9995"},
+      {"normalization_rule_name", "identity"},
+      {"remove_extra_whitespaces", "false"},
+      {"add_dummy_prefix", "false"},
+      {"split_digits", "true"},
+      {"unk_id", "0"},
+      {"eos_id", "1"},
+      {"bos_id", "-1"},
+      {"pad_id", "-1"},
+      {"eos_piece", "<|endoftext|>"},
+      {"num_threads", "1"},
+      {"input_sentence_size", "0"},  // all: the caller has chosen a sample
+      {"max_sentence_length", std::to_string(kMaxSentence + 1)},
+      {"minloglevel", "2"},  // errors only
+  };
+  Sentences sentences(documents);
+  std::string model;
+  const auto status =
+      sentencepiece::SentencePieceTrainer::Train(options, &sentences, &model);
+  if (!status.ok()) {
+    throw DataError(fmt::format(
+        "cannot train a tokenizer of {} pieces on this corpus ({} documents "
+        "sampled): {}",
+        vocab_size, documents.size(), Explain(status.ToString(), vocab_size)));
+  }
+  return model;
+}
+
+int64_t TokenizerSampleBytes(int64_t vocab_size) {
+  // About 1000 bytes per piece: what BPE merges rest on is frequent long
+  // before that. At most 64 MB, which SentencePiece trains in minutes.
+  return std::clamp<int64_t>(vocab_size * 1000, 1'000'000, 64'000'000);
+}
+
+struct Tokenizer::Impl {
+  sentencepiece::SentencePieceProcessor processor;
+};
+
+void CheckTokenizerModel(std::string_view model, const std::string& name) {
+  const IsolatedResult result = CallIsolated(
+      [&] {
+        const Tokenizer tokenizer(model, name);
+        std::vector<int32_t> all(static_cast<size_t>(tokenizer.vocab_size()));
+        for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
+        tokenizer.Decode(all);
+        // Every byte, a word of every length, and a long one.
+        std::string probe = "The quick brown fox, 0123456789.\n\t";
+        for (int i = 1; i < 256; ++i)
+          probe += fmt::format("{:c} ", i % 127 + 1);
+        probe += std::string(2000, 'a') + "\u00E9\u4E2D\U0001F600";
+        return tokenizer.Decode(tokenizer.Encode(probe));
+      },
+      {});
+  if (!result.completed) {
+    throw DataError(fmt::format(
+        "{}: no usable SentencePiece model: loading it {}; make the token "
+        "files again with `bazel run //:prepare_data`",
+        name, result.failure));
+  }
+}
+
+Tokenizer::Tokenizer(std::string_view model, const std::string& name)
+    : impl_(std::make_unique<Impl>()) {
+  auto& processor = impl_->processor;
+  const auto status = processor.LoadFromSerializedProto(model);
+  if (!status.ok()) {
+    throw DataError(
+        fmt::format("{}: no SentencePiece model: {}", name, status.ToString()));
+  }
+  vocab_size_ = processor.GetPieceSize();
+  end_of_document_ = processor.eos_id();
+  if (vocab_size_ < 1 || end_of_document_ < 0 ||
+      end_of_document_ >= vocab_size_) {
+    throw DataError(
+        fmt::format("{}: the model has no end-of-document piece (eos_id {} of "
+                    "{} pieces)",
+                    name, end_of_document_, vocab_size_));
+  }
+}
+
+Tokenizer Tokenizer::FromFile(const std::filesystem::path& path) {
+  const std::string model = ReadWholeFile(path);
+  CheckTokenizerModel(model, path.string());
+  return Tokenizer(model, path.string());
+}
+
+Tokenizer::~Tokenizer() = default;
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+
+std::vector<int32_t> Tokenizer::Encode(std::string_view text) const {
+  std::vector<int> ids;
+  const auto status = impl_->processor.Encode(
+      absl::string_view(text.data(), text.size()), &ids);
+  SOFTMOE_CHECK(status.ok()) << status.ToString();
+  return ids;
+}
+
+std::string Tokenizer::Decode(std::span<const int32_t> ids) const {
+  for (const int32_t id : ids) {
+    SOFTMOE_CHECK(id >= 0 && id < vocab_size_) << "id=" << id;
+  }
+  std::string text;
+  const auto status =
+      impl_->processor.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+  SOFTMOE_CHECK(status.ok()) << status.ToString();
+  return text;
+}
+
+}  // namespace softmoe::trainer

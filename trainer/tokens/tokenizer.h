@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tokenizer.h - text to token ids and back: SentencePiece BPE, byte fallback.
+//
+// Lossless: no normalisation, no spaces added or removed, and what no piece
+// covers becomes its UTF-8 bytes (line ends too: one token each). The single
+// exception is U+2581, SentencePiece's own sign for a space, which comes back
+// as one. Id 0 is the unknown piece (never produced), id 1 ends a document.
+#ifndef SOFTMOE_TRAINER_TOKENS_TOKENIZER_H_
+#define SOFTMOE_TRAINER_TOKENS_TOKENIZER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softmoe::trainer {
+
+// The smallest vocabulary: 2 control pieces, 256 bytes, and some text.
+inline constexpr int64_t kMinVocabSize = 320;
+
+// Returns the model file's bytes of a tokenizer trained on `documents`
+// (UTF-8). Same documents and size: same bytes. Throws ConfigError for a size
+// out of range, DataError if the documents cannot fill the vocabulary.
+std::string TrainTokenizer(std::span<const std::string> documents,
+                           int64_t vocab_size);
+
+// How much text it is worth to train a vocabulary of this size on, bytes.
+int64_t TokenizerSampleBytes(int64_t vocab_size);
+
+// Throws DataError with the remedy if SentencePiece cannot load `model` (the
+// bytes of a model file), or crashes, hangs or takes over 1 GiB doing so: it
+// is tried in a child process. For files that this program did not just write
+// itself (DESIGN.md, ruling 11). `name` is for the message.
+void CheckTokenizerModel(std::string_view model, const std::string& name);
+
+class Tokenizer {
+ public:
+  // Takes the bytes of a model file that passed CheckTokenizerModel or came
+  // from TrainTokenizer. Throws DataError. `name` is for messages.
+  Tokenizer(std::string_view model, const std::string& name);
+  // Loads a model file, checking it first in a child process.
+  static Tokenizer FromFile(const std::filesystem::path& path);
+  ~Tokenizer();
+  Tokenizer(Tokenizer&&) noexcept;
+
+  int64_t vocab_size() const { return vocab_size_; }
+  int32_t end_of_document() const { return end_of_document_; }
+
+  // Ids of a UTF-8 text, without the end of document. From any thread.
+  std::vector<int32_t> Encode(std::string_view text) const;
+  // The text of ids in [0, vocab_size); the end of document has none.
+  std::string Decode(std::span<const int32_t> ids) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  int64_t vocab_size_ = 0;
+  int32_t end_of_document_ = 0;
+};
+
+}  // namespace softmoe::trainer
+
+#endif  // SOFTMOE_TRAINER_TOKENS_TOKENIZER_H_

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/tokens/tokenizer.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/corpora/utf8.h"
+#include "trainer/testing/corpus_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+constexpr int64_t kVocabSize = 400;
+
+const std::string& Model() {
+  static const std::string model = TrainTokenizer(TestDocuments(400), 400);
+  return model;
+}
+
+const Tokenizer& TestTokenizer() {
+  static const Tokenizer tokenizer(Model(), "test");
+  return tokenizer;
+}
+
+TEST(Tokenizer, HasTheVocabularyAskedFor) {
+  EXPECT_EQ(TestTokenizer().vocab_size(), kVocabSize);
+  EXPECT_EQ(TestTokenizer().end_of_document(), 1);
+}
+
+TEST(Tokenizer, TrainsTheSameBytesTwice) {
+  EXPECT_EQ(TrainTokenizer(TestDocuments(400), kVocabSize), Model());
+}
+
+// Byte-level text costs one token per byte; merges that follow the corpus
+// must do far better on unseen text of the same kind. A vocabulary of
+// 400 - 258 pieces over a grammar of some 60 words: 2 bytes per token is easy.
+TEST(Tokenizer, CompressesTheTextItWasTrainedFor) {
+  const std::string text = TestText(TestDocuments(50, 99));
+  EXPECT_LT(TestTokenizer().Encode(text).size(), text.size() / 2);
+}
+
+TEST(Tokenizer, KeepsEveryCharacter) {
+  for (const std::string text :
+       {"", " ", "  two  spaces ", "line\nline\n\n", "\ttab\r\n",
+        "caf\u00E9 na\u00EFve", "\u4E2D\u6587 \U0001F600", "<|endoftext|>",
+        "<0x41> <unk> </s>", "0123456789", "a\u0301 \u00E1 \uFB01"}) {
+    EXPECT_EQ(TestTokenizer().Decode(TestTokenizer().Encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, NeverProducesControlPieces) {
+  for (const std::string text :
+       {"<|endoftext|>", "<unk>", "\u4E2D", "the lamp"}) {
+    for (const int32_t id : TestTokenizer().Encode(text)) EXPECT_GT(id, 1);
+  }
+}
+
+TEST(Tokenizer, LineEndIsOneToken) {
+  const auto ids = TestTokenizer().Encode("\n\n");
+  ASSERT_EQ(ids.size(), 2u);
+  EXPECT_EQ(ids[0], ids[1]);
+}
+
+RC_GTEST_PROP(Tokenizer, RoundTripsAnyText, (const std::string& bytes)) {
+  int64_t repaired = 0;
+  const std::string text = RepairText(bytes, &repaired);
+  RC_PRE(text.find("\u2581") == std::string::npos);
+  const auto ids = TestTokenizer().Encode(text);
+  for (const int32_t id : ids) RC_ASSERT(id > 1 && id < kVocabSize);
+  RC_ASSERT(TestTokenizer().Decode(ids) == text);
+}
+
+TEST(TrainTokenizer, CutsLongLinesBetweenCharacters) {
+  // One line, no space: 4000 falls inside a character.
+  std::string line = "x";
+  while (line.size() < 50000) line += "\u00E9\u4E2D";
+  auto documents = TestDocuments(400);
+  documents.push_back(line);
+  const Tokenizer tokenizer(TrainTokenizer(documents, kVocabSize), "test");
+  EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(line)), line);
+}
+
+// What TrainTokenizer says when it refuses; "" if it does not.
+std::string Refusal(const std::vector<std::string>& documents, int64_t size) {
+  try {
+    TrainTokenizer(documents, size);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The number behind `marker`, 0 if it is not there.
+int64_t Advised(const std::string& message, const std::string& marker) {
+  const size_t at = message.find(marker);
+  return at == message.npos ? 0
+                            : std::stoll(message.substr(at + marker.size()));
+}
+
+TEST(TrainTokenizer, SaysHowManyPiecesTheCorpusGives) {
+  const auto documents = TestDocuments(400);
+  const std::string message = Refusal(documents, 5000);
+  const int64_t most = Advised(message, "a smaller model.vocab_size, at most ");
+  ASSERT_GT(most, kMinVocabSize) << message;
+  EXPECT_EQ(Refusal(documents, most), "");
+  EXPECT_NE(Refusal(documents, most + 1), "");
+}
+
+TEST(TrainTokenizer, SaysHowManyPiecesTheLettersNeed) {
+  // 500 letters, each as frequent as the others.
+  std::string letters;
+  for (int i = 0; i < 500; ++i) {
+    const int code = 0x4E00 + i;
+    letters += static_cast<char>(0xE0 | code >> 12);
+    letters += static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    letters += static_cast<char>(0x80 | (code & 0x3F));
+  }
+  const std::vector<std::string> documents = {letters, letters};
+  const std::string message = Refusal(documents, 400);
+  const int64_t least = Advised(message, "larger model.vocab_size, at least ");
+  ASSERT_GT(least, 500) << message;
+  EXPECT_EQ(Refusal(documents, least), "");
+}
+
+TEST(TrainTokenizer, SaysWhenTheCorpusIsTooSmallForAny) {
+  for (const std::string text : {"a b c", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
+    const std::string message = Refusal({text}, 400);
+    EXPECT_NE(message.find("use a larger corpus"), std::string::npos)
+        << message;
+    // There is no such size.
+    EXPECT_EQ(message.find("smaller model.vocab_size"), std::string::npos)
+        << message;
+  }
+  EXPECT_NE(Refusal({}, 400), "");
+}
+
+TEST(TrainTokenizer, RefusesSizesOutOfRange) {
+  EXPECT_THROW(TrainTokenizer(TestDocuments(10), 100), ConfigError);
+  EXPECT_THROW(TrainTokenizer(TestDocuments(10), 1 << 21), ConfigError);
+}
+
+TEST(TokenizerFromFile, LoadsWhatWasSaved) {
+  const auto folder = FreshFolder("load");
+  WriteFileAtomically(folder / "t.model", Model());
+  const Tokenizer loaded = Tokenizer::FromFile(folder / "t.model");
+  const std::string text = "the lamp leaves the harbour";
+  EXPECT_EQ(loaded.Encode(text), TestTokenizer().Encode(text));
+}
+
+TEST(TokenizerFromFile, RefusesWhatIsNoModel) {
+  const auto folder = FreshFolder("no_model");
+  for (const std::string& content :
+       {std::string(), std::string("plain text"), std::string(5000, '\xFF'),
+        Model().substr(0, Model().size() / 2)}) {
+    WriteFileAtomically(folder / "t.model", content);
+    try {
+      Tokenizer::FromFile(folder / "t.model");
+      FAIL() << content.size();
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("t.model"), std::string::npos) << text;
+      EXPECT_NE(text.find("//:prepare_data"), std::string::npos) << text;
+    }
+  }
+  EXPECT_THROW(Tokenizer::FromFile(folder / "absent"), EnvironmentError);
+}
+
+// Damage may stay unnoticed here (hashes are prepare.cc's business), but it
+// may neither crash nor hang this process.
+RC_GTEST_PROP(TokenizerFromFile, SurvivesDamage, ()) {
+  std::string model = Model();
+  const int flips = *rc::gen::inRange(1, 20);
+  for (int i = 0; i < flips; ++i) {
+    const auto at = *rc::gen::inRange<size_t>(0, model.size());
+    model[at] = *rc::gen::arbitrary<char>();
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    model.resize(*rc::gen::inRange<size_t>(0, model.size()));
+  }
+  try {
+    CheckTokenizerModel(model, "damaged");
+    RC_TAG("loads");
+  } catch (const DataError& error) {
+    RC_ASSERT(std::string(error.what()).find("damaged") == 0);
+    RC_TAG("refused");
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
