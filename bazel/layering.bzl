@@ -1,9 +1,9 @@
 """The built dependency graph obeys the one-way layers of the house.
 
 Visibility says who may depend on whom; package_layering_test, at the end of each
-BUILD file, looks at who does. An aspect walks everything that the package's
-targets are built from and collects the edges between top-level packages; an edge
-that the table does not allow fails, and is printed. So an oracle that the tested
+BUILD file, looks at who does. An aspect walks everything that the package's targets are built from and
+collects the edges between top-level packages, and between rooms of one; an edge
+that the tables do not allow fails, and is printed. So an oracle that the tested
 code could link never goes unnoticed, whatever a visibility list says.
 """
 
@@ -20,6 +20,16 @@ ALLOWED = {
     "property_tests": ([], ["core", "reference", "kernels", "optimized", "trainer", "golden"]),
 }
 
+# Of each package that has rooms, from the lowest: product code of a room uses
+# rooms before it only. What stands in the package itself is above its rooms,
+# but for core's, which is below.
+ROOMS = {
+    "core": ["", "text", "files", "config", "hdf5", "process"],
+    "golden": ["document", "paper", "verdict", ""],
+    "trainer": ["corpora", "identity", "tokens", "results", "evaluation", "run", ""],
+    "experiments": ["grids", "plan", "run", "report", ""],
+}
+
 _Edges = provider(fields = ["edges"])
 
 # Attributes through which code is linked, included or run.
@@ -28,6 +38,17 @@ _ATTRIBUTES = ["deps", "srcs", "data", "implementation_deps", "actual", "tools"]
 def _layer(label):
     # Subfolders (kernels/simt) belong to their top-level package.
     return label.package.split("/")[0]
+
+def _room(label):
+    return label.package.partition("/")[2]
+
+def _rooms_allow(edge, reverse):
+    rooms = ROOMS.get(edge.source, [])
+    if reverse:
+        rooms = reversed(rooms)
+    if edge.testonly or edge.source_room not in rooms or edge.destination_room not in rooms:
+        return True
+    return rooms.index(edge.destination_room) <= rooms.index(edge.source_room)
 
 def _edges_aspect_impl(target, ctx):
     direct = []
@@ -46,7 +67,9 @@ def _edges_aspect_impl(target, ctx):
                 direct.append(struct(
                     source = _layer(target.label),
                     source_label = str(target.label),
+                    source_room = _room(target.label),
                     destination = _layer(value.label),
+                    destination_room = _room(value.label),
                     destination_label = str(value.label),
                     testonly = testonly,
                 ))
@@ -62,6 +85,8 @@ def _layering_test_impl(ctx):
     violations = []
     checked = 0
     for edge in edges:
+        if edge.source == edge.destination and not _rooms_allow(edge, ctx.attr.reverse_rooms):
+            violations.append("%s depends on %s, a later room" % (edge.source_label, edge.destination_label))
         if edge.source == edge.destination or edge.source not in ALLOWED:
             continue
         if edge.destination not in ALLOWED:
@@ -89,6 +114,7 @@ _layering_test = rule(
         "targets": attr.label_list(aspects = [_edges_aspect]),
         "at_least": attr.int(default = 1, doc = "Fewer edges than this: the walk is broken."),
         "also_forbidden": attr.string_list(doc = "For the test of this test."),
+        "reverse_rooms": attr.bool(doc = "For the test of this test."),
         "expect_violation": attr.bool(doc = "For the test of this test."),
     },
     test = True,
@@ -99,7 +125,8 @@ def package_layering_test(at_least = 1, **kwargs):
 
     Args:
       at_least: how many edges between layers the walk must find.
-      **kwargs: for the test of this test: also_forbidden, expect_violation.
+      **kwargs: for the test of this test: also_forbidden, reverse_rooms,
+        expect_violation.
     """
     _layering_test(
         name = kwargs.pop("name", "layering_test"),

@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace softmoe::golden {
+namespace softmoe {
 namespace {
 
 // More than this share of elements smaller than their own bound: agreement
@@ -241,4 +241,4 @@ Comparison CompareBits(std::span<const double> got,
   return CompareBitPatterns<double, uint64_t>(got, expected);
 }
 
-}  // namespace softmoe::golden
+}  // namespace softmoe

@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-namespace softmoe::golden {
+namespace softmoe {
 
 enum class Status {
   kPass,
@@ -82,6 +82,6 @@ Comparison CompareBits(std::span<const float> got,
 Comparison CompareBits(std::span<const double> got,
                        std::span<const double> expected);
 
-}  // namespace softmoe::golden
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_COMPARATOR_H_

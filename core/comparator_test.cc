@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace softmoe::golden {
+namespace softmoe {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -265,4 +265,4 @@ TEST(Comparator, TextNamesTheWorstElement) {
 }
 
 }  // namespace
-}  // namespace softmoe::golden
+}  // namespace softmoe

@@ -156,18 +156,16 @@ GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
   return outcome;
 }
 
-std::unique_ptr<trainer::FolderLock> LockForReport(
-    const fs::path& grid_folder) {
+std::unique_ptr<FolderLock> LockForReport(const fs::path& grid_folder) {
   const StopSignal stop;
   bool said = false;
-  return trainer::WaitForFolder(
-      grid_folder, [&](const trainer::LockHolder& holder) {
-        stop.ThrowIfRequested("no report yet; the same command writes it");
-        if (!std::exchange(said, true)) {
-          fmt::print(stderr, "{}: waiting for {}\n", grid_folder.string(),
-                     trainer::Describe(holder));
-        }
-      });
+  return WaitForFolder(grid_folder, [&](const LockHolder& holder) {
+    stop.ThrowIfRequested("no report yet; the same command writes it");
+    if (!std::exchange(said, true)) {
+      fmt::print(stderr, "{}: waiting for {}\n", grid_folder.string(),
+                 Describe(holder));
+    }
+  });
 }
 
 // Judges what is there, says it and writes the report, one process at a time:
@@ -295,7 +293,7 @@ ExitCode Record(const Arguments& arguments) {
                                         : arguments.record);
   MakeFolder(path.parent_path());
   // Whoever records at the same time would drop what this one adds.
-  const trainer::FolderLock lock(path.parent_path());
+  const FolderLock lock(path.parent_path());
   RunRecord record = OpenRunRecord(path);
   const RecordChange change = AddFinishedRuns(outcome, record);
   WriteRunRecord(record);
@@ -336,7 +334,7 @@ ExitCode Clean(const Arguments& arguments) {
                           ParseSeeds(arguments.seeds));
   }
   const fs::path folder = ExistingFolder(grid, arguments);
-  const trainer::FolderLock lock(folder);
+  const FolderLock lock(folder);
   const std::pair<const char*, Waste> kKinds[] = {
       {"temporary", Waste::kTemporary},
       {"checkpoints", Waste::kCheckpoint},

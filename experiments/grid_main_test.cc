@@ -205,7 +205,7 @@ TEST_F(GridMain, SeedsAndSettingsAreOtherRuns) {
 
 TEST_F(GridMain, PathsStartWhereTheUserStands) {
   ::setenv("BUILD_WORKING_DIRECTORY", folder_.c_str(), 1);
-  const auto run = trainer::RunProgram(
+  const auto run = RunProgram(
       {Program(), "run", "micro.toml", "--rows", "sparse-2", "--out", "mine"},
       "/");
   ::unsetenv("BUILD_WORKING_DIRECTORY");
@@ -216,12 +216,12 @@ TEST_F(GridMain, PathsStartWhereTheUserStands) {
 TEST_F(GridMain, NobodyCleansWhereOthersWork) {
   ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
   {
-    const trainer::FolderLock lock(folder_ / "runs/micro");
+    const FolderLock lock(folder_ / "runs/micro");
     ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5,
               {"runs/micro", "another process is working in this folder"});
   }
   {
-    const trainer::FolderLock lock(RunFolder(0));
+    const FolderLock lock(RunFolder(0));
     ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5, {"another process"});
   }
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));

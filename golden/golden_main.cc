@@ -25,8 +25,8 @@
 namespace {
 
 using softmoe::ExitCode;
+using softmoe::Status;
 using softmoe::golden::Document;
-using softmoe::golden::Status;
 using softmoe::golden::Table;
 
 constexpr char kDescription[] =

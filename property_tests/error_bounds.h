@@ -100,7 +100,7 @@ inline std::string Mismatch(const std::string& what, std::span<const float> got,
              std::to_string(expected[i]);
     }
   }
-  const golden::Comparison comparison = golden::Compare(
+  const Comparison comparison = Compare(
       got, expected, limits, {.may_be_constant = true, .may_be_tiny = true});
   return comparison.ok() ? "" : what + ": " + comparison.Text();
 }

@@ -81,7 +81,7 @@ class Cases {
 void ExpectWithin(std::span<const double> expected, const Vector& got,
                   double bound, int64_t index, const char* what) {
   const std::vector<double> bounds(expected.size(), bound);
-  const golden::Comparison comparison = golden::Compare(
+  const Comparison comparison = Compare(
       std::span<const double>(got.data(), static_cast<size_t>(got.size())),
       expected, bounds, {.may_be_constant = true, .may_be_tiny = true});
   EXPECT_TRUE(comparison.ok())

@@ -96,8 +96,8 @@ TEST(InitializationOracle, ParametersAreTheSame) {
     // functions of 1 ulp at most.
     bounds.push_back((kFloatUnit + 20 * kDoubleUnit) * std::abs(value));
   }
-  const golden::Comparison comparison =
-      golden::Compare(std::span<const float>(got), expected, bounds);
+  const Comparison comparison =
+      Compare(std::span<const float>(got), expected, bounds);
   EXPECT_TRUE(comparison.ok()) << comparison.Text();
 }
 
@@ -186,7 +186,7 @@ TEST_P(OptimizerOracle, ReferenceAgrees) {
     }
     const auto expect = [&](const std::string& name, const Vector& got,
                             const std::vector<double>& bound) {
-      const golden::Comparison comparison = golden::Compare(
+      const Comparison comparison = Compare(
           std::span<const double>(got.data(), static_cast<size_t>(got.size())),
           c.Values(step + 1, name), bound);
       EXPECT_TRUE(comparison.ok())

@@ -103,8 +103,7 @@ struct TrainedCase {
         bounds.push_back(ErrorFactor() * errors[i] * unit / kDoubleUnit +
                          2 * unit * std::abs(value));
       }
-      const golden::Comparison comparison =
-          golden::Compare(part(got), wanted, bounds);
+      const Comparison comparison = Compare(part(got), wanted, bounds);
       EXPECT_TRUE(comparison.ok())
           << At(step) << " " << tensor.name << ": " << comparison.Text();
     }

@@ -90,10 +90,10 @@ struct OracleCase {
       for (const double value : expected) {
         bounds.push_back(error + 2 * unit * std::abs(value));
       }
-      const golden::Comparison comparison =
-          golden::Compare(got.subspan(static_cast<size_t>(tensor.offset),
-                                      static_cast<size_t>(tensor.size)),
-                          expected, bounds);
+      const Comparison comparison =
+          Compare(got.subspan(static_cast<size_t>(tensor.offset),
+                              static_cast<size_t>(tensor.size)),
+                  expected, bounds);
       EXPECT_TRUE(comparison.ok()) << place << ": " << comparison.Text();
     }
   }

@@ -7,7 +7,7 @@
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 
-namespace softmoe::golden {
+namespace softmoe {
 
 const toml::node* TomlReader::Find(const std::string& key) {
   asked_.insert(key);
@@ -149,4 +149,4 @@ void TomlReader::Finish() const {
   }
 }
 
-}  // namespace softmoe::golden
+}  // namespace softmoe

@@ -12,7 +12,7 @@
 
 #include "core/config/toml.h"
 
-namespace softmoe::golden {
+namespace softmoe {
 
 // One table. Call the getters, then Finish, which refuses keys that nobody
 // asked for. All throw DataError.
@@ -52,6 +52,6 @@ class TomlReader {
   std::set<std::string> asked_;
 };
 
-}  // namespace softmoe::golden
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_CONFIG_TOML_READER_H_

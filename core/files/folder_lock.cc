@@ -24,7 +24,7 @@
 #include "core/files/file_error.h"
 #include "core/files/json_lines.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 namespace fs = std::filesystem;
@@ -259,4 +259,4 @@ std::optional<LockHolder> HolderOf(const fs::path& folder) {
   return left.value_or(LockHolder());
 }
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe

@@ -22,7 +22,7 @@
 
 #include "core/errors.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 
 inline constexpr char kLockName[] = "lock.json";
 
@@ -97,6 +97,6 @@ Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
 // NFS with local_lock=none, Lustre with flock, and Ceph.
 bool LocksReachAll(std::string_view mountinfo, uint64_t mount_id);
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_FILES_FOLDER_LOCK_H_

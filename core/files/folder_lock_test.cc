@@ -13,7 +13,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 TEST(FolderLock, IsHeldOnceAndReleased) {
@@ -157,4 +157,4 @@ TEST(FolderLock, NeedsTheFolder) {
 }
 
 }  // namespace
-}  // namespace softmoe::trainer
+}  // namespace softmoe

@@ -18,7 +18,7 @@
 #include "core/errors.h"
 #include "core/files/file_error.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 // What the handler of SIGBUS needs to know of a mapping. A handler may touch
@@ -133,4 +133,4 @@ MappedFile::~MappedFile() {
   ::munmap(const_cast<unsigned char*>(data_), static_cast<size_t>(size_));
 }
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe

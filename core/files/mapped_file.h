@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 
-namespace softmoe::trainer {
+namespace softmoe {
 
 // A file mapped read-only. Where somebody makes it shorter meanwhile, reading
 // what is gone ends the process with exit code 2 and a message that names the
@@ -31,6 +31,6 @@ class MappedFile {
   int64_t size_ = 0;
 };
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_FILES_MAPPED_FILE_H_

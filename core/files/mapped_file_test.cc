@@ -15,7 +15,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,4 +88,4 @@ TEST(MappedFileDeathTest, OtherFaultsAreAsWithoutIt) {
 }
 
 }  // namespace
-}  // namespace softmoe::trainer
+}  // namespace softmoe

@@ -7,7 +7,7 @@
 #include "core/files/json_lines.h"
 #include "core/files/sha256.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 constexpr const char* kSeal = "sha256";
@@ -26,4 +26,4 @@ bool IsSealed(const nlohmann::ordered_json& object) {
          Sealed(object) == object;
 }
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe

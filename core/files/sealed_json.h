@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace softmoe::trainer {
+namespace softmoe {
 
 // `object` with one more member at its end, "sha256": of the object without it,
 // printed on one line. White space between members does not count.
@@ -15,6 +15,6 @@ nlohmann::ordered_json Sealed(nlohmann::ordered_json object);
 // Whether `object` is what Sealed returns.
 bool IsSealed(const nlohmann::ordered_json& object);
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_FILES_SEALED_JSON_H_

@@ -8,7 +8,7 @@
 
 #include "core/files/json_lines.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -53,4 +53,4 @@ TEST(SealedJson, WithoutASealIsNotSealed) {
 }
 
 }  // namespace
-}  // namespace softmoe::trainer
+}  // namespace softmoe

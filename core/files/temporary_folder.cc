@@ -17,7 +17,7 @@
 #include "core/files/file_error.h"
 #include "core/files/paths.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ void RemoveLeftoverFolders(const fs::path& parent) {
   });
 }
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe

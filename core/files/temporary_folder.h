@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace softmoe::trainer {
+namespace softmoe {
 
 // A fresh folder beside `target` to fill. What others that ended untimely left
 // behind while filling theirs is removed first: who is alive holds a lock on
@@ -38,6 +38,6 @@ class TemporaryFolder {
 // are ours alone. What cannot be removed stays.
 void RemoveLeftoverFolders(const std::filesystem::path& parent);
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_

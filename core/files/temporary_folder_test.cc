@@ -11,7 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -103,4 +103,4 @@ TEST(TemporaryFolder, OthersMayReadWhatTheyMayReadElsewhere) {
 }
 
 }  // namespace
-}  // namespace softmoe::trainer
+}  // namespace softmoe

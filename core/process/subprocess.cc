@@ -10,7 +10,7 @@
 
 #include "core/process/process.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 constexpr size_t kMaxOutput = 1 << 20;
@@ -57,4 +57,4 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
   return result;
 }
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace softmoe::trainer {
+namespace softmoe {
 
 struct ProgramResult {
   int exit_status = 0;  // 128 + signal if a signal ended it
@@ -24,6 +24,6 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
 // Whether `program` is in PATH.
 bool HaveProgram(const std::string& program);
 
-}  // namespace softmoe::trainer
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_PROCESS_SUBPROCESS_H_

@@ -5,7 +5,7 @@
 
 #include "core/errors.h"
 
-namespace softmoe::trainer {
+namespace softmoe {
 namespace {
 
 TEST(RunProgram, ReturnsStatusAndBothStreams) {
@@ -49,4 +49,4 @@ TEST(HaveProgram, LooksInPath) {
 }
 
 }  // namespace
-}  // namespace softmoe::trainer
+}  // namespace softmoe

@@ -5,7 +5,7 @@
 
 #include "core/errors.h"
 
-namespace softmoe::golden {
+namespace softmoe {
 namespace {
 
 // Characters of UTF-8, which is what a terminal counts for our texts.
@@ -87,4 +87,4 @@ std::string Wrap(const std::string& text, size_t width, size_t indent) {
   return result + line;
 }
 
-}  // namespace softmoe::golden
+}  // namespace softmoe

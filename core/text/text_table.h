@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace softmoe::golden {
+namespace softmoe {
 
 // Rows of texts under a header.
 class TextTable {
@@ -31,6 +31,6 @@ class TextTable {
 // the first start with `indent` spaces.
 std::string Wrap(const std::string& text, size_t width, size_t indent);
 
-}  // namespace softmoe::golden
+}  // namespace softmoe
 
 #endif  // SOFTMOE_CORE_TEXT_TEXT_TABLE_H_

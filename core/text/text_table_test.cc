@@ -5,7 +5,7 @@
 
 #include "core/errors.h"
 
-namespace softmoe::golden {
+namespace softmoe {
 namespace {
 
 TEST(TextTable, AlignsTextLeftAndNumbersRight) {
@@ -57,4 +57,4 @@ TEST(Wrap, BreaksAtSpaces) {
 }
 
 }  // namespace
-}  // namespace softmoe::golden
+}  // namespace softmoe

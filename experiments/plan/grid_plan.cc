@@ -206,7 +206,7 @@ std::string ListExperiments(const golden::Document& paper) {
     }
     lines.back().push_back(std::to_string(all));
   }
-  golden::TextTable table(header);
+  TextTable table(header);
   for (std::vector<std::string>& line : lines) table.Add(std::move(line));
   return table.Text() + "\n" + titles +
          "\nRuns at each scale, and in brackets those that no experiment above "
@@ -250,7 +250,7 @@ std::string DescribePlan(const Grid& grid, const fs::path& folder) {
 
 std::string DescribeGrids() {
   const golden::Document paper = Paper();
-  golden::TextTable table(
+  TextTable table(
       {"grid", "runs", "corpora x rows x seeds", "scale", "cost", "disk"});
   std::string titles;
   for (const std::string& name : ShippedGrids()) {

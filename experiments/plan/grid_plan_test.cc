@@ -249,10 +249,10 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
       << "#!/bin/bash\nshift\nexec " << RunfilePath("experiments/grid").string()
       << " \"$@\"\n";
   fs::permissions(folder / "srun", fs::perms::owner_all);
-  const trainer::ProgramResult ended = trainer::RunProgram(
-      {"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
-       "SLURM_ARRAY_TASK_ID=0", "SLURM_JOB_ID=1", "bash", "job.sh"},
-      folder);
+  const ProgramResult ended =
+      RunProgram({"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
+                  "SLURM_ARRAY_TASK_ID=0", "SLURM_JOB_ID=1", "bash", "job.sh"},
+                 folder);
   EXPECT_EQ(ended.exit_status, static_cast<int>(ExitCode::kUsage));
   EXPECT_TRUE(Contains(ended.output,
                        "--rows nowhere: grid 'mine' has no such "

@@ -59,9 +59,9 @@ std::string Tau(const RowEstimate& row) {
 }
 
 std::string WhatIsTrained(const Rows& rows) {
-  golden::TextTable table({"row", "k", "tau", "start",
-                           trainer::metrics::kZeroActiveFraction.title, "AE",
-                           "from", "parameters", "active"});
+  TextTable table({"row", "k", "tau", "start",
+                   trainer::metrics::kZeroActiveFraction.title, "AE", "from",
+                   "parameters", "active"});
   for (const RowEstimate& row : rows) {
     table.Add({row.run.row.id,
                fmt::format("{:.4g}", row.run.config.router.mean_active_experts),
@@ -94,7 +94,7 @@ std::string WhatItTakes(const Rows& rows, bool gpus) {
            : std::vector<std::string>{"memory", minutes ? "core min" : "core h",
                                       "disk"};
   header.insert(header.end(), more.begin(), more.end());
-  golden::TextTable table(header);
+  TextTable table(header);
   for (const RowEstimate& row : rows) {
     std::vector<std::string> entry = {row.run.row.id, Thousands(row.cost.steps),
                                       Thousands(row.cost.tokens),
@@ -132,8 +132,7 @@ std::string PaperTotal(const Rows& rows) {
 }  // namespace
 
 std::string Paragraph(const std::string& text, size_t first) {
-  return std::string(first, ' ') +
-         golden::Wrap(text, kWidth - first, first + 2) + "\n";
+  return std::string(first, ' ') + Wrap(text, kWidth - first, first + 2) + "\n";
 }
 
 std::string DescribeModel(const ModelConfig& m) {

@@ -102,7 +102,7 @@ TEST(ShellQuoted, LeavesPlainWordsAlone) {
 
 // Runs the script with an srun that prints its words and ends with `status`,
 // and an scontrol that prints its own.
-trainer::ProgramResult RunScript(int task, int status) {
+ProgramResult RunScript(int task, int status) {
   const std::filesystem::path folder = FreshFolder("slurm");
   const std::string print =
       "#!/bin/bash\nprintf '[%s]' \"$(basename $0)\" \"$@\"\n";
@@ -114,7 +114,7 @@ trainer::ProgramResult RunScript(int task, int status) {
                                  std::filesystem::perms::owner_all);
   }
   WriteFileAtomically(folder / "job.sh", SlurmScript(Job()));
-  return trainer::RunProgram(
+  return RunProgram(
       {"env", "PATH=" + folder.string() + ":/usr/bin:/bin", "SLURM_JOB_ID=77",
        "SLURM_ARRAY_TASK_ID=" + std::to_string(task), "bash", "job.sh"},
       folder);
@@ -126,14 +126,14 @@ TEST(SlurmScript, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
            "[--out][/data/my runs][--rows][" +
            row + "]";
   };
-  const trainer::ProgramResult done = RunScript(1, 0);
+  const ProgramResult done = RunScript(1, 0);
   EXPECT_EQ(done.exit_status, 0);
   EXPECT_EQ(done.output, srun("softmoe-1.5-calibrated"));
-  const trainer::ProgramResult stopped = RunScript(1, 75);
+  const ProgramResult stopped = RunScript(1, 75);
   EXPECT_EQ(stopped.exit_status, 75);
   EXPECT_EQ(stopped.output,
             srun("softmoe-1.5-calibrated") + "[scontrol][requeue][77]");
-  const trainer::ProgramResult failed = RunScript(0, 1);
+  const ProgramResult failed = RunScript(0, 1);
   EXPECT_EQ(failed.exit_status, 1);
   EXPECT_EQ(failed.output, srun("sparse-1"));
 }

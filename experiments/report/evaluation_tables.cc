@@ -198,10 +198,10 @@ std::vector<EvaluationTable> EvaluationTables(const GridOutcome& outcome) {
 std::string DescribeTables(const std::vector<EvaluationTable>& tables) {
   std::string text;
   for (const EvaluationTable& table : tables) {
-    golden::TextTable lines(table.header);
+    TextTable lines(table.header);
     for (const auto& row : table.rows) lines.Add(row);
     text += table.title + "\n" + lines.Text() + "\n" +
-            golden::Wrap(table.caption, kWidth, 0) + "\n\n";
+            Wrap(table.caption, kWidth, 0) + "\n\n";
   }
   return text;
 }

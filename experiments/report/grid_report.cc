@@ -30,7 +30,7 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
   const golden::Verdicts& v = judged.verdicts;
   std::map<std::string, int> cells;
   for (const golden::CellVerdict& cell : v.cells) {
-    ++cells[golden::StatusName(cell.status)];
+    ++cells[StatusName(cell.status)];
   }
   std::string text = fmt::format(
       "Against the paper{}: {} cells",
@@ -41,8 +41,8 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
     text += fmt::format("{}{} {}", separator, count, status);
     separator = ", ";
   }
-  text += fmt::format(". Overall {}.", golden::StatusName(v.overall));
-  if (v.overall == golden::Status::kNotComparable &&
+  text += fmt::format(". Overall {}.", StatusName(v.overall));
+  if (v.overall == Status::kNotComparable &&
       !v.fingerprint_differences.empty()) {
     const auto differences = golden::DifferenceLines(v.fingerprint_differences);
     std::string first;
@@ -52,7 +52,7 @@ std::string DescribeVerdicts(const JudgedResults& judged) {
     text += fmt::format(" Not the paper's set-up: {} fields differ, e.g. {}.",
                         differences.size(), first);
   }
-  return golden::Wrap(text, kWidth, 2) + "\n";
+  return Wrap(text, kWidth, 2) + "\n";
 }
 
 // What was trained by another version of this project than this program, which
@@ -66,14 +66,13 @@ std::string DescribeVersions(const GridOutcome& outcome) {
   }
   std::string text;
   for (const auto& [version, runs] : others) {
-    text += golden::Wrap(
-                fmt::format("note: this is version {}; {} of {} runs were "
-                            "trained by version {}, e.g. {}. Versions may "
-                            "differ in their results (CHANGELOG.md): to train "
-                            "again use another folder (--out).",
-                            CodeVersion(), runs.size(), outcome.runs.size(),
-                            version, runs.front()),
-                kWidth, 2) +
+    text += Wrap(fmt::format("note: this is version {}; {} of {} runs were "
+                             "trained by version {}, e.g. {}. Versions may "
+                             "differ in their results (CHANGELOG.md): to train "
+                             "again use another folder (--out).",
+                             CodeVersion(), runs.size(), outcome.runs.size(),
+                             version, runs.front()),
+                 kWidth, 2) +
             "\n";
   }
   return text;

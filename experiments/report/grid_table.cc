@@ -145,7 +145,7 @@ std::string DescribeGridTable(const GridOutcome& outcome) {
     for (const GridCorpus& c : outcome.grid.corpora) {
       if (c.id == corpus) text += c.title + "\n";
     }
-    golden::TextTable lines(table.header);
+    TextTable lines(table.header);
     std::string budget;
     for (; row != table.rows.end() && row->corpus == corpus; ++row) {
       std::vector<std::string> cells = row->cells;
@@ -156,7 +156,7 @@ std::string DescribeGridTable(const GridOutcome& outcome) {
     }
     text += lines.Text() + "\n";
   }
-  return text + golden::Wrap(table.legend, 100, 0) + "\n";
+  return text + Wrap(table.legend, 100, 0) + "\n";
 }
 
 }  // namespace softmoe::experiments

@@ -83,14 +83,14 @@ Series Thin(const Series& series, size_t most) {
 
 std::string DrawSvg(const Plot& plot) {
   SOFTMOE_CHECK(!plot.series.empty()) << plot.id;
-  if (!trainer::HaveProgram("gnuplot")) {
+  if (!HaveProgram("gnuplot")) {
     throw EnvironmentError(
         "gnuplot is missing; install it: apt-get install gnuplot-nox");
   }
-  const trainer::TemporaryFolder folder(std::filesystem::temp_directory_path() /
-                                        "softmoe-plot");
+  const TemporaryFolder folder(std::filesystem::temp_directory_path() /
+                               "softmoe-plot");
   WriteFileAtomically(folder.path() / "plot.gp", Script(plot));
-  const trainer::ProgramResult result = trainer::RunProgram(
+  const ProgramResult result = RunProgram(
       // -d: whatever the user's gnuplotrc says.
       {"timeout", kTimeLimit, "gnuplot", "-d", "plot.gp"}, folder.path());
   if (result.exit_status != 0) {

@@ -21,8 +21,6 @@ namespace softmoe::experiments {
 namespace {
 
 using golden::CellVerdict;
-using golden::Status;
-using golden::StatusName;
 using Cells = std::vector<HtmlCell>;
 
 std::string CssOf(Status status) {

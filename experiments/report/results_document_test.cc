@@ -20,7 +20,6 @@ namespace {
 using golden::Cell;
 using golden::Document;
 using golden::Paper;
-using golden::Status;
 using golden::Table;
 
 Document Results(const GridOutcome& outcome, const std::string& variant = "") {

@@ -59,7 +59,7 @@ bool IsRunPart(const fs::directory_entry& entry) {
   return IsRegular(entry) &&
          (name == trainer::kCheckpointName || name == trainer::kMetricsName ||
           name == trainer::kResultName || name == kProblemName ||
-          name == trainer::kLockName || TemporaryFileOwner(name) != 0);
+          name == kLockName || TemporaryFileOwner(name) != 0);
 }
 
 bool IsFolder(const fs::directory_entry& entry) {
@@ -165,7 +165,7 @@ void DeleteWaste(const std::vector<WasteItem>& items) {
         item.kind == Waste::kRun ? item.path : item.path.parent_path();
     // The folder of the grid is the caller's. A temporary file's process can be
     // gone here and alive on another machine.
-    std::optional<trainer::FolderLock> lock;
+    std::optional<FolderLock> lock;
     if (IsRunFolderName(folder.filename().string())) lock.emplace(folder);
     if (item.kind != Waste::kRun) {
       Remove(item.path);

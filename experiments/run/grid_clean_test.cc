@@ -126,7 +126,7 @@ TEST_F(GridClean, WhatCameInMeanwhileStays) {
 
 TEST_F(GridClean, ARunAtWorkStays) {
   Write(foreign_ + "/checkpoint.h5");
-  const trainer::FolderLock lock(folder_ / foreign_);
+  const FolderLock lock(folder_ / foreign_);
   EXPECT_THROW(DeleteWaste(FindWaste(grid_, folder_)), EnvironmentError);
   EXPECT_TRUE(fs::exists(folder_ / foreign_ / "checkpoint.h5"));
 }

@@ -21,7 +21,6 @@ namespace softmoe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
-using trainer::ProgramResult;
 
 class GridInterrupt : public GridProgram {};
 

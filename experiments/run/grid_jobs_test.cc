@@ -19,7 +19,6 @@ namespace softmoe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
-using trainer::ProgramResult;
 
 class GridJobs : public GridProgram {
  protected:
@@ -36,13 +35,13 @@ class GridJobs : public GridProgram {
   void ExpectWhole(const std::string& out = "runs/micro") {
     EXPECT_EQ(Bytes(out + "/results.h5"), whole_);
     for (const auto& entry : fs::recursive_directory_iterator(folder_ / out)) {
-      EXPECT_NE(entry.path().filename(), trainer::kLockName) << entry.path();
+      EXPECT_NE(entry.path().filename(), kLockName) << entry.path();
     }
   }
 
   // Of the process that holds the n-th run.
   pid_t Holder(size_t n) const {
-    const auto holder = trainer::HolderOf(RunFolder(n));
+    const auto holder = HolderOf(RunFolder(n));
     return holder ? static_cast<pid_t>(holder->process) : 0;
   }
 

@@ -73,9 +73,9 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
     return line;
   }
   line.progressed = ReadMetrics(outcome.folder / trainer::kMetricsName);
-  if (const auto holder = trainer::HolderOf(outcome.folder)) {
+  if (const auto holder = HolderOf(outcome.folder)) {
     line.state = "running";
-    line.holder = trainer::Describe(*holder);
+    line.holder = Describe(*holder);
   } else if (outcome.state == RunState::kFailed) {
     line.state = "failed";
     *problem = outcome.problem;
@@ -91,9 +91,9 @@ Line ReadLine(const GridRun& run, const fs::path& grid_folder,
 
 GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
   GridStatus status;
-  golden::TextTable table(
-      {"run", "state", "steps", trainer::metrics::kLoss.title,
-       trainer::metrics::kValLoss.title, "size", "time", "held by"});
+  TextTable table({"run", "state", "steps", trainer::metrics::kLoss.title,
+                   trainer::metrics::kValLoss.title, "size", "time",
+                   "held by"});
   std::string problems;
   int64_t finished = 0, bytes = 0;
   for (const GridRun& run : grid.runs) {

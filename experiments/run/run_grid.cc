@@ -171,17 +171,15 @@ class GridRunner {
   }
 
   // Against others that prepare the same corpora, or write a report.
-  std::unique_ptr<trainer::FolderLock> LockFolder() {
+  std::unique_ptr<FolderLock> LockFolder() {
     bool said = false;
-    return trainer::WaitForFolder(
-        options_.folder, [&](const trainer::LockHolder& holder) {
-          StopIfAsked();
-          if (said) return;
-          said = true;
-          progress_.Note(fmt::format("{}: waiting for {}",
-                                     options_.folder.string(),
-                                     trainer::Describe(holder)));
-        });
+    return WaitForFolder(options_.folder, [&](const LockHolder& holder) {
+      StopIfAsked();
+      if (said) return;
+      said = true;
+      progress_.Note(fmt::format("{}: waiting for {}", options_.folder.string(),
+                                 Describe(holder)));
+    });
   }
 
   // Of every corpus that a run is still to be trained or evaluated on, or whose
@@ -293,7 +291,7 @@ class GridRunner {
         Close(i);
         return true;
       }
-      if (const auto holder = trainer::HolderOf(run.folder)) {
+      if (const auto holder = HolderOf(run.folder)) {
         SayHeld(position, *holder);
         if (obstacle.empty()) obstacle = ObstacleToWaiting(run.folder);
         continue;
@@ -320,8 +318,8 @@ class GridRunner {
   // Why nobody can know whether the process that has the lock is at work.
   static std::string ObstacleToWaiting(const fs::path& run_folder) {
     try {
-      const trainer::FolderLock lock(run_folder);
-    } catch (const trainer::FolderHeldError&) {
+      const FolderLock lock(run_folder);
+    } catch (const FolderHeldError&) {
     } catch (const EnvironmentError& error) {
       return error.what();
     }
@@ -332,10 +330,10 @@ class GridRunner {
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
-  void SayHeld(size_t position, const trainer::LockHolder& holder) {
+  void SayHeld(size_t position, const LockHolder& holder) {
     if (!said_held_.insert(position).second) return;
     progress_.Note(fmt::format("{} is held by {}", progress_.Place(position),
-                               trainer::Describe(holder)));
+                               Describe(holder)));
   }
 
   // Reads again what is on disk of a run that was open when this began.
@@ -388,7 +386,7 @@ class GridRunner {
       return trainer::TrainRun(run.run.config, options);
     } catch (const StoppedError& error) {
       throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRows()));
-    } catch (const trainer::FolderHeldError&) {
+    } catch (const FolderHeldError&) {
       throw;
     } catch (const EnvironmentError& error) {
       throw EnvironmentError(error.what() + GoesOn());
@@ -408,7 +406,7 @@ class GridRunner {
         Train(*run);
       }
       return true;
-    } catch (const trainer::FolderHeldError&) {
+    } catch (const FolderHeldError&) {
       return false;
     }
   }

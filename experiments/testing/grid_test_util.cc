@@ -97,17 +97,17 @@ std::string GridProgram::Program() {
   return fs::absolute("experiments/grid").string();
 }
 
-trainer::ProgramResult GridProgram::Grid(const Strings& arguments) const {
+ProgramResult GridProgram::Grid(const Strings& arguments) const {
   Strings command = {Program()};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return trainer::RunProgram(command, folder_);
+  return RunProgram(command, folder_);
 }
 
-trainer::ProgramResult GridProgram::GridAfter(const std::string& prologue,
-                                              const Strings& arguments) const {
+ProgramResult GridProgram::GridAfter(const std::string& prologue,
+                                     const Strings& arguments) const {
   std::string script = prologue + "; exec '" + Program() + "'";
   for (const std::string& word : arguments) script += " '" + word + "'";
-  return trainer::RunProgram({"sh", "-c", script}, folder_);
+  return RunProgram({"sh", "-c", script}, folder_);
 }
 
 void GridProgram::WriteGrid(const std::string& toml) const {
@@ -197,7 +197,7 @@ void HeldProgram::WaitForEnd() const {
   waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOWAIT);
 }
 
-trainer::ProgramResult HeldProgram::Finish() {
+ProgramResult HeldProgram::Finish() {
   ReadUntil(std::string(1, '\0'));  // never printed
   int status = 0;
   waitpid(process_, &status, 0);
@@ -206,8 +206,7 @@ trainer::ProgramResult HeldProgram::Finish() {
   return result_;
 }
 
-void ExpectEnd(const trainer::ProgramResult& result, int status,
-               const Strings& texts) {
+void ExpectEnd(const ProgramResult& result, int status, const Strings& texts) {
   EXPECT_EQ(result.exit_status, status) << result.output;
   for (const std::string& text : texts) EXPECT_SAYS(result, text);
 }

@@ -30,10 +30,10 @@ class GridProgram : public testing::Test {
   void SetUp() override;
 
   // //:grid with these arguments, words as a shell has them.
-  trainer::ProgramResult Grid(const Strings& arguments) const;
+  ProgramResult Grid(const Strings& arguments) const;
   // `prologue; exec //:grid ...`, by the shell.
-  trainer::ProgramResult GridAfter(const std::string& prologue,
-                                   const Strings& arguments) const;
+  ProgramResult GridAfter(const std::string& prologue,
+                          const Strings& arguments) const;
   static std::string Program();
 
   void WriteGrid(const std::string& toml) const;  // the grid file
@@ -68,7 +68,7 @@ class HeldProgram {
   // Of the process itself, not its children; it must need no reader for that.
   void WaitForEnd() const;
   // Reads on to the end of the output: of the process and its children.
-  trainer::ProgramResult Finish();
+  ProgramResult Finish();
 
  private:
   // False at the end of the output.
@@ -76,7 +76,7 @@ class HeldProgram {
 
   pid_t process_ = -1;
   int out_ = -1;
-  trainer::ProgramResult result_;
+  ProgramResult result_;
 };
 
 #define EXPECT_SAYS(result, text)                          \
@@ -84,8 +84,7 @@ class HeldProgram {
       << "expected: " << (text) << "\ngot: " << (result).output
 
 // All of `texts`, and the exit status.
-void ExpectEnd(const trainer::ProgramResult& result, int status,
-               const Strings& texts);
+void ExpectEnd(const ProgramResult& result, int status, const Strings& texts);
 
 }  // namespace softmoe::experiments
 

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Fault ReadFault(const toml::table* table, const std::string& area) {
-  golden::TomlReader reader(table);
+  TomlReader reader(table);
   Fault fault;
   fault.where = TomlPosition(*table);
   fault.mutant = {.id = reader.Text("id"),
@@ -67,7 +67,7 @@ Edit EditOf(const Fault& fault, const std::string& text) {
 
 std::vector<Fault> ReadFaults(const fs::path& table) {
   const toml::table parsed = ParseTomlFile(table);
-  golden::TomlReader reader(&parsed);
+  TomlReader reader(&parsed);
   std::vector<Fault> faults;
   for (const toml::table* fault : reader.Tables("fault")) {
     faults.push_back(ReadFault(fault, table.stem().string()));

@@ -108,7 +108,7 @@ std::vector<Mutant> Choose(const Options& options) {
 }
 
 ExitCode List(const Options& options) {
-  golden::TextTable table({"mutant", "killed by", "fault"});
+  TextTable table({"mutant", "killed by", "fault"});
   for (const Mutant& mutant : Choose(options)) {
     table.Add({mutant.id,
                mutant.equivalent_because.empty() ? mutant.suite : "equivalent",

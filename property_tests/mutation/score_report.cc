@@ -29,7 +29,7 @@ std::string Table(const Score& score) {
   std::vector<std::string> header = {"area"};
   for (const std::string& tier : Tiers()) header.push_back(tier);
   header.push_back("all");
-  golden::TextTable table(header);
+  TextTable table(header);
   std::vector<std::string> areas = Areas(score);
   areas.push_back("");
   for (const std::string& area : areas) {

@@ -24,7 +24,7 @@ void FuzzOne(std::string_view input) {
 
   verify::CaseResult result;
   result.c = c;
-  result.status = verify::Status::kFail;
+  result.status = Status::kFail;
   result.output = text;  // whatever stands in the remark
   const std::string line = ReproLine(result);
   Require(line.find('\n') == line.npos, "a REPRO line of two lines: " + line);

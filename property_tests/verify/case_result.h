@@ -16,8 +16,6 @@
 
 namespace softmoe::verify {
 
-using golden::Status;
-
 // What `verify grad` met along the directions that it tried (slope.h).
 struct Convergence {
   int64_t smooth = 0;     // differences converge with an even order
@@ -32,7 +30,7 @@ struct Convergence {
 
 struct OutputResult {
   std::string output;
-  golden::Comparison comparison;
+  Comparison comparison;
   std::string derivation;
   // Means over the elements, in units of their bound: the error upwards and
   // towards zero, around 0 where rounding is to nearest; and what either would

@@ -55,13 +55,13 @@ int DigitsOf(Dtype dtype) {
 
 // An element without a bound must be a number; if the others agree, that
 // decides nothing.
-golden::Comparison Compare(const Tensor& got, const ExpectedOutput& expected) {
+Comparison Compare(const Tensor& got, const ExpectedOutput& expected) {
   std::vector<double> bounds = expected.bounds;
   std::ranges::replace(bounds, HUGE_VAL, std::numeric_limits<double>::max());
-  golden::Expectations expectations = expected.expectations;
+  Expectations expectations = expected.expectations;
   expectations.digits = DigitsOf(got.dtype);
-  golden::Comparison comparison =
-      golden::Compare(got.values, expected.values.values, bounds, expectations);
+  Comparison comparison =
+      Compare(got.values, expected.values.values, bounds, expectations);
   const auto unbounded = std::ranges::count(expected.bounds, HUGE_VAL);
   if (unbounded > 0 && comparison.status != Status::kFail) {
     comparison.status = Status::kInconclusive;

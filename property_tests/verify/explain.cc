@@ -51,7 +51,7 @@ std::string Indent(const std::string& text) {
 
 std::string OperationText(const Operation& op) {
   std::string text = fmt::format("{}: {}\n", op.name(), op.text());
-  golden::TextTable table({"parameter", "range", "meaning"});
+  TextTable table({"parameter", "range", "meaning"});
   for (const Parameter& p : op.parameters()) {
     table.Add({p.name, RangeText(p), p.text});
   }
@@ -76,13 +76,13 @@ std::string ListText() {
     for (const std::string& fill : op->fills()) used.insert(fill);
   }
   text += "FILLS\n";
-  golden::TextTable fills({"fill", "data"});
+  TextTable fills({"fill", "data"});
   for (const FillInfo& fill : Fills()) {
     if (!used.contains(fill.name)) continue;
     fills.Add({fill.name + (fill.takes_argument ? ":N" : ""), fill.text});
   }
   text += fills.Text() + "\nIMPLEMENTATIONS\n";
-  golden::TextTable implementations({"implementation", "runs here"});
+  TextTable implementations({"implementation", "runs here"});
   for (const std::string& name : ImplementationNames()) {
     const auto implementation = MakeImplementation(name);
     std::vector<std::string> runs;
@@ -105,7 +105,7 @@ std::string ListText() {
         {yours, "yours: property_tests/verify/foreign/README.md"});
   }
   text += implementations.Text();
-  golden::TextTable faults({"faulty:FAULT:OUTPUT:BASE", "what is spoilt"});
+  TextTable faults({"faulty:FAULT:OUTPUT:BASE", "what is spoilt"});
   for (const FaultInfo& fault : Faults()) faults.Add({fault.name, fault.text});
   return text + "\nPLANTED FAULTS, to see what a failure looks like\n" +
          faults.Text();
@@ -116,14 +116,14 @@ std::string ExplainText(const Case& c, Implementation& implementation) {
   Evidence seen;
   const CaseResult result = CheckCase(c, implementation, &seen);
   std::string text = OperationText(op) + "\nINPUTS OF THIS CASE\n";
-  golden::TextTable inputs({"tensor", "dtype", "shape", "min/median/max |x|"});
+  TextTable inputs({"tensor", "dtype", "shape", "min/median/max |x|"});
   for (const auto& [name, tensor] : InputsOf(op, c)) {
     inputs.Add({name, DtypeName(tensor.dtype), ShapeText(tensor.shape),
                 Quantiles(tensor.values)});
   }
   text += inputs.Text() + "\nWHAT IS EXPECTED\n";
-  golden::TextTable outputs({"output", "shape", "min/median/max |value|",
-                             "min/median/max bound", "derivation"});
+  TextTable outputs({"output", "shape", "min/median/max |value|",
+                     "min/median/max bound", "derivation"});
   std::set<std::string> ids;
   for (const auto& [name, output] : seen.expected.outputs) {
     outputs.Add({name, ShapeText(output.values.shape),

@@ -302,7 +302,7 @@ class GradientCheck {
       found.comparison.status = Status::kMistrusted;
       found.comparison.reason = "no direction could be decided";
     } else {
-      found.comparison = golden::Compare(got, want, bounds);
+      found.comparison = Compare(got, want, bounds);
       if (found.comparison.status == Status::kFail) {
         Fail(output, output + ": " + found.comparison.reason);
       }

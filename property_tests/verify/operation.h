@@ -59,7 +59,7 @@ struct ExpectedOutput {
   Tensor values;               // f64, or i32 where equality is asked for
   std::vector<double> bounds;  // |got - value| <= bound, element by element
   std::string derivation;      // id
-  golden::Expectations expectations;
+  Expectations expectations;
   // What `values` themselves may be wrong by, where that is not 2^-29 of the
   // bounds: the same formula in double instead of float.
   std::vector<double> own_errors = {};

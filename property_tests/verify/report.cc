@@ -18,7 +18,6 @@
 namespace softmoe::verify {
 namespace {
 
-using golden::StatusName;
 using nlohmann::ordered_json;
 
 const char* VerdictText(ExitCode code) {
@@ -45,9 +44,8 @@ double LargestUtilisation(const UnitStatistics& unit) {
 }
 
 std::string UnitTable(const Suite& suite) {
-  golden::TextTable table({"operation", "implementation", "cases", "PASS",
-                           "FAIL", "MISTRUSTED", "utilisation", "ambiguous",
-                           "seconds"});
+  TextTable table({"operation", "implementation", "cases", "PASS", "FAIL",
+                   "MISTRUSTED", "utilisation", "ambiguous", "seconds"});
   for (const auto& [unit, s] : suite.units()) {
     if (s.ran() == 0) {
       table.Add({unit.op, unit.impl, "0", "-", "-", "-", "-", "-", "-"});
@@ -76,9 +74,8 @@ std::string OrderText(const Convergence& found) {
 
 // What `verify grad` adds; "" if nothing was differentiated.
 std::string GradientTable(const Suite& suite) {
-  golden::TextTable table({"operation", "gradient", "compared", "directions",
-                           "smooth", "kinks", "undecided", "order",
-                           "utilisation"});
+  TextTable table({"operation", "gradient", "compared", "directions", "smooth",
+                   "kinks", "undecided", "order", "utilisation"});
   bool any = false;
   for (const auto& [unit, s] : suite.units()) {
     for (const auto& [name, output] : s.outputs) {
@@ -177,11 +174,11 @@ std::string SuiteText(const Suite& suite) {
 std::string CaseResultText(const CaseResult& result) {
   std::string text = CaseText(result.c) + "\n";
   if (!result.outputs.empty()) {
-    golden::TextTable table({"output", "status", "elements", "utilisation",
-                             "relative L2", "mean/bound",
-                             "ulps <= 1/2 1 2 4 16 256 more", "derivation"});
+    TextTable table({"output", "status", "elements", "utilisation",
+                     "relative L2", "mean/bound",
+                     "ulps <= 1/2 1 2 4 16 256 more", "derivation"});
     for (const OutputResult& each : result.outputs) {
-      const golden::Comparison& found = each.comparison;
+      const Comparison& found = each.comparison;
       table.Add({each.output, StatusName(found.status),
                  fmt::format("{}", found.count),
                  fmt::format("{:.3g}", found.utilisation),

@@ -14,9 +14,9 @@ namespace softmoe::verify {
 std::string ReproLine(const CaseResult& result) {
   std::string line = fmt::format(
       "REPRO v{} verify {} {} # {} {}", kReproVersion, result.command,
-      CaseText(result.c), golden::StatusName(result.status), result.Place());
+      CaseText(result.c), StatusName(result.status), result.Place());
   for (const OutputResult& output : result.outputs) {
-    const golden::Comparison& found = output.comparison;
+    const Comparison& found = output.comparison;
     if (output.output != result.output || found.failures == 0) continue;
     line += fmt::format(" got={:.9g} expected={:.9g} bound={:.3g} util={:.3g}",
                         found.worst_got, found.worst_expected,

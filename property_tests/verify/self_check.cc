@@ -25,8 +25,8 @@ void ExpectJudged(const Checker& check, const std::vector<std::string>& names) {
               *implementation);
     if ((result.status == Status::kPass) == healthy) continue;
     throw InternalError(
-        "self-check: " + name + " was judged " +
-        golden::StatusName(result.status) + " " + result.reason +
+        "self-check: " + name + " was judged " + StatusName(result.status) +
+        " " + result.reason +
         "; no verdict of this program can be trusted: report it as a bug");
   }
 }

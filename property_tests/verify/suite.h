@@ -37,7 +37,7 @@ struct OutputStatistics {
   // Compared cases by -log10 of their utilisation, 0 to 7 and more: how tight
   // the bound is over the suite.
   std::array<int64_t, 8> decades = {};
-  golden::UlpHistogram ulps = {};  // elements
+  UlpHistogram ulps = {};  // elements
   // Mean error/bound of each case, upwards and towards zero, and what
   // truncation would make of it (check.h).
   Lean upwards, towards_zero, truncation;

@@ -85,7 +85,7 @@ std::set<std::string> Judge(const fs::path& vectors, const fs::path& outputs,
   std::set<std::string> statuses;
   for (const VectorCase& each : ReadVectors(vectors)) {
     const CaseResult result = CheckInputs(each.c, each.inputs, *recorded);
-    statuses.insert(golden::StatusName(result.status));
+    statuses.insert(StatusName(result.status));
     if (result.failed()) last_reason = result.reason;
     if (ambiguous != nullptr) *ambiguous += result.ambiguous;
   }
