@@ -140,7 +140,7 @@ def softmoe_fuzz_test(
 
     Args:
       name: of both, without the endings.
-      srcs: default: NAME_fuzz.cc; FuzzOne and Seeds of //core:fuzz_support.
+      srcs: default: NAME_fuzz.cc; FuzzOne and Seeds of //core/testing:fuzz_support.
       deps: what it calls; all instrumented.
       seeds: files of any kind to begin with, besides those of Seeds.
       max_len: bytes of the longest input that is made.

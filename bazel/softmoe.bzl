@@ -1,6 +1,10 @@
-"""The macros every BUILD file uses, so that flags are said once."""
+"""The macros every BUILD file uses, so that flags and names are said once.
+
+Most targets come from softmoe_unit; the other macros are for what does not fit.
+"""
 
 load("@system//:key.bzl", "BUILD_KEY")
+load("//bazel:fuzz.bzl", "softmoe_fuzz_test")
 
 _COPTS = [
     "-Wall",
@@ -33,11 +37,31 @@ def softmoe_cc_binary(name, copts = [], linkopts = [], **kwargs):
         **kwargs
     )
 
-def softmoe_cc_test(name, size, copts = [], linkopts = [], deps = [], main = True, **kwargs):
-    """A GoogleTest. `size` is required; set `main = False` for an own main()."""
+def softmoe_cc_test(
+        name,
+        size = "small",
+        srcs = None,
+        copts = [],
+        linkopts = [],
+        deps = [],
+        main = True,
+        **kwargs):
+    """A GoogleTest.
+
+    Args:
+      name: of the test.
+      size: as of a cc_test.
+      srcs: default: NAME.cc.
+      copts: besides those of every program.
+      linkopts: besides those of every program.
+      deps: as of a cc_test, without GoogleTest.
+      main: False if the test has a main() of its own.
+      **kwargs: as of a cc_test.
+    """
     native.cc_test(
         name = name,
         size = size,
+        srcs = srcs or [name + ".cc"],
         copts = _COPTS + copts,
         linkopts = linkopts + _LINKOPTS,
         deps = deps + (["@system//:gtest_main"] if main else []),
@@ -73,3 +97,80 @@ def softmoe_isa_library(name, srcs, hdrs = [], deps = [], copts = [], **kwargs):
         deps = deps + [":" + name + "_" + level for level in ISA_LEVELS],
         **kwargs
     )
+
+def _with_prefix(prefix, attributes):
+    return {
+        key[len(prefix):]: value
+        for key, value in attributes.items()
+        if key.startswith(prefix)
+    }
+
+def _beside_library(macro, name, files, file, library, deps = [], **kwargs):
+    """What `macro` makes of `file`, if it is among `files`, and of `library`."""
+    if file not in files:
+        if deps or kwargs:
+            fail("there are attributes for %s, but there is no such file" % file)
+        return
+    if library in deps:
+        fail("%s depends on %s without being told" % (file, library))
+
+    # Sorted, as a list of labels is written: first those of this package.
+    here = [dep for dep in deps if dep.startswith(":")]
+    elsewhere = [dep for dep in deps if not dep.startswith(":")]
+    macro(name = name, deps = sorted(here + [library]) + elsewhere, **kwargs)
+
+def softmoe_unit(name, srcs = None, hdrs = None, library = softmoe_cc_library, **kwargs):
+    """The usual unit: a library, its test and its fuzzer, named as their files.
+
+        x.cc, x.h, x_formula.h  ->  x                    softmoe_cc_library
+        x_test.cc               ->  x_test               softmoe_cc_test
+        x_fuzz.cc               ->  x_fuzz, x_fuzz_test  softmoe_fuzz_test
+
+    BUILD does not say which of these files there are; glob finds them. So a new
+    x_test.cc or x_fuzz.cc is built and run at once, and cannot lie there unused.
+    Attributes of a test or a fuzzer whose file is missing are an error.
+
+    Args:
+      name: x.
+      srcs: of the library, if not x.cc.
+      hdrs: of the library, if not x.h and x_formula.h.
+      library: the macro that makes the library.
+      **kwargs: test_deps: deps of the test, fuzz_deps: of the fuzzer, both besides
+        the library; likewise every other attribute of the two (test_size,
+        fuzz_max_len, ...). All others are attributes of the library.
+    """
+    files = native.glob(
+        [name + end for end in [".cc", ".h", "_formula.h", "_test.cc", "_fuzz.cc"]],
+        allow_empty = True,
+    )
+    if srcs == None:
+        srcs = [file for file in files if file == name + ".cc"]
+    if hdrs == None:
+        hdrs = [file for file in files if file.endswith(".h")]
+    if not srcs and not hdrs:
+        fail("there is neither %s.cc nor %s.h" % (name, name))
+    library(name = name, srcs = srcs, hdrs = hdrs, **{
+        key: value
+        for key, value in kwargs.items()
+        if not key.startswith("test_") and not key.startswith("fuzz_")
+    })
+    _beside_library(
+        softmoe_cc_test,
+        name = name + "_test",
+        files = files,
+        file = name + "_test.cc",
+        library = ":" + name,
+        **_with_prefix("test_", kwargs)
+    )
+    _beside_library(
+        softmoe_fuzz_test,
+        name = name,
+        files = files,
+        file = name + "_fuzz.cc",
+        library = ":" + name,
+        **_with_prefix("fuzz_", kwargs)
+    )
+
+def softmoe_isa_unit(name, **kwargs):
+    """A softmoe_unit whose library is a softmoe_isa_library."""
+    softmoe_unit(name = name, library = softmoe_isa_library, **kwargs)
