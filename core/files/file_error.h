@@ -21,8 +21,8 @@ EnvironmentError FileError(const std::string& action,
 void RequireRegularOrAbsent(const std::filesystem::path& path);
 
 // Throws EnvironmentError unless `path` is a regular file, or a link to one:
-// what is read twice, or mapped. Devices and pipes may never end, or give their
-// bytes once.
+// what is read twice, or in any order. Devices and pipes may never end, or give
+// their bytes once.
 void RequireRegular(const std::filesystem::path& path);
 
 }  // namespace softmoe

@@ -3,113 +3,190 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/errors.h"
-#include "core/files/mapped_file.h"
+#include "core/files/input_file.h"
 #include "trainer/corpora/utf8.h"
 
 namespace softmoe::trainer {
 namespace {
 
 constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr int64_t kBlock = int64_t{1} << 20;  // bytes read at a time
+// The longest document, and as much white space around it.
+constexpr size_t kMaxLineBytes = 2 * kMaxDocumentBytes;
 
-bool IsBlank(std::string_view line) {
-  return line.find_first_not_of(kWhiteSpace) == std::string_view::npos;
+std::string_view TrimLeft(std::string_view text) {
+  text.remove_prefix(
+      std::min(text.find_first_not_of(kWhiteSpace), text.size()));
+  return text;
 }
 
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kWhiteSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kWhiteSpace) + 1 - begin);
+std::string_view TrimRight(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(kWhiteSpace) + 1);
 }
 
-// Removes the first line of `*rest`, and returns it without its line end.
-std::string_view TakeLine(std::string_view* rest) {
-  const size_t end = rest->find('\n');
-  std::string_view line = rest->substr(0, end);
-  rest->remove_prefix(end == std::string_view::npos ? rest->size() : end + 1);
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  return line;
+bool IsBlank(std::string_view line) { return TrimLeft(line).empty(); }
+
+bool IsMark(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line == kDocumentSeparator;
 }
+
+[[noreturn]] void RefuseLength(const InputFile& file, int64_t begin,
+                               const char* what, size_t limit) {
+  throw DataError(fmt::format(
+      "{}: byte {}: a {} of more than {} bytes; separate documents by blank "
+      "lines or lines of {}",
+      file.path().string(), begin, what, limit, kDocumentSeparator));
+}
+
+// One pass over the lines of a file, without its byte order mark.
+class Lines {
+ public:
+  explicit Lines(const InputFile& file) : file_(&file) {
+    ReadMore();
+    if (text_.starts_with(kByteOrderMark)) used_ = kByteOrderMark.size();
+  }
+
+  // Moves to the next line, which has its end ('\n', but for the last one) and
+  // is there until the next call. Returns false at the end of the file.
+  bool Next(std::string_view* line) {
+    size_t searched = used_;
+    size_t end = text_.find('\n', searched);
+    while (end == std::string::npos && begin_ + Size() < file_->size()) {
+      begin_ += static_cast<int64_t>(used_);
+      text_.erase(0, used_);
+      used_ = 0;
+      if (text_.size() > kMaxLineBytes) {
+        RefuseLength(*file_, begin_, "line", kMaxLineBytes);
+      }
+      searched = text_.size();
+      ReadMore();
+      end = text_.find('\n', searched);
+    }
+    const size_t next = end == std::string::npos ? text_.size() : end + 1;
+    *line = std::string_view(text_).substr(used_, next - used_);
+    used_ = next;
+    return !line->empty();
+  }
+
+  // Where in the file `part` of the line begins, bytes.
+  int64_t Offset(std::string_view part) const {
+    return begin_ + (part.data() - text_.data());
+  }
+
+ private:
+  int64_t Size() const { return static_cast<int64_t>(text_.size()); }
+
+  void ReadMore() {
+    const int64_t at = begin_ + Size();
+    const int64_t count = std::min(kBlock, file_->size() - at);
+    text_.resize(text_.size() + static_cast<size_t>(count));
+    file_->Read(at, count, text_.data() + Size() - count);
+  }
+
+  const InputFile* file_;
+  std::string text_;   // part of the file
+  int64_t begin_ = 0;  // where it begins there
+  size_t used_ = 0;    // what of it was given out
+};
 
 enum class Separator { kMark, kBlankLine, kLineEnd };
 
-bool Separates(Separator separator, std::string_view line) {
-  if (separator == Separator::kMark) return line == kDocumentSeparator;
-  return IsBlank(line);
-}
-
-Separator FindSeparator(std::string_view text) {
-  bool blank = false;
-  for (std::string_view rest = Trim(text); !rest.empty();) {
-    const std::string_view line = TakeLine(&rest);
-    if (line == kDocumentSeparator) return Separator::kMark;
-    blank = blank || IsBlank(line);
+// What separates the documents of a file, from all its lines in order. White
+// space around the text as a whole is as if it were not there.
+class SeparatorFinder {
+ public:
+  void Add(std::string_view line) {
+    if (IsBlank(line)) {
+      blank_line_ = true;
+      return;
+    }
+    if (!has_text_) line = TrimLeft(line);
+    has_blank_ = has_blank_ || (has_text_ && blank_line_);
+    has_mark_ = has_mark_ || IsMark(line);
+    ends_with_mark_ = IsMark(TrimRight(line));
+    has_text_ = true;
+    blank_line_ = false;
   }
-  return blank ? Separator::kBlankLine : Separator::kLineEnd;
-}
+
+  bool has_text() const { return has_text_; }
+  Separator Found() const {
+    if (has_mark_ || ends_with_mark_) return Separator::kMark;
+    return has_blank_ ? Separator::kBlankLine : Separator::kLineEnd;
+  }
+
+ private:
+  bool has_text_ = false, has_mark_ = false, has_blank_ = false;
+  bool ends_with_mark_ = false;  // the last line of text so far
+  bool blank_line_ = false;      // after it
+};
 
 class TextFile : public DocumentSource {
  public:
   explicit TextFile(const std::filesystem::path& path)
-      : path_(path), file_(path) {
-    text_ = {reinterpret_cast<const char*>(file_.data()),
-             static_cast<size_t>(file_.size())};
-    const std::string place = path.string();
-    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);  // BOM
-    const size_t bad = FindNonText(text_);
-    if (bad != std::string_view::npos) {
-      throw DataError(fmt::format(
-          "{}: byte {} (0x{:02X}) is not UTF-8 text; give a text file, or "
-          "convert this one, e.g. `iconv -f latin1 -t utf-8`",
-          place, Offset(text_.substr(bad)),
-          static_cast<unsigned char>(text_[bad])));
-    }
-    if (IsBlank(text_)) {
-      throw DataError(fmt::format(
-          "{}: no text in it ({} bytes); give a file with documents of English "
-          "text, separated by blank lines",
-          place, file_.size()));
-    }
-    separator_ = FindSeparator(text_);
-    rest_ = text_;
-  }
+      : file_(path), separator_(Inspect(file_)), lines_(file_) {}
+  TextFile(const TextFile&) = delete;  // lines_ has the address of file_
+  TextFile& operator=(const TextFile&) = delete;
 
   bool Next(std::string* document) override {
-    std::string_view found;
-    while (found.empty() && !rest_.empty()) found = Trim(TakeDocument());
-    if (static_cast<int64_t>(found.size()) > kMaxDocumentBytes) {
-      throw DataError(fmt::format(
-          "{}: byte {}: a document of {} bytes, more than {}; separate "
-          "documents by blank lines or lines of {}",
-          path_.string(), Offset(found), found.size(), kMaxDocumentBytes,
-          kDocumentSeparator));
+    document->clear();
+    int64_t begin = 0;
+    for (std::string_view line; lines_.Next(&line);) {
+      const bool separates = Separates(line);
+      if (!separates) {
+        if (document->empty()) {
+          line = TrimLeft(line);
+          begin = lines_.Offset(line);
+        }
+        document->append(line);
+        if (!IsBlank(line) && TrimRight(*document).size() > kMaxDocumentBytes) {
+          RefuseLength(file_, begin, "document", kMaxDocumentBytes);
+        }
+      }
+      const bool ends = separates || separator_ == Separator::kLineEnd;
+      if (ends && !document->empty()) break;
     }
-    document->assign(found);
-    return !found.empty();
+    document->resize(TrimRight(*document).size());
+    return !document->empty();
   }
 
  private:
-  std::string_view TakeDocument() {
-    const char* begin = rest_.data();
-    if (separator_ == Separator::kLineEnd) return TakeLine(&rest_);
-    while (!rest_.empty()) {
-      const char* line_begin = rest_.data();
-      if (Separates(separator_, TakeLine(&rest_))) return {begin, line_begin};
+  static Separator Inspect(const InputFile& file) {
+    SeparatorFinder finder;
+    Lines lines(file);
+    for (std::string_view line; lines.Next(&line);) {
+      const size_t bad = FindNonText(line);
+      if (bad != std::string_view::npos) {
+        throw DataError(fmt::format(
+            "{}: byte {} (0x{:02X}) is not UTF-8 text; give a text file, or "
+            "convert this one, e.g. `iconv -f latin1 -t utf-8`",
+            file.path().string(), lines.Offset(line.substr(bad)),
+            static_cast<unsigned char>(line[bad])));
+      }
+      finder.Add(line);
     }
-    return {begin, text_.end()};
+    if (!finder.has_text()) {
+      throw DataError(fmt::format(
+          "{}: no text in it ({} bytes); give a file with documents of English "
+          "text, separated by blank lines",
+          file.path().string(), file.size()));
+    }
+    return finder.Found();
   }
 
-  // Where in the file `part` begins.
-  size_t Offset(std::string_view part) const {
-    return static_cast<size_t>(part.data() -
-                               reinterpret_cast<const char*>(file_.data()));
+  bool Separates(std::string_view line) const {
+    if (separator_ == Separator::kMark) return IsMark(line);
+    return separator_ == Separator::kBlankLine && IsBlank(line);
   }
 
-  std::filesystem::path path_;
-  MappedFile file_;
-  std::string_view text_;
-  std::string_view rest_;
-  Separator separator_ = Separator::kLineEnd;
+  InputFile file_;
+  Separator separator_;
+  Lines lines_;
 };
 
 }  // namespace

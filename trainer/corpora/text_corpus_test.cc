@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -87,9 +88,66 @@ TEST(TextFile, RefusesHugeDocuments) {
   const std::string content =
       "one\n\n" + std::string(kMaxDocumentBytes + 1, 'x') + "\n\ntwo";
   const std::string error = ErrorOf(content);
-  EXPECT_NE(error.find("byte 5: a document of 67108865 bytes"),
+  EXPECT_NE(error.find("byte 5: a document of more than 67108864 bytes"),
             std::string::npos)
       << error;
+}
+
+TEST(TextFile, RefusesHugeLines) {
+  const auto path = FreshFolder("huge") / "text.txt";
+  WriteFileAtomically(path, "one\n\n");
+  // Without a line end, and on no disk.
+  std::filesystem::resize_file(path, 3 * kMaxDocumentBytes);
+  try {
+    OpenTextFile(path);
+    FAIL() << "a line of 192 MiB was read";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("byte 5: a line of more than 134217728 bytes"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// A file is read a mebibyte at a time.
+TEST(TextFile, LinesAndDocumentsMayBeLong) {
+  Documents documents;
+  for (size_t kilobytes : {1, 1023, 1024, 1025, 3000, 2}) {
+    documents.push_back(std::string(kilobytes << 10, 'x') + "\n" +
+                        std::string(kilobytes << 8, 'y'));
+    documents.push_back("short");
+  }
+  std::string text;
+  for (const std::string& document : documents) text += document + "\n\n";
+  EXPECT_EQ(Read(text), documents);
+  std::string lines = text;
+  lines.erase(std::unique(lines.begin(), lines.end(),
+                          [](char a, char b) { return a == '\n' && b == a; }),
+              lines.end());
+  Documents halves;
+  for (const std::string& document : documents) {
+    const size_t end = document.find('\n');
+    halves.push_back(document.substr(0, end));
+    if (end != document.npos) halves.push_back(document.substr(end + 1));
+  }
+  EXPECT_EQ(Read(lines), halves);
+}
+
+TEST(TextFile, SaysWhenTheFileBecameShorter) {
+  const auto path = FreshFolder("shrinks") / "text.txt";
+  WriteFileAtomically(path, "one\n\n" + std::string(5 << 20, 'x'));
+  const auto source = OpenTextFile(path);
+  std::filesystem::resize_file(path, 5);
+  std::string document;
+  EXPECT_TRUE(source->Next(&document));  // was read before
+  try {
+    source->Next(&document);
+    FAIL() << "read what is no longer there";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("text.txt: became shorter"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(TextFile, NamesAMissingFile) {

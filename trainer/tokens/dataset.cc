@@ -75,9 +75,10 @@ int64_t Dataset::num_validation_documents() const {
 
 void Dataset::FillWindow(int64_t begin, int32_t* inputs,
                          int32_t* targets) const {
-  tokens_.Read(begin, sequence_length_, inputs);
-  std::copy(inputs + 1, inputs + sequence_length_, targets);
-  tokens_.Read(begin + sequence_length_, 1, targets + sequence_length_ - 1);
+  std::vector<int32_t> window(static_cast<size_t>(sequence_length_ + 1));
+  tokens_.Read(begin, sequence_length_ + 1, window.data());
+  std::copy_n(window.begin(), sequence_length_, inputs);
+  std::copy_n(window.begin() + 1, sequence_length_, targets);
 }
 
 void Dataset::FillBatch(int64_t step, int64_t first, int64_t count,

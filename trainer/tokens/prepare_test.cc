@@ -206,6 +206,28 @@ TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
   }
 }
 
+// Files are copied a mebibyte at a time.
+TEST(CopyPreparedCorpus, CopiesLargeFiles) {
+  const fs::path folder = FreshFolder("copies");
+  PreparedCorpus corpus;
+  corpus.prefix = folder / "t";
+  std::string bytes((size_t{5} << 19) + 1, 0);  // 2.5 MiB and a byte
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>(i * 2654435761u >> 16);
+  }
+  const Strings contents = {bytes, bytes.substr(0, size_t{1} << 20), ""};
+  const Strings suffixes = {".bin", ".idx", ".model"};
+  for (size_t i = 0; i < suffixes.size(); ++i) {
+    WriteFileAtomically(WithSuffix(corpus.prefix, suffixes[i]), contents[i]);
+  }
+  const PreparedCorpus copy = CopyPreparedCorpus(corpus, folder / "copy");
+  for (size_t i = 0; i < suffixes.size(); ++i) {
+    EXPECT_TRUE(ReadWholeFile(WithSuffix(copy.prefix, suffixes[i])) ==
+                contents[i])
+        << suffixes[i];
+  }
+}
+
 class Prepared : public Prepare {
  protected:
   void SetUp() override {

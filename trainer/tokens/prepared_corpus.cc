@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
+#include "core/files/input_file.h"
 #include "core/files/json_lines.h"
-#include "core/files/mapped_file.h"
 #include "core/files/paths.h"
 #include "core/files/sealed_json.h"
 #include "core/files/sha256.h"
@@ -62,9 +64,16 @@ void CheckHash(const fs::path& path, const std::string& expected) {
 }
 
 void CopyFile(const fs::path& from, const fs::path& to) {
-  const MappedFile source(from);
+  const InputFile source(from);
   AtomicFile file(to);
-  file.Write(source.data(), static_cast<size_t>(source.size()));
+  std::vector<char> block(size_t{1} << 20);
+  for (int64_t begin = 0; begin < source.size();) {
+    const int64_t count =
+        std::min(static_cast<int64_t>(block.size()), source.size() - begin);
+    source.Read(begin, count, block.data());
+    file.Write(block.data(), static_cast<size_t>(count));
+    begin += count;
+  }
   file.Commit();
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -14,6 +15,9 @@ namespace softmoe::trainer {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
+
+// Numbers that are read at a time.
+constexpr int64_t kBlock = 1 << 12;
 
 // The fields of an index are not aligned.
 template <typename T>
@@ -48,7 +52,9 @@ void TokenFile::CheckHeader() {
     Refuse(".idx", fmt::format("truncated: {} bytes, the header alone has {}",
                                index_.size(), kTokenIndexHeaderBytes));
   }
-  const unsigned char* at = index_.data();
+  std::array<unsigned char, kTokenIndexHeaderBytes> header;
+  index_.Read(0, kTokenIndexHeaderBytes, header.data());
+  const unsigned char* at = header.data();
   if (std::memcmp(at, kTokenIndexMagic.data(), kTokenIndexMagic.size()) != 0) {
     Refuse(".idx", "byte 0: no Megatron token index (magic MMIDIDX missing)");
   }
@@ -83,14 +89,32 @@ void TokenFile::CheckHeader() {
   num_documents_ = static_cast<int64_t>(boundaries) - 1;
 }
 
+int64_t TokenFile::LengthAt(int64_t sequence) const {
+  return kTokenIndexHeaderBytes + 4 * sequence;
+}
+
+int64_t TokenFile::PointerAt(int64_t sequence) const {
+  return LengthAt(num_sequences_) + 8 * sequence;
+}
+
+int64_t TokenFile::BoundaryAt(int64_t document) const {
+  return PointerAt(num_sequences_) + 8 * document;
+}
+
 void TokenFile::CheckSequences() {
-  const unsigned char* lengths = index_.data() + kTokenIndexHeaderBytes;
-  const unsigned char* pointers = lengths + 4 * num_sequences_;
-  int64_t end =
-      0;  // bytes; lengths are < 2^31 and sequences < 2^59: no overflow
+  std::vector<int32_t> lengths(kBlock);
+  std::vector<int64_t> pointers(kBlock);
+  // Bytes; lengths are < 2^31 and sequences < 2^59: no overflow.
+  int64_t end = 0;
   for (int64_t s = 0; s < num_sequences_; ++s) {
-    const auto length = Load<int32_t>(lengths + 4 * s);
-    const auto pointer = Load<int64_t>(pointers + 8 * s);
+    const int64_t i = s % kBlock;
+    if (i == 0) {
+      const int64_t count = std::min(kBlock, num_sequences_ - s);
+      index_.Read(LengthAt(s), 4 * count, lengths.data());
+      index_.Read(PointerAt(s), 8 * count, pointers.data());
+    }
+    const int32_t length = lengths[i];
+    const int64_t pointer = pointers[i];
     if (length < 0) {
       Refuse(".idx", fmt::format("sequence {}: length {}", s, length));
     }
@@ -114,11 +138,15 @@ void TokenFile::CheckSequences() {
 }
 
 void TokenFile::CheckDocuments() {
-  const unsigned char* boundaries =
-      index_.data() + kTokenIndexHeaderBytes + 12 * num_sequences_;
+  std::vector<int64_t> boundaries(kBlock);
   int64_t previous = 0;
   for (int64_t d = 0; d <= num_documents_; ++d) {
-    const auto boundary = Load<int64_t>(boundaries + 8 * d);
+    const int64_t i = d % kBlock;
+    if (i == 0) {
+      const int64_t count = std::min(kBlock, num_documents_ + 1 - d);
+      index_.Read(BoundaryAt(d), 8 * count, boundaries.data());
+    }
+    const int64_t boundary = boundaries[i];
     const bool first_is_wrong = d == 0 && boundary != 0;
     const bool last_is_wrong =
         d == num_documents_ && boundary != num_sequences_;
@@ -132,31 +160,34 @@ void TokenFile::CheckDocuments() {
   }
 }
 
-int64_t TokenFile::SequenceBegin(int64_t sequence) const {
-  if (sequence == num_sequences_) return num_tokens_;
-  return Load<int64_t>(index_.data() + kTokenIndexHeaderBytes +
-                       4 * num_sequences_ + 8 * sequence) /
-         token_bytes_;
-}
-
 int64_t TokenFile::DocumentBegin(int64_t d) const {
   SOFTMOE_CHECK(d >= 0 && d <= num_documents_) << "d=" << d;
-  return SequenceBegin(Load<int64_t>(index_.data() + kTokenIndexHeaderBytes +
-                                     12 * num_sequences_ + 8 * d));
+  int64_t sequence, pointer;
+  index_.Read(BoundaryAt(d), sizeof(sequence), &sequence);
+  if (sequence == num_sequences_) return num_tokens_;
+  index_.Read(PointerAt(sequence), sizeof(pointer), &pointer);
+  return pointer / token_bytes_;
 }
 
 void TokenFile::Read(int64_t begin, int64_t count, int32_t* out) const {
   SOFTMOE_CHECK(begin >= 0 && count >= 0 && count <= num_tokens_ - begin)
       << "begin=" << begin << " count=" << count;
-  const unsigned char* bytes = tokens_.data() + begin * token_bytes_;
+  if (token_bytes_ == 4) {
+    tokens_.Read(4 * begin, 4 * count, out);
+  } else {
+    std::array<uint16_t, kBlock> narrow;
+    for (int64_t done = 0; done < count;) {
+      const int64_t size = std::min(kBlock, count - done);
+      tokens_.Read(2 * (begin + done), 2 * size, narrow.data());
+      for (int64_t i = 0; i < size; ++i) out[done + i] = narrow[i];
+      done += size;
+    }
+  }
   int32_t lowest = 0;
   int32_t highest = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int32_t id = token_bytes_ == 2 ? Load<uint16_t>(bytes + 2 * i)
-                                         : Load<int32_t>(bytes + 4 * i);
-    lowest = id < lowest ? id : lowest;
-    highest = id > highest ? id : highest;
-    out[i] = id;
+    lowest = std::min(lowest, out[i]);
+    highest = std::max(highest, out[i]);
   }
   if (lowest >= 0 && highest < vocab_size_) return;
   for (int64_t i = 0; i < count; ++i) {
@@ -168,7 +199,6 @@ void TokenFile::Read(int64_t begin, int64_t count, int32_t* out) const {
 }
 
 void TokenFile::CheckIds() const {
-  constexpr int64_t kBlock = 1 << 16;
   std::vector<int32_t> block(kBlock);
   for (int64_t begin = 0; begin < num_tokens_; begin += kBlock) {
     Read(begin, std::min(kBlock, num_tokens_ - begin), block.data());

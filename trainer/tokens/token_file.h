@@ -12,14 +12,14 @@
 #include <filesystem>
 #include <string>
 
-#include "core/files/mapped_file.h"
+#include "core/files/input_file.h"
 #include "trainer/tokens/token_format.h"
 
 namespace softmoe::trainer {
 
 class TokenFile {
  public:
-  // Maps PREFIX.bin and PREFIX.idx and checks their structure: magic, version,
+  // Opens PREFIX.bin and PREFIX.idx and checks their structure: magic, version,
   // element type, counts, lengths, pointers and document boundaries, and both
   // file sizes. Ids are checked against `vocab_size` when they are read.
   // Throws EnvironmentError if a file is missing, DataError that names the
@@ -34,7 +34,8 @@ class TokenFile {
   int64_t DocumentBegin(int64_t d) const;
 
   // Copies tokens [begin, begin + count) of the stream to `out`. Throws
-  // DataError that names the position of an id outside [0, vocab_size).
+  // DataError that names the position of an id outside [0, vocab_size), and
+  // what InputFile throws of files that are damaged while they are in use.
   void Read(int64_t begin, int64_t count, int32_t* out) const;
   // Reads them all for the sake of that check.
   void CheckIds() const;
@@ -43,7 +44,10 @@ class TokenFile {
   void CheckHeader();
   void CheckSequences();
   void CheckDocuments();
-  int64_t SequenceBegin(int64_t sequence) const;  // tokens
+  // Where in the index they lie, bytes.
+  int64_t LengthAt(int64_t sequence) const;
+  int64_t PointerAt(int64_t sequence) const;
+  int64_t BoundaryAt(int64_t document) const;
   [[noreturn]] void Refuse(const std::string& suffix,
                            const std::string& what) const;
 
@@ -53,8 +57,8 @@ class TokenFile {
   int64_t num_sequences_ = 0;
   int64_t num_documents_ = 0;
   int64_t num_tokens_ = 0;
-  MappedFile index_;
-  MappedFile tokens_;
+  InputFile index_;
+  InputFile tokens_;
 };
 
 }  // namespace softmoe::trainer

@@ -82,6 +82,22 @@ RC_GTEST_PROP(TokenFile, ReadsWhatWasWritten, (bool wide)) {
   RC_ASSERT(ReadDocuments(TokenFile(folder / "t", vocab_size)) == documents);
 }
 
+// More documents and more tokens than are read at a time.
+TEST(TokenFile, ReadsLongFiles) {
+  for (const int64_t vocab_size : {65499, 70000}) {
+    Documents documents(9000);
+    for (size_t d = 0; d < documents.size(); ++d) {
+      documents[d].assign(d % 3, static_cast<int32_t>(d * 7));
+    }
+    documents.emplace_back(20000);
+    std::iota(documents.back().begin(), documents.back().end(), 40000);
+    const auto folder = FreshFolder("long");
+    WriteDocuments(folder / "t", vocab_size, documents);
+    EXPECT_TRUE(ReadDocuments(TokenFile(folder / "t", vocab_size)) ==
+                documents);
+  }
+}
+
 TEST(TokenFile, NothingIsThereBeforeCommit) {
   const auto folder = FreshFolder("uncommitted");
   {
@@ -220,6 +236,31 @@ TEST_F(DamagedTokenFile, IdOutsideTheVocabulary) {
 TEST_F(DamagedTokenFile, Missing) {
   std::filesystem::remove(folder_ / "t.bin");
   EXPECT_THROW(TokenFile(folder_ / "t", 1000), EnvironmentError);
+}
+
+// Both were whole when they were opened.
+TEST_F(DamagedTokenFile, ShorterWhileInUse) {
+  const TokenFile file(folder_ / "t", 1000);
+  const auto error_of = [&](const auto& read) -> std::string {
+    try {
+      read();
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::vector<int32_t> ids(6);
+  std::filesystem::resize_file(folder_ / "t.bin", 8);
+  EXPECT_EQ(error_of([&] { file.Read(0, 4, ids.data()); }), "");
+  std::string error = error_of([&] { file.Read(3, 3, ids.data()); });
+  EXPECT_NE(error.find("damaged/t.bin: became shorter"), std::string::npos)
+      << error;
+  EXPECT_NE(error.find("none from byte 8"), std::string::npos) << error;
+  std::filesystem::resize_file(folder_ / "t.idx", 34);
+  error = error_of([&] { file.DocumentBegin(1); });
+  EXPECT_NE(error.find("damaged/t.idx: became shorter"), std::string::npos)
+      << error;
+  EXPECT_NE(error.find("restore this one"), std::string::npos) << error;
 }
 
 // Whatever a few flipped bytes do: refused, or read within bounds (which the

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// input_file.h - reads the bytes of a file at any place.
+#ifndef SOFTMOE_CORE_FILES_INPUT_FILE_H_
+#define SOFTMOE_CORE_FILES_INPUT_FILE_H_
+
+#include <cstdint>
+#include <filesystem>
+
+namespace softmoe {
+
+// A file that stays open, for reading. It is the same one for as long, also
+// where another takes its name.
+class InputFile {
+ public:
+  // Throws EnvironmentError if the file cannot be read, or is a folder, device
+  // or pipe.
+  explicit InputFile(std::filesystem::path path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+  ~InputFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  int64_t size() const { return size_; }  // bytes, when it was opened
+
+  // Copies bytes [begin, begin + count) to `out`; they lie within size().
+  // Threads may read at the same time. Throws EnvironmentError if the disk does
+  // not give them, DataError if somebody made the file shorter meanwhile.
+  void Read(int64_t begin, int64_t count, void* out) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+}  // namespace softmoe
+
+#endif  // SOFTMOE_CORE_FILES_INPUT_FILE_H_
