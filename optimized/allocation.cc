@@ -86,6 +86,15 @@ std::vector<LayerAllocation> ComputeAllocations(
   return allocations;
 }
 
+std::vector<LayerAllocation> InitialAllocations(const Config& config,
+                                                double tau) {
+  std::vector<float> logits;
+  if (config.router.kind == RouterKind::kSoftLearned) {
+    logits.resize(static_cast<size_t>(config.model.num_layers));
+  }
+  return ComputeAllocations(config, logits, tau);
+}
+
 void BudgetLogitGradient(const Config& config,
                          std::span<const float> budget_logits,
                          std::span<const double> d_mean_active,

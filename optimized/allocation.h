@@ -35,6 +35,10 @@ struct LayerAllocation {
 std::vector<LayerAllocation> ComputeAllocations(
     const Config& config, std::span<const float> budget_logits, double tau);
 
+// The same before the first update: all budget logits are 0.
+std::vector<LayerAllocation> InitialAllocations(const Config& config,
+                                                double tau);
+
 // d_budget_logits_m = (K - L) pi_m (g_m - sum_l pi_l g_l), g = d_mean_active.
 //
 //   budget_logits   [num_layers]

@@ -196,10 +196,9 @@ TEST(CalibrationOracle, TauIsTheSame) {
   EXPECT_NEAR(reference::CalibrateTau(ratios, k, pairs), tau,
               c.ErrorFactor() * error + 2 * kDoubleUnit * tau);
   // The trainer's way to the same midpoint, over ratios in float.
-  const std::vector<float> rounded(ratios.begin(), ratios.end());
+  std::vector<float> rounded(ratios.begin(), ratios.end());
   const trainer::RankMidpoint found = trainer::FindRankMidpoint(
-      [&](const trainer::ValueVisitor& visit) { visit(rounded); },
-      std::llround(k * static_cast<double>(pairs)));
+      rounded, std::llround(k * static_cast<double>(pairs)));
   EXPECT_NEAR(found.midpoint, tau, 2 * kFloatUnit * tau);
 }
 

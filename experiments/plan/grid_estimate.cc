@@ -52,8 +52,9 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   row.disk_bytes = need.disk_bytes;
   row.left_bytes = need.disk_bytes - (run.evaluations.keep_checkpoint ? 1 : 2) *
                                          need.checkpoint_bytes;
-  row.cpu_bytes =
-      need.state_bytes + static_cast<int64_t>(CpuActivationBytes(run.config));
+  row.calibration_bytes = need.calibration_bytes;
+  row.cpu_bytes = need.state_bytes + need.calibration_bytes +
+                  static_cast<int64_t>(CpuActivationBytes(run.config));
   return row;
 }
 

@@ -67,6 +67,24 @@ TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
   EXPECT_EQ(total.core_hours, hours);
 }
 
+TEST(GridEstimate, MemoryHoldsWhatCalibrationRanks) {
+  Grid grid = Shipped("smoke");
+  const std::vector<RowEstimate> calibrated = EstimateGrid(grid, Paper());
+  for (GridRun& run : grid.runs) run.config.router.tau = 1;
+  const std::vector<RowEstimate> given = EstimateGrid(grid, Paper());
+  ASSERT_EQ(calibrated.size(), given.size());
+  int64_t largest = 0;
+  for (size_t r = 0; r < given.size(); ++r) {
+    const int64_t bytes = calibrated[r].calibration_bytes;
+    EXPECT_EQ(bytes,
+              4 * trainer::NumCalibrationRatios(calibrated[r].run.config));
+    EXPECT_EQ(calibrated[r].cpu_bytes, given[r].cpu_bytes + bytes);
+    EXPECT_EQ(given[r].calibration_bytes, 0);
+    largest = std::max(largest, bytes);
+  }
+  EXPECT_GT(largest, 0);
+}
+
 // Every finished run leaves a checkpoint, or none; the one at work has two.
 TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
   Grid grid = Shipped("smoke");

@@ -104,6 +104,9 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
       << plan;
   // 8,847,360,000 / 0.98 tokens of 2 bytes are 18.06e9 bytes.
   EXPECT_TRUE(Contains(plan, "token files in the cache: about 16.8 GiB"));
+  // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.
+  EXPECT_TRUE(Contains(plan, "calibrating tau: up to 750.0 MiB of host"));
+  EXPECT_TRUE(Contains(plan, "calibrating tau: up to 1.8 GiB of host"));
   // Each of the paper's 18 rows once, although two of ours repeat some.
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 180)"));
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));

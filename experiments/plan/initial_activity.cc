@@ -97,21 +97,13 @@ Routing Route(const Config& config, const std::vector<float>& scores,
   return routing;
 }
 
-// The allocation of every layer before the first update: budget logits are 0.
-optimized::LayerAllocation InitialAllocation(const Config& config, double tau) {
-  std::vector<float> logits;
-  if (config.router.kind == RouterKind::kSoftLearned) {
-    logits.resize(static_cast<size_t>(config.model.num_layers));
-  }
-  return optimized::ComputeAllocations(config, logits, tau).front();
-}
-
 // As trainer/run/calibration.h: the rank of the mean active experts among the
 // largest max_active weights of each row, in units of the uniform weight.
 double CalibratedTau(const Config& config, int64_t num_rows) {
   const std::vector<float> scores =
       DrawScores(config, num_rows, /*noise=*/false);
-  const optimized::LayerAllocation all = InitialAllocation(config, 0);
+  const optimized::LayerAllocation all =
+      optimized::InitialAllocations(config, /*tau=*/0).front();
   Routing routing = Route(config, scores, all, trainer::Temperature(config, 0));
   const double uniform =
       all.mean_active / static_cast<double>(config.model.num_experts);
@@ -120,7 +112,7 @@ double CalibratedTau(const Config& config, int64_t num_rows) {
   }
   const double rows = static_cast<double>(num_rows);
   return trainer::FindRankMidpoint(
-             [&](const trainer::ValueVisitor& visit) { visit(routing.gates); },
+             routing.gates,
              std::llround(config.router.mean_active_experts * rows))
       .midpoint;
 }
@@ -161,7 +153,8 @@ InitialActivity EstimateInitialActivity(const Config& config,
   const std::vector<float> scores =
       DrawScores(config, num_rows, /*noise=*/true);
   const Routing routing =
-      Route(config, scores, InitialAllocation(config, activity.tau),
+      Route(config, scores,
+            optimized::InitialAllocations(config, activity.tau).front(),
             trainer::Temperature(config, completed_updates));
   const bool fallback = config.router.fallback == Fallback::kTop1;
   double sum = 0, squares = 0, none = 0;

@@ -52,6 +52,17 @@ std::string TokenLine(const RowEstimate& row) {
       bytes_per_token);
 }
 
+// Empty if no row calibrates tau.
+std::string CalibrationLine(const Rows& rows) {
+  int64_t bytes = 0;
+  for (const RowEstimate& row : rows) {
+    bytes = std::max(bytes, row.calibration_bytes);
+  }
+  if (bytes == 0) return "";
+  return fmt::format("calibrating tau: up to {} of host memory, while it lasts",
+                     trainer::FormatBytes(bytes));
+}
+
 std::string Tau(const RowEstimate& row) {
   if (row.run.config.router.kind == RouterKind::kSparse) return "-";
   return fmt::format("{}{:.3f}", row.run.config.router.tau ? "" : "~",
@@ -155,6 +166,8 @@ std::string DescribeCorpus(const Rows& rows) {
     text += Paragraph(step);
   }
   if (!corpus.paper_dataset.empty()) text += Paragraph(TokenLine(rows.front()));
+  const std::string calibration = CalibrationLine(rows);
+  if (!calibration.empty()) text += Paragraph(calibration);
   return text + "\n" + WhatIsTrained(rows) + "\n" + WhatItTakes(rows, gpus);
 }
 
@@ -182,9 +195,10 @@ std::string PlanLegend(const Cluster& cluster, bool gpus) {
         100 * cluster.assumed_mfu, cluster.peak_flops / 1e12));
   } else {
     text += Paragraph(fmt::format(
-        "memory: weights, moments, gradients, and activations of one balance "
-        "group with as many active experts as the caps allow, fp32; not the "
-        "program, its tokens and buffers of threads. Core time: at an assumed "
+        "memory: weights, moments, gradients, activations of one balance group "
+        "with as many active experts as the caps allow, and the soft weights "
+        "that calibrating tau ranks, fp32; not the program, its tokens and "
+        "buffers of threads. Core time: at an assumed "
         "{:.0f} GFLOP/s of one core; divide by the cores.",
         cluster.core_flops / 1e9));
   }

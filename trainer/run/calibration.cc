@@ -2,10 +2,12 @@
 #include "trainer/run/calibration.h"
 
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include "core/errors.h"
 #include "trainer/run/rank_midpoint.h"
+#include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::trainer {
@@ -23,26 +25,29 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                                         .step = 0};
 
   std::vector<int32_t> inputs(group * length), targets(group * length);
-  const ValueSource source = [&](const ValueVisitor& visit) {
-    for (int64_t batch = 0; batch < config.router.calibration_batches;
-         ++batch) {
-      for (int64_t first = 0; first < batch_sequences; first += group) {
-        poll();
-        data.FillBatch(batch, first, group, inputs, targets);
-        visit(model.CollectSoftWeightRatios({.num_sequences = group,
-                                             .inputs = inputs,
-                                             .targets = targets,
-                                             .first_token = first * length},
-                                            routing));
-      }
+  std::vector<float> ratios;
+  ratios.reserve(static_cast<size_t>(NumCalibrationRatios(config)));
+  for (int64_t batch = 0; batch < config.router.calibration_batches; ++batch) {
+    for (int64_t first = 0; first < batch_sequences; first += group) {
+      poll();
+      data.FillBatch(batch, first, group, inputs, targets);
+      const std::vector<float> more =
+          model.CollectSoftWeightRatios({.num_sequences = group,
+                                         .inputs = inputs,
+                                         .targets = targets,
+                                         .first_token = first * length},
+                                        routing);
+      ratios.insert(ratios.end(), more.begin(), more.end());
     }
-  };
+  }
   const double token_layers =
       static_cast<double>(config.router.calibration_batches) *
       static_cast<double>(batch_sequences * length * config.model.num_layers);
   const RankMidpoint found = FindRankMidpoint(
-      source, std::llround(config.router.mean_active_experts * token_layers));
-  return {.tau = found.midpoint, .num_ratios = found.count, .rank = found.rank};
+      ratios, std::llround(config.router.mean_active_experts * token_layers));
+  return {.tau = found.midpoint,
+          .num_ratios = std::ssize(ratios),
+          .rank = found.rank};
 }
 
 }  // namespace softmoe::trainer

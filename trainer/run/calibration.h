@@ -30,7 +30,8 @@ struct TauCalibration {
 // and close to it for several (at init_std 0.02 the experts' outputs are small
 // beside the residual stream).
 //
-// Memory is bounded (rank_midpoint.h); very large batches are visited twice.
+// All ratios are held at a time: ResourceNeed::calibration_bytes (resources.h),
+// which the plans of a run and of a grid say.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             const StopPoll& poll);
 

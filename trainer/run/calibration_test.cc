@@ -10,6 +10,7 @@
 #include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
 #include "optimized/model.h"
+#include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
@@ -74,6 +75,7 @@ TEST_P(SoftRouter, GivesTheMeanThatWasAskedFor) {
   const int64_t cap = static_cast<int64_t>(
       std::ceil(config.router.expansion_factor * k - 1e-6));
   EXPECT_EQ(found.num_ratios, token_layers * cap);
+  EXPECT_EQ(found.num_ratios, NumCalibrationRatios(config));
   // n weights lie above the midpoint, the others below: the count of active
   // experts is exactly n = round(k * tokens * layers). What is compared is the
   // cutoff tau*k_l/E rounded to the weights' precision; it may meet a weight
@@ -98,6 +100,17 @@ TEST(Calibration, UsesTheInitialTemperatureAndNoNoise) {
   Fresh sharp(config);
   // Sharper weights: the k-th ratio lies higher.
   EXPECT_GT(CalibrateTau(sharp.model, sharp.data, [] {}).tau, tau);
+}
+
+TEST(Calibration, RanksAsManyAsThePlanSays) {
+  for (const auto kind : {RouterKind::kSoftFixed, RouterKind::kSoftLearned}) {
+    Config config = TinyConfig(kind);
+    config.router.mean_active_experts = 1.5;
+    config.router.expansion_factor = 4;
+    Fresh fresh(config);
+    EXPECT_EQ(CalibrateTau(fresh.model, fresh.data, [] {}).num_ratios,
+              NumCalibrationRatios(config));
+  }
 }
 
 TEST(Calibration, AnswersAStop) {

@@ -9,6 +9,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "optimized/allocation.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::trainer {
@@ -45,7 +46,21 @@ ResourceNeed EstimateResources(const Config& config) {
                          config.training.balance_group_sequences;
   for (int64_t leaves = 1; leaves < groups; leaves *= 2) ++gradients;
   need.state_bytes = 4 * need.parameters * (3 + gradients);
+  need.calibration_bytes =
+      NumCalibrationRatios(config) * static_cast<int64_t>(sizeof(float));
   return need;
+}
+
+int64_t NumCalibrationRatios(const Config& config) {
+  if (config.router.kind == RouterKind::kSparse || config.router.tau) return 0;
+  int64_t ratios_per_token = 0;
+  for (const optimized::LayerAllocation& layer :
+       optimized::InitialAllocations(config, /*tau=*/0)) {
+    ratios_per_token += layer.max_active;
+  }
+  return config.router.calibration_batches *
+         config.training.global_batch_sequences * config.model.sequence_length *
+         ratios_per_token;
 }
 
 void RequireDiskSpace(const Config& config,

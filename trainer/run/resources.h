@@ -12,14 +12,20 @@
 namespace softmoe::trainer {
 
 struct ResourceNeed {
-  int64_t parameters = 0;        // count
-  int64_t checkpoint_bytes = 0;  // one checkpoint.h5 at the end of the run
-  int64_t disk_bytes = 0;        // peak in the run's folder: the old and the
-                                 // new checkpoint, metrics, result
-  int64_t state_bytes = 0;       // memory: parameters, moments, gradients of
-                                 // the tree; without activations
+  int64_t parameters = 0;         // count
+  int64_t checkpoint_bytes = 0;   // one checkpoint.h5 at the end of the run
+  int64_t disk_bytes = 0;         // peak in the run's folder: the old and the
+                                  // new checkpoint, metrics, result
+  int64_t state_bytes = 0;        // memory: parameters, moments, gradients of
+                                  // the tree; without activations
+  int64_t calibration_bytes = 0;  // memory, until tau is calibrated: the soft
+                                  // weights that are ranked
 };
 ResourceNeed EstimateResources(const Config& config);
+
+// Soft weights that CalibrateTau ranks (calibration.h); 0 if tau is not
+// calibrated.
+int64_t NumCalibrationRatios(const Config& config);
 
 // Throws EnvironmentError with both sizes if the disk of `folder` cannot hold
 // what the run of `config` will still write there. What an earlier session left

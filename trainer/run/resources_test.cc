@@ -32,6 +32,22 @@ TEST(EstimateResources, OneGroupNeedsNoTree) {
   EXPECT_EQ(need.state_bytes, 4 * need.parameters * 4);
 }
 
+TEST(EstimateResources, CountsWhatACalibrationRanks) {
+  Config config;  // the paper's: 10 layers of 32 experts, 2048 tokens
+  config.training.global_batch_sequences = 240;
+  EXPECT_EQ(EstimateResources(config).calibration_bytes, 0);  // sparse
+  config.router.kind = RouterKind::kSoftLearned;
+  config.router.mean_active_experts = 2;
+  config.router.expansion_factor = 4;
+  // 10 batches of 240 sequences, 8 weights in each of 10 layers.
+  EXPECT_EQ(NumCalibrationRatios(config), int64_t{10} * 240 * 2048 * 10 * 8);
+  EXPECT_EQ(EstimateResources(config).calibration_bytes, 1572864000);
+  config.router.expansion_factor = 20;  // the cap is all experts
+  EXPECT_EQ(NumCalibrationRatios(config), int64_t{10} * 240 * 2048 * 10 * 32);
+  config.router.tau = 1.5;
+  EXPECT_EQ(NumCalibrationRatios(config), 0);
+}
+
 TEST(RequireDiskSpace, NamesBothSizesAndTheRemedy) {
   const auto folder = FreshFolder("disk");
   Config config;

@@ -82,13 +82,16 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
       "parameters       {}\n"
       "training tokens  {} in {} steps of {}: {} balance groups of {} "
       "sequences\n"
-      "memory           {} for parameters, gradients and moments, activations "
-      "apart\n"
+      "memory           {} for parameters, gradients and moments{}; "
+      "activations apart\n"
       "disk             {} (a checkpoint has {})\n",
       folder.string(), tokens, need.parameters,
       tokens_per_step * training.steps, training.steps, tokens_per_step,
       training.global_batch_sequences / training.balance_group_sequences,
       training.balance_group_sequences, FormatBytes(need.state_bytes),
+      need.calibration_bytes > 0
+          ? ", " + FormatBytes(need.calibration_bytes) + " to calibrate tau"
+          : "",
       FormatBytes(need.disk_bytes), FormatBytes(need.checkpoint_bytes));
   fmt::print("schedules        step: learning rate, temperature\n");
   int64_t last = -1;
