@@ -21,6 +21,7 @@
 #include "core/files/paths.h"
 #include "core/files/runfiles.h"
 #include "core/process/stop_signal.h"
+#include "core/text/format_bytes.h"
 #include "core/text/suggestion.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_file.h"
@@ -33,7 +34,6 @@
 #include "experiments/run/run_grid.h"
 #include "experiments/run/run_record.h"
 #include "experiments/run/verify_record.h"
-#include "trainer/run/resources.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -299,7 +299,7 @@ ExitCode Record(const Arguments& arguments) {
   WriteRunRecord(record);
   fmt::print("{}{} runs are new, {} gained evaluations; {}\n",
              DescribeRecord(record), change.added, change.completed,
-             trainer::FormatBytes(static_cast<int64_t>(fs::file_size(path))));
+             FormatBytes(static_cast<int64_t>(fs::file_size(path))));
   return ExitCode::kDone;
 }
 
@@ -349,12 +349,12 @@ ExitCode Clean(const Arguments& arguments) {
       }
     }
     if (!wanted) continue;
-    fmt::print("{:>10}  {}\n            {}\n", trainer::FormatBytes(item.bytes),
+    fmt::print("{:>10}  {}\n            {}\n", FormatBytes(item.bytes),
                item.path.lexically_relative(folder).string(), item.reason);
     bytes += item.bytes;
     items.push_back(item);
   }
-  const std::string size = trainer::FormatBytes(bytes);
+  const std::string size = FormatBytes(bytes);
   if (items.empty()) {
     fmt::print("{}: nothing to delete\n", folder.string());
   } else if (!arguments.yes) {

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/files/runfiles.h"
+#include "core/text/format_bytes.h"
 #include "core/text/text_table.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
@@ -20,7 +21,6 @@
 #include "experiments/plan/plan_warnings.h"
 #include "experiments/plan/slurm_script.h"
 #include "golden/document/document.h"
-#include "trainer/run/resources.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -237,7 +237,7 @@ std::string DescribePlan(const Grid& grid, const fs::path& folder) {
   text += Paragraph(
       fmt::format("free there: {}; corpora and their token files go to the "
                   "cache, $XDG_CACHE_HOME/softmoe or ~/.cache/softmoe",
-                  trainer::FormatBytes(free)),
+                  FormatBytes(free)),
       2);
   const std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
   text += warnings.empty() ? "\nNo warnings.\n" : "\n";
@@ -261,7 +261,7 @@ std::string DescribeGrids() {
          fmt::format("{}{} x {} x {}", IsWhole(grid) ? "" : "of ",
                      grid.corpora.size(), grid.rows.size(), grid.seeds.size()),
          grid.scale, CostInWords(total, HasGpus(grid)),
-         trainer::FormatBytes(total.disk_bytes)});
+         FormatBytes(total.disk_bytes)});
     titles += fmt::format("{:5}  {}\n", name, grid.title);
   }
   return table.Text() + "\n" + titles + "\n" + ListExperiments(paper) + "\n" +

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <set>
 
+#include "core/text/format_bytes.h"
 #include "core/text/text_table.h"
 #include "experiments/plan/plan_numbers.h"
 #include "trainer/results/metrics.h"
-#include "trainer/run/resources.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -48,7 +48,7 @@ std::string TokenLine(const RowEstimate& row) {
   return fmt::format(
       "token files in the cache: about {}, if a run reads its corpus once "
       "({} bytes a token, with the validation split); its text on top",
-      trainer::FormatBytes(static_cast<int64_t>(bytes_per_token * tokens)),
+      FormatBytes(static_cast<int64_t>(bytes_per_token * tokens)),
       bytes_per_token);
 }
 
@@ -60,7 +60,7 @@ std::string CalibrationLine(const Rows& rows) {
   }
   if (bytes == 0) return "";
   return fmt::format("calibrating tau: up to {} of host memory, while it lasts",
-                     trainer::FormatBytes(bytes));
+                     FormatBytes(bytes));
 }
 
 std::string Tau(const RowEstimate& row) {
@@ -115,11 +115,11 @@ std::string WhatItTakes(const Rows& rows, bool gpus) {
         entry.push_back(std::move(text));
       }
     } else {
-      entry.push_back(trainer::FormatBytes(row.cpu_bytes));
+      entry.push_back(FormatBytes(row.cpu_bytes));
       entry.push_back(
           fmt::format("{:.2f}", row.cost.core_hours * (minutes ? 60 : 1)));
     }
-    entry.push_back(trainer::FormatBytes(row.disk_bytes));
+    entry.push_back(FormatBytes(row.disk_bytes));
     table.Add(std::move(entry));
   }
   return table.Text();
@@ -221,7 +221,7 @@ std::string TotalLine(const std::string& name, const Rows& rows, bool gpus) {
                      Count(total.runs, "run"), Scientific(total.tokens),
                      Scientific(total.train_flops), CostInWords(total, gpus),
                      gpus ? PaperTotal(rows) : "",
-                     trainer::FormatBytes(total.disk_bytes));
+                     FormatBytes(total.disk_bytes));
 }
 
 }  // namespace softmoe::experiments

@@ -6,9 +6,9 @@
 
 #include <utility>
 
+#include "core/text/format_bytes.h"
 #include "experiments/plan/plan_numbers.h"
 #include "trainer/results/metrics.h"
-#include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::experiments {
@@ -103,7 +103,7 @@ std::vector<std::string> PlanWarnings(const Grid& grid,
     warnings.push_back(fmt::format(
         "all runs together will write up to {}, the disk has {} free; choose a "
         "folder on another disk with --out",
-        trainer::FormatBytes(need), trainer::FormatBytes(free_disk_bytes)));
+        FormatBytes(need), FormatBytes(free_disk_bytes)));
   }
   return warnings;
 }

@@ -9,12 +9,12 @@
 #include "core/errors.h"
 #include "core/files/folder_lock.h"
 #include "core/files/json_lines.h"
+#include "core/text/format_bytes.h"
 #include "core/text/progress.h"
 #include "core/text/text_table.h"
 #include "experiments/run/run_folder.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
-#include "trainer/run/resources.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -115,7 +115,7 @@ GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
         {run.id, line.state,
          fmt::format("{}/{}", line.progressed.step, run.config.training.steps),
          begun ? Shown(trainer::metrics::kLoss, line.progressed.loss) : "-",
-         line.val_loss, size > 0 ? trainer::FormatBytes(size) : "-",
+         line.val_loss, size > 0 ? FormatBytes(size) : "-",
          begun ? FormatDuration(line.progressed.seconds) : "-", line.holder});
     finished += line.state == "finished" ? 1 : 0;
     bytes += size;
@@ -123,7 +123,7 @@ GridStatus DescribeStatus(const Grid& grid, const fs::path& grid_folder) {
   status.text = fmt::format(
       "grid {} in {}\n\n{}\n{} of {} runs are finished; {} on disk\n{}",
       grid.name, grid_folder.string(), table.Text(), finished, grid.runs.size(),
-      trainer::FormatBytes(bytes), problems);
+      FormatBytes(bytes), problems);
   return status;
 }
 

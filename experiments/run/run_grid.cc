@@ -19,6 +19,7 @@
 #include "core/files/paths.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
+#include "core/text/format_bytes.h"
 #include "experiments/grids/cost_model.h"
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
@@ -162,8 +163,7 @@ class GridRunner {
         "{}: the grid will write {} there, the disk has {} free; free some, "
         "choose a folder on another disk with --out, fewer --jobs, or fewer "
         "runs with --rows, --corpora or --seeds",
-        options_.folder.string(), trainer::FormatBytes(need),
-        trainer::FormatBytes(free)));
+        options_.folder.string(), FormatBytes(need), FormatBytes(free)));
   }
 
   static std::string Lacking(const RunOutcome& run) {

@@ -9,6 +9,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/text/format_bytes.h"
 #include "optimized/allocation.h"
 #include "trainer/results/metrics.h"
 
@@ -78,18 +79,6 @@ void RequireDiskSpace(const Config& config,
         "choose a folder on another disk with --out",
         folder.string(), FormatBytes(need), FormatBytes(free)));
   }
-}
-
-std::string FormatBytes(int64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB"}) {
-    if (value < 1023.95) break;
-    value /= 1024;
-    unit = next;
-  }
-  return fmt::format("{:.1f} {}", value, unit);
 }
 
 }  // namespace softmoe::trainer

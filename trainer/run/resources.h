@@ -33,9 +33,6 @@ int64_t NumCalibrationRatios(const Config& config);
 void RequireDiskSpace(const Config& config,
                       const std::filesystem::path& folder);
 
-// "512 B", "3.2 KiB", "6.1 GiB".
-std::string FormatBytes(int64_t bytes);
-
 }  // namespace softmoe::trainer
 
 #endif  // SOFTMOE_TRAINER_RUN_RESOURCES_H_

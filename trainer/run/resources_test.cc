@@ -88,13 +88,5 @@ TEST(RequireDiskSpace, CountsWhatIsAlreadyThere) {
   EXPECT_NO_THROW(RequireDiskSpace(config, folder));
 }
 
-TEST(FormatBytes, PicksTheUnit) {
-  EXPECT_EQ(FormatBytes(0), "0 B");
-  EXPECT_EQ(FormatBytes(1023), "1023 B");
-  EXPECT_EQ(FormatBytes(1024), "1.0 KiB");
-  EXPECT_EQ(FormatBytes((1 << 20) - 1), "1.0 MiB");
-  EXPECT_EQ(FormatBytes(int64_t{13} << 30), "13.0 GiB");
-}
-
 }  // namespace
 }  // namespace softmoe::trainer

@@ -13,6 +13,7 @@
 #include "core/config/config_toml.h"
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/text/format_bytes.h"
 #include "trainer/identity/config_table.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
@@ -26,7 +27,7 @@ namespace {
 
 using softmoe::Config;
 using softmoe::ExitCode;
-using softmoe::trainer::FormatBytes;
+using softmoe::FormatBytes;
 using softmoe::trainer::RunResult;
 
 constexpr char kDescription[] =
