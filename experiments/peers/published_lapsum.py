@@ -155,9 +155,9 @@ def main():
         }
         for dtype, count in VECTORS.items():
             vectors, outputs = folder / "vectors.h5", folder / "outputs.h5"
-            run([args.verify, "export-vectors", "--op=lapsum",
-                 f"dtype={dtype}", "--cases", str(count), "--seed",
-                 str(args.seed), "--out", vectors])
+            run([args.verify, "export-vectors", "op=lapsum",
+                 f"dtype={dtype}", f"seed={args.seed}", "--cases",
+                 str(count), "--out", vectors])
             for form, compiled in operators.items():
                 answer(wrapper(args.clone, compiled), vectors, outputs)
                 cases, ways = judge(args.verify, vectors, outputs, folder)

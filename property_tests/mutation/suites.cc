@@ -21,8 +21,8 @@ Suite Verify(const std::string& op, const std::string& cases,
   Suite suite = {"verify " + op,
                  "difference",
                  "property_tests/verify/verify",
-                 {"run", "--op=" + op, "--impl=cpu:v3", "--impl=shim",
-                  "--no-shrink", "--cases=" + cases}};
+                 {"run", "op=" + op, "impl=cpu:v3", "impl=shim", "--no-shrink",
+                  "--cases=" + cases}};
   if (!fill.empty()) {
     suite.name += " fill=" + fill;
     suite.arguments.push_back("fill=" + fill);

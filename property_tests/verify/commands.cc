@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "core/files/atomic_file.h"
@@ -38,42 +40,47 @@ std::string Join(const std::vector<std::string>& words) {
   return text;
 }
 
-// The campaign that flags and words describe together; `impls` where they name
-// none, and `cases` from 0 where they say neither how many nor which.
+// Takes the values of every word KEY=VALUE with this key out of `text`. Throws
+// ConfigError if two are the same.
+std::vector<std::string> TakeAll(const std::string& key, std::string* text) {
+  std::vector<std::string> values;
+  std::istringstream words(*text);
+  text->clear();
+  for (std::string word; words >> word;) {
+    if (!word.starts_with(key + "=") || word.size() == key.size() + 1) {
+      *text += word + " ";
+      continue;
+    }
+    const std::string value = word.substr(key.size() + 1);
+    if (std::ranges::count(values, value) != 0) {
+      throw ConfigError("'" + word + "' is given twice; leave one of them out");
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+// The campaign that options and words describe together; `impls` where they
+// name none, and `cases` from 0 where they say neither how many nor which.
 CampaignOptions MakeCampaign(
     const Options& options, const std::string& command = "run",
     const std::vector<std::string>& impls = {"cpu:v3", "cpu:v4", "shim",
                                              "cuda"},
     int64_t cases = 100) {
+  std::string text = StripRepro(Join(options.words), command);
   CampaignOptions campaign;
-  campaign.fixed = ParseWords(StripRepro(Join(options.words), command));
-  campaign.ops = options.ops;
-  campaign.impls = options.impls;
-  // The word of the case, or "" where an option may say it; not both.
-  const auto take = [&](const std::string& key, bool is_option) {
-    const auto node = campaign.fixed.extract(key);
-    if (node.empty()) return std::string();
-    if (is_option) {
-      throw ConfigError(fmt::format(
-          "{0} is given twice, as --{0} and as '{0}={1}'; leave one of them "
-          "out",
-          key, node.mapped()));
-    }
-    return node.mapped();
-  };
-  if (const std::string op = take("op", !options.ops.empty()); !op.empty()) {
-    campaign.ops = {op};
-  }
-  if (const std::string impl = take("impl", !options.impls.empty());
-      !impl.empty()) {
-    campaign.impls = {impl};
-  }
+  campaign.ops = TakeAll("op", &text);
+  campaign.impls = TakeAll("impl", &text);
   if (campaign.impls.empty()) campaign.impls = impls;
-  std::string seed = take("seed", !options.seed.empty());
-  if (seed.empty()) seed = options.seed.empty() ? "0" : options.seed;
-  campaign.seed = ParseSeed("seed", seed);
+  campaign.fixed = ParseWords(text);
+  const auto take = [&](const std::string& key) {
+    const auto node = campaign.fixed.extract(key);
+    return node.empty() ? std::string() : node.mapped();
+  };
+  const std::string seed = take("seed");
+  campaign.seed = seed.empty() ? 0 : ParseSeed("seed", seed);
   campaign.cases = options.cases.value_or(cases);
-  const std::string number = take("case", /*is_option=*/false);
+  const std::string number = take("case");
   if (!number.empty()) {
     const int64_t which = ParseWhole("case", number);
     if (which < 0 || which > 0xffffffff) {
@@ -166,7 +173,7 @@ ExitCode RunCases(const Options& options, CampaignOptions campaign,
   if (result.stopped) {
     signal.ThrowIfRequested(
         fmt::format("{} cases ran and are reported above; go on with another "
-                    "--seed",
+                    "seed=",
                     result.suite.cases()));
   }
   return result.suite.exit_code();
@@ -244,18 +251,23 @@ ExitCode Plan(const Options& options) {
 }
 
 ExitCode Explain(const Options& options) {
-  std::string text = StripRepro(Join(options.words));
-  if (!options.impls.empty()) text += " impl=" + options.impls.front();
-  const Case c = ParseCase(text);
+  const Case c = ParseCase(StripRepro(Join(options.words)));
   const auto implementation = MakeImplementation(c.impl);
   std::fputs(ExplainText(c, *implementation).c_str(), stdout);
   return ExitCode::kDone;
 }
 
 ExitCode Replay(const Options& options, const std::string& file) {
+  CasePattern words = ParseWords(Join(options.words));
+  const auto impl = words.extract("impl");
+  if (!words.empty()) {
+    throw ConfigError("replay: " + words.begin()->first +
+                      "=: the bundle says which case it is; only impl= may "
+                      "be given, to run it on another implementation");
+  }
   Bundle bundle = ReadBundle(UserPath(file));
   CheckReports(options);
-  if (!options.impls.empty()) bundle.c.impl = options.impls.front();
+  if (!impl.empty()) bundle.c.impl = impl.mapped();
   CheckSelf();
   const auto implementation = MakeImplementation(bundle.c.impl);
   const CaseResult result =

@@ -15,9 +15,9 @@ namespace softmoe::verify {
 
 // Of all commands; each reads those that it offers.
 struct Options {
-  std::vector<std::string> words;  // of the case
-  std::vector<std::string> ops, impls;
-  std::string seed, json, junit, log, bundles, out;
+  // KEY=VALUE. Where many cases run, op= and impl= may be given several times.
+  std::vector<std::string> words;
+  std::string json, junit, log, bundles, out;
   // Of each operation, from number 0 or that of a word case=. Not given: 1 with
   // case=, and otherwise 100, or 20 for Grad.
   std::optional<int64_t> cases;

@@ -74,13 +74,6 @@ void CheckRange(const Parameter& parameter, const Range& range, double value,
   }
 }
 
-std::vector<std::string> KnownKeys(const Operation& op) {
-  std::vector<std::string> keys = {"op",       "impl", "dtype", "fill",
-                                   "simplify", "seed", "case"};
-  for (const Parameter& p : op.parameters()) keys.push_back(p.name);
-  return keys;
-}
-
 void SetParameter(const Parameter& p, const std::string* given, Case& c) {
   const Words words = WordsFor(p.name, c.seed, c.number);
   if (p.kind == Parameter::Kind::kChoice) {
@@ -175,7 +168,7 @@ void Repair(const Operation& op, Case& c) {
 
 Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
               uint32_t number) {
-  const std::vector<std::string> known = KnownKeys(op);
+  const std::vector<std::string> known = CaseKeys(op);
   for (const auto& [key, value] : fixed) {
     if (std::ranges::count(known, key) == 0) {
       throw ConfigError("unknown key '" + key + "' for operation '" +
@@ -218,6 +211,13 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
     InputsOf(op, c);  // throws if they do not fit
   }
   return c;
+}
+
+std::vector<std::string> CaseKeys(const Operation& op) {
+  std::vector<std::string> keys = {"op",       "impl", "dtype", "fill",
+                                   "simplify", "seed", "case"};
+  for (const Parameter& p : op.parameters()) keys.push_back(p.name);
+  return keys;
 }
 
 Case ParseCase(const std::string& text, const std::string& default_impl) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "property_tests/verify/case.h"
 #include "property_tests/verify/operation.h"
@@ -26,6 +27,9 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
 // `default_impl`.
 Case ParseCase(const std::string& text,
                const std::string& default_impl = "cpu:v3");
+
+// Every key that a case of `op` may say.
+std::vector<std::string> CaseKeys(const Operation& op);
 
 // Puts what depends on other parameters back into its range after they were
 // changed.

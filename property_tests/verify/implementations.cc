@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of families: what stands before the colon of --impl.
+// The list of families: what stands before the colon of impl=.
 #include <functional>
 #include <map>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of operations: what --op can name.
+// The list of operations: what op= can name.
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 #include "property_tests/verify/lapsum_operation.h"

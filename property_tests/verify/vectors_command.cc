@@ -21,7 +21,7 @@ void ExportVectors(const std::vector<std::string>& ops,
                    int64_t cases, const std::string& out) {
   if (ops.empty()) {
     throw ConfigError(
-        "export-vectors needs --op=NAME, or several; `verify list` shows the "
+        "export-vectors needs op=NAME, or several; `verify list` shows the "
         "names");
   }
   CasePattern pattern = fixed;

@@ -14,6 +14,7 @@
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"
+#include "property_tests/verify/spelling.h"
 
 namespace {
 
@@ -25,9 +26,11 @@ constexpr char kDescription[] =
     "every element of every output within a bound that is derived, not tuned.";
 
 constexpr char kExamples[] = R"(
-A case is text, and every word of it may be left out:
+A case is words KEY=VALUE, each of which may be left out:
   op=lapsum impl=cpu:v3 fill=near_ties:3 rows=7 num_experts=33 seed=0x5eed case=4
-What is left out is drawn from the seed and the number of the case.
+What is left out is drawn from the seed and the number of the case. Where many
+cases run, op= and impl= may be given several times. What is no part of a case
+is an option: --cases, --seconds, --out, ...
 
 Examples:
   verify list
@@ -38,7 +41,7 @@ Examples:
       one operation, two parameters fixed
   verify run op=lapsum impl=cpu:v3 ... seed=0x5eed case=417
       the one case that a REPRO line names: paste the line
-  verify fuzz --seconds 3600 --seed 7 --log fuzz.jsonl --bundles failures/
+  verify fuzz --seconds 3600 seed=7 --log fuzz.jsonl --bundles failures/
       until the hour is over, whatever fails; what is new is shrunk
   verify fuzz impl=faulty:times_temperature:d_scores:cpu:v3 --seconds 5
       what a failure looks like
@@ -50,17 +53,17 @@ Examples:
       what a wrong derivative looks like
   verify explain op=lapsum rows=3 num_experts=5
       what is expected of one case, and where its bounds come from
-  verify replay failures/lapsum-1.h5 --impl cpu:v3
+  verify replay failures/lapsum-1.h5 impl=cpu:v3
       a recorded case, without its generator
   verify mutate --area lapsum
       plant faults in the sources and count which of them the tests notice
 
 Your own implementation (property_tests/verify/foreign/README.md):
-  verify fuzz op=lapsum --impl=exec:./mine      a program: file in, file out
-  verify fuzz op=lapsum --impl=serve:./mine.py  the same, started only once
-  verify fuzz op=lapsum --impl=lib:./mine.so    a C ABI
-  verify export-vectors --op=lapsum --out v.h5
-  verify check-vectors v.h5 theirs.h5           computed elsewhere
+  verify fuzz op=lapsum impl=exec:./mine      a program: file in, file out
+  verify fuzz op=lapsum impl=serve:./mine.py  the same, started only once
+  verify fuzz op=lapsum impl=lib:./mine.so    a C ABI
+  verify export-vectors op=lapsum --out v.h5
+  verify check-vectors v.h5 theirs.h5         computed elsewhere
 
 Exit codes: 0 all PASS; 1 a FAIL; 2 a name, key or file that is none; 3
 NOT_COMPARABLE; 4 nothing ran, or it does not decide; 5 a missing file; 6 the
@@ -101,19 +104,19 @@ void AddTimeout(CLI::App* command) {
       ->check(Seconds());
 }
 
-void AddCaseOptions(CLI::App* command, Options& options,
-                    const std::string& impls =
-                        "implementation, repeatable [cpu:v3 cpu:v4 shim cuda]; "
-                        "yours is exec:PATH, "
-                        "serve:PATH or lib:PATH") {
-  command->add_option("case", options.words,
-                      "words KEY=VALUE, or a REPRO line; `verify list` shows "
-                      "the keys");
-  // One name behind each: what follows may be a word of the case.
-  command->add_option("--op", options.ops, "operation, repeatable [all]")
-      ->allow_extra_args(false);
-  command->add_option("--impl", options.impls, impls)->allow_extra_args(false);
-  command->add_option("--seed", options.seed, "[0]; hexadecimal as 0x5eed");
+CLI::Option* AddWords(CLI::App* command, Options& options,
+                      const std::string& text) {
+  return command->add_option(kCaseWords, options.words, text);
+}
+
+void AddCaseWords(CLI::App* command, Options& options,
+                  const std::string& impls =
+                      "[cpu:v3 cpu:v4 shim cuda; yours: exec:PATH, serve:PATH, "
+                      "lib:PATH]") {
+  AddWords(command, options,
+           "words KEY=VALUE, or a REPRO line; `verify list` shows the keys. "
+           "op= [all] and impl= " +
+               impls + " may be given several times; seed= [0], also 0x5eed");
 }
 
 void AddReportOptions(CLI::App* command, Options& options) {
@@ -122,7 +125,7 @@ void AddReportOptions(CLI::App* command, Options& options) {
 }
 
 void AddRunOptions(CLI::App* command, Options& options) {
-  AddCaseOptions(command, options);
+  AddCaseWords(command, options);
   AddTimeout(command);
   AddReportOptions(command, options);
   command->add_option("--log", options.log,
@@ -143,7 +146,7 @@ int main(int argc, char** argv) {
   std::string file;
   CLI::App* list = app.add_subcommand("list", "show what there is");
   CLI::App* plan = app.add_subcommand("plan", "count what `run` would run");
-  AddCaseOptions(plan, options);
+  AddCaseWords(plan, options);
   AddCases(plan, options);
   CLI::App* run = app.add_subcommand("run", "run a number of cases of each");
   AddRunOptions(run, options);
@@ -154,8 +157,8 @@ int main(int argc, char** argv) {
       ->check(Seconds());
   CLI::App* grad = app.add_subcommand(
       "grad", "hold the reference's derivatives against differences and duals");
-  AddCaseOptions(grad, options,
-                 "whose derivatives [reference_f64], or faulty:... of it");
+  AddCaseWords(grad, options,
+               "(whose derivatives [reference_f64], or faulty:... of it)");
   AddReportOptions(grad, options);
   grad->add_option("--log", options.log,
                    "every result as one line of JSON, as it comes");
@@ -167,28 +170,24 @@ int main(int argc, char** argv) {
       ->check(Seconds());
   CLI::App* explain = app.add_subcommand(
       "explain", "one case: data, expected values, derivation of the bounds");
-  explain->add_option("case", options.words, "words KEY=VALUE; op= is needed")
+  AddWords(explain, options,
+           "words KEY=VALUE; op= is needed, impl= [cpu:v3] computes it")
       ->required();
-  explain->add_option("--impl", options.impls, "who computes it [cpu:v3]")
-      ->allow_extra_args(false);
   AddTimeout(explain);
   CLI::App* replay = app.add_subcommand("replay", "run a recorded case");
   replay->add_option("file", file, "a bundle that --bundles wrote")->required();
-  replay->add_option("--impl", options.impls, "instead of the recorded one")
-      ->allow_extra_args(false);
+  AddWords(replay, options, "impl=NAME, instead of the recorded one");
   AddTimeout(replay);
   AddReportOptions(replay, options);
   CLI::App* export_vectors = app.add_subcommand(
       "export-vectors", "cases and what is expected of them, for others");
-  export_vectors->add_option("case", options.words,
-                             "words KEY=VALUE that all cases share");
-  export_vectors->add_option("--op", options.ops, "operation, repeatable")
-      ->allow_extra_args(false);
+  AddWords(export_vectors, options,
+           "words KEY=VALUE that all cases share; op= is needed, and may be "
+           "given several times");
   export_vectors->add_option("--out", options.out, "the HDF5 file to write")
       ->required();
   export_vectors->add_option("--cases", options.cases, "of each [100]")
       ->check(CLI::Range(1, 1'000'000));
-  export_vectors->add_option("--seed", options.seed, "[0]");
   std::string outputs;
   CLI::App* check_vectors = app.add_subcommand(
       "check-vectors", "judge what another framework computed");
@@ -202,12 +201,13 @@ int main(int argc, char** argv) {
   mutate->set_help_flag();
   mutate->prefix_command();
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
-  }
   return RunMain("verify", [&]() -> ExitCode {
+    CheckSpelling(app, {argv + 1, argv + argc});
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? ExitCode::kDone : ExitCode::kUsage;
+    }
     if (*list) {
       std::fputs(ListText().c_str(), stdout);
       return ExitCode::kDone;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "core/files/atomic_file.h"
 #include "core/testing/program_test_util.h"
@@ -39,7 +40,7 @@ TEST(Verify, TeachesAndLists) {
                            "dtypes: f32, f64, bf16", "stale"}) {
     ExpectSays(RunVerify("list"), 0, part);
   }
-  ExpectSays(RunVerify("plan op=lapsum --impl cpu:v3 --cases 7"), 0,
+  ExpectSays(RunVerify("plan op=lapsum impl=cpu:v3 --cases 7"), 0,
              "lapsum on cpu:v3: 7 cases");
   ExpectSays(RunVerify("explain op=lapsum impl=cpu:v3 rows=3 num_experts=5"), 0,
              "HOW THE BOUNDS ARE DERIVED");
@@ -47,7 +48,7 @@ TEST(Verify, TeachesAndLists) {
 
 TEST(Verify, RunsWhatIsRightAndWritesReports) {
   const Output run = RunVerify(
-      "run op=lapsum --impl cpu:v3 --cases 20 --json out.json --junit out.xml "
+      "run op=lapsum impl=cpu:v3 --cases 20 --json out.json --junit out.xml "
       "--log out.jsonl");
   ExpectSays(run, 0, "PASS: 20 cases");
   const fs::path folder = ::testing::TempDir();
@@ -83,7 +84,7 @@ TEST(Verify, FuzzFindsAFaultWhoseLineAndBundleFindItAgain) {
   ExpectSays(RunVerify("run " + line.substr(line.find("op="))), 1, line);
   ExpectSays(RunVerify("replay bundles/lapsum-1.h5"), 1,
              "got/expected is 2 = 2");
-  ExpectSays(RunVerify("replay bundles/lapsum-1.h5 --impl cpu:v3"), 0, "PASS");
+  ExpectSays(RunVerify("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS");
   // The next ones do not replace it.
   const std::string bundle = ::testing::TempDir() + "bundles/lapsum-1.h5";
   const std::string before = ReadWholeFile(bundle);
@@ -144,10 +145,13 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   }
   // What would silently win over the other.
   for (const char* arguments :
-       {"run op=lapsum --op router", "run impl=cpu:v3 --impl cpu:v4",
-        "fuzz seed=3 --seed 0", "grad impl=cpu:v3 --impl reference_f64"}) {
+       {"run op=lapsum op=lapsum", "run impl=cpu:v3 op=router impl=cpu:v3",
+        "fuzz seed=3 seed=0", "grad rows=3 rows=3", "run case=3 case=4",
+        "explain op=lapsum op=router",
+        "replay none.h5 impl=shim impl=cpu:v3"}) {
     ExpectSays(RunVerify(arguments), 2, "is given twice");
   }
+  ExpectSays(RunVerify("run op= impl=cpu:v3"), 2, "'op=' is not KEY=VALUE");
   ExpectSays(RunVerify("run REPRO v2 verify run op=lapsum impl=cpu:v3"), 2,
              "cut short");
   const std::string line = "REPRO v2 verify run op=lapsum seed=0x0 case=1";
@@ -169,6 +173,45 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   ExpectSays(RunVerify("replay nowhere.h5"), 5, "nowhere.h5");
   WriteFileAtomically(fs::path(::testing::TempDir()) / "torn.h5", "not HDF5");
   ExpectSays(RunVerify("replay torn.h5"), 2, "torn.h5");
+}
+
+TEST(Verify, RefusesTheOtherSpellingWithTheRightOne) {
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"run --op=lapsum",
+       "run: --op is a key of the case, not an option; "
+       "write op=lapsum"},
+      {"run op=lapsum --impl cpu:v3", "write impl=cpu:v3"},
+      {"fuzz --seed 7 --seconds 1", "fuzz: --seed is a key"},
+      {"plan --dtype=f64", "write dtype=f64"},
+      {"grad --fill ties", "write fill=ties"},
+      {"explain op=lapsum --case=4", "write case=4"},
+      {"run op=lapsum --rows=7", "write rows=7"},
+      {"run op=lapsum --num-experts 33", "write num_experts=33"},
+      {"run op=lapsum --rows", "write rows=VALUE"},
+      {"replay some.h5 --impl=shim", "replay: --impl is a key"},
+      {"export-vectors --out never.h5 --op lapsum", "write op=lapsum"},
+      {"run op=lapsum cases=7",
+       "run: cases=7 is an option, not a key of the "
+       "case; write --cases 7"},
+      {"fuzz seconds=3", "write --seconds 3"},
+      {"export-vectors op=lapsum out=never.h5", "write --out never.h5"},
+      {"run json=never.json", "write --json never.json"},
+  };
+  for (const auto& [arguments, part] : kRefused) {
+    SCOPED_TRACE(arguments);
+    ExpectSays(RunVerify(arguments), 2, part);
+  }
+  // A value may look like either.
+  ExpectSays(RunVerify("run op=lapsum impl=cpu:v3 --cases 1 --json out=1.json"),
+             0, "PASS: 1 case");
+  EXPECT_TRUE(fs::exists(fs::path(::testing::TempDir()) / "out=1.json"));
+}
+
+TEST(Verify, OperationsAndImplementationsMayBeSeveral) {
+  const Output run =
+      RunVerify("run op=lapsum op=gemm impl=cpu:v3 impl=shim --cases 2");
+  ExpectSays(run, 0, "PASS: 6 cases");  // the simulator has no products
+  ExpectSays(run, 0, "not run: gemm on shim");
 }
 
 TEST(Verify, MutateBuildsInTheWorkspaceOrSaysHow) {

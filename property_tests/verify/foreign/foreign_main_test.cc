@@ -68,26 +68,26 @@ std::string ReproOf(const std::string& text) {
 }
 
 TEST_F(Foreign, WhatIsRightPassesByEveryWayIn) {
-  // The option stands before the words as well as behind them.
+  // Words stand before options as well as after them.
   for (const char* arguments :
-       {"run op=lapsum --impl=exec:./mine --cases 5",
-        "run --impl=serve:./mine op=lapsum --cases 5",
-        "run --impl lib:./mine.so op=lapsum --cases 5",
+       {"run op=lapsum --cases 5 impl=exec:./mine",
+        "run impl=serve:./mine op=lapsum --cases 5",
+        "run impl=lib:./mine.so op=lapsum --cases 5",
         "run op=lapsum impl=lib:./mine.so case=3",
-        "fuzz op=lapsum --impl=lib:./mine.so --impl=cpu:v3 --seconds 0.2"}) {
+        "fuzz op=lapsum impl=lib:./mine.so impl=cpu:v3 --seconds 0.2"}) {
     ExpectSays(Run(arguments), 0, "PASS: ");
   }
-  ExpectSays(Run("explain op=lapsum rows=3 --impl=exec:./mine"), 0,
+  ExpectSays(Run("explain op=lapsum rows=3 impl=exec:./mine"), 0,
              "HOW THE BOUNDS ARE DERIVED");
   ExpectSays(Run("list"), 0, "exec:PATH");
-  ExpectSays(Run("run op=rmsnorm --impl=exec:./mine --cases 2"), 4,
+  ExpectSays(Run("run op=rmsnorm impl=exec:./mine --cases 2"), 4,
              "it says: only lapsum, not rmsnorm");
 }
 
 TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
   for (const std::string impl : {"exec:./mine", "lib:./mine.so"}) {
     const ProgramOutput fuzz = RunBuggy(
-        "fuzz op=lapsum rows=2 num_experts=5 fill=generic --impl=" + impl +
+        "fuzz op=lapsum rows=2 num_experts=5 fill=generic impl=" + impl +
         " --seconds 1 --bundles bundles");
     ExpectSays(fuzz, 1, "= temperature");
     const std::string line = ReproOf(fuzz.text);
@@ -97,12 +97,12 @@ TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
     // Mended, the same line and bundle pass.
     ExpectSays(Run("run '" + line + "'"), 0, "PASS: 1 cases");
     ExpectSays(Run("replay bundles/lapsum-1.h5"), 0, "PASS");
-    ExpectSays(Run("replay bundles/lapsum-1.h5 --impl cpu:v3"), 0, "PASS");
+    ExpectSays(Run("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS");
   }
 }
 
 TEST_F(Foreign, VectorsAreExportedAnsweredAndJudged) {
-  ExpectSays(Run("export-vectors --op=lapsum --cases 12 --out v.h5"), 0,
+  ExpectSays(Run("export-vectors op=lapsum --cases 12 --out v.h5"), 0,
              "v.h5: 12 cases of 1 operation");
   ASSERT_EQ(Answer("v.h5", "theirs.h5"), 0);
   ExpectSays(Run("check-vectors v.h5 theirs.h5 --json j.json --junit j.xml"), 0,
@@ -119,9 +119,8 @@ TEST_F(Foreign, VectorsAreExportedAnsweredAndJudged) {
   EXPECT_NE(line.find("impl=recorded:v.h5,buggy.h5 "), std::string::npos);
   ExpectSays(Run("run '" + line + "'"), 1, line);
   // Two operations, of which one is not offered.
-  ExpectSays(
-      Run("export-vectors --op=lapsum --op=rmsnorm --cases 2 --out w.h5"), 0,
-      "4 cases of 2 operations");
+  ExpectSays(Run("export-vectors op=lapsum op=rmsnorm --cases 2 --out w.h5"), 0,
+             "4 cases of 2 operations");
   ASSERT_EQ(Answer("w.h5", "w_theirs.h5"), 0);
   ExpectSays(Run("check-vectors w.h5 w_theirs.h5"), 0,
              "not run: rmsnorm on recorded:w.h5,w_theirs.h5: it says: only");
@@ -132,7 +131,7 @@ TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
   fs::permissions(folder_ / "hang", fs::perms::owner_all);
   const std::string began = (folder_ / "began").string();
   const ProgramOutput stopped =
-      Run("run op=lapsum --impl=exec:./hang 2>&1 & until [ -e '" + began +
+      Run("run op=lapsum impl=exec:./hang 2>&1 & until [ -e '" + began +
           "' ] || ! kill -0 $!; do sleep 0.1; done; kill -TERM $!; wait $!");
   ExpectSays(stopped, 75, "0 cases ran and are reported above");
   EXPECT_EQ(stopped.text.find("REPRO"), std::string::npos) << stopped.text;
@@ -141,23 +140,25 @@ TEST_F(Foreign, AStopEndsACallAtOnceAndIsNoFailure) {
 TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   std::ofstream(folder_ / "text") << "text";
   const std::tuple<const char*, int, const char*> kRefused[] = {
-      {"run op=lapsum --impl=exec:./none", 5, "there is no file"},
-      {"run op=lapsum --impl=lib:./none.so", 5, "there is no file"},
-      {"run op=lapsum --impl=exec:./text", 2, "not executable"},
-      {"run op=lapsum --impl=lib:./text", 2, "cannot be loaded"},
-      {"run op=lapsum --impl=exce:./mine", 2, "unknown implementation"},
-      {"run op=lapsum '--impl=exec:./my mine'", 2, "REPRO line cannot hold"},
-      {"run op=lapsun --impl=exec:./mine", 2, "did you mean 'lapsum'"},
-      {"run op=lapsum --impl=exec:./mine --timeout 0", 2, "--timeout"},
-      {"export-vectors --op=lapsun --out never.h5", 2, "did you mean"},
-      {"export-vectors --out never.h5", 2, "needs --op=NAME"},
-      {"export-vectors --op=lapsum rowz=3 --out never.h5", 2, "did you mean"},
-      {"export-vectors --op=lapsum --cases 0 --out never.h5", 2, "--cases"},
-      {"export-vectors --op=lapsum", 2, "--out"},
-      {"export-vectors --op=lapsum --cases 1 --out no/such/v.h5", 5, "no/such"},
+      {"run op=lapsum impl=exec:./none", 5, "there is no file"},
+      {"run op=lapsum impl=lib:./none.so", 5, "there is no file"},
+      {"run op=lapsum impl=exec:./text", 2, "not executable"},
+      {"run op=lapsum impl=lib:./text", 2, "cannot be loaded"},
+      {"run op=lapsum impl=exce:./mine", 2, "unknown implementation"},
+      {"run op=lapsum 'impl=exec:./my\"mine'", 2, "REPRO line cannot hold"},
+      {"run op=lapsum 'impl=exec:./my mine'", 2, "'mine' is not KEY=VALUE"},
+      {"run op=lapsun impl=exec:./mine", 2, "did you mean 'lapsum'"},
+      {"run op=lapsum impl=exec:./mine --timeout 0", 2, "--timeout"},
+      {"export-vectors op=lapsun --out never.h5", 2, "did you mean"},
+      {"export-vectors --out never.h5", 2, "needs op=NAME"},
+      {"export-vectors op=lapsum rowz=3 --out never.h5", 2, "did you mean"},
+      {"export-vectors op=lapsum --cases 0 --out never.h5", 2, "--cases"},
+      {"export-vectors op=lapsum", 2, "--out"},
+      {"export-vectors op=lapsum --cases 1 --out no/such/v.h5", 5, "no/such"},
       {"check-vectors none.h5 none.h5", 5, "there is no file"},
       {"check-vectors text text --json never.h5", 2, "text"},
-      {"replay text --impl=exec:./mine", 2, "text"},
+      {"replay text impl=exec:./mine", 2, "text"},
+      {"replay text impl=exec:./mine rows=3", 2, "rows=: the bundle says"},
   };
   for (const auto& [arguments, code, part] : kRefused) {
     SCOPED_TRACE(arguments);
@@ -165,7 +166,7 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   }
   EXPECT_FALSE(fs::exists(folder_ / "never.h5"));
   // Outputs that are no HDF5; vectors that were changed.
-  Run("export-vectors --op=lapsum --cases 1 --out v.h5");
+  Run("export-vectors op=lapsum --cases 1 --out v.h5");
   ExpectSays(Run("check-vectors v.h5 text"), 2, "HDF5 cannot open it");
   std::string bytes = ReadWholeFile(folder_ / "v.h5");
   bytes.back() ^= 1;

@@ -56,13 +56,13 @@ void ExpectSays(const ProgramOutput& output, int exit_code,
 }
 
 TEST_F(TorchExample, PassesByExecServeAndVectors) {
-  ExpectSays(Run("run op=lapsum --impl=serve:./mine.py --cases 300"), 0,
+  ExpectSays(Run("run op=lapsum impl=serve:./mine.py --cases 300"), 0,
              "PASS: 300 cases");
-  ExpectSays(Run("run op=lapsum --impl=exec:./mine.py --cases 64"), 0,
+  ExpectSays(Run("run op=lapsum impl=exec:./mine.py --cases 64"), 0,
              "PASS: 64 cases");
-  ExpectSays(Run("run op=lapsum dtype=f64 --impl=serve:./mine.py --cases 64"),
-             0, "PASS: 64 cases");
-  ExpectSays(Run("export-vectors --op=lapsum --out v.h5"), 0, "100 cases");
+  ExpectSays(Run("run op=lapsum dtype=f64 impl=serve:./mine.py --cases 64"), 0,
+             "PASS: 64 cases");
+  ExpectSays(Run("export-vectors op=lapsum --out v.h5"), 0, "100 cases");
   ASSERT_EQ(
       std::system(("cd '" + folder_.string() + "' && ./mine.py v.h5 theirs.h5")
                       .c_str()),
@@ -73,7 +73,7 @@ TEST_F(TorchExample, PassesByExecServeAndVectors) {
 TEST_F(TorchExample, ItsPlantedBugIsFound) {
   ::setenv("SOFT_TOPK_BUG", "temperature", 1);
   const ProgramOutput fuzz =
-      Run("fuzz op=lapsum --impl=serve:./mine.py --seconds 20");
+      Run("fuzz op=lapsum impl=serve:./mine.py --seconds 20");
   ::unsetenv("SOFT_TOPK_BUG");
   ExpectSays(fuzz, 1, "= temperature");
   ExpectSays(fuzz, 1, " rows=1 ");
