@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // //:golden - shows documents of golden numbers and judges results by them.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -14,7 +12,6 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/files/runfiles.h"
-#include "core/process/become_target.h"
 #include "core/text/suggestion.h"
 #include "golden/document/document.h"
 #include "golden/paper/document_report.h"
@@ -46,12 +43,10 @@ Examples:
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
 
-Conformance vectors: inputs, cotangents, expected outputs, gradients and bounds
-of an operation, in plain HDF5, for other frameworks. They need the reference,
-which this program must not contain: they are commands of //:verify, which is
-built and started.
-  golden export-vectors --op=lapsum --out v.h5
-  golden check-vectors v.h5 theirs.h5
+Conformance vectors (inputs, cotangents, expected outputs, gradients and bounds
+of an operation, in plain HDF5, for other frameworks) need the reference, which
+this program must not contain: ./bazelw run //:verify -- export-vectors,
+check-vectors.
 
 Verdicts:
   PASS            equivalent: the confidence interval of the difference lies
@@ -66,8 +61,6 @@ Exit codes: 0 all PASS; 1 a FAIL; 2 usage, or a file that is not ours, damaged,
 or of another version; 3 NOT_COMPARABLE; 4 INCONCLUSIVE or UNSUPPORTED; 5 a file
 is missing; 7 MISTRUSTED. The worst counts, in the order 1, 7, 3, 4, 0.
 File format: golden/FORMAT.md.)";
-
-constexpr const char* kVectorCommands[] = {"export-vectors", "check-vectors"};
 
 struct ShowOptions {
   std::string file = "paper", table;
@@ -184,25 +177,12 @@ int main(int argc, char** argv) {
                    "a class of verdicts that counts as PASS in the exit code; "
                    "may be repeated")
       ->check(CLI::IsMember({"inconclusive", "not_comparable", "mistrusted"}));
-  for (const char* name : kVectorCommands) {
-    CLI::App* vectors = app.add_subcommand(
-        name, fmt::format("`golden {} --help` says more", name));
-    vectors->set_help_flag();
-    vectors->prefix_command();
-  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   return softmoe::RunMain("golden", [&] {
-    for (const std::string name : kVectorCommands) {
-      const CLI::App* vectors = app.get_subcommand(name);
-      if (!vectors->parsed()) continue;
-      std::vector<std::string> arguments = vectors->remaining();
-      arguments.insert(arguments.begin(), name);
-      softmoe::BecomeTarget("//:golden -- " + name, "//:verify", arguments);
-    }
     return show->parsed() ? Show(show_options) : Compare(compare_options);
   });
 }
