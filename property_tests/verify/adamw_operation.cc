@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/adamw_operation.h"
+
 #include "property_tests/verify/adamw_case.h"
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
-#include "property_tests/verify/step_operations.h"
 #include "reference/adamw.h"
 #include "reference/adamw_formula.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/attention_operation.h"
+
 #include <cmath>
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/formula.h"
-#include "property_tests/verify/model_operations.h"
 #include "reference/attention.h"
 #include "reference/attention_formula.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/balance_operation.h"
+
 #include <algorithm>
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/formula.h"
-#include "property_tests/verify/router_operation.h"
 #include "property_tests/verify/row_bounds.h"
 #include "property_tests/verify/score_parameters.h"
 #include "reference/load_balance_formula.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/budget_operation.h"
+
 #include <cmath>
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
-#include "property_tests/verify/step_operations.h"
 #include "reference/budget.h"
 #include "reference/budget_formula.h"
 #include "reference/load_balance.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/cpu_implementation.h"
 
-#include <map>
-
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 #include "kernels/isa.h"
@@ -11,20 +9,6 @@
 
 namespace softmoe::verify {
 namespace {
-
-const std::map<std::string, CpuRunner>& Runners() {
-  static const std::map<std::string, CpuRunner> runners = {
-      {"embedding", RunEmbeddingOnCpu},
-      {"lm_head", RunLmHeadOnCpu},
-      {"attention", RunAttentionOnCpu},
-      {"experts", RunExpertsOnCpu},
-      {"budget", RunBudgetOnCpu},
-      {"adamw", RunAdamWOnCpu},
-      {"sum_of_squares", RunSumOfSquaresOnCpu},
-      {"gemm", RunGemmOnCpu},
-  };
-  return runners;
-}
 
 RowKernels KernelsOn(ThreadPool& pool) {
   return {
@@ -40,7 +24,8 @@ constexpr int kThreads[] = {1, 3};
 
 class CpuImplementation : public Implementation {
  public:
-  explicit CpuImplementation(kernels::Isa isa) : isa_(isa) {}
+  CpuImplementation(kernels::Isa isa, const Adapters& adapters)
+      : isa_(isa), adapters_(adapters) {}
 
   std::string name() const override {
     return std::string("cpu:") + kernels::IsaName(isa_);
@@ -50,7 +35,8 @@ class CpuImplementation : public Implementation {
       return std::string("this CPU lacks level ") + kernels::IsaName(isa_);
     }
     if (dtype != Dtype::kF32) return "the CPU kernels compute in f32";
-    return FindRowRunner(op.name()) != nullptr || Runners().contains(op.name())
+    return adapters_.rows.contains(op.name()) ||
+                   adapters_.cpu.contains(op.name())
                ? ""
                : "no CPU kernel for it";
   }
@@ -59,29 +45,30 @@ class CpuImplementation : public Implementation {
                 int schedule) override {
     kernels::SelectIsa(kernels::IsaName(isa_));
     ThreadPool& pool = pools_[schedule];
-    const auto whole = Runners().find(op.name());
-    return whole != Runners().end()
+    const auto whole = adapters_.cpu.find(op.name());
+    return whole != adapters_.cpu.end()
                ? whole->second(c, inputs, pool)
-               : FindRowRunner(op.name())(c, inputs, KernelsOn(pool));
+               : adapters_.rows.at(op.name())(c, inputs, KernelsOn(pool));
   }
 
  private:
   kernels::Isa isa_;
+  const Adapters& adapters_;
   ThreadPool pools_[2] = {ThreadPool(kThreads[0]), ThreadPool(kThreads[1])};
 };
 
 }  // namespace
 
 std::unique_ptr<Implementation> MakeCpuImplementation(
-    const std::string& level) {
+    const std::string& level, const Adapters& adapters) {
   if (level.empty()) {
     kernels::SelectIsa("");
-    return std::make_unique<CpuImplementation>(kernels::ActiveIsa());
+    return std::make_unique<CpuImplementation>(kernels::ActiveIsa(), adapters);
   }
-  if (level == "double") return MakeDoubleImplementation();
+  if (level == "double") return MakeDoubleImplementation(adapters);
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
     if (level == kernels::IsaName(isa)) {
-      return std::make_unique<CpuImplementation>(isa);
+      return std::make_unique<CpuImplementation>(isa, adapters);
     }
   }
   throw ConfigError(

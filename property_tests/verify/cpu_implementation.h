@@ -8,36 +8,15 @@
 #include <memory>
 #include <string>
 
-#include "core/parallel_for.h"
+#include "property_tests/verify/adapters.h"
 #include "property_tests/verify/implementation.h"
 
 namespace softmoe::verify {
 
 // `level` is "v3", "v4", "double" (double_implementation.h) or "" for the best
-// level of this machine.
-std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level);
-
-// One operation on the CPU kernels; the ISA level has been selected.
-using CpuRunner = TensorMap (*)(const Case& c, const TensorMap& inputs,
-                                ThreadPool& pool);
-
-// The operations that are no row kernels (cpu_model.cc, cpu_step.cc).
-TensorMap RunEmbeddingOnCpu(const Case& c, const TensorMap& inputs,
-                            ThreadPool& pool);
-TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool);
-TensorMap RunAttentionOnCpu(const Case& c, const TensorMap& inputs,
-                            ThreadPool& pool);
-TensorMap RunExpertsOnCpu(const Case& c, const TensorMap& inputs,
-                          ThreadPool& pool);
-TensorMap RunBudgetOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool);
-TensorMap RunAdamWOnCpu(const Case& c, const TensorMap& inputs,
-                        ThreadPool& pool);
-TensorMap RunSumOfSquaresOnCpu(const Case& c, const TensorMap& inputs,
-                               ThreadPool& pool);
-TensorMap RunGemmOnCpu(const Case& c, const TensorMap& inputs,
-                       ThreadPool& pool);
+// level of this machine. `adapters` must outlive what is returned.
+std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level,
+                                                      const Adapters& adapters);
 
 }  // namespace softmoe::verify
 

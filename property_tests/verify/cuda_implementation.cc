@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/cuda_implementation.h"
 
+#include <map>
+#include <string>
+
 #include "property_tests/verify/mirrored_kernels.h"
 #include "property_tests/verify/row_kernels.h"
 
@@ -41,10 +44,13 @@ RowKernels KernelsOnDevice() { return {}; }
 
 class CudaImplementation : public Implementation {
  public:
+  explicit CudaImplementation(const Adapters& adapters)
+      : adapters_(adapters.rows) {}
+
   std::string name() const override { return "cuda"; }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
     if (dtype != Dtype::kF32) return "the CUDA kernels compute in f32";
-    if (FindRowRunner(op.name()) == nullptr) {
+    if (!adapters_.contains(op.name())) {
       return "no CUDA kernel that does all of it";
     }
     return why_no_device_;
@@ -53,18 +59,20 @@ class CudaImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;
-    return FindRowRunner(op.name())(c, inputs, kernels_);
+    return adapters_.at(op.name())(c, inputs, kernels_);
   }
 
  private:
+  const std::map<std::string, RowAdapter>& adapters_;
   const std::string why_no_device_ = WhyNoDevice();
   const RowKernels kernels_ = KernelsOnDevice();
 };
 
 }  // namespace
 
-std::unique_ptr<Implementation> MakeCudaImplementation() {
-  return std::make_unique<CudaImplementation>();
+std::unique_ptr<Implementation> MakeCudaImplementation(
+    const Adapters& adapters) {
+  return std::make_unique<CudaImplementation>(adapters);
 }
 
 }  // namespace softmoe::verify

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "property_tests/verify/adapters.h"
 #include "property_tests/verify/implementation.h"
 
 namespace softmoe::verify {
@@ -12,8 +13,10 @@ namespace softmoe::verify {
 // device, or the program was built without the CUDA toolkit, every operation is
 // UNSUPPORTED and says so: not run, never passed. Each case runs twice and must
 // give the same bits. After an illegal address the device is lost to this
-// process, and all that follows fails too: look at the first failure.
-std::unique_ptr<Implementation> MakeCudaImplementation();
+// process, and all that follows fails too: look at the first failure. `adapters` must outlive what
+// is returned.
+std::unique_ptr<Implementation> MakeCudaImplementation(
+    const Adapters& adapters);
 
 }  // namespace softmoe::verify
 

@@ -9,16 +9,14 @@
 
 #include <memory>
 
+#include "property_tests/verify/adapters.h"
 #include "property_tests/verify/implementation.h"
 
 namespace softmoe::verify {
 
-std::unique_ptr<Implementation> MakeDoubleImplementation();
-
-// The operations on the router's bodies (double_router.cc).
-TensorMap RunLapSumAtDouble(const Case& c, const TensorMap& inputs);
-TensorMap RunRouterAtDouble(const Case& c, const TensorMap& inputs);
-TensorMap RunBalanceSumsAtDouble(const Case& c, const TensorMap& inputs);
+// `adapters` must outlive what is returned.
+std::unique_ptr<Implementation> MakeDoubleImplementation(
+    const Adapters& adapters);
 
 }  // namespace softmoe::verify
 

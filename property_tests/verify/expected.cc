@@ -19,6 +19,10 @@ double ScalarOf(const TensorMap& tensors, const std::string& name) {
   return At(tensors, name).values.at(0);
 }
 
+Tensor ScalarTensor(double value) {
+  return FromVector(Dtype::kF64, {}, std::vector<double>{value});
+}
+
 std::string WhyNoIds(const TensorMap& inputs, const std::string& name,
                      int64_t limit) {
   const Tensor& ids = At(inputs, name);

@@ -22,6 +22,8 @@ using FloatSum = BoundedSum<Bounded>;
 
 const Tensor& At(const TensorMap& tensors, const std::string& name);
 double ScalarOf(const TensorMap& tensors, const std::string& name);
+// f64, of shape [].
+Tensor ScalarTensor(double value);
 
 // "ids[3] is 9; it is 0 to 7" for the first i32 element outside [0, limit).
 std::string WhyNoIds(const TensorMap& inputs, const std::string& name,

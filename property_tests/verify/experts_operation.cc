@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/experts_operation.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/formula.h"
-#include "property_tests/verify/model_operations.h"
 #include "reference/moe_layer_formula.h"
 
 namespace softmoe::verify {

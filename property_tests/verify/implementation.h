@@ -8,7 +8,7 @@
 //   reference_f32   reference_bf16   cpu:v3   cpu:v4   cpu:double   shim   cuda
 //   exec:PATH   serve:PATH   lib:PATH
 // Those with a path are other people's (foreign/README.md). To add a family,
-// write a class and name it in implementations.cc.
+// write a class and name it in implementation_list.cc.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATION_H_
 
@@ -72,6 +72,9 @@ class Implementation {
   virtual TensorMap Run(const Operation& op, const Case& c,
                         const TensorMap& inputs, int schedule) = 0;
 };
+
+// What makes implementations sits above all that uses them (implementation_list.cc,
+// linked with every program of the engine).
 
 // Throws ConfigError with a suggestion for a name that is none, and
 // EnvironmentError where this machine cannot run it at all.

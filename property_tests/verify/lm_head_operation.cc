@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/lm_head_operation.h"
+
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/formula.h"
-#include "property_tests/verify/model_operations.h"
 #include "reference/lm_head.h"
 #include "reference/lm_head_formula.h"
 

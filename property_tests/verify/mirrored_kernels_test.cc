@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/draw.h"
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/shim_implementation.h"
@@ -40,7 +41,7 @@ TEST(MirroredKernels, GiveTheBitsOfTheDevice) {
     for (uint32_t number = 0; number < 10; ++number) {
       const Case c = DrawCase(FindOperation(op), {{"dtype", "f32"}}, 3, number);
       const TensorMap inputs = InputsOf(FindOperation(op), c);
-      const RowRunner run = FindRowRunner(op);
+      const RowAdapter run = AdapterTable().rows.at(op);
       const TensorMap direct = run(c, inputs, SimulatedKernels());
       const TensorMap mirrored =
           run(c, inputs, MirroredKernels(SimulatedKernels(), kHeap));

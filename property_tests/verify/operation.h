@@ -147,7 +147,8 @@ Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();
 
-// Every operation, in the order of the model (operations.cc).
+// Every operation, in the order of the model. What lists them sits above all
+// that uses them (operation_list.cc, linked with every program of the engine).
 const std::vector<const Operation*>& Operations();
 // Throws ConfigError with a suggestion.
 const Operation& FindOperation(const std::string& name);

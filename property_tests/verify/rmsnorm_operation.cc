@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/rmsnorm_operation.h"
+
 #include <bit>
 
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/fill.h"
 #include "property_tests/verify/formula.h"
-#include "property_tests/verify/model_operations.h"
 #include "reference/rmsnorm.h"
 #include "reference/rmsnorm_formula.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// router_operation.h - the routers and what the load balance takes from them
-// (SPEC.md 2).
+// router_operation.h - the routers (SPEC.md 2).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ROUTER_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ROUTER_OPERATION_H_
 
@@ -14,14 +13,6 @@ namespace softmoe::verify {
 // outputs  soft_weights, gates, d_scores [rows, num_experts], active (i32, 0 or
 //          1), d_mean_active [] (0 if sparse)
 const Operation& RouterOperation();
-
-// The sums over one balance group, whose basis is p/k or softmax:
-// inputs   scores [rows, num_experts]; mean_active, temperature [];
-//          d_basis_sums [num_experts], d_z_sum []
-// outputs  basis_sums [num_experts], z_sum [] = sum logsumexp^2, counts (i32,
-//          [num_experts]), d_scores [rows, num_experts], d_mean_active [] (0:
-//          the balance loss takes k as constant)
-const Operation& BalanceSumsOperation();
 
 }  // namespace softmoe::verify
 

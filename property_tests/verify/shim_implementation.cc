@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/shim_implementation.h"
 
+#include <map>
+#include <string>
+
 #include "core/errors.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/simt/shim/simulator.h"
@@ -14,24 +17,29 @@ constexpr simt::Schedule kSchedules[] = {simt::Schedule::kAscending,
 
 class ShimImplementation : public Implementation {
  public:
+  explicit ShimImplementation(const Adapters& adapters)
+      : adapters_(adapters.rows) {}
+
   std::string name() const override { return "shim"; }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
     if (dtype != Dtype::kF32) return "the CUDA kernels compute in f32";
-    return FindRowRunner(op.name()) == nullptr
-               ? "no CUDA kernel that does all of it"
-               : "";
+    return adapters_.contains(op.name()) ? ""
+                                         : "no CUDA kernel that does all of it";
   }
   int schedules() const override { return std::size(kSchedules); }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     simt::SetSchedule(kSchedules[schedule], 3);
     try {
-      return FindRowRunner(op.name())(c, inputs, SimulatedKernels());
+      return adapters_.at(op.name())(c, inputs, SimulatedKernels());
     } catch (const EnvironmentError& error) {
       // What would be a broken device is a broken kernel here.
       throw NumericsError(error.what());
     }
   }
+
+ private:
+  const std::map<std::string, RowAdapter>& adapters_;
 };
 
 }  // namespace
@@ -47,8 +55,9 @@ RowKernels SimulatedKernels() {
   };
 }
 
-std::unique_ptr<Implementation> MakeShimImplementation() {
-  return std::make_unique<ShimImplementation>();
+std::unique_ptr<Implementation> MakeShimImplementation(
+    const Adapters& adapters) {
+  return std::make_unique<ShimImplementation>(adapters);
 }
 
 }  // namespace softmoe::verify

@@ -8,12 +8,15 @@
 
 #include <memory>
 
+#include "property_tests/verify/adapters.h"
 #include "property_tests/verify/implementation.h"
 #include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
 
-std::unique_ptr<Implementation> MakeShimImplementation();
+// `adapters` must outlive what is returned.
+std::unique_ptr<Implementation> MakeShimImplementation(
+    const Adapters& adapters);
 
 // The kernels themselves, under the schedule that was set last.
 RowKernels SimulatedKernels();

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/rmsnorm_adapters.h"
+
+#include "kernels/rmsnorm_body.h"
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/guarded.h"
-#include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
+namespace {
+
+namespace body = kernels::SOFTMOE_ISA;
+using Lane = body::SerialLane<double>;
+
+}  // namespace
 
 TensorMap RunRmsNorm(const Case& c, const TensorMap& inputs,
                      const RowKernels& run) {
@@ -23,6 +31,24 @@ TensorMap RunRmsNorm(const Case& c, const TensorMap& inputs,
           {"rstd", rstd.TakeTensor(Dtype::kF32, {n})},
           {"d_x", d_x.TakeTensor(Dtype::kF32, {n, d})},
           {"d_weight", d_weight.TakeTensor(Dtype::kF32, {d})}};
+}
+
+TensorMap RunRmsNormAtDouble(const Case& c, const TensorMap& inputs) {
+  const int64_t n = c.Size("rows"), d = c.Size("d_model");
+  const Tensor& x = At(inputs, "x");
+  const Tensor& weight = At(inputs, "weight");
+  Tensor y(Dtype::kF64, {n, d}), rstd(Dtype::kF64, {n});
+  Tensor d_x = At(inputs, "d_x_before"), d_weight(Dtype::kF64, {d});
+  for (int64_t t = 0; t < n; ++t) {
+    body::RmsNormForwardRow(Lane(), d, ScalarOf(inputs, "epsilon"),
+                            &x.values[t * d], weight.values.data(),
+                            &y.values[t * d], &rstd.values[t]);
+  }
+  body::RmsNormBackwardRows(Lane(), 0, n, d, x.values.data(),
+                            weight.values.data(), rstd.values.data(),
+                            At(inputs, "d_y").values.data(), d_x.values.data(),
+                            d_weight.values.data());
+  return {{"y", y}, {"rstd", rstd}, {"d_x", d_x}, {"d_weight", d_weight}};
 }
 
 }  // namespace softmoe::verify

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
+#include "property_tests/verify/adamw_adapters.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "optimized/optimizer.h"
 #include "property_tests/verify/adamw_case.h"
 #include "property_tests/verify/expected.h"
 #include "property_tests/verify/guarded.h"
-#include "property_tests/verify/row_kernels.h"
 
 namespace softmoe::verify {
+namespace {
+
+using Floats = std::vector<float>;
+
+}  // namespace
 
 // The kernel of one update, wherever it runs; what the host does around it is
 // done here, as a driver on a device does it.
@@ -51,6 +60,33 @@ TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
   return {{"parameter", parameter.TakeTensor(Dtype::kF32, {size})},
           {"first_moment", first.TakeTensor(Dtype::kF32, {size})},
           {"second_moment", second.TakeTensor(Dtype::kF32, {size})}};
+}
+
+TensorMap RunAdamWOnCpu(const Case& c, const TensorMap& inputs,
+                        ThreadPool& pool) {
+  const AdamWCase update(c, inputs);
+  const int64_t size = update.layout.total, steps = c.Size("steps");
+  optimized::Optimizer optimizer(update.training, update.layout, pool);
+  const Floats m = ToFloats(At(inputs, "first_moment"));
+  const Floats v = ToFloats(At(inputs, "second_moment"));
+  std::ranges::copy(m, optimizer.first_moment().begin());
+  std::ranges::copy(v, optimizer.second_moment().begin());
+  const Floats gradients = ToFloats(At(inputs, "gradient"));
+  Guarded<float> parameter("parameter", ToFloats(At(inputs, "parameter")));
+  Tensor norm(Dtype::kF64, {steps});
+  for (int64_t s = 0; s < steps; ++s) {
+    norm.values[s] = optimizer.Update(
+        ScalarOf(inputs, "learning_rate"), update.completed + s,
+        std::span(gradients).subspan(s * size, size),
+        {parameter.data(), static_cast<size_t>(size)});
+  }
+  const auto moment = [&](std::span<const float> x) {
+    return FromVector(Dtype::kF32, {size}, Floats(x.begin(), x.end()));
+  };
+  return {{"parameter", parameter.TakeTensor(Dtype::kF32, {size})},
+          {"first_moment", moment(optimizer.first_moment())},
+          {"second_moment", moment(optimizer.second_moment())},
+          {"norm", norm}};
 }
 
 }  // namespace softmoe::verify

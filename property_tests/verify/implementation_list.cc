@@ -6,6 +6,7 @@
 
 #include "core/errors.h"
 #include "core/text/suggestion.h"
+#include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/cpu_implementation.h"
 #include "property_tests/verify/cuda_implementation.h"
 #include "property_tests/verify/faults.h"
@@ -46,20 +47,23 @@ const std::map<std::string, Maker>& Families() {
          }
          return MakeReferenceImplementation(Dtype::kF64);
        }},
-      {"cpu", MakeCpuImplementation},
+      {"cpu",
+       [](const std::string& told) {
+         return MakeCpuImplementation(told, AdapterTable());
+       }},
       {"shim",
        [](const std::string& told) {
          if (!told.empty()) {
            throw ConfigError("impl shim takes nothing behind a colon");
          }
-         return MakeShimImplementation();
+         return MakeShimImplementation(AdapterTable());
        }},
       {"cuda",
        [](const std::string& told) {
          if (!told.empty()) {
            throw ConfigError("impl cuda takes nothing behind a colon");
          }
-         return MakeCudaImplementation();
+         return MakeCudaImplementation(AdapterTable());
        }},
       {"faulty", MakeFaultyImplementation},
       {"exec", MakeExecImplementation},
@@ -83,13 +87,6 @@ std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
   }
   return family->second(colon == std::string::npos ? ""
                                                    : name.substr(colon + 1));
-}
-
-Dtype DtypeFor(const Operation& op, const Implementation& implementation) {
-  for (const Dtype dtype : op.dtypes()) {
-    if (implementation.WhyUnsupported(op, dtype).empty()) return dtype;
-  }
-  return op.dtypes().front();
 }
 
 std::vector<std::string> ImplementationNames() {

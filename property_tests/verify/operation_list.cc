@@ -3,11 +3,19 @@
 // The list of operations: what op= can name.
 #include "core/errors.h"
 #include "core/text/suggestion.h"
+#include "property_tests/verify/adamw_operation.h"
+#include "property_tests/verify/attention_operation.h"
+#include "property_tests/verify/balance_operation.h"
+#include "property_tests/verify/budget_operation.h"
+#include "property_tests/verify/embedding_operation.h"
+#include "property_tests/verify/experts_operation.h"
+#include "property_tests/verify/gemm_operation.h"
 #include "property_tests/verify/lapsum_operation.h"
-#include "property_tests/verify/model_operations.h"
+#include "property_tests/verify/lm_head_operation.h"
 #include "property_tests/verify/operation.h"
+#include "property_tests/verify/rmsnorm_operation.h"
 #include "property_tests/verify/router_operation.h"
-#include "property_tests/verify/step_operations.h"
+#include "property_tests/verify/sum_of_squares_operation.h"
 
 namespace softmoe::verify {
 
