@@ -126,8 +126,8 @@ const std::vector<Suite>& AllSuites() {
       Tests("harness", "golden/document/decimal_test"),
       Tests("harness", "golden/verdict/equivalence_test"),
       Tests("harness", "golden/verdict/verdict_test"),
-      Tests("harness", "property_tests/verify/case_test"),
-      Tests("harness", "property_tests/verify/check_test"),
+      Tests("harness", "property_tests/verify/engine/case_test"),
+      Tests("harness", "property_tests/verify/engine/check_test"),
       Tests("harness", "property_tests/verify/engine_test"),
   };
   return suites;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/adapter_table.h"
 
-#include "property_tests/verify/adamw_adapters.h"
-#include "property_tests/verify/attention_adapters.h"
-#include "property_tests/verify/balance_adapters.h"
-#include "property_tests/verify/budget_adapters.h"
-#include "property_tests/verify/embedding_adapters.h"
-#include "property_tests/verify/experts_adapters.h"
-#include "property_tests/verify/gemm_adapters.h"
-#include "property_tests/verify/lapsum_adapters.h"
-#include "property_tests/verify/lm_head_adapters.h"
-#include "property_tests/verify/rmsnorm_adapters.h"
-#include "property_tests/verify/router_adapters.h"
-#include "property_tests/verify/sum_of_squares_adapters.h"
+#include "property_tests/verify/operations/adamw/adamw_adapters.h"
+#include "property_tests/verify/operations/attention/attention_adapters.h"
+#include "property_tests/verify/operations/balance/balance_adapters.h"
+#include "property_tests/verify/operations/budget/budget_adapters.h"
+#include "property_tests/verify/operations/embedding/embedding_adapters.h"
+#include "property_tests/verify/operations/experts/experts_adapters.h"
+#include "property_tests/verify/operations/gemm/gemm_adapters.h"
+#include "property_tests/verify/operations/lapsum/lapsum_adapters.h"
+#include "property_tests/verify/operations/lm_head/lm_head_adapters.h"
+#include "property_tests/verify/operations/rmsnorm/rmsnorm_adapters.h"
+#include "property_tests/verify/operations/router/router_adapters.h"
+#include "property_tests/verify/operations/sum_of_squares/sum_of_squares_adapters.h"
 
 namespace softmoe::verify {
 

@@ -4,7 +4,7 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ADAPTER_TABLE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ADAPTER_TABLE_H_
 
-#include "property_tests/verify/adapters.h"
+#include "property_tests/verify/implementations/adapters.h"
 
 namespace softmoe::verify {
 

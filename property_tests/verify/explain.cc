@@ -9,10 +9,10 @@
 #include <set>
 
 #include "core/text/text_table.h"
-#include "property_tests/verify/faults.h"
-#include "property_tests/verify/fill.h"
-#include "property_tests/verify/implementation.h"
-#include "property_tests/verify/report.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/implementations/faults.h"
 
 namespace softmoe::verify {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "property_tests/verify/check.h"
+#include "property_tests/verify/engine/check.h"
 
 namespace softmoe::verify {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/verify/fill.h"
+#include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/fill_sample.h"
 
 namespace softmoe::verify {

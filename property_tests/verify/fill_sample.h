@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/verify/draw.h"
-#include "property_tests/verify/expected.h"
-#include "property_tests/verify/operation.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/operation.h"
 #include "reference/lapsum.h"
 
 namespace softmoe::verify {

@@ -13,7 +13,7 @@
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/program_test_util.h"
-#include "property_tests/verify/draw.h"
+#include "property_tests/verify/engine/draw.h"
 
 namespace softmoe::verify {
 namespace {

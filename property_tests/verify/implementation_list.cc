@@ -7,15 +7,15 @@
 #include "core/errors.h"
 #include "core/text/suggestion.h"
 #include "property_tests/verify/adapter_table.h"
-#include "property_tests/verify/cpu_implementation.h"
-#include "property_tests/verify/cuda_implementation.h"
-#include "property_tests/verify/faults.h"
+#include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/foreign/exec_implementation.h"
 #include "property_tests/verify/foreign/lib_implementation.h"
 #include "property_tests/verify/foreign/recorded_implementation.h"
-#include "property_tests/verify/implementation.h"
-#include "property_tests/verify/reference_implementation.h"
-#include "property_tests/verify/shim_implementation.h"
+#include "property_tests/verify/implementations/cpu_implementation.h"
+#include "property_tests/verify/implementations/cuda_implementation.h"
+#include "property_tests/verify/implementations/faults.h"
+#include "property_tests/verify/implementations/reference_implementation.h"
+#include "property_tests/verify/implementations/shim_implementation.h"
 
 namespace softmoe::verify {
 namespace {

@@ -13,13 +13,13 @@
 #include <cstdio>
 #include <memory>
 
-#include "property_tests/verify/check.h"
-#include "property_tests/verify/draw.h"
-#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/engine/check.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/engine/repro.h"
+#include "property_tests/verify/engine/suite.h"
 #include "property_tests/verify/manifest.h"
-#include "property_tests/verify/report.h"
-#include "property_tests/verify/repro.h"
-#include "property_tests/verify/suite.h"
 
 namespace softmoe::verify {
 namespace {

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "core/errors.h"
-#include "property_tests/verify/case.h"
-#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
 namespace {

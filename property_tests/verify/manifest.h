@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/verify/suite.h"
+#include "property_tests/verify/engine/suite.h"
 
 namespace softmoe::verify {
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "core/errors.h"
-#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
 namespace {

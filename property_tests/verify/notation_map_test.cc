@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "core/files/runfiles.h"
-#include "property_tests/verify/operation.h"
+#include "property_tests/verify/engine/operation.h"
 
 namespace softmoe::verify {
 namespace {

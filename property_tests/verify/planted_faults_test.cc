@@ -11,11 +11,11 @@
 
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
-#include "property_tests/verify/campaign.h"
-#include "property_tests/verify/draw.h"
-#include "property_tests/verify/implementation.h"
-#include "property_tests/verify/report.h"
-#include "property_tests/verify/repro.h"
+#include "property_tests/verify/engine/campaign.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/engine/repro.h"
 
 namespace softmoe::verify {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "property_tests/verify/check.h"
-#include "property_tests/verify/draw.h"
-#include "property_tests/verify/gradient_check.h"
-#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/engine/check.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/gradients/gradient_check.h"
 
 namespace softmoe::verify {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/errors.h"
-#include "property_tests/verify/draw.h"
+#include "property_tests/verify/engine/draw.h"
 
 namespace softmoe::verify {
 namespace {

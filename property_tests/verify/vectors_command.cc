@@ -8,11 +8,11 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
-#include "property_tests/verify/draw.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/report.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/vectors.h"
-#include "property_tests/verify/implementation.h"
-#include "property_tests/verify/report.h"
 
 namespace softmoe::verify {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/verify/case.h"
-#include "property_tests/verify/suite.h"
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/suite.h"
 
 namespace softmoe::verify {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "property_tests/verify/examples/soft_topk.h"
-#include "property_tests/verify/softmoe_verify_abi.h"
+#include "property_tests/verify/foreign/softmoe_verify_abi.h"
 
 namespace {
 

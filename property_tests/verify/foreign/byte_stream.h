@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "property_tests/verify/tensor.h"
+#include "property_tests/verify/engine/tensor.h"
 
 namespace softmoe::verify {
 

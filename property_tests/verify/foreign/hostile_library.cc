@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "property_tests/verify/softmoe_verify_abi.h"
+#include "property_tests/verify/foreign/softmoe_verify_abi.h"
 
 #ifndef HOSTILE_ABI
 #define HOSTILE_ABI SOFTMOE_VERIFY_ABI_VERSION

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "property_tests/verify/foreign/request.h"
-#include "property_tests/verify/softmoe_verify_abi.h"
+#include "property_tests/verify/foreign/softmoe_verify_abi.h"
 
 namespace softmoe::verify {
 

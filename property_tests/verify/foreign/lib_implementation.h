@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
 

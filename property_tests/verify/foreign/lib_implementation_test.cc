@@ -19,12 +19,12 @@
 #include "core/files/runfiles.h"
 #include "core/process/stop_signal.h"
 #include "core/testing/file_test_util.h"
-#include "property_tests/verify/campaign.h"
-#include "property_tests/verify/check.h"
-#include "property_tests/verify/draw.h"
+#include "property_tests/verify/engine/campaign.h"
+#include "property_tests/verify/engine/check.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/engine/repro.h"
 #include "property_tests/verify/foreign/limits.h"
-#include "property_tests/verify/report.h"
-#include "property_tests/verify/repro.h"
 
 namespace softmoe::verify {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "core/errors.h"
 #include "core/process/stop_signal.h"
+#include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/foreign/lib_calls.h"
-#include "property_tests/verify/implementation.h"
 
 namespace softmoe::verify {
 namespace {

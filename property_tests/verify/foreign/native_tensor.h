@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/foreign/request.h"
-#include "property_tests/verify/guarded.h"
-#include "property_tests/verify/softmoe_verify_abi.h"
+#include "property_tests/verify/foreign/softmoe_verify_abi.h"
 
 namespace softmoe::verify {
 

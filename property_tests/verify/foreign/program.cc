@@ -9,7 +9,7 @@
 
 #include "core/files/paths.h"
 #include "core/process/stop_signal.h"
-#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
 namespace {

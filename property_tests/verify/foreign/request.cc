@@ -8,7 +8,7 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
-#include "property_tests/verify/implementation.h"
+#include "property_tests/verify/engine/implementation.h"
 
 namespace softmoe::verify {
 

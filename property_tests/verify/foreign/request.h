@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/verify/case.h"
-#include "property_tests/verify/operation.h"
-#include "property_tests/verify/tensor.h"
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/engine/tensor.h"
 
 namespace softmoe::verify {
 

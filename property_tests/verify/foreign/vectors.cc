@@ -10,10 +10,10 @@
 
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
-#include "property_tests/verify/draw.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/request.h"
-#include "property_tests/verify/operation.h"
 
 namespace softmoe::verify {
 namespace {

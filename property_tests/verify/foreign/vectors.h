@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/verify/case.h"
-#include "property_tests/verify/tensor.h"
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/tensor.h"
 
 namespace softmoe::verify {
 

@@ -4,7 +4,7 @@
 // program expects itself.
 #include "core/testing/fuzz_support.h"
 #include "core/testing/hdf5_hostile.h"
-#include "property_tests/verify/draw.h"
+#include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/foreign/vectors.h"
 
 namespace softmoe::fuzz {

@@ -15,12 +15,12 @@
 #include "core/files/runfiles.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
-#include "property_tests/verify/check.h"
-#include "property_tests/verify/draw.h"
-#include "property_tests/verify/expected.h"
+#include "property_tests/verify/engine/check.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/implementation.h"
+#include "property_tests/verify/engine/operation.h"
 #include "property_tests/verify/foreign/case_file.h"
-#include "property_tests/verify/implementation.h"
-#include "property_tests/verify/operation.h"
 
 namespace softmoe::verify {
 namespace {

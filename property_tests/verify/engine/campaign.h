@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// campaign.h - many cases, one after the other: a given number of each
+// (`verify run` and `grad`), or until the time is over (`verify fuzz`).
+//
+// It goes on after a failure, shrinks what is new, counts what is not, and
+// hands every result on at once, so that nothing is lost to a crash.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/suite.h"
+
+namespace softmoe::verify {
+
+struct CampaignOptions {
+  std::vector<std::string> ops;    // empty: all
+  std::vector<std::string> impls;  // at least one
+  CasePattern fixed;               // keys that every case shares
+  uint64_t seed = 0;
+  uint32_t first = 0;  // the number of the first case
+  // Cases of each operation on each implementation, and an end in seconds.
+  int64_t cases = std::numeric_limits<int64_t>::max();
+  double seconds = std::numeric_limits<double>::infinity();
+  // Sizes that `fixed` leaves open are drawn no larger than this.
+  int64_t max_size = std::numeric_limits<int64_t>::max();
+  // How a case is checked.
+  Checker check = [](const Case& c, Implementation& implementation) {
+    return CheckCase(c, implementation);
+  };
+  bool shrink = true;
+  // Failures of one operation, implementation and output that are shrunk; more
+  // are only counted.
+  int max_shrunk = 3;
+  std::function<void(const CaseResult&)> on_result;
+  std::function<void(const Failure&)> on_failure;  // new ones, shrunk
+  std::function<bool()> stop;                      // asked between cases
+};
+
+struct CampaignResult {
+  Suite suite;
+  bool stopped = false;
+};
+
+// Throws ConfigError for names and keys that are none.
+void CheckCampaign(const CampaignOptions& options);
+
+// The same, before anything runs.
+CampaignResult RunCampaign(const CampaignOptions& options);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// case_result.h - what came of a case: the verdict of check.h, for whoever
+// prints, stores or counts it.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_RESULT_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_RESULT_H_
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/comparator.h"
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/operation.h"
+
+namespace softmoe::verify {
+
+// What `verify grad` met along the directions that it tried (slope.h).
+struct Convergence {
+  int64_t smooth = 0;     // differences converge with an even order
+  int64_t kinks = 0;      // from either side, to slopes that may differ
+  int64_t undecided = 0;  // neither: nothing was compared
+  // Observed orders of convergence at the smooth ones; NaN if none shows.
+  double lowest_order = NAN, highest_order = NAN;
+
+  int64_t directions() const { return smooth + kinks + undecided; }
+  void Add(const Convergence& other);
+};
+
+struct OutputResult {
+  std::string output;
+  Comparison comparison;
+  std::string derivation;
+  // Means over the elements, in units of their bound: the error upwards and
+  // towards zero, around 0 where rounding is to nearest; and what either would
+  // be if the output were truncated when it is stored.
+  double mean_scaled = 0, towards_zero = 0, truncation = 0;
+  Convergence convergence = {};
+};
+
+struct CaseResult {
+  Case c;
+  std::string command = "run";  // of verify: what checks it again
+  // FAIL if an output fails; if none passes, MISTRUSTED (the data could not
+  // tell right from wrong) or INCONCLUSIVE (some of it has no bound); else
+  // PASS. UNSUPPORTED if nothing was run.
+  Status status = Status::kPass;
+  std::string output;  // what failed, "" if it is none in particular
+  std::string reason;  // one sentence; "" for PASS
+  std::vector<OutputResult> outputs;
+  std::vector<std::string> missing;  // optional outputs that were left out
+  std::vector<std::string> hints;    // what the failure looks like
+  int64_t decisions = 0, ambiguous = 0;
+  double seconds = 0;
+
+  bool failed() const { return status == Status::kFail; }
+  double utilisation() const;  // the largest
+  // "d_scores[3, 5]", where the failing output is worst; its name otherwise.
+  std::string Place() const;
+};
+
+// What a check has seen: for diagnosis and replay bundles.
+struct Evidence {
+  TensorMap inputs, got;
+  Expected expected;
+};
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_RESULT_H_

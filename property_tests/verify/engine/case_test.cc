@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases: text there and back, data by address, names that are none.
+#include "property_tests/verify/engine/case.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "core/errors.h"
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/operation.h"
+
+namespace softmoe::verify {
+namespace {
+
+const Operation& AnyOperation() {
+  const auto& all = Operations();
+  return *all[*rc::gen::inRange<size_t>(0, all.size())];
+}
+
+// A case with windows and simplifications, as shrinking makes them.
+Case AnyCase() {
+  const Operation& op = AnyOperation();
+  Case c = DrawCase(op, {{"impl", "cpu:v3"}}, *rc::gen::arbitrary<uint64_t>(),
+                    *rc::gen::arbitrary<uint32_t>());
+  for (auto& [name, window] : c.sizes) {
+    window.first = *rc::gen::inRange<int64_t>(0, 1000);
+  }
+  for (auto& [name, value] : c.reals) {
+    const Range range = RangeOf(*op.FindParameter(name), c);
+    value = range.low + (range.high - range.low) *
+                            (*rc::gen::inRange(0, 1 << 20) * 0x1p-20);
+  }
+  return c;
+}
+
+RC_GTEST_PROP(Case, ReadsBackFromItsText, ()) {
+  Case c = AnyCase();
+  const std::string tensor = InputsOf(FindOperation(c.op), c).begin()->first;
+  using How = Simplification::How;
+  if (*rc::gen::arbitrary<bool>()) {
+    c.simplify = {{tensor, How::kBits, 20}};
+    // Some data cannot be simplified: then there is no such case.
+    try {
+      InputsOf(FindOperation(c.op), c);
+    } catch (const ConfigError&) {
+      c.simplify.clear();
+    }
+  }
+  RC_ASSERT(ParseCase(CaseText(c)) == c);
+}
+
+// Whatever is shown through a window is what stood there before.
+RC_GTEST_PROP(Case, WindowsKeepTheValuesThatTheyShow, ()) {
+  Case whole =
+      DrawCase(FindOperation("lapsum"), {{"rows", "9"}, {"num_experts", "11"}},
+               *rc::gen::arbitrary<uint64_t>(), 3);
+  // Which: by the window.
+  if (whole.fill.name == "dominant") whole.fill = {};
+  if (whole.fill.name == "wide_gap") whole.fill = {};
+  if (whole.fill.name == "breakpoint") whole.fill = {};
+  const int64_t row = *rc::gen::inRange<int64_t>(0, 9);
+  const int64_t first = *rc::gen::inRange<int64_t>(0, 11);
+  const int64_t count = *rc::gen::inRange<int64_t>(1, 12 - first);
+  Case part = whole;
+  part.sizes["rows"] = {1, row};
+  part.sizes["num_experts"] = {count, first};
+  for (const char* name : {"scores", "d_weights"}) {
+    const Tensor all = InputsOf(FindOperation("lapsum"), whole).at(name);
+    const Tensor shown = InputsOf(FindOperation("lapsum"), part).at(name);
+    for (int64_t j = 0; j < count; ++j) {
+      RC_ASSERT(shown.values[j] == all.values[row * 11 + first + j]);
+    }
+  }
+}
+
+RC_GTEST_PROP(Case, DataIsExactInItsDtype, ()) {
+  const Case c = AnyCase();
+  for (const auto& [name, tensor] : InputsOf(FindOperation(c.op), c)) {
+    RC_ASSERT(tensor.size() == NumElements(tensor.shape));
+    for (const double x : tensor.values) {
+      RC_ASSERT(std::isfinite(x));
+      RC_ASSERT(RoundTo(tensor.dtype, x) == x);
+    }
+  }
+}
+
+TEST(Case, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
+  for (const Operation* op : Operations()) {
+    std::set<uint32_t> keys;
+    size_t names = 0;
+    const Case c = DrawCase(*op, {}, 0, 0);
+    for (const auto& [name, tensor] : op->Inputs(c)) {
+      keys.insert(NameKey(name));
+      ++names;
+    }
+    for (const Parameter& p : op->parameters()) {
+      keys.insert(NameKey("parameter " + p.name));
+      ++names;
+    }
+    EXPECT_EQ(keys.size(), names) << op->name();
+  }
+}
+
+// The same case under another seed has other data in every tensor that is
+// drawn, and no two tensors of a case begin with the same.
+TEST(Case, DataDependsOnTheSeedAndOnTheTensor) {
+  constexpr int64_t kEnough = 8;  // fewer numbers could agree by chance
+  for (const Operation* op : Operations()) {
+    size_t drawn = 0;
+    // Few parameters draw small cases, too: up to the first with enough.
+    for (uint32_t number = 0; number < 50 && drawn == 0; ++number) {
+      const Case c = DrawCase(*op, {{"fill", "generic"}}, 1, number);
+      Case other = c;
+      other.seed = 2;
+      const TensorMap inputs = op->Inputs(c), others = op->Inputs(other);
+      std::set<std::vector<double>> beginnings;
+      for (const auto& [name, tensor] : inputs) {
+        if (tensor.dtype != Dtype::kF32 || tensor.size() < kEnough) continue;
+        ++drawn;
+        EXPECT_NE(tensor.values, others.at(name).values)
+            << op->name() << " " << name;
+        beginnings.emplace(tensor.values.begin(),
+                           tensor.values.begin() + kEnough);
+      }
+      EXPECT_EQ(beginnings.size(), drawn) << op->name();
+    }
+    EXPECT_GE(drawn, 1u) << op->name();
+  }
+}
+
+TEST(Case, FixingAParameterLeavesTheOthers) {
+  const Operation& op = FindOperation("lapsum");
+  const Case free = DrawCase(op, {}, 7, 1);
+  const Case fixed = DrawCase(op, {{"temperature", "2.5"}}, 7, 1);
+  EXPECT_EQ(free.sizes, fixed.sizes);
+  EXPECT_EQ(free.fill, fixed.fill);
+  EXPECT_EQ(fixed.Real("temperature"), 2.5);
+}
+
+void ExpectRefused(const std::string& text, const std::string& part) {
+  try {
+    ParseCase(text);
+    ADD_FAILURE() << "accepted: " << text;
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Case, RefusesWhatItDoesNotKnow) {
+  ExpectRefused("rows=3", "op=NAME is missing");
+  ExpectRefused("op=lapsun", "did you mean 'lapsum'");
+  ExpectRefused("op=lapsum row=3", "did you mean 'rows'");
+  ExpectRefused("op=lapsum rows=3 rows=4", "given twice");
+  ExpectRefused("op=lapsum rows=", "KEY=VALUE");
+  ExpectRefused("op=lapsum rows=three", "whole number");
+  ExpectRefused("op=lapsum rows=0", "1 to");
+  ExpectRefused("op=lapsum rows=3@-1", "begins at 0");
+  ExpectRefused("op=lapsum rows=3@65535", "window ends");
+  ExpectRefused("op=lapsum rows=3@9223372036854775807", "window ends");
+  ExpectRefused("op=lapsum num_experts=4 mean_active=4", "by num_experts");
+  ExpectRefused("op=lapsum mean_active=nan num_experts=9", "mean_active");
+  ExpectRefused("op=lapsum dtype=f31", "did you mean 'f32'");
+  ExpectRefused("op=lapsum dtype=i32", "no bounds for i32");
+  ExpectRefused("op=lapsum fill=tie", "did you mean 'ties'");
+  ExpectRefused("op=lapsum fill=ties:3", "takes no number");
+  ExpectRefused("op=lapsum fill=near_ties:-1", "is 1 to 1048576");
+  ExpectRefused("op=lapsum fill=near_ties:4611686018427387904", "is 1 to");
+  ExpectRefused("op=lapsum simplify=score:zero", "did you mean 'scores'");
+  ExpectRefused("op=lapsum simplify=scores:bits0", "TENSOR:bitsN");
+  ExpectRefused("op=lapsum rows=1 num_experts=2 simplify=scores:only2",
+                "beyond the 2");
+  ExpectRefused("op=lapsum simplify=temperature:zero", "temperature");
+  ExpectRefused("op=lapsum seed=0xg", "hexadecimal");
+  ExpectRefused("op=lapsum case=-1", "32 bits");
+}
+
+RC_GTEST_PROP(Tensor, RoundsToTheNearestBf16, ()) {
+  const double x = *rc::gen::inRange(-(1 << 30), 1 << 30) *
+                   std::ldexp(1.0, *rc::gen::inRange(-60, 20));
+  const double got = RoundTo(Dtype::kBf16, x);
+  for (const int64_t step : {-1, 1}) {
+    const double other = StepBy(Dtype::kBf16, got, step);
+    RC_ASSERT(std::abs(got - x) <= std::abs(other - x));
+  }
+}
+
+// Every bf16 number: it is its own rounding, so is what lies nearer to it than
+// the middle to its neighbour, by however little; the middle goes to the even
+// one; NaN and infinities stay.
+TEST(Tensor, RoundsToBf16AroundEveryOne) {
+  int finite = 0;
+  for (uint32_t i = 0; i < 1 << 16; ++i) {
+    const double x = std::bit_cast<float>(i << 16);
+    const double rounded = RoundTo(Dtype::kBf16, x);
+    if (std::isnan(x)) {
+      ASSERT_TRUE(std::isnan(rounded)) << i;
+      continue;
+    }
+    ASSERT_EQ(rounded, x) << i;
+    if (std::isinf(x)) continue;
+    ++finite;
+    // Away from zero; of the largest one, where the next would be.
+    const double next = StepBy(Dtype::kBf16, x, i < 0x8000 ? 1 : -1);
+    const double gap = std::isinf(next)
+                           ? x - StepBy(Dtype::kBf16, x, i < 0x8000 ? -1 : 1)
+                           : next - x;
+    const double middle = x + gap / 2;
+    ASSERT_EQ(RoundTo(Dtype::kBf16, middle), i % 2 == 0 ? x : next) << i;
+    ASSERT_EQ(RoundTo(Dtype::kBf16, std::nextafter(middle, 0)), x) << i;
+    ASSERT_EQ(RoundTo(Dtype::kBf16, std::nextafter(middle, 2 * middle)), next)
+        << i;
+  }
+  EXPECT_EQ(finite, 2 * 0x7f80);
+}
+
+TEST(Tensor, RoundsTiesToEvenAndStepsThroughZero) {
+  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x1p-8), 1.0);
+  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x3p-8), 1 + 0x1p-6);
+  // A double rounding through float would make a tie of this.
+  EXPECT_EQ(RoundTo(Dtype::kBf16, 1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7);
+  EXPECT_EQ(RoundTo(Dtype::kF32, 1 + 0x1p-24), 1.0);
+  EXPECT_EQ(StepBy(Dtype::kF32, 0, 1), 0x1p-149);
+  EXPECT_EQ(StepBy(Dtype::kF32, 0, -1), -0x1p-149);
+  EXPECT_EQ(StepBy(Dtype::kF32, 1, -1), 1 - 0x1p-24);
+  EXPECT_EQ(StepBy(Dtype::kBf16, 1, 2), 1 + 0x1p-6);
+  EXPECT_EQ(IndexText({2, 3, 4}, 23), "[1, 2, 3]");
+}
+
+}  // namespace
+}  // namespace softmoe::verify

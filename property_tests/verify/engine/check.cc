@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/engine/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/errors.h"
+#include "property_tests/verify/engine/diagnose.h"
+
+namespace softmoe::verify {
+namespace {
+
+void Fail(CaseResult& result, const std::string& output,
+          const std::string& reason) {
+  if (result.failed()) return;  // the first failure is the case's
+  result.status = Status::kFail;
+  result.output = output;
+  result.reason = reason;
+}
+
+// Half of the gap between the numbers of `dtype` around `value`: the mean error
+// of truncation.
+double HalfUlp(Dtype dtype, double value) {
+  return std::abs(StepBy(dtype, RoundTo(dtype, value), 1) -
+                  RoundTo(dtype, value)) /
+         2;
+}
+
+void MeasureLean(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
+                 OutputResult& result) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < got.size(); ++i) {
+    const double value = expected.values.values[i], bound = expected.bounds[i];
+    if (!(bound > 0 && bound < HUGE_VAL) || value == 0) continue;
+    const double scaled = (got.values[i] - value) / bound;
+    result.mean_scaled += scaled;
+    result.towards_zero += value > 0 ? -scaled : scaled;
+    result.truncation += HalfUlp(dtype, value) / bound;
+    ++count;
+  }
+  if (count == 0) return;
+  for (double* mean :
+       {&result.mean_scaled, &result.towards_zero, &result.truncation}) {
+    *mean /= static_cast<double>(count);
+  }
+}
+
+int DigitsOf(Dtype dtype) {
+  return dtype == Dtype::kF32 ? 24 : dtype == Dtype::kBf16 ? 8 : 53;
+}
+
+// An element without a bound must be a number; if the others agree, that
+// decides nothing.
+Comparison Compare(const Tensor& got, const ExpectedOutput& expected) {
+  std::vector<double> bounds = expected.bounds;
+  std::ranges::replace(bounds, HUGE_VAL, std::numeric_limits<double>::max());
+  Expectations expectations = expected.expectations;
+  expectations.digits = DigitsOf(got.dtype);
+  Comparison comparison =
+      Compare(got.values, expected.values.values, bounds, expectations);
+  const auto unbounded = std::ranges::count(expected.bounds, HUGE_VAL);
+  if (unbounded > 0 && comparison.status != Status::kFail) {
+    comparison.status = Status::kInconclusive;
+    comparison.reason = fmt::format(
+        "{} of {} elements have no bound: the data is "
+        "ill-conditioned",
+        unbounded, got.size());
+  }
+  return comparison;
+}
+
+void CompareOutput(const std::string& name, const ExpectedOutput& expected,
+                   const TensorMap& got, bool optional, CaseResult& result) {
+  const auto found = got.find(name);
+  if (found == got.end()) {
+    if (optional) {
+      result.missing.push_back(name);
+    } else {
+      Fail(result, name, "output " + name + " is missing");
+    }
+    return;
+  }
+  const Tensor& tensor = found->second;
+  if (tensor.shape != expected.values.shape) {
+    Fail(
+        result, name,
+        fmt::format("{} has shape {}, expected {}", name,
+                    ShapeText(tensor.shape), ShapeText(expected.values.shape)));
+    return;
+  }
+  OutputResult output{name, Compare(tensor, expected), expected.derivation};
+  if (output.comparison.status == Status::kFail) {
+    Fail(result, name, name + ": " + output.comparison.reason);
+  } else if (tensor.dtype != Dtype::kI32) {  // a choice is not rounded
+    MeasureLean(result.c.dtype, tensor, expected, output);
+  }
+  result.outputs.push_back(std::move(output));
+}
+
+// Every other schedule must give the bits of the first.
+void CompareSchedules(const Operation& op, const TensorMap& inputs,
+                      const TensorMap& first, Implementation& implementation,
+                      CaseResult& result) {
+  for (int schedule = 1; schedule < implementation.schedules(); ++schedule) {
+    const TensorMap again = implementation.Run(op, result.c, inputs, schedule);
+    for (const auto& [name, tensor] : first) {
+      const auto found = again.find(name);
+      if (found != again.end() && SameBits(found->second, tensor)) continue;
+      Fail(result, name,
+           fmt::format("{} under schedule {} has other bits than under "
+                       "schedule 0",
+                       name, schedule));
+      result.hints.push_back("not deterministic: threads, or their order");
+      return;
+    }
+  }
+}
+
+// Outputs that agree, but on data that cannot tell, are no evidence.
+void JudgeTrust(CaseResult& result) {
+  if (result.failed() || result.outputs.empty()) return;
+  const OutputResult* blamed = &result.outputs.front();
+  for (const OutputResult& output : result.outputs) {
+    if (output.comparison.status == Status::kPass) return;
+    if (output.comparison.status == Status::kInconclusive) blamed = &output;
+  }
+  result.status = blamed->comparison.status;
+  result.output = blamed->output;
+  result.reason = result.output + ": " + blamed->comparison.reason;
+}
+
+void Judge(const Operation& op, Evidence& seen, Implementation& implementation,
+           CaseResult& result) {
+  seen.expected = ExpectOf(op, result.c, seen.inputs, seen.got);
+  result.decisions = seen.expected.decisions;
+  result.ambiguous = seen.expected.ambiguous;
+  for (const auto& [output, defect] : seen.expected.defects) {
+    Fail(result, output, output + ": " + defect);
+  }
+  for (const OutputSpec& spec : op.outputs()) {
+    const auto expected = seen.expected.outputs.find(spec.name);
+    SOFTMOE_CHECK(expected != seen.expected.outputs.end())
+        << op.name() << " expects nothing of " << spec.name;
+    CompareOutput(spec.name, expected->second, seen.got, spec.optional, result);
+  }
+  try {
+    CompareSchedules(op, seen.inputs, seen.got, implementation, result);
+    if (result.failed()) {
+      for (const std::string& hint :
+           Diagnose(op, result.c, seen, result.output, implementation)) {
+        result.hints.push_back(hint);
+      }
+    }
+  } catch (const EnvironmentError&) {
+    throw;
+  } catch (const StoppedError&) {
+    throw;
+  } catch (const std::exception& error) {
+    Fail(result, "", std::string("run again, it threw: ") + error.what());
+  }
+  JudgeTrust(result);
+}
+
+// Runs one case, after a call with `before` if there is one.
+CaseResult Check(const Operation& op, const Case& c, const TensorMap& inputs,
+                 const TensorMap* before, Implementation& implementation,
+                 Evidence* evidence) {
+  const auto start = std::chrono::steady_clock::now();
+  CaseResult result;
+  result.c = c;
+  const std::string unsupported = implementation.WhyUnsupported(op, c.dtype);
+  if (!unsupported.empty()) {
+    result.status = Status::kUnsupported;
+    result.reason = unsupported;
+    return result;
+  }
+  Evidence own;
+  Evidence& seen = evidence == nullptr ? own : *evidence;
+  seen.inputs = inputs;
+  bool ran = false;
+  try {
+    const bool call_before = before != nullptr && implementation.remembers();
+    if (call_before) {
+      implementation.Prepare(op, {c});
+      implementation.Run(op, c, *before, 0);
+    }
+    seen.got = implementation.Run(op, c, inputs, 0);
+    ran = true;
+  } catch (const RunUnsupported& error) {
+    result.status = Status::kUnsupported;
+    result.reason = error.what();
+    return result;
+  } catch (const RunFailure& error) {
+    Fail(result, error.output(), error.what());
+  } catch (const EnvironmentError&) {
+    throw;
+  } catch (const StoppedError&) {
+    throw;
+  } catch (const std::exception& error) {
+    Fail(result, "", std::string("it threw: ") + error.what());
+  }
+  if (ran) Judge(op, seen, implementation, result);
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return result;
+}
+
+}  // namespace
+
+CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
+                       Implementation& implementation, Evidence* evidence) {
+  return Check(FindOperation(c.op), c, inputs, nullptr, implementation,
+               evidence);
+}
+
+CaseResult CheckCase(const Case& c, Implementation& implementation,
+                     Evidence* evidence) {
+  const Operation& op = FindOperation(c.op);
+  const TensorMap before = op.Inputs(OtherData(c));
+  return Check(op, c, InputsOf(op, c), &before, implementation, evidence);
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a check refuses besides wrong numbers: an output that is missing or has
+// another shape, other bits under another schedule, and results that depend on
+// the call before.
+#include "property_tests/verify/engine/check.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "property_tests/verify/engine/draw.h"
+#include "property_tests/verify/engine/implementation.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Spoil = std::function<void(TensorMap& outputs, int schedule)>;
+
+// The rounded reference, whose outputs are then spoilt.
+class Spoilt : public Implementation {
+ public:
+  explicit Spoilt(Spoil spoil)
+      : spoil_(std::move(spoil)), base_(MakeImplementation("reference_f32")) {}
+  std::string name() const override { return "spoilt"; }
+  std::string WhyUnsupported(const Operation&, Dtype) const override {
+    return "";
+  }
+  int schedules() const override { return 3; }
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int schedule) override {
+    TensorMap outputs = base_->Run(op, c, inputs, 0);
+    spoil_(outputs, schedule);
+    return outputs;
+  }
+
+ private:
+  Spoil spoil_;
+  std::unique_ptr<Implementation> base_;
+};
+
+CaseResult CheckSpoilt(Spoil spoil) {
+  Spoilt implementation(std::move(spoil));
+  return CheckCase(ParseCase("op=lapsum fill=generic rows=4 num_experts=7 "
+                             "mean_active=2.5 temperature=1.5 spread=1 "
+                             "impl=spoilt"),
+                   implementation);
+}
+
+void ExpectRefused(const CaseResult& result, const std::string& reason) {
+  EXPECT_TRUE(result.failed());
+  EXPECT_EQ(result.output, "weights");
+  EXPECT_NE(result.reason.find(reason), std::string::npos) << result.reason;
+}
+
+TEST(Check, AcceptsWhatIsRight) {
+  const CaseResult result = CheckSpoilt([](TensorMap&, int) {});
+  EXPECT_EQ(result.status, Status::kPass) << result.reason;
+}
+
+TEST(Check, RefusesAMissingOutput) {
+  ExpectRefused(
+      CheckSpoilt([](TensorMap& outputs, int) { outputs.erase("weights"); }),
+      "is missing");
+}
+
+TEST(Check, RefusesAnotherShapeOfTheSameSize) {
+  ExpectRefused(CheckSpoilt([](TensorMap& outputs, int) {
+                  outputs.at("weights").shape = {7, 4};
+                }),
+                "has shape");
+}
+
+TEST(Check, RefusesOtherBitsUnderTheLastSchedule) {
+  ExpectRefused(CheckSpoilt([](TensorMap& outputs, int schedule) {
+                  double& last = outputs.at("weights").values.back();
+                  if (schedule == 2) last = StepBy(Dtype::kF32, last, 1);
+                }),
+                "schedule 2");
+}
+
+TEST(Check, RefusesWhatTheCallBeforeLeftBehind) {
+  int calls = 0;
+  ExpectRefused(CheckSpoilt([&calls](TensorMap& outputs, int) {
+                  if (++calls > 1) outputs.at("weights").values.back() += 1;
+                }),
+                "over their bound");
+}
+
+}  // namespace
+}  // namespace softmoe::verify

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// diagnose.h - what a failure looks like: a dozen hypotheses tried on the
+// numbers, each one sentence. A hint is where to look first, not a proof.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DIAGNOSE_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DIAGNOSE_H_
+
+#include <string>
+#include <vector>
+
+#include "property_tests/verify/engine/check.h"
+
+namespace softmoe::verify {
+
+// The hints for `output`, the most telling first; empty if nothing fits. Runs
+// `implementation` again to see whether earlier calls leave traces.
+std::vector<std::string> Diagnose(const Operation& op, const Case& c,
+                                  const Evidence& evidence,
+                                  const std::string& output,
+                                  Implementation& implementation);
+
+// The hypotheses about numbers alone.
+std::vector<std::string> DiagnoseValues(const Case& c, const TensorMap& inputs,
+                                        const Tensor& got,
+                                        const ExpectedOutput& expected);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DIAGNOSE_H_

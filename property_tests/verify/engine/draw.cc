@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/engine/draw.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/errors.h"
+#include "core/philox.h"
+#include "core/text/suggestion.h"
+#include "property_tests/verify/engine/fill.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Words = std::array<uint32_t, 4>;
+
+Words WordsFor(const std::string& name, uint64_t seed, uint32_t number) {
+  return PhiloxWords(
+      {seed, RandomStream::kTestData, number, NameKey("parameter " + name)}, 0);
+}
+
+int64_t ToStep(double value, int64_t step, const Range& range) {
+  const int64_t low = static_cast<int64_t>(range.low);
+  const int64_t high = static_cast<int64_t>(range.high);
+  return std::clamp(static_cast<int64_t>(value), low, high) / step * step;
+}
+
+// Small ones, neighbours of vector and block widths, anything.
+int64_t DrawSize(const Parameter& parameter, const Range& range,
+                 const Words& words) {
+  static constexpr int64_t kWidths[] = {1, 8, 16, 32, 64, 128};
+  const double u = UniformFromWord(words[1]);
+  double size = range.low + u * (range.high - range.low + 1);
+  if (words[0] % 4 == 0) {
+    size = range.low + u * std::min(8.0, range.high - range.low + 1);
+  } else if (words[0] % 4 == 1) {
+    const int64_t width = kWidths[words[2] % std::size(kWidths)];
+    size = static_cast<double>(width + static_cast<int64_t>(words[3] % 3) - 1);
+    if (size > range.high || size < range.low) {
+      size = range.low + u * (range.high - range.low + 1);
+    }
+  }
+  return ToStep(std::floor(size), parameter.step, range);
+}
+
+double DrawReal(const Parameter& parameter, const Range& range,
+                const Words& words) {
+  if (!parameter.typical.empty()) {
+    return std::clamp(parameter.typical[words[0] % parameter.typical.size()],
+                      range.low, range.high);
+  }
+  const double u = UniformFromWord(words[0]);
+  const double value = range.low + u * (range.high - range.low);
+  // An integer now and then: there lie the plateaus.
+  const double grid = words[1] % 4 == 0 ? 1 : 64;
+  const double rounded = std::round(value * grid) / grid;
+  return std::clamp(rounded, range.low, range.high);
+}
+
+void CheckRange(const Parameter& parameter, const Range& range, double value,
+                const std::string& text) {
+  const bool whole = parameter.kind == Parameter::Kind::kSize;
+  if (!(value >= range.low && value <= range.high) ||
+      (whole && static_cast<int64_t>(value) % parameter.step != 0)) {
+    throw ConfigError(fmt::format(
+        "{}={}: {} is {} to {}{}{}", parameter.name, text, parameter.name,
+        range.low, range.high,
+        parameter.at_most.empty() ? "" : " here, by " + parameter.at_most,
+        parameter.step > 1 ? fmt::format(", a multiple of {}", parameter.step)
+                           : ""));
+  }
+}
+
+void SetParameter(const Parameter& p, const std::string* given, Case& c) {
+  const Words words = WordsFor(p.name, c.seed, c.number);
+  if (p.kind == Parameter::Kind::kChoice) {
+    std::string choice = p.choices[words[0] % p.choices.size()];
+    if (given != nullptr) {
+      choice = *given;
+      if (std::ranges::count(p.choices, choice) == 0) {
+        throw ConfigError(p.name + ": unknown '" + choice + "'; " +
+                          Suggestion(choice, p.choices));
+      }
+    }
+    c.choices[p.name] = choice;
+    return;
+  }
+  const Range range = RangeOf(p, c);
+  if (p.kind == Parameter::Kind::kSize) {
+    Window window{DrawSize(p, range, words), 0};
+    if (given != nullptr) {
+      window = ParseWindow(p.name, *given);
+      CheckRange(p, range, static_cast<double>(window.count), *given);
+      if (window.first > kMaxIndex - window.count) {
+        throw ConfigError(fmt::format("{}={}: a window ends at {} or before",
+                                      p.name, *given, kMaxIndex));
+      }
+    }
+    c.sizes[p.name] = window;
+  } else {
+    double value = DrawReal(p, range, words);
+    if (given != nullptr) {
+      value = ParseDecimal(p.name, *given);
+      CheckRange(p, range, value, *given);
+    }
+    c.reals[p.name] = value;
+  }
+}
+
+FillName DrawFill(const Operation& op, const Case& c) {
+  const Words words = WordsFor("fill", c.seed, c.number);
+  const std::vector<std::string> fills = op.fills();
+  FillName fill;
+  if (words[0] % 2 == 0) return fill;  // generic
+  fill.name = fills[words[1] % fills.size()];
+  if (FindFill(fill.name).takes_argument) fill.argument = 1 + words[2] % 8;
+  return fill;
+}
+
+void CheckFill(const Operation& op, FillName& fill) {
+  const std::vector<std::string> fills = op.fills();
+  if (std::ranges::count(fills, fill.name) == 0) {
+    throw ConfigError("fill: '" + fill.name + "' is none of operation '" +
+                      op.name() + "'; " + Suggestion(fill.name, fills));
+  }
+  const bool takes = FindFill(fill.name).takes_argument;
+  if (takes && fill.argument == 0) fill.argument = 1;
+  if (takes && (fill.argument < 1 || fill.argument > kMaxFillArgument)) {
+    throw ConfigError(fmt::format("fill: the number of '{}' is 1 to {}",
+                                  fill.name, kMaxFillArgument));
+  }
+  if (!takes && fill.argument != 0) {
+    throw ConfigError("fill: '" + fill.name +
+                      "' takes no number; write fill=" + fill.name);
+  }
+}
+
+}  // namespace
+
+Range RangeOf(const Parameter& parameter, const Case& c) {
+  Range range = {parameter.low, parameter.high};
+  if (!parameter.at_most.empty()) {
+    double bound = static_cast<double>(c.Size(parameter.at_most));
+    if (parameter.below) bound -= 1.0 / 64;
+    range.high = std::max(range.low, std::min(range.high, bound));
+  }
+  return range;
+}
+
+void Repair(const Operation& op, Case& c) {
+  for (const Parameter& p : op.parameters()) {
+    if (p.kind == Parameter::Kind::kChoice) continue;
+    const Range range = RangeOf(p, c);
+    if (p.kind == Parameter::Kind::kReal) {
+      double& value = c.reals[p.name];
+      value = std::clamp(value, range.low, range.high);
+    } else {
+      Window& window = c.sizes[p.name];
+      window.count = std::max<int64_t>(
+          ToStep(static_cast<double>(window.count), p.step, range),
+          static_cast<int64_t>(range.low));
+    }
+  }
+}
+
+Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
+              uint32_t number) {
+  const std::vector<std::string> known = CaseKeys(op);
+  for (const auto& [key, value] : fixed) {
+    if (std::ranges::count(known, key) == 0) {
+      throw ConfigError("unknown key '" + key + "' for operation '" +
+                        op.name() + "'; " + Suggestion(key, known));
+    }
+  }
+  const auto given = [&](const std::string& key) -> const std::string* {
+    const auto found = fixed.find(key);
+    return found == fixed.end() ? nullptr : &found->second;
+  };
+  Case c;
+  c.op = op.name();
+  c.seed = seed;
+  c.number = number;
+  if (const std::string* impl = given("impl")) c.impl = *impl;
+  const std::vector<Dtype> dtypes = op.dtypes();
+  c.dtype = dtypes.front();
+  if (const std::string* dtype = given("dtype")) {
+    c.dtype = ParseDtype(*dtype);
+    if (std::ranges::count(dtypes, c.dtype) == 0) {
+      std::string has;
+      for (const Dtype each : dtypes) {
+        has += (has.empty() ? "" : ", ") + std::string(DtypeName(each));
+      }
+      throw ConfigError("dtype: operation '" + op.name() +
+                        "' has no bounds for " + *dtype + "; it has " + has);
+    }
+  }
+  if (const std::string* fill = given("fill")) {
+    c.fill = ParseFill(*fill);
+    CheckFill(op, c.fill);
+  } else {
+    c.fill = DrawFill(op, c);
+  }
+  for (const Parameter& p : op.parameters()) {
+    SetParameter(p, given(p.name), c);
+  }
+  if (const std::string* simplify = given("simplify")) {
+    c.simplify = ParseSimplify(*simplify);
+    InputsOf(op, c);  // throws if they do not fit
+  }
+  return c;
+}
+
+std::vector<std::string> CaseKeys(const Operation& op) {
+  std::vector<std::string> keys = {"op",       "impl", "dtype", "fill",
+                                   "simplify", "seed", "case"};
+  for (const Parameter& p : op.parameters()) keys.push_back(p.name);
+  return keys;
+}
+
+Case ParseCase(const std::string& text, const std::string& default_impl) {
+  CasePattern pattern = ParseWords(text);
+  const auto op = pattern.find("op");
+  if (op == pattern.end()) {
+    throw ConfigError("'" + text +
+                      "': op=NAME is missing; `verify list` shows the names");
+  }
+  pattern.emplace("impl", default_impl);
+  const auto seed = pattern.find("seed");
+  const auto number = pattern.find("case");
+  int64_t which = 0;
+  if (number != pattern.end()) {
+    which = ParseWhole("case", number->second);
+    if (which < 0 || which > 0xffffffff) {
+      throw ConfigError("case=" + number->second +
+                        ": a number of 32 bits is needed");
+    }
+  }
+  return DrawCase(FindOperation(op->second), pattern,
+                  seed == pattern.end() ? 0 : ParseSeed("seed", seed->second),
+                  static_cast<uint32_t>(which));
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/engine/expected.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/errors.h"
+
+namespace softmoe::verify {
+
+const Tensor& At(const TensorMap& tensors, const std::string& name) {
+  const auto found = tensors.find(name);
+  SOFTMOE_CHECK(found != tensors.end()) << "no tensor " << name;
+  return found->second;
+}
+
+double ScalarOf(const TensorMap& tensors, const std::string& name) {
+  return At(tensors, name).values.at(0);
+}
+
+Tensor ScalarTensor(double value) {
+  return FromVector(Dtype::kF64, {}, std::vector<double>{value});
+}
+
+std::string WhyNoIds(const TensorMap& inputs, const std::string& name,
+                     int64_t limit) {
+  const Tensor& ids = At(inputs, name);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    const double id = ids.values[i];
+    if (id >= 0 && id < static_cast<double>(limit)) continue;
+    return fmt::format("{}{} is {}; it is 0 to {}", name,
+                       IndexText(ids.shape, i), id, limit - 1);
+  }
+  return "";
+}
+
+std::string WhyNotSoft(const TensorMap& inputs, int64_t num_experts) {
+  const double k = ScalarOf(inputs, "mean_active");
+  if (!(k > 0 && k < static_cast<double>(num_experts))) {
+    return "mean_active must stay between 0 and num_experts";
+  }
+  return ScalarOf(inputs, "temperature") > 0 ? ""
+                                             : "temperature must stay above 0";
+}
+
+reference::Matrix ToMatrix(const Tensor& tensor) {
+  const int64_t rows = tensor.shape.size() > 1 ? tensor.shape[0] : 1;
+  const int64_t columns = rows == 0 ? 0 : tensor.size() / rows;
+  reference::Matrix matrix(rows, columns);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    matrix.data()[i] = tensor.values[i];
+  }
+  return matrix;
+}
+
+reference::Vector ToVector(const Tensor& tensor) {
+  reference::Vector vector(tensor.size());
+  for (int64_t i = 0; i < tensor.size(); ++i) vector[i] = tensor.values[i];
+  return vector;
+}
+
+Tensor ToTensor(const reference::Matrix& matrix, std::vector<int64_t> shape) {
+  Tensor tensor(Dtype::kF64, std::move(shape));
+  SOFTMOE_CHECK(tensor.size() == matrix.size()) << ShapeText(tensor.shape);
+  tensor.values.assign(matrix.data(), matrix.data() + matrix.size());
+  return tensor;
+}
+
+Tensor ToTensor(const reference::Vector& vector) {
+  Tensor tensor(Dtype::kF64, {vector.size()});
+  tensor.values.assign(vector.data(), vector.data() + vector.size());
+  return tensor;
+}
+
+Roundings RoundingsOf(const Case& c) {
+  return c.fill.name == "generic" && c.simplify.empty() ? Roundings::kRandom
+                                                        : Roundings::kWorstCase;
+}
+
+const char kRandomRoundingsText[] =
+    "Generic data is random, so are the roundings of its sums: for those, n\n"
+    "becomes min(n, lambda sqrt n), lambda = sqrt(2 ln(2m/delta)) = 9.2, "
+    "which\n"
+    "fails with probability delta = 1e-9 for m = 1e9 sums.";
+
+ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
+                          const std::vector<Bounded>& bounds,
+                          const std::string& derivation) {
+  SOFTMOE_CHECK(values.values.size() == bounds.size())
+      << output << ": " << values.size() << " values, " << bounds.size()
+      << " bounds";
+  ExpectedOutput expected{values, {}, derivation, {}, {}};
+  expected.bounds.reserve(bounds.size());
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const double limit = bounds[i].error + property_tests::kUnderflow;
+    const double value = values.values[i];
+    if (!(limit < HUGE_VAL)) {  // or NaN: 0 times an infinite error
+      SOFTMOE_CHECK(std::isfinite(value))
+          << output << IndexText(values.shape, static_cast<int64_t>(i))
+          << ": no reference and no bound";
+      expected.bounds.push_back(HUGE_VAL);
+      continue;
+    }
+    // Reference and bound sum the same n terms in double, in other orders:
+    // 2^-29 of the float bound each. A NaN fails.
+    const double drift = std::abs(bounds[i].value - value);
+    SOFTMOE_CHECK(drift <= 0x1p-26 * limit + 0x1p-50 * std::abs(value))
+        << output << IndexText(values.shape, static_cast<int64_t>(i))
+        << fmt::format(
+               ": the bound is for another formula: {:.17g} instead of {:.17g}"
+               " +- {:.3g}",
+               bounds[i].value, value, limit);
+    expected.bounds.push_back(limit);
+  }
+  return expected;
+}
+
+ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
+                                const std::vector<Bounded>& bounds,
+                                const std::string& derivation) {
+  SOFTMOE_CHECK(values.values.size() == bounds.size()) << output;
+  ExpectedOutput expected{values, {}, derivation, {}, {}};
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    expected.own_errors.push_back(0x1p-29 * bounds[i].error);
+    const double limit = 2 * expected.own_errors.back();
+    const double drift = std::abs(bounds[i].value - values.values[i]);
+    SOFTMOE_CHECK(drift <= limit)
+        << output << IndexText(values.shape, static_cast<int64_t>(i))
+        << fmt::format(
+               ": the bound is for another formula: {:.17g} instead of {:.17g}"
+               " +- {:.3g}",
+               bounds[i].value, values.values[i], limit);
+    expected.bounds.push_back(limit);
+  }
+  return expected;
+}
+
+ExpectedOutput FromNaive(const Tensor& values,
+                         const std::vector<Naive>& naive) {
+  SOFTMOE_CHECK(values.values.size() == naive.size())
+      << values.values.size() << " values, " << naive.size() << " naive ones";
+  constexpr double kUnitBf16 = 0x1p-8, kTiniest = 0x1p-133;
+  double largest = 0;
+  for (size_t i = 0; i < naive.size(); ++i) {
+    largest = std::fmax(largest, std::abs(naive[i].value - values.values[i]));
+  }
+  ExpectedOutput expected{values, {}, NaiveDerivation().id, {}, {}};
+  for (const double value : values.values) {
+    expected.bounds.push_back(2 * largest + kUnitBf16 * std::abs(value) +
+                              kTiniest);
+  }
+  return expected;
+}
+
+ExpectedOutput ExactRegime(Tensor values) {
+  for (int64_t i = 0; i < values.size(); ++i) {
+    SOFTMOE_CHECK(RoundTo(Dtype::kF32, values.values[i]) == values.values[i])
+        << IndexText(values.shape, i)
+        << fmt::format(" is {:.17g}: fill exact is not exact",
+                       values.values[i]);
+  }
+  return Exactly(std::move(values), ExactDerivation().id);
+}
+
+const Derivation& ExactDerivation() {
+  static const Derivation derivation = {
+      "exact/1",
+      "Data of fill `exact`: small whole numbers times powers of 2, such that\n"
+      "every term and every partial sum, in any order, is a whole multiple of\n"
+      "one unit and less than 2^24 of them, and e^x is met only at 0 and "
+      "where\n"
+      "it is 0 or infinite. No operation rounds: equality."};
+  return derivation;
+}
+
+const Derivation& NaiveDerivation() {
+  static const Derivation derivation = {
+      "twice-naive-bf16/1",
+      "At dtype bf16. The same formula as a plain program has it: inputs, "
+      "every\n"
+      "intermediate result and the output stored as bf16, sums accumulated in\n"
+      "float. Its largest error over the tensor, twice, and one rounding of "
+      "the\n"
+      "output: 2^-8 |x| + 2^-133."};
+  return derivation;
+}
+
+ExpectedOutput Exactly(Tensor values, const std::string& derivation) {
+  ExpectedOutput expected;
+  expected.bounds.assign(values.values.size(), 0.0);
+  expected.values = std::move(values);
+  expected.derivation = derivation;
+  return expected;
+}
+
+}  // namespace softmoe::verify

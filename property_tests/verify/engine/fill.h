@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fill.h - the data of a case, element by element.
+//
+// Each element is a pure function of (seed, case number, tensor name, index in
+// every dimension), by Philox: neither shape nor threads matter, and a window
+// of a dimension (case.h) keeps the values of what it shows. Fills are named;
+// a change of what a name means needs a new name, or a new version of the
+// REPRO line (repro.h).
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/tensor.h"
+
+namespace softmoe::verify {
+
+struct FillInfo {
+  std::string name, text;
+  bool takes_argument = false;
+};
+// Every fill, whichever operation offers it.
+const std::vector<FillInfo>& Fills();
+// InternalError for a name that is none.
+const FillInfo& FindFill(const std::string& name);
+
+// A number for a name, below 2^24: the part of the Philox key that keeps
+// tensors and parameters apart.
+uint32_t NameKey(const std::string& name);
+
+// The largest N of "near_ties:N".
+inline constexpr int64_t kMaxFillArgument = 1 << 20;
+
+// Indices per dimension; dimensions per tensor: at most four.
+inline constexpr int64_t kMaxIndex = 1 << 16;
+
+class Filler {
+ public:
+  explicit Filler(const Case& c) : case_(c) {}
+
+  // The window of a size parameter, or a whole dimension of `count`.
+  Window Axis(const std::string& parameter) const;
+  static Window All(int64_t count) { return {count, 0}; }
+
+  // Data that every fill but the directed ones for scores shapes:
+  //   exact      whole numbers in [-4, 4]
+  //   subnormal  below the smallest normal number
+  //   huge       1e4 times as large
+  //   otherwise  normal with standard deviation `scale`
+  Tensor Data(const std::string& name, const std::vector<Window>& axes,
+              double scale = 1) const;
+  // Normal whatever the fill, whole numbers for `exact`: cotangents, weights.
+  Tensor Plain(const std::string& name, const std::vector<Window>& axes,
+               double scale = 1) const;
+  // Router scores [rows, experts]: what each fill means is in Fills().
+  Tensor Scores(const std::string& name, const std::string& rows_parameter,
+                const std::string& experts_parameter, double spread) const;
+  // Any of `values`, equally likely.
+  Tensor OneOf(const std::string& name, const std::vector<Window>& axes,
+               const std::vector<double>& values) const;
+  // A random permutation of 0 .. count-1 for what the window shows; `before`
+  // are the indices of the dimensions in front.
+  std::vector<int64_t> Ranks(const std::string& name,
+                             const std::vector<int64_t>& before,
+                             const Window& axis) const;
+  // mean_active as a whole number with an expert on either side, if there are
+  // two.
+  double WholeActive(const std::string& experts_parameter) const;
+  // Whole numbers in [0, limit), i32.
+  Tensor Ids(const std::string& name, const std::vector<Window>& axes,
+             int64_t limit) const;
+  // Fill uneven_ranks: seven of eight rows go to the first rank's experts.
+  static constexpr int64_t kRankExperts = 4;
+  static bool GoesToTheFirstRank(int64_t row) { return row % 8 != 7; }
+  // A number as a tensor of shape [], in the case's dtype.
+  Tensor Scalar(double value) const;
+
+  // Four random words of an element, and whether a named event has happened.
+  std::array<uint32_t, 4> Words(const std::string& name,
+                                const std::vector<int64_t>& index) const;
+
+ private:
+  template <typename Value>
+  Tensor Build(Dtype dtype, const std::vector<Window>& axes,
+               const Value& value) const;
+  double Score(const std::string& name, int64_t row, int64_t expert,
+               const Window& experts, double spread) const;
+  // Whether the expert is one of `count` neighbours that its row chooses.
+  bool AmongFirst(const std::string& name, int64_t row, int64_t expert,
+                  const Window& experts, int64_t count) const;
+  double Temperature() const;
+
+  const Case& case_;
+};
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// formula.h - what an operation expects where the reference's own formulas
+// (reference/*_formula.h) say it: run over numbers that carry their error they
+// give bounds, over naive bf16 numbers what the rule for bf16 compares with.
+//
+//   template <typename N>  // Bounded, RandomBounded or Naive
+//   struct Formula {
+//     std::map<std::string, std::vector<N>> outputs;  // flat
+//     explicit Formula(arguments...);
+//   };
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FORMULA_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FORMULA_H_
+
+#include <map>
+#include <string>
+
+#include "property_tests/verify/engine/expected.h"
+
+namespace softmoe::verify {
+
+// As numbers of another kind: what is exact, or the same with worst-case sums.
+template <typename N, typename M>
+reference::MatrixOf<N> As(const reference::MatrixOf<M>& matrix) {
+  return matrix.unaryExpr([](const M& x) { return N(x); });
+}
+template <typename N, typename M>
+reference::VectorOf<N> As(const reference::VectorOf<M>& vector) {
+  return vector.unaryExpr([](const M& x) { return N(x); });
+}
+// The elements of a matrix, row by row.
+template <typename N>
+std::vector<N> Flat(const reference::MatrixOf<N>& matrix) {
+  return {matrix.data(), matrix.data() + matrix.size()};
+}
+
+// N where sums are of terms that are not random.
+template <typename N>
+struct WorstCaseOf {
+  using Type = N;
+};
+template <>
+struct WorstCaseOf<RandomBounded> {
+  using Type = Bounded;
+};
+
+template <template <typename> class Formula, typename N, typename... Arguments>
+Expected ExpectBounds(const std::map<std::string, Tensor>& values,
+                      const std::string& derivation,
+                      const Arguments&... arguments) {
+  const Formula<N> bounds(arguments...);
+  Expected expected;
+  for (const auto& [name, tensor] : values) {
+    const auto& output = bounds.outputs.at(name);
+    expected.outputs[name] =
+        FromBounds(name, tensor, {output.begin(), output.end()}, derivation);
+  }
+  return expected;
+}
+
+// The reference's `values` with bounds from the formula: `derivation` at f32,
+// twice the naive error at bf16; equality where `exact` says that the data of
+// fill exact is.
+template <template <typename> class Formula, typename... Arguments>
+Expected ExpectByFormula(const Case& c,
+                         const std::map<std::string, Tensor>& values,
+                         const std::string& derivation, bool exact,
+                         const Arguments&... arguments) {
+  if (c.dtype == Dtype::kBf16) {
+    Expected expected;
+    const Formula<Naive> naive(arguments...);
+    for (const auto& [name, tensor] : values) {
+      expected.outputs[name] = FromNaive(tensor, naive.outputs.at(name));
+    }
+    return expected;
+  }
+  if (exact && c.fill.name == "exact") {
+    Expected expected;
+    for (const auto& [name, tensor] : values) {
+      expected.outputs[name] = ExactRegime(tensor);
+    }
+    return expected;
+  }
+  return RoundingsOf(c) == Roundings::kRandom
+             ? ExpectBounds<Formula, RandomBounded>(values, derivation,
+                                                    arguments...)
+             : ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
+}
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FORMULA_H_

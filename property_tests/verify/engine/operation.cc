@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/engine/operation.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/errors.h"
+#include "core/text/suggestion.h"
+
+namespace softmoe::verify {
+namespace {
+
+// `value` rounded to `bits` significant bits.
+double KeepBits(double value, int64_t bits) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  const double scale = std::ldexp(1.0, static_cast<int>(bits));
+  return std::ldexp(std::nearbyint(fraction * scale) / scale, exponent);
+}
+
+void Apply(const Simplification& s, Tensor& tensor) {
+  switch (s.how) {
+    case Simplification::How::kZero:
+    case Simplification::How::kOne: {
+      const double value = s.how == Simplification::How::kOne ? 1 : 0;
+      for (double& x : tensor.values) x = value;
+      break;
+    }
+    case Simplification::How::kBits:
+      for (double& x : tensor.values) x = KeepBits(x, s.argument);
+      break;
+    case Simplification::How::kOnly:
+      for (int64_t i = 0; i < tensor.size(); ++i) {
+        if (i != s.argument) tensor.values[i] = 0;
+      }
+      break;
+  }
+  RoundValues(tensor);
+}
+
+}  // namespace
+
+TensorMap Operation::Cotangents(const TensorMap& inputs,
+                                const TensorMap& outputs) const {
+  TensorMap cotangents;
+  for (const auto& [name, tensor] : outputs) {
+    if (tensor.dtype == Dtype::kI32) continue;  // a choice
+    const auto found = inputs.find("d_" + name);
+    SOFTMOE_CHECK(found != inputs.end())
+        << this->name() << " has no cotangent d_" << name;
+    cotangents[name] = found->second;
+  }
+  return cotangents;
+}
+
+const Parameter* Operation::FindParameter(const std::string& name) const {
+  for (const Parameter& parameter : parameters()) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+const Derivation* Operation::FindDerivation(const std::string& id) const {
+  for (const Derivation& derivation : derivations()) {
+    if (derivation.id == id) return &derivation;
+  }
+  return nullptr;
+}
+
+TensorMap InputsOf(const Operation& op, const Case& c) {
+  TensorMap inputs = op.Inputs(c);
+  if (!c.simplify.empty() && c.fill.name == "exact") {
+    throw ConfigError(
+        "simplify: data of fill exact is exact only as it is; leave simplify "
+        "out");
+  }
+  for (const Simplification& s : c.simplify) {
+    const auto found = inputs.find(s.tensor);
+    if (found == inputs.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, tensor] : inputs) names.push_back(name);
+      throw ConfigError("simplify: operation '" + c.op + "' has no input '" +
+                        s.tensor + "'; " + Suggestion(s.tensor, names));
+    }
+    if (s.how == Simplification::How::kOnly &&
+        s.argument >= found->second.size()) {
+      throw ConfigError(
+          fmt::format("simplify: {}:only{} asks for an element "
+                      "beyond the {} that there are",
+                      s.tensor, s.argument, found->second.size()));
+    }
+    Apply(s, found->second);
+  }
+  if (!c.simplify.empty()) {
+    const std::string defect = op.WhyInvalid(c, inputs);
+    if (!defect.empty()) throw ConfigError("simplify: " + defect);
+  }
+  return inputs;
+}
+
+Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) {
+  Expected expected = op.Expect(c, inputs, got);
+  if (c.dtype != Dtype::kF64) return expected;
+  for (auto& [name, output] : expected.outputs) {
+    if (output.values.dtype == Dtype::kI32) continue;  // whole numbers
+    // The reference itself does not become better with the dtype.
+    std::vector<double> own_errors;
+    for (int64_t i = 0; i < output.values.size(); ++i) {
+      own_errors.push_back(output.OwnError(i));
+      output.bounds[i] *= 0x1p-28;
+    }
+    output.own_errors = std::move(own_errors);
+  }
+  return expected;
+}
+
+const Derivation& AtF64Derivation() {
+  static const Derivation derivation = {
+      "at-f64/1",
+      "At dtype f64: 2^-28 of the bound for float. That is b(u), u = 2^-24, a\n"
+      "power series in u without a constant and with coefficients of 0 or "
+      "more\n"
+      "(sums, products, quotients and e^x - 1 of such are such), so b(u)/u "
+      "grows\n"
+      "with u and b(2^-53) <= 2^-29 b(2^-24). As much again for the "
+      "reference,\n"
+      "which computes at double too. What underflows is far less at double."};
+  return derivation;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// report.h - a suite for people, for programs (JSON) and for CI (JUnit).
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPORT_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPORT_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "property_tests/verify/engine/suite.h"
+
+namespace softmoe::verify {
+
+// The table of what ran, the warnings, one REPRO line per different failure and
+// one last line.
+std::string SuiteText(const Suite& suite);
+
+// The failure alone, as it is printed the moment it is found.
+std::string FailureText(const Failure& failure);
+
+// One case in full: every output, its utilisation and hints.
+std::string CaseResultText(const CaseResult& result);
+
+nlohmann::ordered_json SuiteJson(const Suite& suite);
+nlohmann::ordered_json CaseJson(const CaseResult& result);
+
+// One <testcase> per operation and implementation; the <failure> holds the
+// REPRO lines, `exit_class` the name of the exit code.
+std::string SuiteJUnit(const Suite& suite);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPORT_H_

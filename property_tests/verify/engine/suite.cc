@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/engine/suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+namespace softmoe::verify {
+namespace {
+
+// Below this share of its bound, the largest error of a whole suite says that
+// the bound has become too loose to mean much (README.md, "Warnings").
+constexpr double kLoose = 1e-3;
+// A lean of the errors is reported if it is certain and if it is nearer to what
+// truncating the stored result shows (computed, per case, from the values and
+// their bounds) than to none: more than half of it. An elementary function's
+// own lean is below a quarter of that (kernels/bf16_exhaustive_test.cc).
+// Certain: |z| > 6 over 50 cases or more, which independent cases without a
+// lean reach with probability 3e-7 (Student's t, 49 degrees of freedom).
+constexpr double kLeanZ = 6;
+constexpr double kShareOfTruncation = 0.5;
+constexpr int64_t kEnoughCases = 50;
+
+bool IsForeign(const std::string& impl) {
+  for (const char* family : {"exec:", "serve:", "lib:", "recorded:"}) {
+    if (impl.starts_with(family)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Lean::Add(double x) {
+  ++count;
+  sum += x;
+  squares += x * x;
+}
+
+double Lean::mean() const {
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+double Lean::z() const {
+  const double n = static_cast<double>(count);
+  if (count < 2) return 0;
+  const double variance = (squares - n * mean() * mean()) / (n - 1);
+  return variance > 0 ? mean() / std::sqrt(variance / n) : 0;
+}
+
+int64_t UnitStatistics::Count(Status status) const {
+  const auto found = cases.find(status);
+  return found == cases.end() ? 0 : found->second;
+}
+
+int64_t UnitStatistics::ran() const {
+  int64_t count = 0;
+  for (const auto& [status, number] : cases) {
+    if (status != Status::kUnsupported) count += number;
+  }
+  return count;
+}
+
+void Suite::Add(const CaseResult& result) {
+  UnitStatistics& unit = units_[{result.c.op, result.c.impl}];
+  ++unit.cases[result.status];
+  unit.seconds += result.seconds;
+  if (result.status == Status::kUnsupported) {
+    unit.unsupported = result.reason;
+    return;
+  }
+  ++unit.fills[FillText(result.c.fill)];
+  unit.decisions += result.decisions;
+  unit.ambiguous += result.ambiguous;
+  for (const std::string& name : result.missing) ++unit.outputs[name].missing;
+  for (const OutputResult& each : result.outputs) {
+    OutputStatistics& output = unit.outputs[each.output];
+    ++output.compared;
+    output.trusted += each.comparison.status == Status::kPass ||
+                      each.comparison.status == Status::kFail;
+    output.elements += each.comparison.count;
+    output.convergence.Add(each.convergence);
+    output.upwards.Add(each.mean_scaled);
+    output.towards_zero.Add(each.towards_zero);
+    output.truncation.Add(each.truncation);
+    const double decade = -std::log10(each.comparison.utilisation);
+    ++output.decades[static_cast<size_t>(std::clamp(decade, 0.0, 7.0))];
+    for (size_t i = 0; i < output.ulps.size(); ++i) {
+      output.ulps[i] += each.comparison.ulps[i];
+    }
+    if (each.comparison.utilisation >= output.utilisation) {
+      output.utilisation = each.comparison.utilisation;
+      output.loosest_derivation = each.derivation;
+    }
+  }
+}
+
+void Suite::AddFailure(Failure failure) {
+  const std::string key = FailureKey(failure.smallest);
+  for (Failure& known : failures_) {
+    if (FailureKey(known.smallest) == key) {
+      known.count += failure.count;
+      return;
+    }
+  }
+  failures_.push_back(std::move(failure));
+}
+
+void Suite::CountFailure(const CaseResult& result) {
+  const std::string key = FailureKey(result);
+  Failure* likely = nullptr;
+  for (Failure& known : failures_) {
+    const Case& c = known.smallest.c;
+    if (FailureKey(known.first) == key || FailureKey(known.smallest) == key) {
+      likely = &known;
+      break;
+    }
+    if (c.op == result.c.op && c.impl == result.c.impl &&
+        known.smallest.output == result.output && likely == nullptr) {
+      likely = &known;
+    }
+  }
+  if (likely != nullptr) {
+    ++likely->count;
+  } else {
+    failures_.push_back({result, result, 0, 1});
+  }
+}
+
+int64_t Suite::cases() const {
+  int64_t count = 0;
+  for (const auto& [unit, statistics] : units_) count += statistics.ran();
+  return count;
+}
+
+std::vector<std::string> Suite::Mistrusted() const {
+  std::vector<std::string> list;
+  for (const auto& [unit, statistics] : units_) {
+    // One case alone speaks for itself.
+    if (statistics.ran() == 1 && statistics.Count(Status::kMistrusted) == 0) {
+      continue;
+    }
+    for (const auto& [name, output] : statistics.outputs) {
+      if (output.compared == 0 || output.trusted > 0) continue;
+      list.push_back(fmt::format(
+          "{} on {}: {} was compared in {} case{}, none of which can tell "
+          "right from wrong",
+          unit.op, unit.impl, name, output.compared,
+          output.compared == 1 ? "" : "s"));
+    }
+  }
+  return list;
+}
+
+std::vector<std::string> Suite::Warnings() const {
+  std::vector<std::string> list;
+  for (const auto& [unit, statistics] : units_) {
+    for (const auto& [name, output] : statistics.outputs) {
+      const std::string what = unit.op + " on " + unit.impl + ": " + name;
+      // What computes in double inside, and rounds, comes as near as nothing
+      // else does: the reference, and perhaps others' programs; and what `grad`
+      // compares.
+      const bool rounds = unit.impl.starts_with("reference_") ||
+                          IsForeign(unit.impl) ||
+                          output.convergence.directions() > 0;
+      if (output.compared >= kEnoughCases && output.utilisation > 0 &&
+          output.utilisation < kLoose && !rounds) {
+        list.push_back(fmt::format(
+            "LOOSE_BOUND {}: no error above {:.2g} of its bound ({})", what,
+            output.utilisation, output.loosest_derivation));
+      }
+      for (const auto& [direction, lean] :
+           {std::pair<const char*, const Lean&>{"upwards", output.upwards},
+            {"towards zero", output.towards_zero}}) {
+        if (lean.count >= kEnoughCases && std::abs(lean.z()) > kLeanZ &&
+            std::abs(lean.mean()) >
+                kShareOfTruncation * output.truncation.mean()) {
+          list.push_back(fmt::format(
+              "BIAS {}: errors lean {} by {:.2g} of the bound (z = {:.1f}); "
+              "truncation shows {:.2g}",
+              what, direction, lean.mean(), lean.z(),
+              output.truncation.mean()));
+        }
+      }
+    }
+  }
+  return list;
+}
+
+ExitCode Suite::exit_code() const {
+  for (const auto& [unit, statistics] : units_) {
+    if (statistics.Count(Status::kFail) > 0) {
+      return ExitCode::kFailed;
+    }
+  }
+  if (!Mistrusted().empty()) {
+    return ExitCode::kMistrusted;
+  }
+  for (const auto& [unit, statistics] : units_) {
+    if (statistics.Count(Status::kNotComparable) > 0) {
+      return ExitCode::kNotComparable;
+    }
+  }
+  for (const auto& [unit, statistics] : units_) {
+    if (statistics.Count(Status::kInconclusive) > 0) {
+      return ExitCode::kInconclusive;
+    }
+  }
+  // Asked for and nothing ran: not a success.
+  return cases() == 0 ? ExitCode::kInconclusive : ExitCode::kDone;
+}
+
+std::string FailureKey(const CaseResult& result) {
+  std::string key = result.c.op + " " + result.c.impl + " " + result.output;
+  const std::string& what =
+      result.hints.empty() ? result.reason.substr(0, result.reason.find(':'))
+                           : result.hints.front();
+  for (const char letter : what) {
+    if (!std::isdigit(static_cast<unsigned char>(letter))) key += letter;
+  }
+  return key;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// suite.h - what many cases add up to: counts, the manifest of what ran, how
+// tight the bounds are, and one exit code.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SUITE_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SUITE_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "property_tests/verify/engine/check.h"
+
+namespace softmoe::verify {
+
+// Means of many cases: of one number each.
+struct Lean {
+  int64_t count = 0;
+  double sum = 0, squares = 0;
+  void Add(double x);
+  double mean() const;
+  double z() const;  // the mean over its standard error
+};
+
+// One output of one operation on one implementation.
+struct OutputStatistics {
+  int64_t compared = 0;  // cases
+  int64_t trusted = 0;   // of them, on data that can tell
+  int64_t missing = 0;   // left out, and optional
+  int64_t elements = 0;
+  double utilisation = 0;  // the largest error/bound
+  std::string loosest_derivation;
+  // Compared cases by -log10 of their utilisation, 0 to 7 and more: how tight
+  // the bound is over the suite.
+  std::array<int64_t, 8> decades = {};
+  UlpHistogram ulps = {};  // elements
+  // Mean error/bound of each case, upwards and towards zero, and what
+  // truncation would make of it (check.h).
+  Lean upwards, towards_zero, truncation;
+  Convergence convergence = {};
+};
+
+struct Unit {
+  std::string op, impl;
+  auto operator<=>(const Unit&) const = default;
+};
+
+struct UnitStatistics {
+  std::map<Status, int64_t> cases;
+  std::map<std::string, int64_t> fills;  // the manifest: cases that ran
+  std::map<std::string, OutputStatistics> outputs;
+  std::string unsupported;  // the reason
+  int64_t decisions = 0, ambiguous = 0;
+  double seconds = 0;
+
+  int64_t ran() const;
+  int64_t Count(Status status) const;
+};
+
+// A fault, found once and counted afterwards.
+struct Failure {
+  CaseResult first;     // as it was found
+  CaseResult smallest;  // after shrinking
+  int shrink_runs = 0;
+  int64_t count = 1;
+};
+
+class Suite {
+ public:
+  void Add(const CaseResult& result);
+  // What `Add` could not know: the shrunk form of a failure. `same` failures
+  // (operation, implementation, output and kind of hint) are merged.
+  void AddFailure(Failure failure);
+  // A failing case that was not shrunk: counted with its likes.
+  void CountFailure(const CaseResult& result);
+
+  const std::map<Unit, UnitStatistics>& units() const { return units_; }
+  const std::vector<Failure>& failures() const { return failures_; }
+  int64_t cases() const;
+
+  // Outputs that no case could judge.
+  std::vector<std::string> Mistrusted() const;
+  // Bounds that are never approached, and errors that lean to one side.
+  std::vector<std::string> Warnings() const;
+  ExitCode exit_code() const;
+
+ private:
+  std::map<Unit, UnitStatistics> units_;
+  std::vector<Failure> failures_;
+};
+
+// What failures have in common when they have one cause: operation,
+// implementation, output and the first hint without its numbers.
+std::string FailureKey(const CaseResult& result);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SUITE_H_

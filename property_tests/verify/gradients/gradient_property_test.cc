@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reference's derivatives, which everything else is held against, are the
+// derivatives of its functions: on cases that RapidCheck draws afresh; and
+// whatever is differentiated is really looked at.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <utility>
+
+#include "property_tests/verify/engine/campaign.h"
+#include "property_tests/verify/engine/report.h"
+#include "property_tests/verify/engine/repro.h"
+#include "property_tests/verify/gradients/gradient_check.h"
+
+namespace softmoe::verify {
+namespace {
+
+// `cases` cases of one seed.
+CampaignResult Judge(const std::string& op, const std::string& impl,
+                     uint64_t seed, int64_t cases,
+                     const CasePattern& fixed = {},
+                     std::function<void(const CaseResult&)> on_result = {}) {
+  CampaignOptions options;
+  options.on_result = std::move(on_result);
+  options.ops = {op};
+  options.impls = {impl};
+  options.fixed = fixed;
+  options.seed = seed;
+  options.cases = cases;
+  options.check = CheckGradients;
+  options.max_size = kGradientSize;
+  options.shrink = false;
+  return RunCampaign(options);
+}
+
+class EveryGradient : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryGradient, OfTheReferenceIsTheDerivative) {
+  Suite suite;
+  const bool holds = rc::check(GetParam(), [&] {
+    const CampaignResult result =
+        Judge(GetParam(), "reference_f64", *rc::gen::arbitrary<uint64_t>(), 1,
+              {}, [&](const CaseResult& one) { suite.Add(one); });
+    for (const Failure& failure : result.suite.failures()) {
+      RC_FAIL(FailureText(failure));
+    }
+  });
+  EXPECT_TRUE(holds);
+  EXPECT_TRUE(suite.Mistrusted().empty()) << SuiteText(suite);
+  std::fputs(SuiteText(suite).c_str(), stdout);
+}
+
+// A small fault in it is seen.
+TEST_P(EveryGradient, ThatIsWrongByOnePartInTenThousandIsFound) {
+  for (const std::string& input : FindOperation(GetParam()).differentiable()) {
+    const CampaignResult result = Judge(
+        GetParam(), "faulty:one_part_in_1e4:d_" + input + ":reference_f64",
+        20260120, 8, {{"fill", "generic"}});
+    EXPECT_EQ(result.suite.exit_code(), ExitCode::kFailed)
+        << input << "\n"
+        << SuiteText(result.suite);
+  }
+}
+
+std::vector<std::string> Differentiable() {
+  std::vector<std::string> names;
+  for (const Operation* op : Operations()) {
+    if (!op->differentiable().empty()) names.push_back(op->name());
+  }
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryGradient,
+                         ::testing::ValuesIn(Differentiable()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace softmoe::verify

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/gradients/slope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/errors.h"
+#include "reference/testing/finite_difference.h"
+
+namespace softmoe::verify {
+namespace {
+
+using reference::testing::DerivativeEstimate;
+using reference::testing::OneSidedEstimate;
+using reference::testing::Smoothness;
+
+constexpr double kSmallestStep = 0x1p-34;
+// A table halves its step ten times; tables overlap by six halvings.
+constexpr double kNextStep = 1.0 / 16;
+
+using Phi = std::function<Sample(double)>;
+
+// The pieces that were met on either side of 0 and at 0.
+struct Pieces {
+  std::set<uint64_t> left, right, centre;
+
+  // The values of `phi`; whoever asks for one is noted.
+  std::function<double(double)> Watch(const Phi& phi) {
+    return [this, &phi](double h) {
+      const Sample sample = phi(h);
+      (h < 0 ? left : h > 0 ? right : centre).insert(sample.piece);
+      return sample.value;
+    };
+  }
+  bool OneOnEitherSide() const { return left.size() <= 1 && right.size() <= 1; }
+  bool One() const {
+    return OneOnEitherSide() && left == right && centre == right;
+  }
+};
+
+Slope TwoSided(const Phi& phi, double step, double rounding_error) {
+  Pieces pieces;
+  const DerivativeEstimate found = reference::testing::DifferentiateAtZero(
+      pieces.Watch(phi), step, rounding_error);
+  if (found.smoothness != Smoothness::kSmooth || !pieces.One()) return {};
+  return {Slope::Kind::kSmooth, found.value, found.error, found.observed_order};
+}
+
+Slope FromBothSides(const Phi& phi, double step, double rounding_error) {
+  Pieces pieces;
+  const OneSidedEstimate right = reference::testing::DifferentiateFromOneSide(
+      pieces.Watch(phi), step, rounding_error);
+  const OneSidedEstimate left = reference::testing::DifferentiateFromOneSide(
+      pieces.Watch(phi), -step, rounding_error);
+  if (!right.converges || !left.converges || !pieces.OneOnEitherSide()) {
+    return {};
+  }
+  const double low =
+      std::min(right.value - right.error, left.value - left.error);
+  const double high =
+      std::max(right.value + right.error, left.value + left.error);
+  return {Slope::Kind::kKink, (low + high) / 2, (high - low) / 2, 0};
+}
+
+// Both have converged, and to the same slope as far as they can tell.
+bool Agree(const Slope& a, const Slope& b) {
+  return a.kind != Slope::Kind::kUndecided &&
+         b.kind != Slope::Kind::kUndecided &&
+         std::abs(a.value - b.value) <= a.error + b.error;
+}
+
+}  // namespace
+
+Slope MeasureSlope(const Phi& phi, double sharp, double rounding_error,
+                   double largest_step) {
+  Slope best, before;
+  for (double step = largest_step; step >= kSmallestStep; step *= kNextStep) {
+    Slope found;
+    try {
+      found = TwoSided(phi, step, rounding_error);
+      if (found.kind == Slope::Kind::kUndecided) {
+        found = FromBothSides(phi, step, rounding_error);
+      }
+    } catch (const NumericsError&) {
+      continue;  // the step leaves the domain
+    }
+    if (Agree(found, before)) {
+      Slope sharper = found.error < before.error ? found : before;
+      // The smallest of many estimates is often one that is too small; how far
+      // two tables are apart knows nothing of either's.
+      sharper.error += std::abs(found.value - before.value);
+      if (best.kind == Slope::Kind::kUndecided || sharper.error < best.error) {
+        best = sharper;
+      }
+      if (best.error <= sharp) break;
+    }
+    before = found;
+  }
+  return best;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/implementations/cpu_implementation.h"
+
+#include "core/errors.h"
+#include "core/text/suggestion.h"
+#include "kernels/isa.h"
+#include "property_tests/verify/implementations/double_implementation.h"
+#include "property_tests/verify/implementations/row_kernels.h"
+
+namespace softmoe::verify {
+namespace {
+
+RowKernels KernelsOn(ThreadPool& pool) {
+  return {
+      [&pool](const auto& args) { kernels::RouterForward(args, pool); },
+      [&pool](const auto& args) { kernels::RouterBackward(args, pool); },
+      [&pool](const auto& args) { kernels::RmsNormForward(args, pool); },
+      [&pool](const auto& args) { kernels::RmsNormBackward(args, pool); },
+      [&pool](const auto& args) { kernels::AdamW(args, pool); },
+  };
+}
+
+constexpr int kThreads[] = {1, 3};
+
+class CpuImplementation : public Implementation {
+ public:
+  CpuImplementation(kernels::Isa isa, const Adapters& adapters)
+      : isa_(isa), adapters_(adapters) {}
+
+  std::string name() const override {
+    return std::string("cpu:") + kernels::IsaName(isa_);
+  }
+  std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
+    if (!kernels::IsaAvailable(isa_)) {
+      return std::string("this CPU lacks level ") + kernels::IsaName(isa_);
+    }
+    if (dtype != Dtype::kF32) return "the CPU kernels compute in f32";
+    return adapters_.rows.contains(op.name()) ||
+                   adapters_.cpu.contains(op.name())
+               ? ""
+               : "no CPU kernel for it";
+  }
+  int schedules() const override { return std::size(kThreads); }
+  TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
+                int schedule) override {
+    kernels::SelectIsa(kernels::IsaName(isa_));
+    ThreadPool& pool = pools_[schedule];
+    const auto whole = adapters_.cpu.find(op.name());
+    return whole != adapters_.cpu.end()
+               ? whole->second(c, inputs, pool)
+               : adapters_.rows.at(op.name())(c, inputs, KernelsOn(pool));
+  }
+
+ private:
+  kernels::Isa isa_;
+  const Adapters& adapters_;
+  ThreadPool pools_[2] = {ThreadPool(kThreads[0]), ThreadPool(kThreads[1])};
+};
+
+}  // namespace
+
+std::unique_ptr<Implementation> MakeCpuImplementation(
+    const std::string& level, const Adapters& adapters) {
+  if (level.empty()) {
+    kernels::SelectIsa("");
+    return std::make_unique<CpuImplementation>(kernels::ActiveIsa(), adapters);
+  }
+  if (level == "double") return MakeDoubleImplementation(adapters);
+  for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
+    if (level == kernels::IsaName(isa)) {
+      return std::make_unique<CpuImplementation>(isa, adapters);
+    }
+  }
+  throw ConfigError(
+      "unknown implementation 'cpu:" + level + "'; " +
+      Suggestion("cpu:" + level, {"cpu:v3", "cpu:v4", "cpu:double"}));
+}
+
+}  // namespace softmoe::verify

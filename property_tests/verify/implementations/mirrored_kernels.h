@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mirrored_kernels.h - kernels that take device pointers, as kernels that take
+// host pointers: every array is copied there, between canaries, and back.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_MIRRORED_KERNELS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_MIRRORED_KERNELS_H_
+
+#include <cstddef>
+
+#include "property_tests/verify/implementations/row_kernels.h"
+
+namespace softmoe::verify {
+
+// The memory that the kernels see.
+struct DeviceMemory {
+  void* (*allocate)(size_t bytes);
+  void (*free)(void* memory);
+  // Between host and device; what was launched before is done then.
+  void (*copy)(void* to, const void* from, size_t bytes);
+};
+
+// `device`, called with host pointers. Every array has exactly the size that
+// the kernels' headers document. NumericsError for a call that writes outside
+// an array, or into an input.
+RowKernels MirroredKernels(const RowKernels& device,
+                           const DeviceMemory& memory);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_MIRRORED_KERNELS_H_

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_kernels.h - the kernels that exist both for the CPU and as CUDA source,
+// whoever runs them.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ROW_KERNELS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ROW_KERNELS_H_
+
+#include <functional>
+
+#include "kernels/adamw.h"
+#include "kernels/rmsnorm.h"
+#include "kernels/router.h"
+
+namespace softmoe::verify {
+
+struct RowKernels {
+  std::function<void(const kernels::RouterForwardArgs&)> router_forward;
+  std::function<void(const kernels::RouterBackwardArgs&)> router_backward;
+  std::function<void(const kernels::RmsNormForwardArgs&)> rmsnorm_forward;
+  std::function<void(const kernels::RmsNormBackwardArgs&)> rmsnorm_backward;
+  std::function<void(const kernels::AdamWArgs&)> adamw;
+};
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ROW_KERNELS_H_

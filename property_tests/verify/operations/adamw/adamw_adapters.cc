@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/adamw/adamw_adapters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "optimized/optimizer.h"
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/guarded.h"
+#include "property_tests/verify/operations/adamw/adamw_case.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Floats = std::vector<float>;
+
+}  // namespace
+
+// The kernel of one update, wherever it runs; what the host does around it is
+// done here, as a driver on a device does it.
+TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
+                   const RowKernels& run) {
+  const AdamWCase update(c, inputs);
+  const int64_t size = update.layout.total, steps = c.Size("steps");
+  const TrainingConfig& training = update.training;
+  const std::vector<float> gradients = ToFloats(At(inputs, "gradient"));
+  Guarded<float> parameter("parameter", ToFloats(At(inputs, "parameter")));
+  Guarded<float> first("first_moment", ToFloats(At(inputs, "first_moment")));
+  Guarded<float> second("second_moment", ToFloats(At(inputs, "second_moment")));
+  for (int64_t s = 0; s < steps; ++s) {
+    const float* gradient = gradients.data() + s * size;
+    double squares = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      squares += static_cast<double>(gradient[i]) * gradient[i];
+    }
+    const double norm = std::sqrt(squares);
+    const bool clipped = training.clip_norm > 0 && norm > training.clip_norm;
+    const double t = static_cast<double>(update.completed + s) + 1;
+    for (const ParameterTensor& tensor : update.layout.tensors) {
+      run.adamw(
+          {.size = tensor.size,
+           .learning_rate =
+               static_cast<float>(ScalarOf(inputs, "learning_rate")),
+           .beta1 = static_cast<float>(training.beta1),
+           .beta2 = static_cast<float>(training.beta2),
+           .epsilon = static_cast<float>(training.adam_epsilon),
+           .weight_decay = static_cast<float>(
+               tensor.weight_decay ? training.weight_decay : 0),
+           .bias1 = static_cast<float>(1 / (1 - std::pow(training.beta1, t))),
+           .bias2 = static_cast<float>(1 / (1 - std::pow(training.beta2, t))),
+           .gradient_scale =
+               static_cast<float>(clipped ? training.clip_norm / norm : 1),
+           .gradient = gradient + tensor.offset,
+           .parameter = parameter.data() + tensor.offset,
+           .first_moment = first.data() + tensor.offset,
+           .second_moment = second.data() + tensor.offset});
+    }
+  }
+  return {{"parameter", parameter.TakeTensor(Dtype::kF32, {size})},
+          {"first_moment", first.TakeTensor(Dtype::kF32, {size})},
+          {"second_moment", second.TakeTensor(Dtype::kF32, {size})}};
+}
+
+TensorMap RunAdamWOnCpu(const Case& c, const TensorMap& inputs,
+                        ThreadPool& pool) {
+  const AdamWCase update(c, inputs);
+  const int64_t size = update.layout.total, steps = c.Size("steps");
+  optimized::Optimizer optimizer(update.training, update.layout, pool);
+  const Floats m = ToFloats(At(inputs, "first_moment"));
+  const Floats v = ToFloats(At(inputs, "second_moment"));
+  std::ranges::copy(m, optimizer.first_moment().begin());
+  std::ranges::copy(v, optimizer.second_moment().begin());
+  const Floats gradients = ToFloats(At(inputs, "gradient"));
+  Guarded<float> parameter("parameter", ToFloats(At(inputs, "parameter")));
+  Tensor norm(Dtype::kF64, {steps});
+  for (int64_t s = 0; s < steps; ++s) {
+    norm.values[s] = optimizer.Update(
+        ScalarOf(inputs, "learning_rate"), update.completed + s,
+        std::span(gradients).subspan(s * size, size),
+        {parameter.data(), static_cast<size_t>(size)});
+  }
+  const auto moment = [&](std::span<const float> x) {
+    return FromVector(Dtype::kF32, {size}, Floats(x.begin(), x.end()));
+  };
+  return {{"parameter", parameter.TakeTensor(Dtype::kF32, {size})},
+          {"first_moment", moment(optimizer.first_moment())},
+          {"second_moment", moment(optimizer.second_moment())},
+          {"norm", norm}};
+}
+
+}  // namespace softmoe::verify

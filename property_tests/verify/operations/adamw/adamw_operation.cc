@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/adamw/adamw_operation.h"
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/adamw/adamw_case.h"
+#include "reference/adamw.h"
+#include "reference/adamw_formula.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Vector;
+
+constexpr char kUpdate[] = "adamw-f32/2";
+constexpr char kNorm[] = "norm-f64/1";
+
+// A step over numbers that carry their error; every constant of the formula is
+// rounded to float once.
+reference::formula::AdamWStep<Bounded> StepBounds(
+    const TrainingConfig& training, double learning_rate, int64_t completed,
+    double norm) {
+  const double t = static_cast<double>(completed) + 1;
+  const auto correction = [&](double beta) {
+    return Bounded(reference::formula::Correction(beta, t)).Rounded();
+  };
+  return {
+      .clip =
+          Bounded(reference::ClipFactor(norm, training.clip_norm)).Rounded(),
+      .learning_rate = learning_rate,
+      .beta1 = training.beta1,
+      .beta2 = training.beta2,
+      .epsilon = training.adam_epsilon,
+      .first_correction = correction(training.beta1),
+      .second_correction = correction(training.beta2)};
+}
+
+class AdamW : public Operation {
+ public:
+  std::string name() const override { return "adamw"; }
+  std::string text() const override {
+    return "steps of AdamW with clipping by the global norm and bias "
+           "correction; decay for the matrix part only";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "steps", .text = "updates, one after the other", .high = 4},
+        {.name = "matrix_size", .text = "elements with decay", .high = 300},
+        {.name = "vector_size", .text = "elements without decay", .high = 70},
+        {.name = "completed",
+         .text = "updates before the first",
+         .low = 0,
+         .high = 50000},
+        Real("gradient_scale", "standard deviation of the gradient", 1e-8, 1e3,
+             {1e-8, 1e-3, 3, 1e3}, 1),
+        Real("learning_rate", "of every step", 0, 1, {0, 1e-5, 1e-3, 0.3},
+             0.25),
+        Real("beta1", "decay of the first moment", 0, 0.999, {0.9, 0.9, 0.5, 0},
+             0.5),
+        Real("beta2", "decay of the second moment", 0, 0.9999,
+             {0.95, 0.95, 0.999, 0.5}, 0.75),
+        Real("epsilon", "added to the root of the second moment", 1e-8, 1,
+             {1e-8, 1e-8, 1e-3}, 0.5),
+        Real("weight_decay", "decoupled", 0, 1, {0, 0.01, 0.3}, 0),
+        Real("clip_norm", "largest norm of a gradient; 0: any", 0, 1e6,
+             {0, 0.5, 1e-6, 1e6}, 0),
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "subnormal", "huge"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"parameter"},
+            {"first_moment"},
+            {"second_moment"},
+            {.name = "norm", .optional = true, .in_double = true}};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kUpdate,
+         "Scale of clipping and both corrections are rounded to float once; "
+         "then\n"
+         "every operation u |x|, carried through all steps by numbers with "
+         "their\n"
+         "error, u = 2^-24. Products below 2^-125 may be flushed; a root errs "
+         "by\n"
+         "min(e/root, sqrt e). Gradients are given, so no step is chaotic."},
+        {kNorm,
+         "Squares of floats are exact in double, n additions and the root:\n"
+         "(n + 1) u/2 relative, u = 2^-53, for both sides."}};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const int64_t size = c.Size("matrix_size") + c.Size("vector_size");
+    const double scale = c.Real("gradient_scale");
+    const std::vector<Window> all = {Filler::All(size)};
+    TensorMap inputs;
+    inputs["parameter"] = filler.Plain("parameter", all);
+    inputs["first_moment"] = filler.Data("first_moment", all, scale);
+    inputs["second_moment"] = filler.Data("second_moment", all, scale);
+    for (double& v : inputs["second_moment"].values) v *= v;
+    RoundValues(inputs["second_moment"]);
+    inputs["gradient"] =
+        filler.Data("gradient", {filler.Axis("steps"), all[0]}, scale);
+    for (const char* name : {"learning_rate", "beta1", "beta2", "epsilon",
+                             "weight_decay", "clip_norm"}) {
+      inputs[name] = filler.Scalar(c.Real(name));
+    }
+    return inputs;
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    (void)c;
+    for (const double v : At(inputs, "second_moment").values) {
+      if (v < 0) return "second_moment must stay at or above 0";
+    }
+    return "";
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const AdamWCase update(c, inputs);
+    const int64_t size = update.layout.total;
+    const double rate = ScalarOf(inputs, "learning_rate");
+    const reference::Matrix gradients = ToMatrix(At(inputs, "gradient"));
+    Vector parameters = ToVector(At(inputs, "parameter"));
+    reference::AdamWState state = {ToVector(At(inputs, "first_moment")),
+                                   ToVector(At(inputs, "second_moment")),
+                                   update.completed};
+    std::vector<Bounded> p = AsBounded(parameters),
+                         m = AsBounded(state.first_moment),
+                         v = AsBounded(state.second_moment), norm_bounds;
+    Vector norms(gradients.rows());
+    for (int64_t s = 0; s < gradients.rows(); ++s) {
+      const Vector gradient = gradients.row(s);
+      norms[s] = reference::AdamWUpdate(update.training, update.layout, rate,
+                                        gradient, &parameters, &state);
+      norm_bounds.emplace_back(
+          norms[s],
+          norms[s] * Bounded::kUnit * (static_cast<double>(size) + 1) / 2);
+      const reference::formula::AdamWStep<Bounded> step =
+          StepBounds(update.training, rate, update.completed + s, norms[s]);
+      for (const ParameterTensor& tensor : update.layout.tensors) {
+        const Bounded decay(tensor.weight_decay ? update.training.weight_decay
+                                                : 0);
+        for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
+          step.Update(gradient[i], decay, &p[i], &m[i], &v[i]);
+        }
+      }
+    }
+    Expected expected;
+    auto& outputs = expected.outputs;
+    outputs["parameter"] =
+        FromBounds("parameter", ToTensor(parameters), p, kUpdate);
+    outputs["first_moment"] =
+        FromBounds("first_moment", ToTensor(state.first_moment), m, kUpdate);
+    outputs["second_moment"] =
+        FromBounds("second_moment", ToTensor(state.second_moment), v, kUpdate);
+    outputs["norm"] =
+        FromDoubleBounds("norm", ToTensor(norms), norm_bounds, kNorm);
+    return expected;
+  }
+
+ private:
+  static Parameter Real(const char* name, const char* text, double low,
+                        double high, std::vector<double> typical,
+                        double simple) {
+    return {.name = name,
+            .kind = Kind::kReal,
+            .text = text,
+            .low = low,
+            .high = high,
+            .typical = std::move(typical),
+            .simple = simple};
+  }
+  static std::vector<Bounded> AsBounded(const Vector& x) {
+    return {x.begin(), x.end()};
+  }
+};
+
+}  // namespace
+
+const Operation& AdamWOperation() {
+  static const AdamW operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

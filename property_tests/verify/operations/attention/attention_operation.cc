@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/attention/attention_operation.h"
+
+#include <cmath>
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "reference/attention.h"
+#include "reference/attention_formula.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Matrix;
+
+constexpr char kDerivation[] = "attention-f32/3";
+
+struct AttentionShape {
+  int64_t sequences, length, heads, dim;
+
+  int64_t rows() const { return sequences * length; }
+  int64_t width() const { return heads * dim; }
+};
+
+// What an implementation may do otherwise: the softmax in blocks of 16 keys or
+// more, divided at the end, and for the gradient again from the logarithm of
+// its sum.
+reference::MatrixOf<Bounded> Loosened(
+    reference::MatrixOf<Bounded> weights,
+    const reference::MatrixOf<Bounded>& logits, bool backward) {
+  const double steps = static_cast<double>(logits.rows() / 16 + 1);
+  for (int64_t t = 0; t < logits.rows(); ++t) {
+    const Bounded log_sum_exp = property_tests::LogarithmInSteps(
+        reference::formula::LogSumExp<Bounded>(logits.row(t).head(t + 1)),
+        steps);
+    for (int64_t s = 0; s <= t; ++s) {
+      Bounded& weight = weights(t, s);
+      weight = property_tests::InSteps(weight, steps).Rounded();
+      if (!backward) continue;
+      weight = property_tests::Recomputed(weight, logits(t, s), log_sum_exp);
+    }
+  }
+  return weights;
+}
+// The naive program does as the formula says.
+reference::MatrixOf<Naive> Loosened(reference::MatrixOf<Naive> weights,
+                                    const reference::MatrixOf<Naive>&, bool) {
+  return weights;
+}
+
+template <typename N>
+struct AttentionFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  AttentionFormula(const AttentionShape& shape, const Tensor& qkv,
+                   const Tensor& d_out) {
+    namespace formula = reference::formula;
+    // Only of the scores the terms are random.
+    using W = typename WorstCaseOf<N>::Type;
+    using Block = reference::MatrixOf<W>;
+    const Matrix packed = ToMatrix(qkv), cotangent = ToMatrix(d_out);
+    Block out(shape.rows(), shape.width());
+    Block d_qkv(shape.rows(), 3 * shape.width());
+    const formula::HeadBlock block = {shape.length, shape.width(), shape.dim};
+    for (int64_t s = 0; s < shape.sequences; ++s) {
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        const Matrix q = block(packed, s, 0, head);
+        const Matrix k = block(packed, s, 1, head);
+        const Block v = As<W>(Matrix(block(packed, s, 2, head)));
+        const Block logits =
+            As<W>(formula::AttentionLogits<N>(As<N>(q), As<N>(k)));
+        const Block weights = formula::CausalSoftmax<W>(logits);
+        block(out, s, 0, head) = formula::WeightedValues<W>(
+            Loosened(weights, logits, /*backward=*/false), v);
+        const reference::CausalAttentionGradientsOf<W> gradients =
+            formula::CausalAttentionBackward<W>(
+                Loosened(weights, logits, /*backward=*/true), As<W>(q),
+                As<W>(k), v, As<W>(Matrix(block(cotangent, s, 0, head))));
+        block(d_qkv, s, 0, head) = gradients.d_q;
+        block(d_qkv, s, 1, head) = gradients.d_k;
+        block(d_qkv, s, 2, head) = gradients.d_v;
+      }
+    }
+    outputs["out"] = Flat<N>(As<N>(out));
+    outputs["d_qkv"] = Flat<N>(As<N>(d_qkv));
+  }
+};
+
+class Attention : public Operation {
+ public:
+  std::string name() const override { return "attention"; }
+  std::string text() const override {
+    return "causal softmax(q k^T / sqrt(head_dim)) v of every head";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "sequences", .text = "sequences", .high = 3},
+        {.name = "length", .text = "tokens per sequence", .high = 80},
+        {.name = "heads", .text = "heads", .high = 3},
+        {.name = "head_dim",
+         .text = "width of a head",
+         .low = 2,
+         .high = 40,
+         .step = 2},
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of q, k and v",
+         .low = 1e-3,
+         .high = 8,
+         .typical = {0.1, 1, 4},
+         .simple = 1},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kBf16};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"out"}, {"d_qkv"}};
+  }
+  std::vector<std::string> differentiable() const override { return {"qkv"}; }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kDerivation,
+         "Scores: dot products, n u sum |ab|, times a scale that is rounded\n"
+         "twice. The softmax may run over blocks of 16 keys or more, each of\n"
+         "which rescales what there is by a factor with an error of at most 5 "
+         "u.\n"
+         "The gradient recomputes the weights from logsumexp; all operation "
+         "by\n"
+         "operation, sums over keys and queries in any order. Of the "
+         "scores:\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const AttentionShape shape = ShapeOf(c);
+    const std::vector<Window> tokens = {filler.Axis("sequences"),
+                                        filler.Axis("length")};
+    TensorMap inputs;
+    if (c.fill.name == "exact" && ScaleIsExact(shape)) {
+      inputs["qkv"] = ExactData(c, filler);
+    } else {
+      // Addressed by (sequence, token, part and head, column); stored flat.
+      inputs["qkv"] =
+          filler.Data("qkv",
+                      {tokens[0], tokens[1], Filler::All(3 * c.Size("heads")),
+                       filler.Axis("head_dim")},
+                      c.Real("scale"));
+    }
+    inputs["qkv"].shape = {shape.rows(), 3 * shape.width()};
+    inputs["d_out"] = filler.Plain(
+        "d_out",
+        {tokens[0], tokens[1], filler.Axis("heads"), filler.Axis("head_dim")});
+    inputs["d_out"].shape = {shape.rows(), shape.width()};
+    return inputs;
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const AttentionShape shape = ShapeOf(c);
+    const Tensor& qkv = At(inputs, "qkv");
+    const Tensor& d_out = At(inputs, "d_out");
+    return ExpectByFormula<AttentionFormula>(
+        c,
+        {{"out", ToTensor(reference::MultiHeadAttention(
+                              ToMatrix(qkv), shape.sequences, shape.heads),
+                          d_out.shape)},
+         {"d_qkv", ToTensor(reference::MultiHeadAttentionBackward(
+                                ToMatrix(qkv), shape.sequences, shape.heads,
+                                ToMatrix(d_out)),
+                            qkv.shape)}},
+        kDerivation, ScaleIsExact(shape), shape, qkv, d_out);
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)choice;
+    const AttentionShape shape = ShapeOf(c);
+    return {{"out", ToTensor(reference::MultiHeadAttention(
+                                 ToMatrix(At(inputs, "qkv")), shape.sequences,
+                                 shape.heads),
+                             At(inputs, "d_out").shape)}};
+  }
+
+ private:
+  // Scores are rounded when they are scaled by 1/sqrt(head_dim), unless that is
+  // a power of 2.
+  static bool ScaleIsExact(const AttentionShape& shape) {
+    return shape.dim == 4 || shape.dim == 16;
+  }
+  // Keys are 1024 times a whole number that no other key of their sequence and
+  // head has, queries 1 or 2, values small whole numbers: the softmax of a
+  // query is 1 at one key. Scores are below 1024 * 2 * 16 * 80.
+  static Tensor ExactData(const Case& c, const Filler& filler) {
+    const Window sequences = filler.Axis("sequences");
+    const Window tokens = filler.Axis("length"), dim = filler.Axis("head_dim");
+    const int64_t heads = c.Size("heads");
+    const std::vector<Window> axes = {sequences, tokens, Filler::All(3 * heads),
+                                      dim};
+    const Tensor queries = filler.OneOf("q", axes, {1, 2});
+    Tensor qkv = filler.OneOf("qkv", axes, {-3, -2, -1, 0, 1, 2, 3});
+    for (int64_t s = 0; s < sequences.count; ++s) {
+      for (int64_t h = 0; h < heads; ++h) {
+        const std::vector<int64_t> ranks =
+            filler.Ranks("k", {sequences.first + s, h}, tokens);
+        for (int64_t t = 0; t < tokens.count; ++t) {
+          const int64_t row = (s * tokens.count + t) * 3 * heads;
+          for (int64_t j = 0; j < dim.count; ++j) {
+            const int64_t q = (row + h) * dim.count + j;
+            qkv.values[q] = queries.values[q];
+            qkv.values[q + heads * dim.count] =
+                1024 * static_cast<double>(ranks[t]);
+          }
+        }
+      }
+    }
+    return qkv;
+  }
+  static AttentionShape ShapeOf(const Case& c) {
+    return {c.Size("sequences"), c.Size("length"), c.Size("heads"),
+            c.Size("head_dim")};
+  }
+};
+
+}  // namespace
+
+const Operation& AttentionOperation() {
+  static const Attention operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

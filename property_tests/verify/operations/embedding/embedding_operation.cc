@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/embedding/embedding_operation.h"
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "reference/embedding.h"
+#include "reference/embedding_formula.h"
+
+namespace softmoe::verify {
+namespace {
+
+using reference::Matrix;
+
+constexpr char kDerivation[] = "embedding-f32/3";
+
+template <typename N>
+struct EmbeddingFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  EmbeddingFormula(const std::vector<int32_t>& ids, const Matrix& d_out,
+                   int64_t vocab_size) {
+    outputs["d_table"] = Flat<N>(reference::formula::EmbeddingBackward<N>(
+        ids, As<N>(d_out), vocab_size));
+  }
+};
+
+class Embedding : public Operation {
+ public:
+  std::string name() const override { return "embedding"; }
+  std::string text() const override {
+    return "rows of the table by id; the gradient sums each id's rows";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 300},
+        {.name = "d_model", .text = "width", .high = 140},
+        {.name = "vocab_size", .text = "rows of the table", .high = 90},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal", "huge", "repeated"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"out"}, {"d_table"}};
+  }
+  std::vector<std::string> differentiable() const override { return {"table"}; }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kDerivation,
+         "Rows are copied: equality. A sum of n rows in any order: n u sum "
+         "|x|.\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    return {{"table", filler.Data("table", {filler.Axis("vocab_size"), width})},
+            {"ids", filler.Ids("ids", {rows}, c.Size("vocab_size"))},
+            {"d_out", filler.Data("d_out", {rows, width})}};
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNoIds(inputs, "ids", c.Size("vocab_size"));
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Matrix table = ToMatrix(At(inputs, "table"));
+    const Matrix d_out = ToMatrix(At(inputs, "d_out"));
+    const std::vector<int32_t> ids = ToInts(At(inputs, "ids"));
+    const int64_t d = table.cols();
+    Expected expected = ExpectByFormula<EmbeddingFormula>(
+        c,
+        {{"d_table",
+          ToTensor(reference::EmbeddingBackward(ids, d_out, table.rows()),
+                   {table.rows(), d})}},
+        kDerivation, /*exact=*/true, ids, d_out, table.rows());
+    expected.outputs["out"] = Exactly(
+        ToTensor(reference::EmbeddingForward(ids, table), {d_out.rows(), d}),
+        kDerivation);
+    return expected;
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    return {{"out", ToTensor(reference::EmbeddingForward(
+                                 ToInts(At(inputs, "ids")),
+                                 ToMatrix(At(inputs, "table"))),
+                             At(inputs, "d_out").shape)}};
+  }
+};
+
+}  // namespace
+
+const Operation& EmbeddingOperation() {
+  static const Embedding operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

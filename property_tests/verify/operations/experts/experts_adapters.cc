@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/experts/experts_adapters.h"
+
+#include "kernels/expert_mlp.h"
+#include "kernels/permute_body.h"
+#include "kernels/route_plan.h"
+#include "kernels/swiglu_body.h"
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/guarded.h"
+
+namespace softmoe::verify {
+namespace {
+
+namespace body = kernels::SOFTMOE_ISA;
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+using Lane = body::SerialLane<double>;
+
+// One token in one expert.
+class ExpertRow {
+ public:
+  ExpertRow(const Case& c, const double* hidden, const double* up,
+            const double* down, double gate)
+      : d_(c.Size("d_model")),
+        f_(c.Size("d_ffn")),
+        hidden_(hidden),
+        up_(up),
+        down_(down),
+        gate_(gate),
+        gate_up_(2 * f_),
+        activation_(f_) {
+    for (int64_t i = 0; i < d_ * 2 * f_; ++i) {
+      gate_up_[i % (2 * f_)] += hidden[i / (2 * f_)] * up[i];
+    }
+    body::SwigluForwardRow(Lane(), f_, gate_up_.data(), gate,
+                           activation_.data());
+  }
+  void AddOut(double* out) const {
+    Doubles row(d_);
+    for (int64_t i = 0; i < f_ * d_; ++i) {
+      row[i % d_] += activation_[i / d_] * down_[i];
+    }
+    const int32_t rows[] = {0};
+    body::UnpermuteToken(Lane(), d_, 1, row.data(), rows, true, out);
+  }
+  void AddGradients(const double* d_out, double* d_hidden, double* d_up,
+                    double* d_down, double* d_gate) const {
+    Doubles d_activation(f_), d_gate_up(2 * f_), activation(f_);
+    for (int64_t i = 0; i < f_ * d_; ++i) {
+      d_activation[i / d_] += d_out[i % d_] * down_[i];
+    }
+    body::SwigluBackwardRow(Lane(), f_, gate_up_.data(), gate_,
+                            d_activation.data(), d_gate_up.data(),
+                            activation.data(), d_gate);
+    for (int64_t i = 0; i < f_ * d_; ++i) {
+      d_down[i] += activation[i / d_] * d_out[i % d_];
+    }
+    for (int64_t i = 0; i < d_ * 2 * f_; ++i) {
+      d_hidden[i / (2 * f_)] += d_gate_up[i % (2 * f_)] * up_[i];
+      d_up[i] += hidden_[i / (2 * f_)] * d_gate_up[i % (2 * f_)];
+    }
+  }
+
+ private:
+  int64_t d_, f_;
+  const double *hidden_, *up_, *down_;
+  double gate_;
+  Doubles gate_up_, activation_;
+};
+
+}  // namespace
+
+TensorMap RunExpertsOnCpu(const Case& c, const TensorMap& inputs,
+                          ThreadPool& pool) {
+  const int64_t n = c.Size("rows"), e = c.Size("num_experts");
+  const int64_t a = c.Size("max_active"), d = c.Size("d_model");
+  const int64_t f = c.Size("d_ffn"), slots = n * a;
+  const Tensor& active = At(inputs, "active");
+  const Tensor& gates = At(inputs, "gates");
+  std::vector<int32_t> num_active(n), selected(slots, -1);
+  Floats slot_gates(slots);
+  for (int64_t t = 0; t < n; ++t) {
+    for (int64_t i = 0; i < e; ++i) {
+      if (active.values[t * e + i] == 0) continue;
+      const int64_t slot = t * a + num_active[t]++;
+      selected[slot] = static_cast<int32_t>(i);
+      slot_gates[slot] = static_cast<float>(gates.values[t * e + i]);
+    }
+  }
+  Guarded<int32_t> offsets("expert_offsets", e + 1);
+  Guarded<int32_t> row_token("row_token", slots);
+  Guarded<int32_t> token_rows("token_rows", slots);
+  Guarded<int32_t> plan_scratch("scratch", kernels::RoutePlanScratch(n, e));
+  Guarded<float> row_gate("row_gate", slots);
+  kernels::BuildRoutePlan(
+      {n, e, a, num_active.data(), selected.data(), slot_gates.data(),
+       offsets.data(), row_token.data(), row_gate.data(), token_rows.data(),
+       plan_scratch.data()},
+      pool);
+  const kernels::RoutePlan plan = {n,
+                                   e,
+                                   offsets.Take()[e],
+                                   a,
+                                   offsets.data(),
+                                   row_token.data(),
+                                   row_gate.data(),
+                                   token_rows.data()};
+  const Floats hidden = ToFloats(At(inputs, "hidden"));
+  const Floats up = ToFloats(At(inputs, "gate_up_weight"));
+  const Floats down = ToFloats(At(inputs, "down_weight"));
+  const Floats d_out = ToFloats(At(inputs, "d_out"));
+  Guarded<float> gate_up("gate_up", slots * 2 * f);
+  Guarded<float> row_output("row_output", slots * d);
+  Guarded<float> out("out", ToFloats(At(inputs, "out_before")));
+  kernels::ExpertForward({plan, d, f, hidden.data(), up.data(), down.data(),
+                          gate_up.data(), row_output.data(), out.data()},
+                         pool);
+  Guarded<float> d_gate_up("d_gate_up", slots * 2 * f);
+  Guarded<float> d_rows("d_row_hidden", slots * d);
+  Guarded<float> activation("activation", slots * f);
+  Guarded<float> d_row_gate("d_row_gate", slots), d_hidden("d_hidden", n * d);
+  Guarded<float> d_up("d_gate_up_weight", e * d * 2 * f);
+  Guarded<float> d_down("d_down_weight", e * f * d);
+  kernels::ExpertBackward(
+      {plan, d, f, hidden.data(), up.data(), down.data(), gate_up.data(),
+       d_out.data(), d_gate_up.data(), d_rows.data(), activation.data(),
+       d_row_gate.data(), d_hidden.data(), d_up.data(), d_down.data()},
+      pool);
+  for (const Guarded<float>* scratch :
+       {&gate_up, &row_output, &d_gate_up, &d_rows, &activation, &row_gate}) {
+    scratch->Take();
+  }
+  Tensor d_gates(Dtype::kF32, {n, e});
+  const Floats per_row = d_row_gate.Take();
+  const std::vector<int32_t> rows = token_rows.Take();
+  for (int64_t i = 0; i < slots; ++i) {
+    if (rows[i] >= 0) {
+      d_gates.values[i / a * e + selected[i]] = per_row[rows[i]];
+    }
+  }
+  return {{"out", out.TakeTensor(Dtype::kF32, {n, d})},
+          {"d_hidden", d_hidden.TakeTensor(Dtype::kF32, {n, d})},
+          {"d_gates", d_gates},
+          {"d_gate_up_weight", d_up.TakeTensor(Dtype::kF32, {e, d, 2 * f})},
+          {"d_down_weight", d_down.TakeTensor(Dtype::kF32, {e, f, d})}};
+}
+
+TensorMap RunExpertsAtDouble(const Case& c, const TensorMap& inputs) {
+  const int64_t n = c.Size("rows"), experts = c.Size("num_experts");
+  const int64_t d = c.Size("d_model"), f = c.Size("d_ffn");
+  const auto data = [&](const char* name) {
+    return At(inputs, name).values.data();
+  };
+  Tensor out = At(inputs, "out_before"), d_hidden(Dtype::kF64, {n, d});
+  Tensor d_gates(Dtype::kF64, {n, experts});
+  Tensor d_up(Dtype::kF64, {experts, d, 2 * f});
+  Tensor d_down(Dtype::kF64, {experts, f, d});
+  for (int64_t t = 0; t < n; ++t) {
+    for (int64_t e = 0; e < experts; ++e) {
+      if (data("active")[t * experts + e] == 0) continue;
+      const ExpertRow row(
+          c, data("hidden") + t * d, data("gate_up_weight") + e * d * 2 * f,
+          data("down_weight") + e * f * d, data("gates")[t * experts + e]);
+      row.AddOut(&out.values[t * d]);
+      row.AddGradients(data("d_out") + t * d, &d_hidden.values[t * d],
+                       &d_up.values[e * d * 2 * f], &d_down.values[e * f * d],
+                       &d_gates.values[t * experts + e]);
+    }
+  }
+  return {{"out", out},
+          {"d_hidden", d_hidden},
+          {"d_gates", d_gates},
+          {"d_gate_up_weight", d_up},
+          {"d_down_weight", d_down}};
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/experts/experts_operation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "reference/moe_layer_formula.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::BoolMatrix;
+using reference::Matrix;
+
+constexpr char kDerivation[] = "experts-f32/3";
+
+// The inputs as matrices; weights of expert e by rows of [experts, ...].
+struct Data {
+  int64_t rows, experts, d, f;
+  Matrix hidden, gates, active, before, d_out;
+  Matrix up, down;  // [experts, d*2f], [experts, f*d]
+
+  Data(const Case& c, const TensorMap& inputs)
+      : rows(c.Size("rows")),
+        experts(c.Size("num_experts")),
+        d(c.Size("d_model")),
+        f(c.Size("d_ffn")),
+        hidden(ToMatrix(At(inputs, "hidden"))),
+        gates(ToMatrix(At(inputs, "gates"))),
+        active(ToMatrix(At(inputs, "active"))),
+        before(ToMatrix(At(inputs, "out_before"))),
+        d_out(ToMatrix(At(inputs, "d_out"))),
+        up(ToMatrix(At(inputs, "gate_up_weight"))),
+        down(ToMatrix(At(inputs, "down_weight"))) {}
+
+  Matrix Up(int64_t e) const {
+    return Eigen::Map<const Matrix>(up.row(e).data(), d, 2 * f);
+  }
+  Matrix Down(int64_t e) const {
+    return Eigen::Map<const Matrix>(down.row(e).data(), f, d);
+  }
+};
+
+// |out_before| may be in every partial sum of a token's experts.
+Bounded Loosened(const Bounded& out, double before, int64_t active) {
+  return {out.value, out.error + static_cast<double>(active) * Bounded::kUnit *
+                                     std::abs(before)};
+}
+// The naive program does as the formula says, and so does the reference.
+Naive Loosened(const Naive& out, double, int64_t) { return out; }
+double Loosened(double out, double, int64_t) { return out; }
+
+template <typename N>
+struct ExpertFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  explicit ExpertFormula(const Data& x) {
+    namespace formula = reference::formula;
+    reference::ExpertWeightsOf<N> weights;
+    for (int64_t e = 0; e < x.experts; ++e) {
+      weights.gate_up_weight.push_back(As<N>(x.Up(e)));
+      weights.down_weight.push_back(As<N>(x.Down(e)));
+    }
+    const BoolMatrix active = x.active.array() != 0;
+    const reference::MatrixOf<N> gates = As<N>(x.gates);
+    const reference::MatrixOf<N> hidden = As<N>(x.hidden);
+    reference::MatrixOf<N> out = formula::Plus<N>(
+        As<N>(x.before),
+        formula::MixExperts<N>(active, gates, weights, hidden));
+    for (int64_t t = 0; t < x.rows; ++t) {
+      for (int64_t j = 0; j < x.d; ++j) {
+        out(t, j) = Loosened(out(t, j), x.before(t, j), active.row(t).count());
+      }
+    }
+    const formula::MixExpertsGradients<N> gradients =
+        formula::MixExpertsBackward<N>(active, gates, weights, hidden,
+                                       As<N>(x.d_out));
+    outputs["out"] = Flat<N>(out);
+    outputs["d_hidden"] = Flat<N>(gradients.d_hidden);
+    outputs["d_gates"] = Flat<N>(gradients.d_gates);
+    for (int64_t e = 0; e < x.experts; ++e) {
+      Append(gradients.d_weights.gate_up_weight[e], "d_gate_up_weight");
+      Append(gradients.d_weights.down_weight[e], "d_down_weight");
+    }
+  }
+
+ private:
+  void Append(const reference::MatrixOf<N>& matrix, const std::string& output) {
+    const std::vector<N> elements = Flat<N>(matrix);
+    outputs[output].insert(outputs[output].end(), elements.begin(),
+                           elements.end());
+  }
+};
+
+class Experts : public Operation {
+ public:
+  std::string name() const override { return "experts"; }
+  std::string text() const override {
+    return "out += sum over active experts of gate * (SiLU(x G) * (x U)) D";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 50},
+        {.name = "num_experts", .text = "experts", .high = 7},
+        {.name = "max_active",
+         .text = "most active experts of a token",
+         .high = 7,
+         .at_most = "num_experts"},
+        {.name = "d_model", .text = "width", .high = 40},
+        {.name = "d_ffn", .text = "inner width", .high = 36},
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of hidden",
+         .low = 1e-3,
+         .high = 16,
+         .typical = {1, 1, 8},
+         .simple = 1},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic",        "exact",        "subnormal", "one_expert_all",
+            "expert_0_and_1", "uneven_ranks", "empty"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"out"},
+            {"d_hidden"},
+            {"d_gates"},
+            {"d_gate_up_weight"},
+            {"d_down_weight"}};
+  }
+  std::vector<std::string> differentiable() const override {
+    return {"hidden", "gates", "gate_up_weight", "down_weight"};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kDerivation,
+         "x G, x U and what follows: dot products, n u sum |ab| in any order,\n"
+         "their errors carried through SiLU (exp within 2 u) and the "
+         "products,\n"
+         "operation by operation; a token's experts and an expert's tokens "
+         "are\n"
+         "summed in any order. d_gate = <d_out, E(x)>, summed over d_ffn or\n"
+         "d_model.\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    const Window experts = filler.Axis("num_experts");
+    const Window inner = filler.Axis("d_ffn");
+    TensorMap inputs;
+    inputs["hidden"] = filler.Data("hidden", {rows, width}, c.Real("scale"));
+    inputs["out_before"] = filler.Plain("out_before", {rows, width});
+    inputs["d_out"] = filler.Plain("d_out", {rows, width});
+    inputs["active"] = Selection(c, filler);
+    inputs["gates"] =
+        c.fill.name == "exact"
+            ? filler.OneOf("gates", {rows, experts}, {-2, -1, 1, 2})
+            : filler.Plain("gates", {rows, experts});
+    inputs["down_weight"] =
+        filler.Plain("down_weight", {experts, inner, width}, 0.3);
+    for (int64_t i = 0; i < inputs["gates"].size(); ++i) {
+      inputs["gates"].values[i] *= inputs["active"].values[i];
+    }
+    inputs["gate_up_weight"] = filler.Plain(
+        "gate_up_weight", {experts, width, Filler::All(2), inner}, 0.3);
+    if (c.fill.name == "exact") MakeExact(c, filler, &inputs);
+    inputs["gate_up_weight"].shape = {experts.count, width.count,
+                                      2 * inner.count};
+    return inputs;
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    const Tensor& active = At(inputs, "active");
+    const Tensor& gates = At(inputs, "gates");
+    const int64_t experts = c.Size("num_experts");
+    const std::string no_set = WhyNoIds(inputs, "active", 2);
+    if (!no_set.empty()) return no_set;
+    for (int64_t t = 0; t < c.Size("rows"); ++t) {
+      int64_t count = 0;
+      for (int64_t i = t * experts; i < (t + 1) * experts; ++i) {
+        count += active.values[i] == 1;
+        if (active.values[i] == 0 && gates.values[i] != 0) {
+          return "gates must stay 0 where active is";
+        }
+      }
+      if (count > c.Size("max_active")) return "more are active than the cap";
+    }
+    return "";
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Data data(c, inputs);
+    const ExpertFormula<double> values(data);
+    const std::vector<int64_t> shape = {data.rows, data.d};
+    const auto tensor = [&](const char* output, std::vector<int64_t> shape) {
+      Tensor values_of(Dtype::kF64, std::move(shape));
+      values_of.values = values.outputs.at(output);
+      return values_of;
+    };
+    return ExpectByFormula<ExpertFormula>(
+        c,
+        {{"out", tensor("out", shape)},
+         {"d_hidden", tensor("d_hidden", shape)},
+         {"d_gates", tensor("d_gates", {data.rows, data.experts})},
+         {"d_gate_up_weight",
+          tensor("d_gate_up_weight", {data.experts, data.d, 2 * data.f})},
+         {"d_down_weight",
+          tensor("d_down_weight", {data.experts, data.f, data.d})}},
+        kDerivation, IsExact(data), data);
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)choice;
+    const Data x(c, inputs);
+    Tensor out(Dtype::kF64, {x.rows, x.d});
+    out.values = ExpertFormula<double>(x).outputs.at("out");
+    return {{"out", out}};
+  }
+
+ private:
+  // Every z = x G is a multiple of 128, at least 128: there sigmoid is 1 and
+  // SiLU(z) = z. In units of 128, z <= 4 d_model; |x U| <= 2 d_model, and
+  // |D^T d_out| <= d_model.
+  static void MakeExact(const Case& c, const Filler& filler,
+                        TensorMap* inputs) {
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    const Window experts = filler.Axis("num_experts");
+    const Window inner = filler.Axis("d_ffn");
+    TensorMap& all = *inputs;
+    all["hidden"] = filler.OneOf("hidden", {rows, width}, {1, 2});
+    all["out_before"] =
+        filler.OneOf("out_before", {rows, width}, {-256, -128, 0, 128});
+    all["d_out"] = filler.OneOf("d_out", {rows, width}, {-1, 0, 1});
+    all["down_weight"] =
+        filler.OneOf("down_weight", {experts, inner, width}, {-1, 0, 1});
+    Tensor& up = all["gate_up_weight"];
+    const std::vector<Window> axes = {experts, width, Filler::All(2), inner};
+    up = filler.OneOf("gate_up_weight", axes, {-1, 0, 1});
+    const Tensor gate = filler.OneOf("gate_weight", axes, {128, 256});
+    for (int64_t i = 0; i < up.size(); ++i) {
+      if (i / inner.count % 2 == 0) up.values[i] = gate.values[i];
+    }
+    (void)c;
+  }
+  // The largest sums, in units of 128: d_gates, and what an expert adds to out
+  // and d_hidden, times two for the gate.
+  static bool IsExact(const Data& x) {
+    const int64_t activation = 8 * x.d * x.d;
+    const int64_t d_gate = activation * x.d * x.f;
+    const int64_t out = 2 * activation * x.f * x.experts + 2;
+    const int64_t d_hidden = 2 * 2 * (4 + 2) * x.d * x.d * x.f * x.experts;
+    const int64_t d_weight = 2 * 2 * activation * x.rows;
+    return std::max({d_gate, out, d_hidden, d_weight}) < int64_t{1} << 24;
+  }
+  // Some tokens without an expert, often some experts without a token; never
+  // more than max_active.
+  static Tensor Selection(const Case& c, const Filler& filler) {
+    const Window rows = filler.Axis("rows");
+    const Window experts = filler.Axis("num_experts");
+    const std::string& fill = c.fill.name;
+    Tensor active(Dtype::kI32, {rows.count, experts.count});
+    for (int64_t t = 0; t < rows.count; ++t) {
+      const int64_t row = rows.first + t;
+      double* out = &active.values[t * experts.count];
+      if (fill == "one_expert_all") out[0] = 1;
+      if (fill == "one_expert_all" || fill == "empty") continue;
+      int64_t wanted = filler.Words("active", {row, kMaxIndex - 1})[0] %
+                       (c.Size("max_active") + 1);
+      if (fill == "uneven_ranks") wanted = std::max<int64_t>(wanted, 1);
+      std::vector<std::pair<uint32_t, int64_t>> order;
+      for (int64_t e = 0; e < experts.count; ++e) {
+        const int64_t expert = experts.first + e;
+        if (fill == "uneven_ranks" && (expert < Filler::kRankExperts) !=
+                                          Filler::GoesToTheFirstRank(row)) {
+          continue;
+        }
+        order.emplace_back(filler.Words("active", {row, expert})[0], e);
+      }
+      std::ranges::sort(order);
+      wanted = std::min(wanted, static_cast<int64_t>(order.size()));
+      for (int64_t i = 0; i < wanted; ++i) out[order[i].second] = 1;
+      if (fill == "expert_0_and_1") {
+        out[0] = 0;
+        if (experts.count > 1) out[1] = 0;
+        if (experts.count > 1 && t == 0) {
+          std::fill(out, out + experts.count, 0.0);
+          out[1] = 1;
+        }
+      }
+    }
+    return active;
+  }
+};
+
+}  // namespace
+
+const Operation& ExpertsOperation() {
+  static const Experts operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

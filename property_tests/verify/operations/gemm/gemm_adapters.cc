@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/gemm/gemm_adapters.h"
+
+#include <cmath>
+
+#include "kernels/gemm.h"
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/guarded.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Floats = std::vector<float>;
+
+// `tensor` [rows, columns] with `padding` NaN behind each row.
+Floats Padded(const Tensor& tensor, int64_t padding) {
+  const int64_t rows = tensor.shape[0], columns = tensor.shape[1];
+  Floats padded(rows * (columns + padding), NAN);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    padded[i / columns * (columns + padding) + i % columns] =
+        static_cast<float>(tensor.values[i]);
+  }
+  return padded;
+}
+
+}  // namespace
+
+TensorMap RunGemmOnCpu(const Case& c, const TensorMap& inputs,
+                       ThreadPool& pool) {
+  const int64_t m = c.Size("m"), n = c.Size("n"), padding = c.Size("padding");
+  const Tensor& a = At(inputs, "a");
+  const Tensor& b = At(inputs, "b");
+  const bool accumulate = c.Choice("accumulate") == "yes";
+  const Floats padded_a = Padded(a, padding), padded_b = Padded(b, padding);
+  Tensor before = At(inputs, "c_before");
+  // Without accumulation what was there must not be read.
+  if (!accumulate) before.values.assign(before.values.size(), NAN);
+  Guarded<float> out("c", Padded(before, padding));
+  kernels::Gemm({.a = padded_a.data(),
+                 .b = padded_b.data(),
+                 .c = out.data(),
+                 .m = m,
+                 .n = n,
+                 .k = c.Size("k"),
+                 .lda = a.shape[1] + padding,
+                 .ldb = b.shape[1] + padding,
+                 .ldc = n + padding,
+                 .transpose_a = c.Choice("transpose_a") == "yes",
+                 .transpose_b = c.Choice("transpose_b") == "yes",
+                 .accumulate = accumulate},
+                pool);
+  const Floats padded = out.Take();
+  Tensor result(Dtype::kF32, {m, n});
+  for (int64_t i = 0; i < m * (n + padding); ++i) {
+    const int64_t row = i / (n + padding), column = i % (n + padding);
+    if (column < n) {
+      result.values[row * n + column] = padded[i];
+    } else if (!std::isnan(padded[i])) {
+      throw NumericsError("c: written between its rows");
+    }
+  }
+  return {{"c", result}};
+}
+
+}  // namespace softmoe::verify

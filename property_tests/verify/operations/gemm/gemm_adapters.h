@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gemm_adapters.h - the matrix product on the CPU's kernels.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_GEMM_GEMM_ADAPTERS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_GEMM_GEMM_ADAPTERS_H_
+
+#include "core/parallel_for.h"
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/tensor.h"
+
+namespace softmoe::verify {
+
+TensorMap RunGemmOnCpu(const Case& c, const TensorMap& inputs,
+                       ThreadPool& pool);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_GEMM_GEMM_ADAPTERS_H_

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/gemm/gemm_operation.h"
+
+#include <cmath>
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Matrix;
+
+constexpr char kGemm[] = "gemm-f32/2";
+
+bool Says(const Case& c, const char* choice) {
+  return c.Choice(choice) == "yes";
+}
+
+// As it is multiplied: transposed back if it is stored so.
+Matrix Operand(const TensorMap& inputs, const char* name, bool transposed) {
+  const Matrix stored = ToMatrix(At(inputs, name));
+  return transposed ? Matrix(stored.transpose()) : stored;
+}
+
+class Gemm : public Operation {
+ public:
+  std::string name() const override { return "gemm"; }
+  std::string text() const override {
+    return "c = op(a) op(b), or c += it; op transposes or not";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "m", .text = "rows of c", .high = 100},
+        {.name = "n", .text = "columns of c", .high = 100},
+        {.name = "k", .text = "length of the sums", .high = 300},
+        {.name = "padding",
+         .text = "elements between stored rows, never to be touched",
+         .low = 0,
+         .high = 5},
+        YesOrNo("transpose_a", "a is stored [k, m]"),
+        YesOrNo("transpose_b", "b is stored [n, k]"),
+        YesOrNo("accumulate", "c += instead of c ="),
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of a",
+         .low = 1e-6,
+         .high = 1e6,
+         .typical = {1e-6, 1, 1, 1e6},
+         .simple = 1},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal", "huge"};
+  }
+  std::vector<OutputSpec> outputs() const override { return {{"c"}}; }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kGemm,
+         "Dot products of n terms in any order, n u sum |ab|, and one more "
+         "term\n"
+         "where c is added to. " +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const Window m = filler.Axis("m"), n = filler.Axis("n"),
+                 k = filler.Axis("k");
+    const auto stored = [&](const char* transpose, Window rows,
+                            Window columns) -> std::vector<Window> {
+      if (Says(c, transpose)) return {columns, rows};
+      return {rows, columns};
+    };
+    return {
+        {"a", filler.Data("a", stored("transpose_a", m, k), c.Real("scale"))},
+        {"b", filler.Plain("b", stored("transpose_b", k, n))},
+        {"c_before", filler.Plain("c_before", {m, n}, c.Real("scale"))}};
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Matrix a = Operand(inputs, "a", Says(c, "transpose_a"));
+    const Matrix b = Operand(inputs, "b", Says(c, "transpose_b"));
+    const Matrix before = Says(c, "accumulate")
+                              ? ToMatrix(At(inputs, "c_before"))
+                              : Matrix::Zero(a.rows(), b.cols());
+    const Tensor values = ToTensor(Matrix(before + reference::Multiply(a, b)),
+                                   {a.rows(), b.cols()});
+    Expected expected;
+    if (c.fill.name == "exact") {
+      expected.outputs["c"] = ExactRegime(values);
+      return expected;
+    }
+    std::vector<Bounded> bounds;
+    for (int64_t i = 0; i < a.rows(); ++i) {
+      for (int64_t j = 0; j < b.cols(); ++j) {
+        FloatSum sum;
+        if (Says(c, "accumulate")) sum.Add(before(i, j));
+        for (int64_t l = 0; l < a.cols(); ++l) {
+          sum.Add(Bounded(a(i, l)) * Bounded(b(l, j)));
+        }
+        bounds.push_back(sum.Get(RoundingsOf(c)));
+      }
+    }
+    expected.outputs["c"] = FromBounds("c", values, bounds, kGemm);
+    return expected;
+  }
+
+ private:
+  static Parameter YesOrNo(const char* name, const char* text) {
+    return {.name = name,
+            .kind = Kind::kChoice,
+            .text = text,
+            .choices = {"no", "yes"}};
+  }
+};
+
+}  // namespace
+
+const Operation& GemmOperation() {
+  static const Gemm operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/lapsum/lapsum_operation.h"
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/row_bounds.h"
+#include "property_tests/verify/operations/score_parameters.h"
+
+namespace softmoe::verify {
+namespace {
+
+class LapSum : public Operation {
+ public:
+  std::string name() const override { return "lapsum"; }
+  std::string text() const override {
+    return "p_i = F((r_i - x)/T) with sum_i p_i = k, F Laplace's distribution "
+           "function; gradients by r, k and T";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 140},
+        {.name = "num_experts", .text = "scores per row", .high = 256},
+        MeanActiveParameter("k: what the weights of a row sum to", 1.0 / 64,
+                            256),
+        SpreadParameter(),
+        TemperatureParameter("T, in score units"),
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic",  "ties",       "near_ties", "plateau",
+            "wide_gap", "all_equal",  "dominant",  "monotone",
+            "whole_k",  "breakpoint", "subnormal", "huge"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"weights"},
+            {"d_scores"},
+            {"d_mean_active"},
+            {"d_temperature", /*optional=*/true}};
+  }
+  std::vector<std::string> differentiable() const override {
+    return {"scores", "mean_active", "temperature"};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        LapSumWeightsDerivation(), LapSumGradientDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    TensorMap inputs;
+    const Tensor scores =
+        filler.Scores("scores", "rows", "num_experts", c.Real("spread"));
+    double mean_active = c.Real("mean_active");
+    const double temperature = RoundTo(c.dtype, c.Real("temperature"));
+    if (c.fill.name == "breakpoint") {
+      // Of the first row; the others see this k as any.
+      const int64_t j = filler.Words("breakpoint", {0})[0] % scores.shape[1];
+      mean_active = LapSumAtScore(ToMatrix(scores).row(0), j, temperature);
+    } else if (c.fill.name == "whole_k" || c.fill.name == "wide_gap") {
+      mean_active = filler.WholeActive("num_experts");
+    }
+    inputs["scores"] = scores;
+    inputs["mean_active"] = filler.Scalar(mean_active);
+    inputs["temperature"] = filler.Scalar(temperature);
+    inputs["d_weights"] = filler.Plain(
+        "d_weights", {filler.Axis("rows"), filler.Axis("num_experts")});
+    return inputs;
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNotSoft(inputs, c.Size("num_experts"));
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)c, (void)got;
+    const reference::Matrix scores = ToMatrix(At(inputs, "scores"));
+    const reference::Matrix d_weights = ToMatrix(At(inputs, "d_weights"));
+    const double k = ScalarOf(inputs, "mean_active");
+    const double temperature = ScalarOf(inputs, "temperature");
+    const int64_t rows = scores.rows(), n = scores.cols();
+
+    reference::Matrix weights(rows, n), d_scores(rows, n);
+    double d_k = 0, d_t = 0;
+    std::vector<Bounded> weight_bounds, d_score_bounds;
+    FloatSum d_k_bound, d_t_bound;
+    for (int64_t t = 0; t < rows; ++t) {
+      const LapSumRow row = BoundLapSumRow(scores.row(t), k, temperature);
+      const reference::LapSumGradient gradient =
+          reference::LapSumVjp(row.solution, d_weights.row(t));
+      weights.row(t) = row.solution.weights;
+      d_scores.row(t) = gradient.d_scores;
+      d_k += gradient.d_mean_active;
+      d_t += gradient.d_temperature;
+
+      std::vector<Bounded> v(d_weights.row(t).begin(), d_weights.row(t).end());
+      const WeightedGradient bound = BoundLapSumGradient(row, v, temperature);
+      weight_bounds.insert(weight_bounds.end(), row.weights.begin(),
+                           row.weights.end());
+      d_score_bounds.insert(d_score_bounds.end(), bound.gradient.begin(),
+                            bound.gradient.end());
+      d_k_bound.Add({bound.mean.value, bound.mean.error + FlushedMean(row, v)});
+      d_t_bound.Add(bound.d_temperature);
+    }
+    Tensor scalar(Dtype::kF64, {});
+    const std::string gradient_id = LapSumGradientDerivation().id;
+    Expected expected;
+    const std::vector<int64_t> shape = {rows, n};
+    expected.outputs["weights"] =
+        FromBounds("weights", ToTensor(weights, shape), weight_bounds,
+                   LapSumWeightsDerivation().id);
+    expected.outputs["d_scores"] = FromBounds(
+        "d_scores", ToTensor(d_scores, shape), d_score_bounds, gradient_id);
+    scalar.values = {d_k};
+    expected.outputs["d_mean_active"] = FromBounds(
+        "d_mean_active", scalar, {d_k_bound.Get().Rounded()}, gradient_id);
+    scalar.values = {d_t};
+    expected.outputs["d_temperature"] = FromBounds(
+        "d_temperature", scalar, {d_t_bound.Get().Rounded()}, gradient_id);
+    return expected;
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    const reference::Matrix scores = ToMatrix(At(inputs, "scores"));
+    reference::Matrix weights(scores.rows(), scores.cols());
+    for (int64_t t = 0; t < scores.rows(); ++t) {
+      weights.row(t) =
+          reference::SolveLapSum(scores.row(t), ScalarOf(inputs, "mean_active"),
+                                 ScalarOf(inputs, "temperature"))
+              .weights;
+    }
+    return {
+        {"weights", ToTensor(weights, {scores.rows(), scores.cols()})},
+        {"above_root", AboveRoot(weights, ScalarOf(inputs, "mean_active"))}};
+  }
+};
+
+}  // namespace
+
+const Operation& LapSumOperation() {
+  static const LapSum operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

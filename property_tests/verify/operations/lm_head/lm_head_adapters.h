@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lm_head_adapters.h - the language-model head on the CPU's kernels.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LM_HEAD_LM_HEAD_ADAPTERS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LM_HEAD_LM_HEAD_ADAPTERS_H_
+
+#include "core/parallel_for.h"
+#include "property_tests/verify/engine/case.h"
+#include "property_tests/verify/engine/tensor.h"
+
+namespace softmoe::verify {
+
+TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
+                         ThreadPool& pool);
+TensorMap RunLmHeadAtDouble(const Case& c, const TensorMap& inputs);
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LM_HEAD_LM_HEAD_ADAPTERS_H_

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/lm_head/lm_head_operation.h"
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "reference/lm_head.h"
+#include "reference/lm_head_formula.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Matrix;
+using reference::Vector;
+
+constexpr char kDerivation[] = "lm-head-f32/3";
+
+// What an implementation may do otherwise: the softmax in blocks of 16 logits
+// or more, and again from the logarithm of its sum.
+reference::MatrixOf<Bounded> Loosened(
+    reference::MatrixOf<Bounded> probabilities,
+    const reference::MatrixOf<Bounded>& logits) {
+  const double steps = static_cast<double>(logits.cols() / 16 + 1);
+  for (int64_t t = 0; t < logits.rows(); ++t) {
+    const Bounded log_sum_exp = property_tests::LogarithmInSteps(
+        reference::formula::LogSumExp<Bounded>(logits.row(t)), steps);
+    for (int64_t w = 0; w < logits.cols(); ++w) {
+      probabilities(t, w) = property_tests::Recomputed(
+          property_tests::InSteps(probabilities(t, w), steps), logits(t, w),
+          log_sum_exp);
+    }
+  }
+  return probabilities;
+}
+reference::VectorOf<Bounded> Loosened(reference::VectorOf<Bounded> losses,
+                                      int64_t vocab_size) {
+  const double steps = static_cast<double>(vocab_size / 16 + 1);
+  for (Bounded& loss : losses) {
+    loss = property_tests::LogarithmInSteps(loss, steps);
+  }
+  return losses;
+}
+// The naive program does as the formula says.
+template <typename Numbers, typename What>
+Numbers Loosened(Numbers numbers, const What&) {
+  return numbers;
+}
+
+template <typename N>
+struct LmHeadFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  LmHeadFormula(const Matrix& hidden, const Matrix& weight,
+                const std::vector<int32_t>& targets, double grad_scale) {
+    namespace formula = reference::formula;
+    // Only of the logits the terms are random.
+    using W = typename WorstCaseOf<N>::Type;
+    const reference::MatrixOf<W> logits =
+        As<W>(formula::LmHeadLogits<N>(As<N>(hidden), As<N>(weight)));
+    const reference::MatrixOf<W> d_logits = formula::TokenLossesBackward<W>(
+        Loosened(formula::SoftmaxRows<W>(logits), logits), targets,
+        reference::VectorOf<W>::Constant(logits.rows(), W(grad_scale)));
+    const reference::LmHeadGradientsOf<W> gradients =
+        formula::LmHeadBackward<W>(d_logits, As<W>(hidden), As<W>(weight));
+    outputs["loss"] = Flat<N>(As<N>(
+        Loosened(formula::TokenLosses<W>(logits, targets), logits.cols())));
+    outputs["d_hidden"] = Flat<N>(As<N>(gradients.d_hidden));
+    outputs["d_head_weight"] = Flat<N>(As<N>(gradients.d_head_weight));
+  }
+};
+
+class LmHead : public Operation {
+ public:
+  std::string name() const override { return "lm_head"; }
+  std::string text() const override {
+    return "loss = logsumexp(h W^T) - (h W^T)[target], per token, in nats";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 50},
+        {.name = "d_model", .text = "width", .high = 70},
+        {.name = "vocab_size", .text = "logits", .high = 140},
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of hidden",
+         .low = 1e-3,
+         .high = 8,
+         .typical = {0.1, 1, 3},
+         .simple = 1},
+        {.name = "grad_scale",
+         .kind = Kind::kReal,
+         .text = "cotangent of every token's loss",
+         .low = 0x1p-10,
+         .high = 4,
+         .typical = {0.0625, 0.3},
+         .simple = 3},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal", "repeated"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"loss"}, {"d_hidden"}, {"d_head_weight"}};
+  }
+  std::vector<std::string> differentiable() const override {
+    return {"hidden", "head_weight"};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kDerivation,
+         "Logits: dot products, n u sum |ab| in any order. The softmax may be\n"
+         "computed in blocks of 16 logits or more, each of which rescales "
+         "what\n"
+         "there is by a factor with an error of at most 5 u, and again from "
+         "the\n"
+         "logarithm of its sum. exp and log within 2 u; gradients operation "
+         "by\n"
+         "operation. Of the logits: " +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    if (c.fill.name == "exact") return ExactInputs(c, filler);
+    return {{"hidden", filler.Data("hidden", {rows, width}, c.Real("scale"))},
+            {"head_weight",
+             filler.Plain("head_weight", {filler.Axis("vocab_size"), width})},
+            {"targets", filler.Ids("targets", {rows}, c.Size("vocab_size"))},
+            {"grad_scale", filler.Scalar(c.Real("grad_scale"))}};
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNoIds(inputs, "targets", c.Size("vocab_size"));
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Matrix hidden = ToMatrix(At(inputs, "hidden"));
+    const Matrix weight = ToMatrix(At(inputs, "head_weight"));
+    const std::vector<int32_t> targets = ToInts(At(inputs, "targets"));
+    const double grad_scale = ScalarOf(inputs, "grad_scale");
+    const reference::LmHeadGradients gradients = reference::LmHeadBackward(
+        hidden, weight, targets, Vector::Constant(hidden.rows(), grad_scale));
+    return ExpectByFormula<LmHeadFormula>(
+        c,
+        {{"loss", ToTensor(reference::TokenLosses(
+                      reference::LmHeadLogits(hidden, weight), targets))},
+         {"d_hidden",
+          ToTensor(gradients.d_hidden, {hidden.rows(), hidden.cols()})},
+         {"d_head_weight",
+          ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()})}},
+        kDerivation, /*exact=*/true, hidden, weight, targets, grad_scale);
+  }
+
+ private:
+  // The logits of a token are whole multiples of 1024, all different: softmax
+  // is 1 at one of them, and loss and gradients are differences of whole
+  // numbers. At most 1024 * 70 * 2 * 142 < 1024 * 2^24.
+  static TensorMap ExactInputs(const Case& c, const Filler& filler) {
+    const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
+    const Window vocab = filler.Axis("vocab_size");
+    const std::vector<int64_t> ranks = filler.Ranks("head_weight", {}, vocab);
+    const Tensor column = filler.OneOf("column", {width}, {-2, -1, 0, 1, 2});
+    Tensor weight(c.dtype, {vocab.count, width.count});
+    for (int64_t i = 0; i < weight.size(); ++i) {
+      weight.values[i] = 1024 * (static_cast<double>(ranks[i / width.count]) +
+                                 column.values[i % width.count]);
+    }
+    return {{"hidden", filler.OneOf("hidden", {rows, width}, {1, 2})},
+            {"head_weight", weight},
+            {"targets", filler.Ids("targets", {rows}, vocab.count)},
+            {"grad_scale", filler.Scalar(0.25)}};
+  }
+
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    return {{"loss",
+             ToTensor(reference::TokenLosses(
+                 reference::LmHeadLogits(ToMatrix(At(inputs, "hidden")),
+                                         ToMatrix(At(inputs, "head_weight"))),
+                 ToInts(At(inputs, "targets"))))}};
+  }
+  TensorMap Cotangents(const TensorMap& inputs,
+                       const TensorMap& outputs) const override {
+    Tensor d_loss(Dtype::kF64, outputs.at("loss").shape);
+    for (double& x : d_loss.values) x = ScalarOf(inputs, "grad_scale");
+    return {{"loss", d_loss}};
+  }
+};
+
+}  // namespace
+
+const Operation& LmHeadOperation() {
+  static const LmHead operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/rmsnorm/rmsnorm_operation.h"
+
+#include <bit>
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "reference/rmsnorm.h"
+#include "reference/rmsnorm_formula.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+using reference::Matrix;
+using reference::Vector;
+
+constexpr char kDerivation[] = "rmsnorm-f32/3";
+
+template <typename N>
+struct RmsNormFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  RmsNormFormula(const Matrix& x, const Vector& weight, double epsilon,
+                 const Matrix& d_y, const Matrix& before) {
+    namespace formula = reference::formula;
+    const reference::MatrixOf<N> hidden = As<N>(x);
+    const reference::VectorOf<N> scale = As<N>(weight);
+    const reference::RmsNormGradientsOf<N> gradients =
+        formula::RmsNormBackward<N>(hidden, scale, epsilon, As<N>(d_y));
+    outputs["y"] = Flat<N>(formula::RmsNormForward<N>(hidden, scale, epsilon));
+    outputs["rstd"] = Flat<N>(formula::ReciprocalRms<N>(hidden, epsilon));
+    outputs["d_x"] =
+        Flat<N>(formula::Plus<N>(As<N>(before), gradients.d_hidden));
+    outputs["d_weight"] = Flat<N>(gradients.d_weight);
+  }
+};
+
+class RmsNorm : public Operation {
+ public:
+  std::string name() const override { return "rmsnorm"; }
+  std::string text() const override {
+    return "y = x * weight / sqrt(mean(x^2) + epsilon)";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 140},
+        {.name = "d_model", .text = "width", .high = 300},
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of x",
+         .low = 1e-6,
+         .high = 1e4,
+         .typical = {1e-6, 1e-2, 1, 1e4},
+         .simple = 1},
+        {.name = "epsilon",
+         .kind = Kind::kReal,
+         .text = "added to the mean square",
+         .low = 1e-8,
+         .high = 1,
+         .typical = {1e-5, 1e-5, 1e-6, 0.5},
+         .simple = 0.5},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal", "huge"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"y"}, {"d_x"}, {"d_weight"}, {"rstd", /*optional=*/true}};
+  }
+  std::vector<std::string> differentiable() const override {
+    return {"x", "weight"};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kDerivation,
+         "Mean square, root, quotient and products operation by operation, "
+         "every\n"
+         "rounding u |x|; the sums over the width and, for d_weight, over the\n"
+         "rows n u sum |x|, in any order. The projection of the gradient on x\n"
+         "may cancel: its terms count with their magnitudes.\n" +
+             std::string(kRandomRoundingsText)},
+        ExactDerivation(),
+        NaiveDerivation()};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const std::vector<Window> axes = {filler.Axis("rows"),
+                                      filler.Axis("d_model")};
+    if (c.fill.name == "exact") {
+      // mean(x^2) + epsilon = 1/4 + 3/4.
+      return {{"x", filler.OneOf("x", axes, {-0.5, 0.5})},
+              {"weight", filler.Plain("weight", {axes[1]})},
+              {"d_y", filler.Plain("d_y", axes)},
+              {"d_x_before", filler.Plain("d_x_before", axes)},
+              {"epsilon", filler.Scalar(0.75)}};
+    }
+    return {{"x", filler.Data("x", axes, c.Real("scale"))},
+            {"weight", filler.Plain("weight", {axes[1]})},
+            {"d_y", filler.Plain("d_y", axes)},
+            {"d_x_before", filler.Plain("d_x_before", axes)},
+            {"epsilon", filler.Scalar(c.Real("epsilon"))}};
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    (void)c;
+    return ScalarOf(inputs, "epsilon") > 0 ? "" : "epsilon must stay above 0";
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Matrix x = ToMatrix(At(inputs, "x"));
+    const Matrix d_y = ToMatrix(At(inputs, "d_y"));
+    const Matrix before = ToMatrix(At(inputs, "d_x_before"));
+    const Vector weight = ToVector(At(inputs, "weight"));
+    const double epsilon = ScalarOf(inputs, "epsilon");
+    const reference::RmsNormGradients gradients =
+        reference::RmsNormBackward(x, weight, epsilon, d_y);
+    const std::vector<int64_t> shape = {x.rows(), x.cols()};
+    const Matrix d_x = before + gradients.d_hidden;
+    const std::map<std::string, Tensor> values = {
+        {"y", ToTensor(reference::RmsNormForward(x, weight, epsilon), shape)},
+        {"rstd", ToTensor(reference::ReciprocalRms(x, epsilon))},
+        {"d_x", ToTensor(d_x, shape)},
+        {"d_weight", ToTensor(gradients.d_weight)}};
+    // A division by the width is exact, in whatever way, if that is 2^m.
+    const bool exact = std::has_single_bit(static_cast<uint64_t>(x.cols()));
+    return ExpectByFormula<RmsNormFormula>(c, values, kDerivation, exact, x,
+                                           weight, epsilon, d_y, before);
+  }
+
+  // d_x is added to what is there: the gradient of <d_y, y> + <d_x_before, x>.
+  TensorMap Forward(const Case& c, const TensorMap& inputs,
+                    const TensorMap& choice) const override {
+    (void)c, (void)choice;
+    const Tensor& x = At(inputs, "x");
+    return {{"y", ToTensor(reference::RmsNormForward(
+                               ToMatrix(x), ToVector(At(inputs, "weight")),
+                               ScalarOf(inputs, "epsilon")),
+                           x.shape)},
+            {"carried_on", x}};
+  }
+  TensorMap Cotangents(const TensorMap& inputs,
+                       const TensorMap& outputs) const override {
+    (void)outputs;
+    return {{"y", At(inputs, "d_y")}, {"carried_on", At(inputs, "d_x_before")}};
+  }
+};
+
+}  // namespace
+
+const Operation& RmsNormOperation() {
+  static const RmsNorm operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

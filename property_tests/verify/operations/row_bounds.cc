@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/row_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/lapsum_formula.h"
+#include "reference/softmax_formula.h"
+
+namespace softmoe::verify {
+
+namespace formula = reference::formula;
+namespace {
+
+using Bounds = reference::VectorOf<Bounded>;
+
+Bounds ToBounds(std::span<const Bounded> numbers) {
+  return Eigen::Map<const Bounds>(numbers.data(),
+                                  static_cast<Eigen::Index>(numbers.size()));
+}
+
+// Divided by their sum.
+Bounds Normalized(std::span<const Bounded> shares) {
+  FloatSum total;
+  for (const Bounded& share : shares) total.Add(share);
+  Bounds normalized = ToBounds(shares);
+  for (Bounded& share : normalized) share = share / total.Get();
+  return normalized;
+}
+
+}  // namespace
+
+LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
+                         double temperature) {
+  LapSumRow row;
+  row.solution = reference::SolveLapSum(scores, mean_active, temperature);
+  row.arguments = property_tests::LapSumArguments(row.solution, mean_active);
+  double nearest_error = 0;  // of the smallest |u|, whichever that is
+  for (const Bounded& u : row.arguments) {
+    row.weights.push_back(reference::LaplaceCdfOf(u));
+    row.densities.push_back(reference::LaplacePdfOf(u));
+    if (std::abs(u.value) - u.error <= row.solution.min_distance) {
+      nearest_error = std::max(nearest_error, u.error);
+    }
+  }
+  for (size_t i = 0; i < row.arguments.size(); ++i) {
+    const double q = row.solution.shares[static_cast<Eigen::Index>(i)];
+    row.shares.emplace_back(
+        q, q * std::expm1(row.arguments[i].error + nearest_error) +
+               3 * property_tests::kUnit * q);
+  }
+  return row;
+}
+
+double LapSumAtScore(const reference::Vector& scores, int64_t j,
+                     double temperature) {
+  double sum = 0;
+  for (const double score : scores) {
+    sum += reference::LaplaceCdf((score - scores[j]) / temperature);
+  }
+  return sum;
+}
+
+Tensor AboveRoot(const reference::Matrix& weights, double mean_active) {
+  Tensor above(Dtype::kI32, {weights.rows(), weights.cols()});
+  for (int64_t i = 0; i < above.size(); ++i) {
+    above.values[i] = mean_active <= 0 ? -1
+                      : mean_active >= static_cast<double>(weights.cols())
+                          ? 2
+                          : weights.data()[i] > 0.5;
+  }
+  return above;
+}
+
+SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores) {
+  const Bounds exact = scores.unaryExpr([](double x) { return Bounded(x); });
+  SoftmaxRow row;
+  row.log_sum_exp = formula::LogSumExp<Bounded>(exact);
+  for (const Bounded& weight : formula::Softmax<Bounded>(exact)) {
+    row.weights.push_back(weight.Rounded());  // times 1/sum
+  }
+  return row;
+}
+
+WeightedGradient BoundLapSumGradient(const LapSumRow& row,
+                                     std::span<const Bounded> v,
+                                     double temperature) {
+  reference::LapSumOf<Bounded> solution;
+  solution.temperature = temperature;
+  solution.arguments = ToBounds(row.arguments);
+  solution.densities = ToBounds(row.densities);
+  solution.shares = Normalized(row.shares);
+  const reference::LapSumGradientOf<Bounded> gradient =
+      formula::LapSumVjp<Bounded>(solution, ToBounds(v));
+  WeightedGradient result;
+  result.mean = gradient.d_mean_active;
+  for (const Bounded& d : gradient.d_scores) {
+    result.gradient.push_back(d.Rounded());
+  }
+  result.d_temperature = gradient.d_temperature.Rounded();
+  return result;
+}
+
+WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
+                                      std::span<const Bounded> v) {
+  WeightedGradient result;
+  const Bounds gradient =
+      formula::SoftmaxVjp<Bounded>(Normalized(weights), ToBounds(v));
+  result.gradient = {gradient.begin(), gradient.end()};
+  return result;
+}
+
+double FlushedMean(const LapSumRow& row, std::span<const Bounded> v) {
+  double lost = 0;
+  for (size_t i = 0; i < v.size(); ++i) {
+    const Bounded& p = row.weights[i];
+    if (p.value - p.error <= property_tests::kUnderflow) {
+      lost += row.shares[i].value * std::abs(v[i].value);
+    }
+  }
+  return lost;
+}
+
+const Derivation& LapSumWeightsDerivation() {
+  static const Derivation derivation = {
+      "lapsum-weights-f32/2",
+      "u = 2^-24, z_i = (r_i - anchor)/T, root = anchor + T t, u_i = z_i - t.\n"
+      "Subtraction, division and difference: 4 u (|z_i| + |t|). t is the\n"
+      "logarithm of a quotient of positive sums of exponentials: n/4 "
+      "additions\n"
+      "in each of four chains, 6 roundings for each of the ceil(2k)+1 steps "
+      "of\n"
+      "the recurrence, and 32 u for the arguments of the exponentials (where\n"
+      "sum |z| e^z / (1 + sum e^z) <= 6) and the closing root and logarithm:\n"
+      "  |du_i| <= u (n/4 + 6 (ceil(2k)+1) + 32 + 4 (|z_i| + |t|))\n"
+      "  |dp_i| <= f_i (e^|du_i| - 1) + 3 u p_i + underflow"};
+  return derivation;
+}
+
+const Derivation& LapSumGradientDerivation() {
+  static const Derivation derivation = {
+      "lapsum-gradient-f32/2",
+      "d_r_i = f_i/T (v_i - m), m = sum q v / sum q, d_k = sum over rows of "
+      "m,\n"
+      "|df_i| <= f_i (e^|du_i| - 1) + 3 u f_i from the weights' analysis; the\n"
+      "shares q = f / sum f take the error of the nearest score's u besides;\n"
+      "carried through the formula operation by operation: every rounding "
+      "adds\n"
+      "u |x|, a sum of n terms in any order at most n u sum |x|. A weight "
+      "that\n"
+      "float flushes to 0 may count as inactive: m may lose its q |v|."};
+  return derivation;
+}
+
+const Derivation& SoftmaxDerivation() {
+  static const Derivation derivation = {
+      "softmax-f32/2",
+      "s_i = e^(r_i - max) / sum: exp and log within 2 u, every rounding u "
+      "|x|,\n"
+      "the sum of n terms in any order n u sum |x|; carried through the "
+      "formula\n"
+      "operation by operation; 64 * 2^-125 for what exp flushes to 0."};
+  return derivation;
+}
+
+}  // namespace softmoe::verify

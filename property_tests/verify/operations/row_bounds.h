@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_bounds.h - the error bounds of one row of scores: LapSum weights, softmax
+// and their gradients. Shared by the operations that contain them.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROW_BOUNDS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROW_BOUNDS_H_
+
+#include <span>
+#include <vector>
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/operation.h"
+#include "reference/lapsum.h"
+
+namespace softmoe::verify {
+
+struct LapSumRow {
+  reference::LapSum solution;
+  std::vector<Bounded> arguments;  // u
+  std::vector<Bounded> weights;    // F(u)
+  std::vector<Bounded> densities;  // f(u)
+  std::vector<Bounded> shares;     // f / sum f, also where every f underflows
+};
+LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
+                         double temperature);
+
+// S(r_j) of the definition: the mean_active for which the root meets score j.
+double LapSumAtScore(const reference::Vector& scores, int64_t j,
+                     double temperature);
+
+// 1 where a weight is above 1/2, its score above the root: the pieces that the
+// weights are smooth on. -1 and 2 where k <= 0 and k >= n hold them constant.
+Tensor AboveRoot(const reference::Matrix& weights, double mean_active);
+
+struct SoftmaxRow {
+  std::vector<Bounded> weights;
+  Bounded log_sum_exp;
+};
+SoftmaxRow BoundSoftmaxRow(const reference::Vector& scores);
+
+// A gradient by the scores of a row for the cotangents v of its weights, and by
+// k and T where there are any: the reference's formula over shares that are
+// divided by their sum, as an implementation may do at the end, and times 1/T.
+struct WeightedGradient {
+  Bounded mean;  // sum_i q_i v_i
+  std::vector<Bounded> gradient;
+  Bounded d_temperature;
+};
+WeightedGradient BoundLapSumGradient(const LapSumRow& row,
+                                     std::span<const Bounded> v,
+                                     double temperature);
+WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
+                                      std::span<const Bounded> v);
+
+// What the mean may lose where a weight is so small that float flushes it: such
+// an expert may count as inactive, and its v as 0.
+double FlushedMean(const LapSumRow& row, std::span<const Bounded> v);
+
+// The texts of the above.
+const Derivation& LapSumWeightsDerivation();
+const Derivation& LapSumGradientDerivation();
+const Derivation& SoftmaxDerivation();
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROW_BOUNDS_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/sum_of_squares/sum_of_squares_operation.h"
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+
+namespace softmoe::verify {
+namespace {
+
+using Kind = Parameter::Kind;
+
+constexpr char kSquares[] = "sum-of-squares-f64/2";
+
+class SumOfSquares : public Operation {
+ public:
+  std::string name() const override { return "sum_of_squares"; }
+  std::string text() const override {
+    return "sum of x^2, in double: the norm that clipping looks at";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "size", .text = "elements", .high = 20000},
+        {.name = "scale",
+         .kind = Kind::kReal,
+         .text = "standard deviation of x",
+         .low = 1e-30,
+         .high = 1e30,
+         .typical = {1e-30, 1e-3, 1, 1e30},
+         .simple = 1},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal", "huge"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{.name = "sum_of_squares", .in_double = true}};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kSquares,
+         "A product of floats is exact in double; n additions of positive "
+         "terms\n"
+         "in any order: n u sum x^2, u = 2^-53, for both sides. Float would\n"
+         "overflow or vanish at scales of 1e30 and 1e-30."}};
+    return derivations;
+  }
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    return {{"x", filler.Data("x", {filler.Axis("size")}, c.Real("scale"))}};
+  }
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)c, (void)got;
+    const Tensor& x = At(inputs, "x");
+    const reference::Vector terms = ToVector(x);
+    Tensor sum(Dtype::kF64, {});
+    sum.values = {terms.squaredNorm()};
+    FloatSum bound;
+    for (const double term : x.values) bound.Add(Bounded(term * term));
+    Expected expected;
+    expected.outputs["sum_of_squares"] =
+        c.fill.name == "exact"
+            ? Exactly(sum, kSquares)
+            : FromDoubleBounds("sum_of_squares", sum, {bound.Get()}, kSquares);
+    return expected;
+  }
+};
+
+}  // namespace
+
+const Operation& SumOfSquaresOperation() {
+  static const SumOfSquares operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify
