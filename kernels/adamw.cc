@@ -6,7 +6,8 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
-// Elements of a task: enough to hide its start, few enough to share out.
+// Elements per task: enough to hide the cost of starting it, few enough to
+// share out.
 constexpr int64_t kBlock = 16384;
 
 // Sum of x^2 over at most kSumOfSquaresBlock elements: element i goes to

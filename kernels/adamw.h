@@ -10,8 +10,9 @@
 
 namespace softmoe::kernels {
 
-// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2, with g = gradient_scale *
-// gradient p -= lr * (m*bias1 / (sqrt(v*bias2) + epsilon) + weight_decay * p)
+// One update, with g = gradient_scale * gradient:
+//   m  = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
+//   p -= lr * (m*bias1 / (sqrt(v*bias2) + epsilon) + weight_decay * p)
 struct AdamWArgs {
   int64_t size;
   float learning_rate, beta1, beta2, epsilon, weight_decay;

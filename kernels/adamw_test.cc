@@ -68,7 +68,7 @@ TEST(AdamW, UpdateIsWithinTheDerivedBound) {
   }
 }
 
-// Powers of two: every operation is exact, so is the result.
+// Powers of two: every operation is exact, and so is the result.
 TEST(AdamW, ExactDataIsExact) {
   const float gradient[2] = {4, -4};
   float parameter[2] = {1, 1}, first[2] = {0, 0}, second[2] = {0, 0};
@@ -101,7 +101,7 @@ TEST(AdamW, NoGradientMeansDecayOnly) {
   ThreadPool pool(1);
   AdamW(args, pool);
   // The rate, two products and a difference, of numbers up to 3.
-  EXPECT_NEAR(parameter, 3 * (1 - 0.1 * 0.5), 4 * kUnit * 3);
+  EXPECT_NEAR(parameter, 3 * (1 - 0.1 * 0.5), 4 * kFloatUnit * 3);
 }
 
 // Squares of floats are exact in double; a sum of n terms in 16 chains per

@@ -3,7 +3,7 @@
 // Per (sequence, head), tiles of queries against blocks of keys with a running
 // softmax. K^T and V (backward: also K and V^T) of the head are packed once
 // into panels for the tile kernels of gemm_tile.h. Panels of keys that lie
-// wholly behind a tile's last query are not computed.
+// wholly after a tile's last query are not computed.
 //
 // A query's result depends on its own row only: sums over keys run in ascending
 // order in blocks of kKeys, whichever tile the query is in, so cutting the work
@@ -188,8 +188,8 @@ struct BackwardHead {
   float* d_q;
 };
 
-// P and d_scores of queries [queries) against keys [keys); zero where a key is
-// behind the query.
+// P and d_scores of queries [queries) against keys [keys); zero where a key
+// comes after the query.
 void BackwardScores(const Shape& shape, const BackwardHead& head,
                     const BackwardPanels& panels, Range queries, Range keys) {
   const float scale = shape.scale();

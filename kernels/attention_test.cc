@@ -196,7 +196,8 @@ TEST(Attention, ExpectedGradientIsTheAdjointOfTheForwardPass) {
   EXPECT_NEAR(from_forward, from_backward,
               AdjointBound(error, v.size() * magnitude +
                                       out.size() * forward_magnitude));
-  EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude) << "sees nothing";
+  EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude)
+      << "the test sees nothing";
 }
 
 // Equal scores weigh equally, and integers below 2^24 / n are summed exactly:
@@ -216,7 +217,7 @@ TEST(Attention, ZeroQueriesAverageTheValues) {
       for (int64_t t = 0; t < c.length; ++t) {
         sum += c.qkv[c.At(0, h, 2, t, j)];
         const double mean = sum / static_cast<double>(t + 1);
-        const double twice = (1 + kUnit) * (1 + kUnit) - 1;
+        const double twice = (1 + kFloatUnit) * (1 + kFloatUnit) - 1;
         EXPECT_NEAR(got[0][c.Out(0, h, t, j)], mean,
                     (twice + 0x1p-53) * std::abs(mean));
       }
@@ -318,10 +319,10 @@ TEST(Rope, InverseIsTheAdjoint) {
     left += static_cast<double>(forward[i]) * v[i];
     right += static_cast<double>(backward[i]) * c.shape.qkv[i];
     // Each rotated element, at most sqrt(2) in size, has two roundings.
-    bound += 2 * 1.5 * kUnit * (std::abs(v[i]) + std::abs(c.shape.qkv[i]));
+    bound += 2 * 1.5 * kFloatUnit * (std::abs(v[i]) + std::abs(c.shape.qkv[i]));
   }
   EXPECT_NEAR(left, right, bound);
-  EXPECT_GT(std::abs(left), 100 * bound) << "sees nothing";
+  EXPECT_GT(std::abs(left), 100 * bound) << "the test sees nothing";
 }
 
 }  // namespace

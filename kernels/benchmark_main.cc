@@ -35,7 +35,7 @@ at most (BM_FmaPeak). per_row: time of a whole call over the rows it routes.
 --benchmark_list_tests=true lists what --benchmark_filter=REGEX can choose.
 )";
 
-// As /proc/cpuinfo calls it, or "unknown".
+// The processor's name in /proc/cpuinfo, or "unknown".
 std::string ProcessorName() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// benchmark_options.h - between a benchmark program and the libraries that it
-// is linked with.
+// benchmark_options.h - what a benchmark program and the libraries linked into
+// it share.
 #ifndef SOFTMOE_KERNELS_BENCHMARK_OPTIONS_H_
 #define SOFTMOE_KERNELS_BENCHMARK_OPTIONS_H_
 

@@ -2,8 +2,8 @@
 //
 // Every scalar function of the kernels at every one of the 2^16 bf16 numbers,
 // NaN, infinities and subnormal numbers included, at every ISA level: within
-// the error that the formula's operations allow (bounded.h), and without a
-// lean of its errors.
+// the error that the formula's operations allow (bounded.h), and without a bias
+// in its errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -47,13 +47,14 @@ class Bf16Exhaustive : public testing::TestWithParam<Isa> {
     return y;
   }
 
-  // Every result at a finite x is within the error of exact(x), and the mean
-  // of (got - value)/(u |value|), of the results that `leans` names, is within
-  // a quarter: half of what rounding by truncation would show.
-  template <typename Exact, typename Leans>
-  void Expect(ProbeFunction function, const Exact& exact, const Leans& leans) {
+  // Every result at a finite x is within the error of exact(x), and the bias,
+  // the mean of (got - value)/(u |value|) over the x that `averaged` admits, is
+  // within a quarter: half of what rounding by truncation would show.
+  template <typename Exact, typename Averaged>
+  void Expect(ProbeFunction function, const Exact& exact,
+              const Averaged& averaged) {
     const std::vector<float> y = All(function);
-    double lean = 0;
+    double total = 0;
     int finite = 0, counted = 0;
     for (int i = 0; i < kCount; ++i) {
       const double x = EveryBf16()[i], got = y[i];
@@ -71,13 +72,13 @@ class Bf16Exhaustive : public testing::TestWithParam<Isa> {
       EXPECT_TRUE(std::abs(got - wanted.value) <= wanted.error)
           << "at " << x << ": " << got << " instead of " << wanted.value
           << " +- " << wanted.error;
-      if (!leans(x)) continue;
-      lean += (got - wanted.value) / (kUnit * std::abs(wanted.value));
+      if (!averaged(x)) continue;
+      total += (got - wanted.value) / (kFloatUnit * std::abs(wanted.value));
       ++counted;
     }
     EXPECT_EQ(finite, 2 * 0x7f80);
     ASSERT_GT(counted, 100);
-    EXPECT_LE(std::abs(lean / counted), 0.25) << counted << " results";
+    EXPECT_LE(std::abs(total / counted), 0.25) << counted << " results";
   }
 
   void ExpectNanForNan(ProbeFunction function) {
@@ -107,7 +108,7 @@ constexpr uint32_t kPlusInfinity = 0x7f80, kMinusInfinity = 0xff80;
 Bounded ExactExp(double x) {
   const double value = std::exp(x);
   if (value > std::numeric_limits<float>::max()) return Bounded(kInfinity);
-  return {value, 2 * kUnit * value + (x < -86.98 ? kFlushed : 0)};
+  return {value, 2 * kFloatUnit * value + (x < -86.98 ? kFlushed : 0)};
 }
 
 Bounded ExactSigmoid(double z) {
@@ -133,7 +134,7 @@ TEST_P(Bf16Exhaustive, Log) {
       [](double x) {
         if (x < 0) return Bounded(std::numeric_limits<double>::quiet_NaN());
         if (x == 0) return Bounded(-kInfinity);
-        return Bounded(std::log(x), 2 * kUnit * std::abs(std::log(x)));
+        return Bounded(std::log(x), 2 * kFloatUnit * std::abs(std::log(x)));
       },
       [](double x) { return x > 0 && x != 1; });
   ExpectNanForNan(ProbeFunction::kLog);

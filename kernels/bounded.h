@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bounded.h - what the naive formulas of the kernels' tests are run over: float
-// arithmetic with its error bound, doubles, and dual numbers (tests only).
+// bounded.h - the number types that the naive formulas of the kernels' tests
+// run over: float arithmetic with its error bound, doubles, and dual numbers
+// (tests only).
 #ifndef SOFTMOE_KERNELS_BOUNDED_H_
 #define SOFTMOE_KERNELS_BOUNDED_H_
 
@@ -13,7 +14,6 @@ namespace softmoe::kernels {
 
 // A number as float arithmetic might compute it.
 using Bounded = BoundedNumber<FloatRounding>;
-inline constexpr double kUnit = FloatRounding::kUnit;
 inline constexpr double kFlushed = FloatRounding::kUnderflow;
 
 inline Bounded Exp(Bounded x) { return exp(x); }

@@ -53,7 +53,7 @@ void ComputeLogits(const Block& block, int64_t piece, float* scratch) {
   MultiplyBlock<TileA::kRowMajor>(
       logits, scratch, PackRows(StridedRows(block.hidden(), args.d_model)),
       PackBTransposed(StridedRows(args.head_weight, args.d_model)),
-      kNothingToDo);
+      kNoEpilogue);
 }
 
 // Losses, and d_logits in place of the logits.
@@ -79,7 +79,7 @@ void ComputeGradients(const Block& block, int64_t piece, float* scratch) {
                         false};
   MultiplyBlock<TileA::kRowMajor>(
       d_hidden, scratch, PackRows(d_logits),
-      PackB(StridedRows(args.head_weight, args.d_model)), kNothingToDo);
+      PackB(StridedRows(args.head_weight, args.d_model)), kNoEpilogue);
   const CBlock d_weight{Piece(args.vocab_size, block.pieces, piece),
                         {0, args.d_model},
                         block.num_tokens(),
@@ -88,7 +88,7 @@ void ComputeGradients(const Block& block, int64_t piece, float* scratch) {
                         block.tokens.begin > 0};
   MultiplyBlock<TileA::kInterleaved>(
       d_weight, scratch, PackColumns(d_logits),
-      PackB(StridedRows(block.hidden(), args.d_model)), kNothingToDo);
+      PackB(StridedRows(block.hidden(), args.d_model)), kNoEpilogue);
 }
 
 }  // namespace

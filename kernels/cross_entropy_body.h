@@ -13,8 +13,8 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// `row` holds the logits, and then d_logits, or if those are not wanted what is
-// of no use.
+// On entry `row` holds the logits; on return d_logits, or unspecified values if
+// those are not wanted.
 template <typename Group, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
                                     int32_t target, R grad_scale,

@@ -148,7 +148,8 @@ TEST(HeadCrossEntropy, ExpectedGradientIsTheAdjointOfTheForwardPass) {
   EXPECT_NEAR(
       from_forward, from_backward,
       AdjointBound(error, terms * magnitude + c.tokens * forward_magnitude));
-  EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude) << "sees nothing";
+  EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude)
+      << "the test sees nothing";
 }
 
 // Uniform logits: the loss is log(vocab), the gradient of hidden is the mean
@@ -159,7 +160,7 @@ TEST(HeadCrossEntropy, ZeroHiddenGivesTheUniformDistribution) {
   std::fill(c.hidden.begin(), c.hidden.end(), 0.0f);
   const auto got = RunHead(c, true, pool);
   for (const float loss : got[0]) {
-    EXPECT_NEAR(loss, std::log(64.0), 2 * kUnit * std::log(64.0));
+    EXPECT_NEAR(loss, std::log(64.0), 2 * kFloatUnit * std::log(64.0));
   }
   for (const float d : got[2]) EXPECT_EQ(d, 0);
 }

@@ -38,7 +38,7 @@ void EmbeddingBackward(const EmbeddingBackwardArgs& args, ThreadPool& pool) {
   for (int64_t t = 0; t < args.num_tokens; ++t) {
     tokens[offsets[args.ids[t]]++] = static_cast<int32_t>(t);
   }
-  // Now offsets[id] is the end of id, and the begin of id + 1.
+  // Now offsets[id] is the end of id, and the beginning of id + 1.
   pool.ParallelFor(kTasks, [&](int64_t task) {
     SimdLane group;
     for (int64_t id = task; id < args.vocab_size; id += kTasks) {

@@ -48,9 +48,9 @@ TEST(Embedding, ForwardCopiesRows) {
   }
 }
 
-// A table of 2^32 elements and some: address space, but two rows of it. Row 3
-// is where an index of 32 bits would look for the last one.
-TEST(Embedding, ForwardFindsRowsBehind32Bits) {
+// A table of a little more than 2^32 elements, all of it mere address space but
+// two rows. Row 3 is where an index of 32 bits would look for the last one.
+TEST(Embedding, ForwardFindsRowsBeyond32Bits) {
   constexpr int64_t kWidth = 1024, kRows = (int64_t{1} << 22) + 4;
   constexpr size_t kBytes = kRows * kWidth * sizeof(float);
   void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,

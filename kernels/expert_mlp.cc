@@ -114,11 +114,11 @@ void BackwardRows(const ExpertBackwardArgs& args, int64_t expert, Range rows,
                             d_model, false};
   MultiplyBlock<TileA::kRowMajor>(
       d_row_hidden, scratch, PackRows(StridedRows(args.d_gate_up, 2 * d_ffn)),
-      PackBTransposed(StridedRows(gate_up, 2 * d_ffn)), kNothingToDo);
+      PackBTransposed(StridedRows(gate_up, 2 * d_ffn)), kNoEpilogue);
 }
 
-// The rows of one matrix that fall into `share`, when it has `num_rows` rows
-// that cost `cost` each and begins at `start` on the same scale.
+// The rows of one matrix that fall into `share`, if it has `num_rows` rows that
+// cost `cost` each and begins at `start` on the same scale.
 Range RowsInShare(Range share, int64_t start, int64_t num_rows, int64_t cost) {
   const auto row = [&](int64_t at) {
     return at <= start ? 0 : Smaller((at - start) / cost, num_rows);
@@ -156,7 +156,7 @@ void BackwardWeights(const ExpertBackwardArgs& args, int64_t pieces, int64_t i,
                          2 * d_ffn,
                          false};
     MultiplyBlock<TileA::kInterleaved>(gate_up, scratch, PackColumns(hidden),
-                                       PackB(d_gate_up), kNothingToDo);
+                                       PackB(d_gate_up), kNoEpilogue);
     start += d_model * gate_up_cost;
 
     const int64_t down_cost = (rows + kWriting) * d_model;
@@ -164,7 +164,7 @@ void BackwardWeights(const ExpertBackwardArgs& args, int64_t pieces, int64_t i,
         RowsInShare(share, start, d_ffn, down_cost), {0, d_model}, rows,
         args.d_down_weight + e * d_ffn * d_model,    d_model,      false};
     MultiplyBlock<TileA::kInterleaved>(down, scratch, PackColumns(activation),
-                                       PackB(d_out), kNothingToDo);
+                                       PackB(d_out), kNoEpilogue);
     start += d_ffn * down_cost;
   }
 }
@@ -189,14 +189,14 @@ void ExpertForward(const ExpertForwardArgs& args, ThreadPool& pool) {
               PackRows(GatheredRows(args.hidden, d_model, plan.row_token)),
               PackB(StridedRows(args.gate_up_weight + e * d_model * 2 * d_ffn,
                                 2 * d_ffn)),
-              kNothingToDo);
+              kNoEpilogue);
           const CBlock out{rows,    {0, d_model}, d_ffn, args.row_output,
                            d_model, false};
           MultiplyBlock<TileA::kRowMajor>(
               out, scratch, PackActivation(args),
               PackB(
                   StridedRows(args.down_weight + e * d_ffn * d_model, d_model)),
-              kNothingToDo);
+              kNoEpilogue);
         });
   });
   pool.ParallelFor(pieces, [&](int64_t i) {

@@ -24,8 +24,8 @@ struct RoutePlan {
   const int32_t* expert_offsets;  // [num_experts + 1]
   const int32_t* row_token;       // [num_routed]
   const float* row_gate;          // [num_routed]
-  const int32_t* token_rows;  // [num_tokens, max_active], -1 behind the end;
-                              // in order of ascending expert
+  const int32_t* token_rows;  // [num_tokens, max_active], in order of ascending
+                              // expert, then -1
 };
 
 struct ExpertForwardArgs {

@@ -68,7 +68,7 @@ Routing OneExpertReceivesAll(int64_t tokens) {
   return Routing(std::vector<std::vector<int>>(tokens, {2}), 4, 1);
 }
 
-Routing NobodyIsRouted(int64_t tokens) {
+Routing NoTokenIsRouted(int64_t tokens) {
   return Routing(std::vector<std::vector<int>>(tokens), 3, 2);
 }
 
@@ -239,7 +239,7 @@ std::vector<Case> Cases() {
   cases.emplace_back(MixedRouting(9), 16, 550);  // two column groups
   cases.emplace_back(MixedRouting(5), 300, 16);  // two k blocks
   cases.emplace_back(OneExpertReceivesAll(50), 32, 32);
-  cases.emplace_back(NobodyIsRouted(6), 8, 8);
+  cases.emplace_back(NoTokenIsRouted(6), 8, 8);
   cases.emplace_back(MixedRouting(1), 1, 1);
   return cases;
 }
@@ -311,12 +311,13 @@ TEST(ExpertBackward, ExpectedGradientsAreTheAdjointOfTheForwardPass) {
   EXPECT_NEAR(
       from_forward, from_backward,
       AdjointBound(error, terms * magnitude + out.size() * forward_magnitude));
-  EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude) << "sees nothing";
+  EXPECT_GT(std::abs(from_forward), 1e-3 * magnitude)
+      << "the test sees nothing";
 }
 
 TEST(ExpertForward, UnroutedTokensKeepTheirResidual) {
   ThreadPool pool(4);
-  const Case c(NobodyIsRouted(6), 8, 8);
+  const Case c(NoTokenIsRouted(6), 8, 8);
   EXPECT_EQ(c.RunForward(pool)[0], c.residual);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fma_peak.h - what the multipliers of this machine can do at most: the yard
-// stick of the benchmarks.
+// fma_peak.h - the most that the multipliers of this machine can do: the
+// yardstick of the benchmarks.
 #ifndef SOFTMOE_KERNELS_FMA_PEAK_H_
 #define SOFTMOE_KERNELS_FMA_PEAK_H_
 

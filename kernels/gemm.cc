@@ -53,7 +53,7 @@ void Multiply(const GemmArgs& args, ThreadPool& pool, PackA pack_a,
         args.accumulate};
     float* scratch =
         ThreadScratch(ScratchSlot::kTask, BlockScratch(args.k, args.n));
-    MultiplyBlock<kLayout>(block, scratch, pack_a, pack_b, kNothingToDo);
+    MultiplyBlock<kLayout>(block, scratch, pack_a, pack_b, kNoEpilogue);
   });
 }
 

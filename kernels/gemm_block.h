@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemm_block.h - what one thread does of a matrix product: a block of C, cut
-// for the caches. For per-ISA sources only (isa.h).
+// gemm_block.h - one thread's part of a matrix product: a block of C, cut for
+// the caches. For per-ISA sources only (isa.h).
 //
 //   for each group of columns, for each block of k:
 //     pack B                    at most 256 x 512, 512 KiB: stays in L2
@@ -9,8 +9,8 @@
 //       pack A                  at most 12 x 256, 12 KiB: stays in L1
 //       for each panel of the group: multiply
 //
-// What A and B are is said by functors, so that gathering rows or computing
-// them on the way costs no pass over memory of its own.
+// Functors supply A and B, so that gathering rows or computing them on the way
+// costs no pass over memory of its own.
 #ifndef SOFTMOE_KERNELS_GEMM_BLOCK_H_
 #define SOFTMOE_KERNELS_GEMM_BLOCK_H_
 
@@ -157,7 +157,8 @@ inline auto GatheredRows(const float* base, int64_t stride,
   return [base, stride, index](int64_t i) { return base + index[i] * stride; };
 }
 
-inline constexpr auto kNothingToDo = [](int64_t, int64_t, int64_t, int64_t) {};
+// `done` for products whose parts need no further work.
+inline constexpr auto kNoEpilogue = [](int64_t, int64_t, int64_t, int64_t) {};
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 

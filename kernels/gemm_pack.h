@@ -5,7 +5,7 @@
 //
 // A tile of A is either rows side by side (RowMajor) or its columns one after
 // the other (Interleaved); B is cut into panels of kTileColumns columns, each
-// [depth, kTileColumns]. What is behind the last column, up to a whole vector,
+// [depth, kTileColumns]. What lies past the last column, up to a whole vector,
 // is computed with and then dropped: any number will do.
 #ifndef SOFTMOE_KERNELS_GEMM_PACK_H_
 #define SOFTMOE_KERNELS_GEMM_PACK_H_
@@ -33,7 +33,7 @@ SOFTMOE_INLINE Floats LoadUpTo(const float* p, int64_t left) {
                                : Floats::Load(p);
 }
 
-// The converse.
+// The converse: only the first `left` floats at p are written.
 SOFTMOE_INLINE void StoreUpTo(float* p, int64_t left, Floats x) {
   if (left < Floats::kWidth) {
     x.StorePartial(p, static_cast<int>(left));
@@ -50,7 +50,7 @@ SOFTMOE_INLINE void CopyFloats(float* __restrict dst,
   }
 }
 
-// Rows asked for in advance.
+// How many rows ahead are prefetched.
 inline constexpr int64_t kRowsAhead = 8;
 
 // Panels of a B whose rows are contiguous; row(k) points at column 0 of row k,
@@ -99,7 +99,8 @@ inline void PackPanelsTransposed(RowOf row, int64_t depth_begin, int64_t depth,
     const int64_t count = columns - j < kWidth ? columns - j : kWidth;
     const float* src[kWidth];
     for (int64_t r = 0; r < kWidth; ++r) {
-      // Behind the last column it is repeated; nobody stores the result.
+      // Past the last column, that column is repeated; its results are not
+      // stored.
       src[r] = row(col_begin + j + (r < count ? r : count - 1)) + depth_begin;
     }
     for (int64_t k = 0; k < depth; k += kWidth) {

@@ -34,7 +34,7 @@ struct Data {
   float B(int64_t k, int64_t j) const {
     return shape.transpose_b ? b[j * ldb + k] : b[k * ldb + j];
   }
-  // What C must be; columns behind n stay as they are.
+  // What C must be; columns from n on stay as they are.
   std::vector<Bounded> Expected() const {
     std::vector<Bounded> want(c.size());
     for (int64_t i = 0; i < shape.m; ++i) {

@@ -9,9 +9,10 @@
 // blocks, or C into other tiles, does not change a bit.
 //
 // Sizes: 12 x 32 at v4 (24 of 32 registers hold C), 6 x 16 at v3 (12 of 16).
-// Both need every multiplier pipe for 24 resp. 12 cycles per k while they load
-// two vectors and broadcast 12 resp. 6 numbers. There is a kernel for every
-// number of rows, so a tile of few rows costs what its rows cost.
+// Per k, that is 24 multiplications of vectors at v4 and 12 at v3, for two
+// vectors loaded and 12 or 6 numbers broadcast: the multipliers are the limit.
+// There is a kernel for every number of rows, so a tile of few rows costs what
+// its rows cost.
 #ifndef SOFTMOE_KERNELS_GEMM_TILE_H_
 #define SOFTMOE_KERNELS_GEMM_TILE_H_
 
@@ -30,7 +31,7 @@ inline constexpr int kTileColumns = kTileVectors * Floats::kWidth;
 enum class TileA { kRowMajor, kInterleaved };
 
 // B's row k is at b + k*b_stride and readable up to a whole vector; C has
-// `columns` columns, the last vector's worth of them partly.
+// `columns` columns, which may fill the last vector only partly.
 template <int kRows, int kVectors, TileA kLayout>
 void MultiplyTile(int64_t depth, const float* __restrict a, int64_t a_stride,
                   const float* __restrict b, int64_t b_stride,

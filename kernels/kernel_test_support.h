@@ -37,7 +37,7 @@ inline std::vector<float> SmallIntegers(int64_t size, uint32_t stream) {
   return x;
 }
 
-// An output between canaries. Filled with NaN, so that an element that is not
+// An output between canaries, filled with NaN so that an element that is never
 // written shows.
 class Guarded {
  public:
@@ -51,9 +51,10 @@ class Guarded {
   // The content; fails the test if a canary has changed.
   std::vector<float> Take() const {
     for (int64_t i = 0; i < kGuard; ++i) {
-      EXPECT_TRUE(IsCanary(all_[i])) << "written " << kGuard - i << " before";
+      EXPECT_TRUE(IsCanary(all_[i]))
+          << "written " << kGuard - i << " before the beginning";
       EXPECT_TRUE(IsCanary(all_[all_.size() - 1 - i]))
-          << "written " << kGuard - i << " behind the end";
+          << "written " << kGuard - i << " past the end";
     }
     return {all_.begin() + kGuard, all_.end() - kGuard};
   }
@@ -73,7 +74,7 @@ class Guarded {
   std::vector<float> all_;
 };
 
-// Every element within its bound; a NaN is outside of every bound.
+// Every element within its bound; a NaN is outside every bound.
 inline void ExpectWithin(const std::vector<float>& got,
                          const std::vector<Bounded>& want,
                          const std::string& what) {
@@ -87,7 +88,7 @@ inline void ExpectWithin(const std::vector<float>& got,
       }
     }
   }
-  EXPECT_EQ(bad, 0) << what << ": elements outside of their bounds, of "
+  EXPECT_EQ(bad, 0) << what << ": elements outside their bounds, of "
                     << got.size();
 }
 
@@ -97,7 +98,7 @@ inline void ExpectWithin(const std::vector<float>& got,
 // and so errs by that, but with the unit of double. `rounding` is what their
 // own sums round: the number of terms times the sum of their sizes.
 inline double AdjointBound(double error, double rounding) {
-  return 0x1p-53 * (2 * error / kUnit + rounding);
+  return 0x1p-53 * (2 * error / kFloatUnit + rounding);
 }
 
 // Calls body(pool) for every ISA level of this machine with 1, 3 and 4 threads,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernels_benchmark.cc - how fast the matrix kernels are, beside what this
-// machine can do at all.
+// kernels_benchmark.cc - how fast the matrix kernels are, beside the most that
+// this machine can do.
 //
 //   FmaPeak               fused multiply-adds on registers: no kernel is faster
 //   Gemm, Expert*, ...    GFLOPS counts multiplications and additions that the
@@ -9,7 +9,7 @@
 //                         the attention's); percent_of_peak: of FmaPeak with
 //                         as many threads
 //
-// Names say the size, labels what it is (benchmark_sizes.h).
+// Names give the size, labels say what it stands for (benchmark_sizes.h).
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -143,7 +143,7 @@ struct Experts {
          down_weight.data(), gate_up.data(), row_output.data(), out.data()},
         pool);
   }
-  // Of the three products of the forward pass.
+  // Operations of the three products of the forward pass.
   double Flops() const {
     return 6.0 * static_cast<double>(rows() * size.d_model * size.d_ffn);
   }
@@ -198,7 +198,7 @@ struct Heads {
                        log_sum_exp.data(), d_out.data(), d_qkv.data()},
                       pool);
   }
-  // Of one product with half of a [length, length] matrix per head.
+  // Operations of one product with half of a [length, length] matrix per head.
   double Flops() const {
     return static_cast<double>(size.tokens() * size.d_model *
                                (size.sequence_length + 1));
@@ -242,7 +242,7 @@ using SizedBenchmark = void (*)(benchmark::State&, const Size&);
 
 // m, n, k, transposes, with all threads.
 constexpr int64_t kProducts[][4] = {
-    {1024, 1024, 1024, 0},  // what compare.py asks torch for, too
+    {1024, 1024, 1024, 0},  // compare.py times it in torch, too
     {2048, 768, 256, 0},    // midi qkv forward
     {2048, 256, 768, 2},    // its d_hidden
     {256, 768, 2048, 1},    // its d_weight

@@ -3,15 +3,16 @@
 // lapsum_body.h - LapSum of one row by partial selection (SPEC.md 1.4 D),
 // written once for every group across rows (simt/group.h).
 //
-// Notation, for one row: scores r_1..r_n sorted s_1 >= s_2 >= ..., k =
-// mean_active, T = temperature, F(u) = e^u/2 for u <= 0 and 1 - e^-u/2 above.
-// LapSum seeks x with sum_i F((r_i - x)/T) = k, kept as x = anchor + T*offset.
+// Notation, for one row: scores r_1..r_n, sorted s_1 >= s_2 >= ...;
+// k = mean_active, T = temperature, F(u) = e^u/2 for u <= 0 and 1 - e^-u/2
+// above. LapSum seeks x with sum_i F((r_i - x)/T) = k, kept as
+// x = anchor + T*offset.
 // If j scores are >= x (j is the segment), with
 //     a_j = sum_{i<=j} e^{-(s_i - s_j)/T},  c_j = sum_{i>j} e^{(s_i - s_j)/T}
 // then e^{(x - s_j)/T} = (d + sqrt(d^2 + a_j c_j)) / a_j,  d = j - k.  The
 // segment is at most ceil(2k) - 1, so `top` >= ceil(2k) largest scores decide
-// and the rest enters as one sum. At double the same text is within rounding of
-// the reference.
+// and the rest enters as one sum. At double the same source agrees with the
+// reference to within rounding.
 #ifndef SOFTMOE_KERNELS_LAPSUM_BODY_H_
 #define SOFTMOE_KERNELS_LAPSUM_BODY_H_
 
@@ -21,7 +22,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// The `count` largest scores, descending; kTop > 0 says count at compile time.
+// The `count` largest scores, descending; kTop > 0 is `count` at compile time.
 template <int kTop, typename Real>
 SOFTMOE_INLINE void SelectLargest(const Real* scores, int num_experts,
                                   int count, Real* top) {

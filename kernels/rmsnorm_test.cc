@@ -204,7 +204,7 @@ TEST(RmsNorm, BackwardIsTheAdjointOfTheTangent) {
   const double terms = dx.size() + dw.size();
   const double bound = error + AdjointBound(error, terms * rounding);
   EXPECT_NEAR(left, right, bound);
-  EXPECT_GT(std::abs(left), bound) << "sees nothing";
+  EXPECT_GT(std::abs(left), bound) << "the test sees nothing";
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct RouterForwardArgs {
                         // p = F((score - anchor)/temperature - offset)
   int32_t* num_active;  // [num_tokens]
   int32_t* selected;    // [num_tokens, max_active] ascending expert, then -1
-  float* gates;         // [num_tokens, max_active] 0 behind the end
+  float* gates;         // [num_tokens, max_active]  then 0
   double* probability_sums;  // [num_experts]  sum over tokens of the basis
   int64_t* balance_counts;   // [num_experts]  counts that go with the basis
   int64_t* active_counts;    // [num_experts]  tokens routed to each expert
@@ -66,8 +66,8 @@ struct RouterBackwardArgs {
   const float* soft_weights;  // read by sparse only
   const float* root;          // read by soft only
   const int32_t* selected;
-  const float* d_gates;        // [num_tokens, max_active]; what stands behind
-                               // the end is not read
+  const float* d_gates;        // [num_tokens, max_active]; not read where
+                               // `selected` is -1
   const float* d_probability;  // [num_experts]  d loss / d basis of one token;
                                // null: no balance loss
   float z_scale;               // d loss / d(logsumexp^2) of one token; 0: none

@@ -30,7 +30,7 @@ Problem MakeProblem(const RouterShape& shape, uint32_t what, float z_scale,
   p.forward = RunForward(shape, p.scores, 1, ActiveIsa());
   Draws draws(what + 1000);
   for (int64_t i = 0; i < shape.num_tokens * shape.max_active; ++i) {
-    // What stands behind the end must not be read.
+    // What lies past a token's last expert must not be read.
     p.d_gates.push_back(p.forward.selected[i] >= 0
                             ? draws.Signed()
                             : std::numeric_limits<float>::quiet_NaN());
@@ -84,8 +84,8 @@ Gradients RunBackward(const Problem& p, int threads, Isa isa) {
 //     dg <= sum q |v - g| w + (n + 8) u sum q |v|
 // (chains of fused multiply-adds), and f (v - g)/T then
 //     f/T (|v - g| (w + 8u) + dg + 2u (|v| + |g|)).
-// Returns the largest error in units of its bound, and the bounds themselves to
-// whoever asks.
+// Returns the largest error in units of its bound, and on request the bounds
+// themselves.
 struct GradientBounds {
   std::vector<double> d_scores;
   double d_mean_active = 0;
@@ -244,11 +244,11 @@ TEST(RouterBackward, NoActiveExpertNoGradient) {
 }
 
 // The whole gradient against central differences of a naive double loss along
-// random directions. The step's error is estimated by halving it: |D(h) -
-// D(h/2)| is three quarters of D(h)'s and three times D(h/2)'s for smooth
-// functions; near a kink of f the ratio is lower, so the bound is 2 |D(h) -
-// D(h/2)| and the rounding of the kernel's result. That of the loss, in double
-// over the step, is 2^-18 of it.
+// random directions. The step's error is estimated by halving it:
+// |D(h) - D(h/2)| is three quarters of D(h)'s and three times D(h/2)'s for
+// smooth functions; near a kink of f the ratio is lower, so the bound is
+// 2 |D(h) - D(h/2)| and the rounding of the kernel's result. The rounding of
+// the loss, in double over the step, is 2^-18 of that.
 TEST(RouterBackward, MatchesDifferencesOfANaiveLoss) {
   for (bool on_softmax : {false, true}) {
     RouterShape shape = SoftShape(18, 12, 1.7f, 0.8f, 0.8, 2.0);

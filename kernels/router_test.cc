@@ -197,7 +197,7 @@ TEST(RouterForward, ExactDataGivesExactResults) {
     for (int i = 0; i < 15; ++i) EXPECT_EQ(out.selected[i], i % 3);
     for (int e = 0; e < 32; ++e) EXPECT_EQ(out.probability_sums[e], 5.0 / 32);
 
-    // Gaps without end and integer k: a hard top-k, at 1 and 0.
+    // Huge gaps and integer k: a hard top-k, at 1 and 0.
     shape = SoftShape(2, 8, 3.0f, 1.0f, 1.0, 2.0);
     std::vector<float> scores = {-9e4f, 3e5f, -8e4f, 1e5f,
                                  -7e4f, 2e5f, -9e4f, -1e5f};
@@ -206,7 +206,7 @@ TEST(RouterForward, ExactDataGivesExactResults) {
     const float hard[8] = {0, 1, 0, 1, 0, 1, 0, 0};
     for (int e = 0; e < 8; ++e) EXPECT_EQ(out.soft_weights[e], hard[e]);
     EXPECT_EQ(out.num_active[0], 3);
-    // As many as are above a gap that overflows.
+    // As many experts are active as lie above a gap that overflows.
     const RouterShape cut = SoftShape(1, 8, 4.0f, 1.0f, 1.0, 1.0);
     const auto whole = RunForward(
         cut, std::vector<float>(scores.begin() + 8, scores.end()), 1, isa);

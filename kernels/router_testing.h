@@ -4,14 +4,15 @@
 // with canaries, a naive double-precision router (bisection), and the bound on
 // the difference between it and the kernel.
 //
-// The bound, u = 2^-24. The kernel computes
-// u_i = (r_i - anchor)/T - t. Products and differences contribute at most
-// 4u(|z_i| + |t|), z_i = (r_i - anchor)/T. t is the log of a quotient of
-// positive sums: n/4 additions in each of four chains, 6 roundings for each of
-// the m recurrence steps, and sum |z|e^z / (1 + sum e^z) <= ln n <= 6 for the
-// arguments of exp, 2.5u each: together C u with C = n/4 + 6m + 32. So
-//     |du_i| <= u (C + 4 (|z_i| + |t|)),   |dp_i| <= f_i (e^{du_i} - 1) + 3u
-//     p_i
+// The bound, with u = 2^-24. The kernel computes
+//     u_i = z_i - t,   z_i = (r_i - anchor)/T
+// Products and differences contribute at most 4u(|z_i| + |t|). t is the log of
+// a quotient of positive sums: n/4 additions in each of four chains, 6
+// roundings for each of the m recurrence steps, and
+// sum |z|e^z / (1 + sum e^z) <= ln n <= 6 for the arguments of exp, 2.5u each:
+// together C u with C = n/4 + 6m + 32. So
+//     |du_i| <= u (C + 4 (|z_i| + |t|))
+//     |dp_i| <= f_i (e^{du_i} - 1) + 3u p_i
 // and results below 1.7e-38 are flushed. Nothing here is fitted.
 #ifndef SOFTMOE_KERNELS_ROUTER_TESTING_H_
 #define SOFTMOE_KERNELS_ROUTER_TESTING_H_
@@ -49,7 +50,7 @@ inline constexpr int kNumRowKinds = 9;
 std::vector<float> MakeScores(int64_t num_tokens, int64_t num_experts,
                               float scale, uint32_t what);
 
-// Everything RouterForward writes, with canaries behind every array.
+// Everything RouterForward writes, with canaries after every array.
 struct RouterOutputs {
   std::vector<float> soft_weights, root, gates;
   std::vector<int32_t> num_active, selected;

@@ -35,8 +35,8 @@ struct Floats {
   static SOFTMOE_INLINE Floats Load(const float* p) {
     return _mm256_loadu_ps(p);
   }
-  // The first `count` lanes, 0 <= count <= kWidth; zero behind them. Memory
-  // behind them is not touched.
+  // The first `count` lanes, 0 <= count <= kWidth, and zero in the others.
+  // Memory past the first `count` is not touched.
   static SOFTMOE_INLINE Floats LoadPartial(const float* p, int count) {
     return _mm256_maskload_ps(p, First(count));
   }

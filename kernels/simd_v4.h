@@ -31,8 +31,8 @@ struct Floats {
   static SOFTMOE_INLINE Floats Load(const float* p) {
     return _mm512_loadu_ps(p);
   }
-  // The first `count` lanes, 0 <= count <= kWidth; zero behind them. Memory
-  // behind them is not touched.
+  // The first `count` lanes, 0 <= count <= kWidth, and zero in the others.
+  // Memory past the first `count` is not touched.
   static SOFTMOE_INLINE Floats LoadPartial(const float* p, int count) {
     return _mm512_maskz_loadu_ps(First(count), p);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vector_math.h - exp and log of this project: branch-free, the same bits for
-// a lane of Floats at every ISA level, for a scalar float, and on the device.
+// vector_math.h - this project's exp and log: branch-free, the same bits for a
+// lane of Floats at every ISA level, for a scalar float, and on the device.
 //
 // Only fused multiply-adds, products and integer shifts, in a fixed order; no
 // libm, whose results differ between machines. Coefficients: minimax (Remez)

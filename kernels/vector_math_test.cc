@@ -161,7 +161,7 @@ TEST_P(VectorMath, ReduceMaxFindsEveryLane) {
   }
 }
 
-TEST_P(VectorMath, PartialTailsTouchNothingBehindTheEnd) {
+TEST_P(VectorMath, PartialTailsTouchNothingPastTheEnd) {
   for (int size = 0; size <= 2 * width() + 1; ++size) {
     std::vector<float> x(size + 40, 9.0f), y(size + 40, -1.0f);
     std::iota(x.begin(), x.begin() + size, 1.0f);

@@ -27,6 +27,10 @@ struct DoubleRounding {
   static constexpr double kUnderflow = 0x1p-1074;
 };
 
+// The units of rounding, u, of the two types.
+inline constexpr double kFloatUnit = FloatRounding::kUnit;
+inline constexpr double kDoubleUnit = DoubleRounding::kUnit;
+
 // How the roundings of a sum of n terms, each at most u S for S = sum |x|, add
 // up, in units of u S:
 //   kWorstCase  n: always

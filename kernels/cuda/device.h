@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// device.h - the CUDA device of this machine, as far as whoever runs single
-// kernels needs it: is there one, its memory, copies.
+// device.h - what running single kernels needs of this machine's CUDA device:
+// whether there is one, its memory, copies.
 #ifndef SOFTMOE_KERNELS_CUDA_DEVICE_H_
 #define SOFTMOE_KERNELS_CUDA_DEVICE_H_
 
@@ -17,13 +17,14 @@ std::string WhyNoDevice();
 // "NVIDIA H100 80GB HBM3, sm_90, driver 13.0": for records. Device 0.
 std::string DeviceName();
 
-// Memory of the device. Errors: EnvironmentError, with what to look at.
+// Allocates memory of the device. Errors: EnvironmentError, with what to look
+// at.
 void* AllocateOnDevice(size_t bytes);
 void FreeOnDevice(void* memory) noexcept;
 
-// Between host and device, whichever is which; the kernels that were enqueued
-// before are done then. Errors: NumericsError if one of them ended badly (an
-// illegal address, say: the process cannot use the device any more).
+// Copies between host and device, in either direction, once the kernels that
+// were enqueued before are done. Errors: NumericsError if one of them failed
+// (an illegal address, say: the process cannot use the device any more).
 void CopyAcrossDevice(void* to, const void* from, size_t bytes);
 
 }  // namespace softmoe::kernels::isa_cuda

@@ -24,13 +24,14 @@ inline void CheckCuda(cudaError_t error, const char* what) {
 #endif
 }
 
-// kernel<<<grid, block, shared, stream>>>(args...); an empty grid is no work.
+// kernel<<<grid, block, shared, stream>>>(args...); does nothing for an empty
+// grid.
 template <typename... Parameters, typename... Arguments>
 void Launch(const char* what, void (*kernel)(Parameters...), int64_t grid,
             int block, size_t shared, cudaStream_t stream,
             const Arguments&... args) {
   if (grid <= 0) return;
-  // 48 KiB, static shared memory included, need no asking.
+  // Up to 48 KiB, static shared memory included, are given without asking.
   if (shared > 32 * 1024) {
     CheckCuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                    cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One warp per row, but one block per token for the cross-entropy, whose rows
-// have tens of thousands of columns. All are bound by memory; bytes per row:
+// have tens of thousands of columns. All are memory-bound; bytes per row:
 //
 //   permute, embedding   8 d_model
 //   unpermute            4 d_model (active + 2)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_kernels.h - on a CUDA device, what stands between the matrix products
-// of a layer: embedding, permute, SwiGLU, unpermute, cross-entropy.
+// layer_kernels.h - what a layer computes between its matrix products, on a
+// CUDA device: embedding, permute, SwiGLU, unpermute, cross-entropy.
 //
-// As row_kernels.h: device pointers, the bodies of the CPU, nothing
+// As in row_kernels.h: device pointers, the bodies of the CPU, nothing
 // synchronised, fixed orders of summation, no atomics. Compiled for sm_80,
 // sm_90a and sm_100; not yet run on a device.
 #ifndef SOFTMOE_KERNELS_CUDA_LAYER_KERNELS_H_
@@ -62,8 +62,8 @@ struct TokenCrossEntropyArgs {
   const int32_t* targets;  // [num_tokens], in [0, vocab_size)
   float grad_scale;
   bool want_gradient;
-  float* logits;      // [num_tokens, vocab_size]; of no use behind if there is
-                      // no gradient
+  float* logits;      // [num_tokens, vocab_size]; on return d_logits, or
+                      // unspecified if no gradient is wanted
   float* token_loss;  // [num_tokens]; NaN where a logit is not finite
 };
 SOFTMOE_DECLARE_CUDA_KERNEL(TokenCrossEntropy);

@@ -5,7 +5,7 @@
 // stores from there, coalesced. A warp does both halves of a fixed block of 64
 // tokens, so its sums are those of the CPU, in the same order: bits agree, and
 // no atomics. Per token it reads num_experts floats and writes as many plus the
-// compact gates; about 60 instructions an expert, so bound by memory.
+// compact gates; about 60 instructions an expert, so it is memory-bound.
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/router_backward_body.h"
@@ -19,7 +19,7 @@ namespace {
 constexpr int kRows = 32;  // threads of a block, tokens of half a block
 
 // The halves of a block need no barrier between them: what the next half writes
-// before its first one, nobody reads behind the last one of this half.
+// before its first barrier, nobody reads after the last barrier of this half.
 
 // Copies `rows` rows of n floats between global memory and padded rows.
 __device__ void LoadShared(const float* global, int rows, int n,
@@ -245,7 +245,7 @@ __global__ void RouterBackwardTotalKernel(RouterBackwardArgs args,
 
 using ForwardKernel = void (*)(RouterForwardArgs, RouterConstants<float>);
 
-// All that k <= 2 needs.
+// Enough for k <= 2.
 constexpr int kMaxTopInRegisters = 4;
 
 ForwardKernel ChooseForward(int top) {
@@ -272,8 +272,9 @@ size_t SharedBytes(const RouterShape& shape) {
   return 3 * kRows * (shape.num_experts + 1) * sizeof(float);
 }
 
-// The selection of each thread, where it is not in registers. With the above at
-// most 163 KiB less 128 bytes, static variables included: sm_80 has 163 KiB.
+// The selections of all threads where they are not in registers. Together with
+// SharedBytes at most 163 KiB less 128 bytes, static variables included: sm_80
+// has 163 KiB.
 size_t SelectionBytes(int top) {
   return top <= kMaxTopInRegisters ? 0 : kRows * (2 * top + 1) * sizeof(float);
 }

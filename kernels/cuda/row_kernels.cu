@@ -2,7 +2,7 @@
 //
 // RMSNorm: one warp per row forward, one warp per fixed block of 64 rows
 // backward (it owns that block's share of d_weight); reads x (and d_y), writes
-// y (d_x): bound by memory. AdamW: one element per thread, 28 bytes each.
+// y (d_x): memory-bound. AdamW: one element per thread, 28 bytes each.
 // Both deterministic: fixed order, no atomics.
 #include "kernels/adamw_body.h"
 #include "kernels/cuda/launch.h"

@@ -91,7 +91,7 @@ void CheckRouter(const RouterShape& shape) {
   });
 }
 
-// The first score that is no number is named, whichever block has it.
+// The first score that is not finite is named, whichever block has it.
 void CheckBadScores() {
   RouterShape shape = {};
   shape.num_tokens = 150;
@@ -107,7 +107,7 @@ void CheckBadScores() {
       scores[size - 1] = NAN;
       CheckSchedules("bad score", [&](Outputs& outputs) {
         int64_t* bad_score = outputs.Add<int64_t>(1);
-        Outputs others(0xff);  // mean nothing
+        Outputs others(0xff);  // not compared: they mean nothing
         isa_shim::RouterForward(
             {.shape = shape,
              .scores = scores.data(),
@@ -125,7 +125,7 @@ void CheckBadScores() {
                  RouterScratch(shape.num_tokens, shape.num_experts))},
             nullptr);
         if (*bad_score == first) return;
-        fprintf(stderr, "bad score %ld is said to be %ld\n",
+        fprintf(stderr, "bad score %ld is reported as %ld\n",
                 static_cast<long>(first), static_cast<long>(*bad_score));
         ++Failures();
       });
@@ -161,7 +161,7 @@ void CheckRouters() {
   }
   RouterShape largest = {};
   largest.num_tokens = 70;
-  largest.num_experts = 256;  // more shared memory than goes without asking
+  largest.num_experts = 256;  // more shared memory than comes without asking
   largest.mode = RouterMode::kSoft;
   largest.balance = BalanceBasis::kScoresSoftmax;
   largest.mean_active = 2.0f;
@@ -169,7 +169,7 @@ void CheckRouters() {
   largest.max_active = 4;
   largest.balance_top = 2;
   CheckRouter(largest);
-  largest.mean_active = 200.0f;  // and as much of it as there can be
+  largest.mean_active = 200.0f;  // and as much of it as there is
   CheckRouter(largest);
 }
 

@@ -56,7 +56,7 @@ struct CudaLanes {
   __device__ __forceinline__ bool IsFirst() const { return Lane() == 0; }
 
  protected:
-  // Of the columns of this lane.
+  // The sum, and the largest, over the columns of this lane.
   template <typename Body>
   __device__ __forceinline__ float LaneSum(int64_t size,
                                            const Body& body) const {
@@ -119,7 +119,7 @@ struct CudaBlock : CudaLanes<kThreads> {
  private:
   // of_warp[w] = the value of warp w, for all to read.
   __device__ __forceinline__ void Share(float value, float* of_warp) const {
-    // Whoever still reads what was shared last.
+    // Some threads may still read what was shared last.
     __syncthreads();
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
     __syncthreads();

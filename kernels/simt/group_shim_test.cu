@@ -28,7 +28,7 @@ __global__ void ReduceRows(int64_t num_rows, int64_t size, const float* x,
         group.RowSum(size, [&](Columns at) { return group.Load(own, at); });
     const int64_t at = me * num_rows + row;
     if (group.IsFirst()) sums[at] = sum;
-    // All lanes know it.
+    // Every lane has the sum.
     if (group.Lane() == kThreads / kGroupsPerBlock - 1) seen_by_last[at] = sum;
   }
   for (int64_t row = 0; row < num_rows; ++row) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// inline.h - how a function is marked that belongs to one execution: inlined
-// into its caller always, on the device where nvcc compiles it, or on both
-// sides (SOFTMOE_HOST_INLINE); and a loop of a few steps that must be unrolled
-// so that its arrays become registers.
+// inline.h - marks a function that belongs to one execution: always inlined
+// into its caller, on the device where nvcc compiles it, or on both sides
+// (SOFTMOE_HOST_INLINE); and a loop of a few steps that must be unrolled so
+// that its arrays become registers.
 //
 // Such code lives in namespace SOFTMOE_ISA: isa_v3 and isa_v4 on the CPU (see
 // isa.h), isa_cuda under nvcc, isa_shim where g++ or clang compiles a .cu file

@@ -55,9 +55,9 @@ struct SerialLane {
   SOFTMOE_INLINE R LoadOr(const R* row, Columns at, R /*fill*/) const {
     return row[at.begin];
   }
-  // What any lane wrote before, all lanes see behind.
+  // What any lane wrote before it, all lanes see after it.
   SOFTMOE_INLINE void Sync() const {}
-  // True for the one lane that writes what the group has once.
+  // True for the one lane that writes what the group writes once.
   SOFTMOE_INLINE bool IsFirst() const { return true; }
 };
 

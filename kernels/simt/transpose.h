@@ -39,7 +39,7 @@ SOFTMOE_INLINE bool LoadRows(const float* rows, int64_t stride, int num_rows,
 }
 
 // The inverse, for the first num_rows rows. columns_in holds
-// TransposedSize(columns); what stands behind `columns` is not stored.
+// TransposedSize(columns); what lies past `columns` is not stored.
 SOFTMOE_INLINE void StoreRows(const Floats* columns_in, int64_t columns,
                               int num_rows, float* rows, int64_t stride) {
   constexpr int kWidth = Floats::kWidth;

@@ -105,8 +105,8 @@ int Block::FirstThread() {
   }
 }
 
-// TSan takes what one fiber does for one thread's doing, in order. So the
-// blocks of a grid use different fibers as long as there are some, and then
+// To TSan, one fiber is one thread, which does things in order. So the blocks
+// of a grid use different fibers as long as there are unused ones, and then
 // each fiber for another thread of the block.
 Fiber& Block::FiberFor(int64_t order, int thread) {
   constexpr int64_t kRotation = 37;
@@ -193,7 +193,7 @@ void Block::Abandon() {
   abort();
 }
 
-// Nobody can run, but somebody waits: says for what, one thread of each kind.
+// No thread can run, but some wait: says for what, one thread of each kind.
 void Block::ReportStuck() {
   const Thread* at_barrier = nullptr;
   const Thread* at_warp = nullptr;
@@ -324,16 +324,16 @@ void Block::Complete(const Rendezvous& rendezvous, int warp) {
 // False, and says so, if there was no room for `memory`, or if a device would
 // not give this block all that it has by now.
 bool Block::SharedFits(const void* memory, const char* file, int line) {
-  constexpr size_t kWithoutAsking = size_t{48} * 1024;
+  constexpr size_t kDefaultLimit = size_t{48} * 1024;
   const size_t used = arena_.used();
   const bool asked = grid_.dynamic_shared_limit > 0 &&
                      grid_.dynamic_shared <= grid_.dynamic_shared_limit;
-  const size_t limit = asked ? SharedArena::kLargest : kWithoutAsking;
+  const size_t limit = asked ? SharedArena::kLargest : kDefaultLimit;
   if (memory != nullptr && used <= limit) return true;
   Fail(
       "%s:%d: %zu bytes of shared memory, %zu of them dynamic: at most %zu "
       "without cudaFuncSetAttribute, never more than %zu, in %d variables",
-      file, line, used, grid_.dynamic_shared, kWithoutAsking,
+      file, line, used, grid_.dynamic_shared, kDefaultLimit,
       SharedArena::kLargest, SharedArena::kMaxVariables);
   return false;
 }

@@ -4,8 +4,8 @@
 // waits for whom, and what is wrong when nobody can go on.
 //
 // A thread that waits lets another one run; the last to come wakes the others.
-// When all threads have ended, or the program is found wrong, the simulator's
-// own stack goes on behind Run.
+// When all threads have ended, or the program is found wrong, the simulator
+// continues on its own stack, after its call of Run.
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_BLOCK_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_BLOCK_H_
 
@@ -80,7 +80,7 @@ class Random {
 
 class Block {
  public:
-  // Before the first Run of a grid.
+  // Call before the first Run of a grid.
   void BeginGrid(const Grid& grid, void (*kernel)(), Schedule schedule,
                  uint64_t seed);
 
@@ -118,7 +118,7 @@ class Block {
   void ReportStuck();
   bool SharedFits(const void* memory, const char* file, int line);
 
-  // Of the grid.
+  // The grid.
   Grid grid_;
   void (*kernel_)() = nullptr;
   Schedule schedule_ = Schedule::kAscending;
@@ -129,7 +129,7 @@ class Block {
   bool failed_ = false;
   char message_[1024] = {};  // not a std::string, of which MSan knows nothing
 
-  // Of the running block.
+  // The running block.
   Fiber* caller_ = nullptr;
   BlockTags* tags_ = nullptr;
   SharedArena arena_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // device_functions.h - CUDA's barriers, shuffles, votes, atomics and
-// intrinsics, for the simulator. The place of a call is that of the kernel's
-// line.
+// intrinsics, for the simulator. Errors name the line of the kernel that
+// called.
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_DEVICE_FUNCTIONS_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_DEVICE_FUNCTIONS_H_
 

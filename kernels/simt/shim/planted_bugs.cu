@@ -197,7 +197,7 @@ __global__ void BeyondLocal(const int* in, int* out) {
   out[t] = v[t % 4];
 }
 
-// ---- Values that are none
+// ---- Values that were never written
 
 __global__ void UninitializedLane(const int* in, int* out) {
   const int t = threadIdx.x;

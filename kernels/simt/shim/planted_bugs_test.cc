@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The test of the simulator itself: every planted bug is caught in the builds
-// where it must be, in each of those that the table names, and no correct
-// kernel is ever complained about.
+// The test of the simulator itself: every planted bug is caught in each of the
+// builds that the table names, and no correct kernel is ever blamed.
 //
 //   planted_bugs_test              the whole table, each cell in a process of
 //                                  its own, since a report ends the process
@@ -25,7 +24,7 @@ namespace softmoe::simt {
 namespace {
 
 constexpr int kNumSchedules = 3;
-// Of a process that ran one cell: kFirstCode + outcome.
+// A process that ran one cell exits with kFirstCode + outcome.
 constexpr int kFirstCode = 40;
 
 constexpr const char* kOutcomeNames[] = {"clean", "wrong", "refused",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // runtime_api.h - as much of the CUDA runtime API as our launchers call, for
-// the simulator. A launch is done when it returns; a stream is any pointer.
+// the simulator. A kernel has run when its launch returns; a stream is any
+// pointer.
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_RUNTIME_API_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_RUNTIME_API_H_
 
@@ -52,7 +53,7 @@ inline SharedMemoryLimit& LimitOf(const void* kernel) {
 
 }  // namespace softmoe::simt
 
-// The device's own text would be that of the error's number.
+// A device would give the fixed text of the error's number.
 inline const char* cudaGetErrorString(cudaError_t) {
   return softmoe::simt::LastError();
 }

@@ -11,7 +11,7 @@
 namespace softmoe::simt {
 
 void SharedArena::Clear() {
-  // Mapping anew makes TSan forget the last block's accesses.
+  // Mapping it again makes TSan forget the last block's accesses.
   if (memory_ == nullptr || HasTsan()) {
     const int fixed = memory_ == nullptr ? 0 : MAP_FIXED;
     void* mapped = mmap(memory_, kMemory, PROT_READ | PROT_WRITE,

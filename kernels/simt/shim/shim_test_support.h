@@ -51,7 +51,7 @@ inline std::vector<float> RandomFloats(int64_t size, uint64_t seed,
 
 // The outputs of one run, of exactly the size that the kernel may write, so
 // that ASan sees the end, with contents that differ from run to run; to MSan
-// without contents.
+// they are uninitialised.
 class Outputs {
  public:
   explicit Outputs(int filler) : filler_(filler) {}
@@ -122,7 +122,7 @@ void CheckSchedules(const char* what, const Run& run) {
   }
 }
 
-// Of main().
+// The exit code of main().
 inline int Summary() {
   printf("%d cases in 3 schedules, %d failures\n", Cases(), Failures());
   return Failures() == 0 && Cases() > 0 ? 0 : 1;

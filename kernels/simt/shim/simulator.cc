@@ -70,7 +70,7 @@ const char* RunGrid(const Grid& grid, void (*kernel)()) {
     tags.push_back(std::make_unique<BlockTags>());
     if (!block.Run(index, count++, *tags.back(), caller)) break;
   }
-  // Only now: after each block, the caller would order the next one behind it.
+  // Only now: done after each block, it would order the next one after it.
   block.AcquireAll();
   return block.message();
 }

@@ -71,7 +71,7 @@ void* DynamicSharedMemory();
 
 }  // namespace softmoe::simt
 
-// As in CUDA; of the running thread.
+// As in CUDA, for the running thread.
 extern softmoe::simt::Index3 threadIdx, blockIdx, blockDim, gridDim;
 
 #endif  // SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
