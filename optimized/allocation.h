@@ -42,7 +42,7 @@ std::vector<LayerAllocation> InitialAllocations(const Config& config,
 // d_budget_logits_m = (K - L) pi_m (g_m - sum_l pi_l g_l), g = d_mean_active.
 //
 //   budget_logits   [num_layers]
-//   d_mean_active   [num_layers]  derivative of the loss by k_l
+//   d_mean_active   [num_layers]  d loss / d k_l
 //   d_budget_logits [num_layers]  =; sums to 0 within rounding
 void BudgetLogitGradient(const Config& config,
                          std::span<const float> budget_logits,

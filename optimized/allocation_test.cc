@@ -75,7 +75,7 @@ TEST(Allocation, RoundingAddsNoExpert) {
   EXPECT_EQ(a.balance_top, 6);
 }
 
-// Softmax does not see a common shift, nor may one overflow: e^1024 would.
+// Softmax ignores a common shift, and none may overflow, as e^1024 would.
 TEST(Allocation, BudgetLogitsMayBeLarge) {
   const Config config = MakeConfig(RouterKind::kSoftLearned, 2.5, 4, 8);
   const std::vector<float> logits = {0.5f, -1.25f, 0.0f, 2.0f};

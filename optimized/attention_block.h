@@ -13,8 +13,9 @@ namespace softmoe::optimized {
 // From layers[layer].residual to layers[layer].moe_residual.
 void AttentionBlockForward(const Pass& pass, int64_t layer);
 
-// Turns work.d_residual, the gradient by moe_residual, into the gradient by
-// residual, and overwrites the block's tensors in `gradients` [layout.total].
+// Turns work.d_residual from the gradient with respect to moe_residual into
+// that with respect to residual, and overwrites the block's tensors in
+// `gradients` [layout.total].
 void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients);
 
 }  // namespace softmoe::optimized

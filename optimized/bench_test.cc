@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The benchmark program lists what README promises, runs it, and says what it
-// was asked wrongly. How fast anything is, is not tested.
+// The benchmark program lists what README promises, runs it, and says what is
+// wrong with a request. How fast anything is, is not tested.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ int64_t Count(const std::string& list, const std::string& name) {
   return count;
 }
 
-// With one thread, and with those of this machine, but four at most.
+// With one thread, and with as many as this machine has, but at most four.
 TEST(Bench, ListsStepsProductsAndRouters) {
   const int threads = std::min(4, AvailableCores());
   const ProgramOutput listed = RunBench("--benchmark_list_tests=true 2>&1");
@@ -109,7 +109,7 @@ TEST(Bench, CountsTheProductsAgainstThePeak) {
   EXPECT_GT(product.at("percent_of_peak"), 0);
 }
 
-// With one thread: what threads share is tested with the table itself.
+// With one thread: several are tested with the table itself.
 TEST(Bench, ProfilesAStep) {
   const ProgramOutput run =
       RunBench("--isa=v3 --threads=1 --profile=smoke/sparse2 2>&1");

@@ -4,7 +4,7 @@
 //
 // The elements are not initialised. Large buffers come from fresh pages of the
 // kernel, so what is never written costs address space only: activations are
-// sized for the worst routing, and hold what the routing of the day needs.
+// sized for the worst routing, and take what the actual routing needs.
 #ifndef SOFTMOE_OPTIMIZED_BUFFER_H_
 #define SOFTMOE_OPTIMIZED_BUFFER_H_
 

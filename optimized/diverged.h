@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// diverged.h - what every number that is not finite ends a run with.
+// diverged.h - the error with which every number that is not finite ends a run.
 #ifndef SOFTMOE_OPTIMIZED_DIVERGED_H_
 #define SOFTMOE_OPTIMIZED_DIVERGED_H_
 
@@ -10,8 +10,9 @@
 
 namespace softmoe::optimized {
 
-// Throws NumericsError: `what` with its place, and the remedy. A checkpoint is
-// none: it belongs to its configuration, and would diverge again.
+// Throws NumericsError: `what` with its place, and the remedy. Resuming from a
+// checkpoint is no remedy: it belongs to its configuration, and would diverge
+// again.
 [[noreturn]] inline void ThrowDiverged(const std::string& what) {
   throw NumericsError(
       what +

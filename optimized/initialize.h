@@ -9,8 +9,8 @@
 // where z is the (e mod 4)-th standard normal of the four words
 //   PhiloxWords({seed, kParameters, step = 0, layer = i}, e / 4):
 // z_0, z_1 = NormalsFromWords(w0, w1) and z_2, z_3 = NormalsFromWords(w2, w3).
-// Products in double, one rounding. So a parameter depends on the seed, its
-// tensor's place in the layout and its index, and on nothing else.
+// Products are taken in double and rounded once. So a parameter depends on the
+// seed, its tensor's place in the layout and its index, and on nothing else.
 #ifndef SOFTMOE_OPTIMIZED_INITIALIZE_H_
 #define SOFTMOE_OPTIMIZED_INITIALIZE_H_
 

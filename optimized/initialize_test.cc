@@ -70,8 +70,8 @@ TEST(InitializeParameters, DoesNotDependOnThreads) {
   EXPECT_NE(Initial(config, 7, 1), Initial(config, 8, 1));
 }
 
-// Sample mean and variance of n normals: z = 5 standard errors is passed by
-// chance once in 1.7 million; the draws are fixed, so it is passed or not.
+// Sample mean and variance of n normals: z = 5 standard errors is exceeded by
+// chance once in 1.7 million; the draws are fixed, so it is exceeded or not.
 TEST(InitializeParameters, HasTheStandardDeviationsOfTheSpecification) {
   Config config = SmallConfig();
   config.model.vocab_size = 2000;

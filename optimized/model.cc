@@ -58,7 +58,7 @@ struct Model::Impl {
         static_cast<size_t>(config.model.num_layers));
   }
 
-  // Checks `batch` and what of `routing` a caller can get wrong.
+  // Checks `batch`, and of `routing` what a caller can get wrong.
   Pass Begin(const Batch& batch, const RoutingState& routing,
              std::span<const LayerAllocation> allocations);
   // Everything but the head; returns the statistics without the loss.

@@ -80,7 +80,7 @@ class Trainee {
     }
   }
 
-  // The mean of the active experts.
+  // One step; returns the mean number of active experts.
   double Step() {
     const auto n = static_cast<size_t>(size_.tokens());
     const std::span<const int32_t> ids = text_;

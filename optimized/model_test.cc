@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the model promises without a second implementation to ask: same bits
-// for any number of threads and any split of the statistics, consistency of its
-// own counts, refusal of bad input. Values and gradients are held against
-// //reference in property_tests.
+// What can be tested of the model without a second implementation: the same
+// bits for any number of threads and any split of the statistics, consistency
+// of its own counts, refusal of bad input. Values and gradients are compared
+// with //reference in property_tests.
 #include "optimized/model.h"
 
 #include <gtest/gtest.h>
@@ -85,8 +85,8 @@ void ExpectSameStats(const StepStats& a, const StepStats& b) {
   }
 }
 
-// The router's kernel on the scores of a pass, as CollectSoftWeightRatios is to
-// have called it: gates [tokens, max_active].
+// The router's kernel on the scores of a pass, called as
+// CollectSoftWeightRatios must call it: gates [tokens, max_active].
 std::vector<float> GatesWithoutCutoff(const Config& config,
                                       const LayerAllocation& layer,
                                       double temperature,

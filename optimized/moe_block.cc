@@ -68,7 +68,7 @@ kernels::RouterShape Shape(const Pass& pass,
 
 // f_i / N: the share of the load that expert `i` got, per token. The load
 // balance loss is coefficient * E * sum_i f_i P_i with f_i held constant
-// (DESIGN.md, ruling 6); nobody routed anywhere counts as even load.
+// (DESIGN.md, ruling 6); with no token routed anywhere the load counts as even.
 double LoadPerToken(const Pass& pass, const int64_t* counts, int64_t i) {
   int64_t sum = 0;
   for (int64_t e = 0; e < pass.config.model.num_experts; ++e) sum += counts[e];
@@ -124,8 +124,8 @@ void ComputeScores(const Pass& pass, int64_t layer) {
   }
 }
 
-// Tokens of which no weight passes the cutoff. A token with the fallback's
-// expert has that one alone, with its weight, which is not above the cutoff.
+// Tokens of which no weight exceeds the cutoff. A token that fell back has that
+// one expert alone, with its weight, which does not exceed the cutoff either.
 int64_t TokensBelowCutoff(const Pass& pass, int64_t layer,
                           const kernels::RouterShape& shape) {
   if (IsSparse(pass)) return 0;
@@ -140,7 +140,7 @@ int64_t TokensBelowCutoff(const Pass& pass, int64_t layer,
   return tokens;
 }
 
-// Scores to gates to the plan by which rows go to experts.
+// From scores to gates, and to the plan by which rows go to experts.
 LayerStats Route(const Pass& pass, int64_t layer,
                  const LayerAllocation& allocation) {
   const int64_t num_experts = pass.config.model.num_experts;

@@ -17,8 +17,9 @@ namespace softmoe::optimized {
 LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
                            const LayerAllocation& allocation, float* out);
 
-// Turns work.d_residual, the gradient by the block's output, into the gradient
-// by moe_residual, and overwrites the block's tensors in `gradients`.
+// Turns work.d_residual from the gradient with respect to the block's output
+// into that with respect to moe_residual, and overwrites the block's tensors in
+// `gradients`.
 // `group_scale` multiplies the load-balance and z loss. Returns d_mean_active.
 double MoeBlockBackward(const Pass& pass, int64_t layer,
                         const LayerAllocation& allocation, double group_scale,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pass.h - what every block of one forward and backward pass looks at.
+// pass.h - what all blocks of one forward and backward pass share.
 #ifndef SOFTMOE_OPTIMIZED_PASS_H_
 #define SOFTMOE_OPTIMIZED_PASS_H_
 
@@ -29,19 +29,19 @@ struct Pass {
   int64_t first_token;  // global index of the first token
 };
 
-// Of `count` products of an [m, k] and a [k, n] matrix.
+// The work of `count` products of an [m, k] and a [k, n] matrix.
 inline OperationWork ProductWork(int64_t count, int64_t m, int64_t n,
                                  int64_t k) {
   return {.flops = 2.0 * static_cast<double>(count * m * n * k)};
 }
 
-// Of reading or writing `size` floats `times` times.
+// The work of reading or writing `size` floats `times` times.
 inline OperationWork MoveWork(int64_t times, int64_t size) {
   return {.bytes = 4.0 * static_cast<double>(times * size)};
 }
 
-// Of `count` products of half of a [length, length] matrix for every head, as
-// causal attention has them.
+// The work of `count` products with half of a [length, length] matrix for every
+// head, as causal attention has them.
 inline OperationWork HeadsWork(int64_t count, const Pass& pass) {
   const ModelConfig& m = pass.config.model;
   return {.flops = static_cast<double>(count * pass.num_tokens * m.d_model *

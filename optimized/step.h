@@ -29,7 +29,7 @@ struct RoutingState {
 struct LayerStats {
   std::vector<int64_t> tokens_per_expert;  // [num_experts]
   std::vector<int64_t> active_histogram;   // [num_experts+1]: tokens by count
-  // Tokens of which no weight passes the cutoff: they have no expert, or with
+  // Tokens of which no weight exceeds the cutoff: they have no expert, or with
   // fallback = "top1" the one that it gives them.
   int64_t tokens_below_cutoff = 0;
   double load_balance_loss = 0;  // times its coefficient
@@ -37,9 +37,9 @@ struct LayerStats {
 };
 
 // What one layer's router did in the last pass: for metrics that training does
-// not need, and for another implementation to replay: where a near-tie makes
+// not need, and for another implementation to replay. Where a near-tie makes
 // two implementations choose differently, all that follows can only be compared
-// with the same choice (DESIGN.md, "Verification").
+// under the same choice (DESIGN.md, "Verification").
 struct RoutingView {
   int64_t max_active = 0;
   std::span<const float> scores;        // [num_tokens, num_experts]

@@ -11,8 +11,8 @@
 namespace softmoe::optimized {
 namespace {
 
-constexpr int kLeastSteps = 5;
-constexpr double kLeastSeconds = 1;
+constexpr int kMinSteps = 5;
+constexpr double kMinSeconds = 1;
 
 std::string Milliseconds(double seconds) {
   return fmt::format("{:.3f}", 1e3 * seconds);
@@ -42,7 +42,7 @@ const OperationTime* Find(const std::vector<OperationTime>& operations,
   return nullptr;
 }
 
-// All operations as one; its rate is that of the products.
+// All operations together; the rate is that of the products.
 OperationTime Sum(const StepProfile& step) {
   OperationTime sum{.name = "the step"};
   for (const OperationTime& operation : step.operations) {
@@ -55,7 +55,7 @@ OperationTime Sum(const StepProfile& step) {
   return sum;
 }
 
-// `one` is null where there is nothing to compare with.
+// One line of the table; `one` is null where there is nothing to compare with.
 std::string Line(const OperationTime& operation, const StepProfile& all,
                  const OperationTime* one, const StepProfile& one_step,
                  double step_seconds) {
@@ -90,8 +90,7 @@ StepProfile ProfileStep(ThreadPool& pool, const std::function<void()>& step) {
   step();  // touches all memory
   Profile profile;
   std::vector<StepProfile> steps;
-  for (double seconds = 0;
-       steps.size() < kLeastSteps || seconds < kLeastSeconds;) {
+  for (double seconds = 0; steps.size() < kMinSteps || seconds < kMinSeconds;) {
     profile.Take();
     step();
     steps.push_back({.threads = pool.threads(), .operations = profile.Take()});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // step_profile.h - one training step, operation by operation: how long each
-// takes, at which rate, what of it is serial and what waits.
+// takes, at which rate, and how much of it is serial work and waiting.
 #ifndef SOFTMOE_OPTIMIZED_STEP_PROFILE_H_
 #define SOFTMOE_OPTIMIZED_STEP_PROFILE_H_
 
@@ -15,7 +15,7 @@
 
 namespace softmoe::optimized {
 
-// A step with one number of threads, and what such threads can do at most.
+// A step with one number of threads, and the most that so many threads can do.
 struct StepProfile {
   int threads = 1;
   double peak_gflops = 0;     // kernels::PeakGflops
@@ -25,12 +25,12 @@ struct StepProfile {
   double Seconds() const;
 };
 
-// Runs `step`, which is to use `pool`, for a second at least, and returns the
-// operations of the one that took the median time. `step` may throw.
+// Runs `step`, which must use `pool`, for at least a second, and returns the
+// operations of the run that took the median time. `step` may throw.
 StepProfile ProfileStep(ThreadPool& pool, const std::function<void()>& step);
 
 // One line for each operation, the longest first, and their sum; `all` and
-// `one` profile the same step, `one` with one thread. Without a second column
+// `one` profile the same step, `one` with one thread. There is no second half
 // if `all` has one thread, too. `tokens` are those of a step.
 //
 //   ms       of the step, all its calls together

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step's table says what was measured, and measuring changes nothing. How
-// long anything takes is not tested.
+// The table of a step says what was measured, and measuring changes nothing.
+// How long anything takes is not tested.
 #include "optimized/step_profile.h"
 
 #include <gtest/gtest.h>
