@@ -14,7 +14,7 @@
 namespace softmoe::reference {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 Vector Row(std::initializer_list<double> values) {
   Vector row(values.size());
@@ -25,7 +25,7 @@ Vector Row(std::initializer_list<double> values) {
 // Paper: K = 15 over L = 10 layers; zero logits give every layer 1.5.
 TEST(Budget, ZeroLogitsShareEqually) {
   const Budget budget = AllocateBudget(15, Vector::Zero(10));
-  for (double k : budget.allocation) EXPECT_NEAR(k, 1.5, 2 * kUnit);
+  for (double k : budget.allocation) EXPECT_NEAR(k, 1.5, 2 * kDoubleUnit);
 }
 
 // The shares err by the 4 roundings of exponential, sum and division; their
@@ -33,7 +33,7 @@ TEST(Budget, ZeroLogitsShareEqually) {
 TEST(Budget, SumsToTheBudgetAndLeavesEveryLayerOne) {
   const Vector logits = Row({5, -800, 0.5, 2, -3, 1e4, 9999, 0, 1, 2});
   const Budget budget = AllocateBudget(20, logits);
-  EXPECT_NEAR(budget.allocation.sum(), 20, 20 * 8 * kUnit);
+  EXPECT_NEAR(budget.allocation.sum(), 20, 20 * 8 * kDoubleUnit);
   for (double k : budget.allocation) EXPECT_GE(k, 1);
   EXPECT_EQ(budget.allocation[1], 1);
   EXPECT_TRUE(budget.allocation.allFinite());
@@ -65,7 +65,7 @@ TEST(Budget, GradientAgreesWithDifferencesAndSumsToZero) {
   EXPECT_EQ(estimate.smoothness, testing::Smoothness::kSmooth);
   EXPECT_NEAR(gradient.dot(direction), estimate.value, estimate.error);
   // (K-L) sum pi (v - mean): the mean errs by 4 roundings of max|v|.
-  EXPECT_NEAR(gradient.sum(), 0, 4 * 2 * 8 * kUnit);
+  EXPECT_NEAR(gradient.sum(), 0, 4 * 2 * 8 * kDoubleUnit);
 }
 
 // The whole chain, SPEC.md 2.2: budget logits -> k_l -> LapSum -> truncation

@@ -17,7 +17,7 @@ Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
   return testing::RandomMatrix(rows, cols, 13, which);
 }
 
-TEST(CalibrateTau, IsTheMidpointBehindTheNthRatio) {
+TEST(CalibrateTau, IsTheMidpointAfterTheNthRatio) {
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0, 5.0}, 1, 2), 2.5);    // n = 2
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0, 5.0}, 1.5, 2), 1.5);  // n = 3
   EXPECT_EQ(CalibrateTau({1.0, 3.0, 2.0, 5.0}, 1.2, 2), 2.5);  // 2.4 -> 2

@@ -3,9 +3,11 @@
 // compensated_sum.h - a sum whose error does not grow with its length.
 //
 // Neumaier's variant of Kahan summation: the rounding error of every addition
-// is computed exactly and added at the end. |result - sum| <= u |sum| +
-// n^2 u^2 sum|terms| with u = 2^-53 (Ogita, Rump, Oishi 2005, Prop. 4.5).
-// For dual numbers see dual.h.
+// is computed exactly and added at the end. With u = 2^-53
+//
+//   |result - sum| <= u |sum| + n^2 u^2 sum|terms|
+//
+// (Ogita, Rump, Oishi 2005, Prop. 4.5). For dual numbers see dual.h.
 #ifndef SOFTMOE_REFERENCE_COMPENSATED_SUM_H_
 #define SOFTMOE_REFERENCE_COMPENSATED_SUM_H_
 

@@ -9,7 +9,7 @@
 // is computed by the operations of double, so it has the bits that the formula
 // has in double. Value and slope carry a bound of their rounding errors by the
 // standard model, u = 2^-53: every operation adds u |result|, exp and log
-// within 1 ulp add 2 u, and what the operands are wrong by goes through.
+// within 1 ulp add 2 u, and the errors of the operands are carried through.
 #ifndef SOFTMOE_REFERENCE_DUAL_H_
 #define SOFTMOE_REFERENCE_DUAL_H_
 

@@ -16,7 +16,7 @@ class FlatParametersTest : public ::testing::Test {
   const Vector flat_ = testing::TinyParameters(config_, 1);
 };
 
-// What is not a block's is embedding, final norm, head and budget logits.
+// Outside the blocks are the embedding, final norm, head and budget logits.
 TEST_F(FlatParametersTest, BlocksRoundTripAndCoverTheirTensors) {
   Vector copy = Vector::Zero(layout_.total);
   for (int64_t l = 0; l < config_.model.num_layers; ++l) {
@@ -53,7 +53,7 @@ TEST_F(FlatParametersTest, TensorsAreFoundByName) {
   EXPECT_THROW(TensorNamed(layout_, "layers.2.moe_norm"), InternalError);
 }
 
-TEST_F(FlatParametersTest, ReadingBehindTheEndIsRefused) {
+TEST_F(FlatParametersTest, ReadingPastTheEndIsRefused) {
   EXPECT_THROW(ReadMatrix(flat_, layout_.total - 3, 2, 2), InternalError);
   Vector copy = flat_;
   EXPECT_THROW(WriteMatrix(Matrix::Ones(2, 2), layout_.total - 3, &copy),

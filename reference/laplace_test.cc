@@ -11,14 +11,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // exp is within 1 ulp; halving is exact; 1 - y rounds once.
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 TEST(LaplaceCdf, HasTheValuesOfTheDefinition) {
   EXPECT_EQ(LaplaceCdf(0), 0.5);
   EXPECT_EQ(LaplaceCdf(-0.0), 0.5);
   // e^-1/2 and 1 - e^-1/2.
-  EXPECT_NEAR(LaplaceCdf(-1), 0.18393972058572116, 2 * kUnit);
-  EXPECT_NEAR(LaplaceCdf(1), 0.81606027941427884, 2 * kUnit);
+  EXPECT_NEAR(LaplaceCdf(-1), 0.18393972058572116, 2 * kDoubleUnit);
+  EXPECT_NEAR(LaplaceCdf(1), 0.81606027941427884, 2 * kDoubleUnit);
 }
 
 TEST(LaplaceCdf, IsTotal) {
@@ -38,15 +38,15 @@ TEST(LaplaceCdf, IsSymmetricAndItsTailIsItsDensity) {
     // f = min(F, 1 - F): exactly on the lower side, and on the upper side to
     // the rounding of 1 - e^-u/2.
     EXPECT_EQ(LaplacePdf(u), LaplaceCdf(-std::abs(u))) << u;
-    EXPECT_NEAR(LaplacePdf(u), 1 - LaplaceCdf(std::abs(u)), kUnit) << u;
+    EXPECT_NEAR(LaplacePdf(u), 1 - LaplaceCdf(std::abs(u)), kDoubleUnit) << u;
   }
 }
 
 // A central difference of step h errs by h^2/6 max|F'''| <= h^2/12 and by the
-// rounding of two values <= 1, each at most 2 kUnit, over 2h.
+// rounding of two values <= 1, each at most 2 kDoubleUnit, over 2h.
 TEST(LaplacePdf, IsTheDerivativeAwayFromTheKink) {
   const double h = 0x1p-17;
-  const double bound = h * h / 12 + 2 * kUnit / h;
+  const double bound = h * h / 12 + 2 * kDoubleUnit / h;
   for (double u = -10.25; u <= 10.25; u += 0.5) {
     const double slope = (LaplaceCdf(u + h) - LaplaceCdf(u - h)) / (2 * h);
     EXPECT_NEAR(LaplacePdf(u), slope, bound) << u;

@@ -175,8 +175,8 @@ TEST(LapSumAccuracy, WeightsAgreeWithTheHighPrecisionSolution) {
   EXPECT_GE(cases, 10000);
 }
 
-// All partial derivatives by central differences of the oracle. The step 2^-80
-// T leaves a truncation error of 2^-160 and, as roots err by 2^-230 T, a
+// All partial derivatives by central differences of the oracle. A step of
+// 2^-80 T leaves a truncation error of 2^-160 and, as roots err by 2^-230 T, a
 // rounding error of 2^-149: 44 digits more than the double has.
 constexpr long kStepBits = -80;
 
@@ -194,8 +194,8 @@ Difference CentralDifference(const LapSumProblem& plus,
   Difference difference;
   difference.root = (upper.root - lower.root) / width;
   for (size_t i = 0; i < upper.weights.size(); ++i) {
-    // Of p or of 1 - p, whichever is small: where p = 1 - e^-1000, 320 bits do
-    // not hold it. No score lies between the two roots (kinks are left out).
+    // The difference of p or of 1 - p, whichever is small: 320 bits do not hold
+    // p = 1 - e^-1000. No score lies between the two roots (kinks are left out).
     const Mpfr change = (upper.densities[i] - lower.densities[i]) / width;
     difference.weights.push_back(upper.above[i] ? -change : change);
   }

@@ -69,7 +69,7 @@ N MeanArgument(const LapSumOf<N>& solution) {
   return sum.Get();
 }
 
-// f_i (u_i - ubar) = -T dp_i/dT; 0 where f_i is, whatever u_i.
+// f_i (u_i - ubar) = -T dp_i/dT; 0 where f_i is 0, whatever u_i is.
 template <typename N>
 N CenteredArgument(const LapSumOf<N>& solution, const N& mean_argument,
                    int64_t i) {

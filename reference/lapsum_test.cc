@@ -18,7 +18,7 @@ namespace softmoe::reference {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 Vector Row(std::initializer_list<double> values) {
   Vector row(values.size());
@@ -37,9 +37,9 @@ TEST(LapSumEdge, NothingIsSelectedAtOrBelowZero) {
     // dp/dk by continuity: softmax(r/T), here e^(r-3)/2 normalised. Three
     // exponentials of <= 1 ulp, a sum and a division: below 8 roundings.
     const double z = std::exp(-1.25) + std::exp(-2) + 1;
-    EXPECT_NEAR(solution.shares[0], std::exp(-1.25) / z, 8 * kUnit);
-    EXPECT_NEAR(solution.shares[1], std::exp(-2) / z, 8 * kUnit);
-    EXPECT_NEAR(solution.shares[2], 1 / z, 8 * kUnit);
+    EXPECT_NEAR(solution.shares[0], std::exp(-1.25) / z, 8 * kDoubleUnit);
+    EXPECT_NEAR(solution.shares[1], std::exp(-2) / z, 8 * kDoubleUnit);
+    EXPECT_NEAR(solution.shares[2], 1 / z, 8 * kDoubleUnit);
     const LapSumGradient gradient = LapSumVjp(solution, Row({1, -2, 0.5}));
     EXPECT_EQ(gradient.d_scores, Vector::Zero(3));
     EXPECT_EQ(gradient.d_temperature, 0);
@@ -55,9 +55,9 @@ TEST(LapSumEdge, EverythingIsSelectedAtOrAboveN) {
     EXPECT_EQ(solution.root(), -kInfinity);
     // dp/dk: softmax(-r/T).
     const double z = std::exp(-0.75) + 1 + std::exp(-2);
-    EXPECT_NEAR(solution.shares[0], std::exp(-0.75) / z, 8 * kUnit);
-    EXPECT_NEAR(solution.shares[1], 1 / z, 8 * kUnit);
-    EXPECT_NEAR(solution.shares[2], std::exp(-2) / z, 8 * kUnit);
+    EXPECT_NEAR(solution.shares[0], std::exp(-0.75) / z, 8 * kDoubleUnit);
+    EXPECT_NEAR(solution.shares[1], 1 / z, 8 * kDoubleUnit);
+    EXPECT_NEAR(solution.shares[2], std::exp(-2) / z, 8 * kDoubleUnit);
     const LapSumGradient gradient = LapSumVjp(solution, Row({1, -2, 0.5}));
     EXPECT_EQ(gradient.d_scores, Vector::Zero(3));
     EXPECT_EQ(gradient.d_temperature, 0);
@@ -74,7 +74,7 @@ TEST(LapSumEdge, SharesAreContinuousAtTheEnds) {
   // An argument, at most ln(n / 1e-9) and a spread of 8 in size, rounds once:
   // that is the relative error of a density and of the sum of all. No share is
   // above 1/2. The softmax as above.
-  const double rounding = (2 * (std::log(4 / 1e-9) + 8) / 2 + 8) * kUnit;
+  const double rounding = (2 * (std::log(4 / 1e-9) + 8) / 2 + 8) * kDoubleUnit;
   EXPECT_LE((at_zero - near_zero).cwiseAbs().maxCoeff(), rounding);
   const Vector at_n = SolveLapSum(scores, 4, 0.5).shares;
   const Vector near_n = SolveLapSum(scores, 4 - 1e-9, 0.5).shares;
@@ -88,12 +88,12 @@ TEST(LapSumEdge, OneScoreGetsAllOfK) {
   for (double score : {0.0, -1e6, 1e300}) {
     for (double k : {1e-9, 0.25, 0.5, 0.75, 1 - 1e-9}) {
       const LapSum solution = SolveLapSum(Row({score}), k, 0.25);
-      EXPECT_NEAR(solution.weights[0], k, 8 * kUnit);
+      EXPECT_NEAR(solution.weights[0], k, 8 * kDoubleUnit);
       EXPECT_EQ(solution.shares[0], 1);
       EXPECT_EQ(solution.anchor, score);
       EXPECT_NEAR(solution.offset,
                   k <= 0.5 ? -std::log(2 * k) : std::log(2 * (1 - k)),
-                  4 * kUnit * std::max(1.0, std::abs(solution.offset)));
+                  4 * kDoubleUnit * std::max(1.0, std::abs(solution.offset)));
       const LapSumGradient gradient = LapSumVjp(solution, Row({3}));
       EXPECT_EQ(gradient.d_mean_active, 3);
       EXPECT_EQ(gradient.d_scores[0], 0);
@@ -117,7 +117,7 @@ TEST(LapSumEdge, EqualScoresShareEqually) {
     for (int i = 0; i < 7; ++i) {
       EXPECT_EQ(solution.weights[i], solution.weights[0]);
       // As with one score: a logarithm and an exponential.
-      EXPECT_NEAR(solution.weights[i], 2.5 / 7, 8 * kUnit);
+      EXPECT_NEAR(solution.weights[i], 2.5 / 7, 8 * kDoubleUnit);
     }
   }
 }
@@ -130,10 +130,10 @@ TEST(LapSumEdge, LowTemperatureIsHardTopK) {
   const Vector fractional = SolveLapSum(scores, 2.25, 1e-4).weights;
   EXPECT_EQ(fractional[0], 1);
   EXPECT_EQ(fractional[2], 1);
-  EXPECT_NEAR(fractional[3], 0.25, 4 * kUnit);
+  EXPECT_NEAR(fractional[3], 0.25, 4 * kDoubleUnit);
   EXPECT_EQ(fractional[1], 0);
   const Vector tied = SolveLapSum(Row({5, 3, 4, 3, 2}), 2.5, 1e-4).weights;
-  EXPECT_NEAR(tied[1], 0.25, 4 * kUnit);
+  EXPECT_NEAR(tied[1], 0.25, 4 * kDoubleUnit);
   EXPECT_EQ(tied[1], tied[3]);
 }
 
@@ -147,7 +147,7 @@ TEST(LapSumEdge, HugeGapsStayFinite) {
     EXPECT_EQ(solution.weights, Row({1, 1, 0, 0, 0})) << score;
     const Vector expected = Row({0.25, 0.25, 1. / 6, 1. / 6, 1. / 6});
     for (int i = 0; i < 5; ++i) {
-      EXPECT_NEAR(solution.shares[i], expected[i], 4 * kUnit) << score;
+      EXPECT_NEAR(solution.shares[i], expected[i], 4 * kDoubleUnit) << score;
     }
     EXPECT_EQ(LapSumRootGradient(solution).d_mean_active, -kInfinity);
     const LapSumGradient gradient = LapSumVjp(solution, Row({1, 2, 3, 4, 5}));
@@ -155,7 +155,7 @@ TEST(LapSumEdge, HugeGapsStayFinite) {
     EXPECT_EQ(gradient.d_temperature, 0);
     const Vector fractional = SolveLapSum(scores, 2.5, 1e-3).weights;
     EXPECT_EQ(fractional[0], 1);
-    EXPECT_NEAR(fractional[4], 0.5 / 3, 4 * kUnit);
+    EXPECT_NEAR(fractional[4], 0.5 / 3, 4 * kDoubleUnit);
   }
 }
 
@@ -178,7 +178,7 @@ TEST(LapSumEdge, SmallKIsAScaledSoftmax) {
   const LapSum solution = SolveLapSum(scores, k, temperature);
   for (int i = 0; i < 8; ++i) {
     // Relative: 8 additions, two exponentials, a logarithm, two divisions.
-    EXPECT_NEAR(solution.weights[i], k * e[i] / e.sum(), 16 * kUnit);
+    EXPECT_NEAR(solution.weights[i], k * e[i] / e.sum(), 16 * kDoubleUnit);
   }
 }
 
@@ -222,7 +222,7 @@ TEST(LapSumErrors, NameTheElementAndTheRemedy) {
   ExpectError<NumericsError>(Row({0, nan, 1}), 1, 1, "score 1 of 3 is nan");
   ExpectError<NumericsError>(Row({0, 1, kInfinity}), 1, 1,
                              "score 2 of 3 is inf");
-  // Also where the answer would not depend on the scores.
+  // Even where the answer would not depend on the scores.
   ExpectError<NumericsError>(Row({nan}), 0, 1, "score 0 of 1 is nan");
   ExpectError<NumericsError>(Row({0, 1}), nan, 1, "mean_active is NaN");
   for (double temperature : {0.0, -1.0, nan, kInfinity}) {
@@ -252,7 +252,8 @@ TEST(LapSumDerivatives, VjpIsTheTransposeOfJvp) {
       const double right = vjp.d_scores.dot(w) + 0.37 * vjp.d_mean_active -
                            0.21 * vjp.d_temperature;
       const double scale = 2 * 1.9 * 1.7 * (1 + 1 / temperature);
-      EXPECT_NEAR(left, right, 20 * 7 * kUnit * scale) << temperature << k;
+      EXPECT_NEAR(left, right, 20 * 7 * kDoubleUnit * scale)
+          << temperature << k;
     }
   }
 }
@@ -265,18 +266,18 @@ TEST(LapSumDerivatives, RootGradientObeysShiftAndScale) {
     for (double k : {0.01, 1.0, 2.5, 6.0, 6.99}) {
       const LapSum solution = SolveLapSum(scores, k, temperature);
       const LapSumGradient gradient = LapSumRootGradient(solution);
-      EXPECT_NEAR(Sum(gradient.d_scores), 1, 8 * kUnit);
+      EXPECT_NEAR(Sum(gradient.d_scores), 1, 8 * kDoubleUnit);
       // Terms up to 3 + T max|u|, |u| <= 3/T + |offset| + ln n.
       const double scale =
           10 + 2 * temperature * std::abs(solution.arguments.maxCoeff()) +
           2 * temperature * std::abs(solution.arguments.minCoeff());
       EXPECT_NEAR(
           scores.dot(gradient.d_scores) + temperature * gradient.d_temperature,
-          solution.root(), 16 * kUnit * scale);
+          solution.root(), 16 * kDoubleUnit * scale);
       double sum_densities = 0;
       for (double u : solution.arguments) sum_densities += LaplacePdf(u);
       EXPECT_NEAR(gradient.d_mean_active * sum_densities / temperature, -1,
-                  64 * kUnit);
+                  64 * kDoubleUnit);
     }
   }
 }

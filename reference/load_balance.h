@@ -4,7 +4,7 @@
 //
 //   loss = coeff * E * sum_i f_i P_i          Switch, Megatron; SPEC.md 2.5
 //     soft      f_i = n_i / sum_j n_j, n_i = tokens with expert i active
-//               (1/E if there is none);  P_i = mean_t p_ti / k_l
+//               (1/E if none is);        P_i = mean_t p_ti / k_l
 //     megatron  f_i = n_i / (top*N), n_i = tokens with expert i among the
 //               `top` largest scores;    P_i = mean_t softmax(r_t)_i
 //   z_loss = coeff * mean_t ln(sum_e e^{r_te})^2

@@ -20,7 +20,7 @@ namespace {
 using testing::DerivativeEstimate;
 using testing::DifferentiateAtZero;
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 // Standard normals, a different matrix for every `which`.
 Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
@@ -55,7 +55,7 @@ TEST(LoadBalance, IsItsCoefficientAtBalance) {
   const Matrix scores = Circulant(experts);
   for (int64_t top : {1, 2, 3, 8}) {
     EXPECT_NEAR(MegatronLoadBalance(0.01, top, scores).loss, 0.01,
-                0.01 * (4 + 8 + 8 + 1 + 2) * kUnit);
+                0.01 * (4 + 8 + 8 + 1 + 2) * kDoubleUnit);
   }
   for (double k : {1.0, 1.5, 3.7}) {
     const RouterSettings settings{.kind = RouterKind::kSoftFixed,
@@ -67,7 +67,7 @@ TEST(LoadBalance, IsItsCoefficientAtBalance) {
     ASSERT_GT(routed.active.count(), 0);
     EXPECT_NEAR(
         SoftLoadBalance(0.01, k, routed.soft_weights, routed.active).loss, 0.01,
-        0.01 * (4 + 8 + 1 + 8 + 8 + 1 + 2) * kUnit);
+        0.01 * (4 + 8 + 1 + 8 + 8 + 1 + 2) * kDoubleUnit);
   }
 }
 
@@ -98,7 +98,7 @@ TEST(LoadBalance, MegatronReadsAsInTheSource) {
   // On either side a softmax value of 4 roundings, sums of 7 and 5 terms and 4
   // products or quotients.
   EXPECT_NEAR(MegatronLoadBalance(0.01, top, scores).loss, expected,
-              expected * 2 * (4 + 7 + 5 + 4) * kUnit);
+              expected * 2 * (4 + 7 + 5 + 4) * kDoubleUnit);
 }
 
 TEST(LoadBalance, SoftCountsTheActiveSetAndAveragesTheWeights) {
@@ -113,9 +113,9 @@ TEST(LoadBalance, SoftCountsTheActiveSetAndAveragesTheWeights) {
   const double expected = 2 * 3 * (1. / 3 * 0.5 + 2. / 3 * (1. / 3));
   // A fraction, a quotient by k, a product, two sums and the factor 6; here two
   // quotients, a product, a sum and the factor.
-  EXPECT_NEAR(balance.loss, expected, expected * (6 + 5) * kUnit);
-  EXPECT_NEAR(balance.fractions.sum(), 1, 4 * kUnit);
-  EXPECT_NEAR(balance.probabilities.sum(), 1, 4 * kUnit);
+  EXPECT_NEAR(balance.loss, expected, expected * (6 + 5) * kDoubleUnit);
+  EXPECT_NEAR(balance.fractions.sum(), 1, 4 * kDoubleUnit);
+  EXPECT_NEAR(balance.probabilities.sum(), 1, 4 * kDoubleUnit);
 }
 
 TEST(LoadBalance, WithNothingActiveTheFractionsAreUniform) {
@@ -182,7 +182,8 @@ TEST(LoadBalance, SoftGradientAgreesWithDifferences) {
 TEST(ZLoss, IsTheMeanSquareOfLogSumExpAndItsGradientAgrees) {
   // The mean of three equal squares: a sum and a quotient round.
   const double expected = 0.5 * std::log(4.0) * std::log(4.0);
-  EXPECT_NEAR(ZLoss(0.5, Matrix::Zero(3, 4)), expected, 2 * kUnit * expected);
+  EXPECT_NEAR(ZLoss(0.5, Matrix::Zero(3, 4)), expected,
+              2 * kDoubleUnit * expected);
   const Matrix scores = Normals(6, 8, 6), direction = Normals(6, 8, 7);
   const DerivativeEstimate estimate = DifferentiateAtZero(
       [&](double h) { return ZLoss(1e-3, scores + h * direction); }, 0.125);

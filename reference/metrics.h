@@ -34,7 +34,7 @@ double MeanActiveExperts(const std::vector<BoolMatrix>& layers);
 double TrainActiveExperts(const std::vector<double>& active_experts_per_step);
 
 // Returns the fraction of (token, layer) pairs without an active expert, in
-// [0, 1], before Fallback::kTop1 gives them one: of which the largest soft
+// [0, 1], before Fallback::kTop1 gives them one: those whose largest soft
 // weight is not above the layer's cutoff. Sparse routers: cutoff 0, fraction 0.
 //
 //   soft_weights  per layer [tokens, experts]
@@ -57,8 +57,8 @@ struct LoadVariance {
 // Returns the readings for one layer. Errors: InternalError without experts.
 LoadVariance LoadVarianceOf(const std::vector<int64_t>& tokens_per_expert);
 
-// Returns the mean over the layers of each reading: what the paper's table has
-// one number for. Errors: InternalError without layers.
+// Returns the mean over the layers of each reading, for which the paper's table
+// has one number. Errors: InternalError without layers.
 LoadVariance MeanLoadVariance(const std::vector<LoadVariance>& layers);
 
 // Returns the entropy of the load of one layer in nats, -sum_i f_i ln f_i with

@@ -13,7 +13,7 @@
 namespace softmoe::reference {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 BoolMatrix Active(std::initializer_list<std::initializer_list<int>> rows) {
   BoolMatrix active(rows.size(), rows.begin()->size());
@@ -61,7 +61,7 @@ TEST(ActiveExperts, OfNothingIsAnError) {
 TEST(LoadVariance, HasThreeReadings) {
   const LoadVariance variance = LoadVarianceOf({2, 4, 4, 6});
   EXPECT_EQ(variance.relative, 0.125);
-  EXPECT_NEAR(variance.cv, std::sqrt(0.125), kUnit);
+  EXPECT_NEAR(variance.cv, std::sqrt(0.125), kDoubleUnit);
   EXPECT_EQ(variance.var_over_mean, 0.5);
 }
 
@@ -82,7 +82,7 @@ TEST(LoadVariance, IsAveragedOverLayersPerReading) {
   const LoadVariance mean =
       MeanLoadVariance({LoadVarianceOf({2, 4, 4, 6}), LoadVarianceOf({3, 3})});
   EXPECT_EQ(mean.relative, 0.0625);
-  EXPECT_NEAR(mean.cv, std::sqrt(0.125) / 2, kUnit);
+  EXPECT_NEAR(mean.cv, std::sqrt(0.125) / 2, kDoubleUnit);
   EXPECT_EQ(mean.var_over_mean, 0.25);
 }
 
@@ -90,14 +90,14 @@ TEST(LoadVariance, IsAveragedOverLayersPerReading) {
 // logarithm, a product and a sum of three numbers: fewer than 8 roundings.
 TEST(LoadEntropy, IsThatOfTheShares) {
   const std::vector<int64_t> load = {4, 2, 2, 0};
-  EXPECT_NEAR(LoadEntropy(load), 1.5 * std::log(2.0), 8 * kUnit);
-  EXPECT_NEAR(RelativeLoadEntropy(load), 0.75, 8 * kUnit);
+  EXPECT_NEAR(LoadEntropy(load), 1.5 * std::log(2.0), 8 * kDoubleUnit);
+  EXPECT_NEAR(RelativeLoadEntropy(load), 0.75, 8 * kDoubleUnit);
   EXPECT_EQ(DeadExperts(load), 1);
 }
 
 TEST(LoadEntropy, IsLargestForAnEvenLoadAndZeroForOneExpert) {
-  EXPECT_NEAR(LoadEntropy({5, 5, 5, 5}), std::log(4.0), 8 * kUnit);
-  EXPECT_NEAR(RelativeLoadEntropy({5, 5, 5, 5}), 1, 8 * kUnit);
+  EXPECT_NEAR(LoadEntropy({5, 5, 5, 5}), std::log(4.0), 8 * kDoubleUnit);
+  EXPECT_NEAR(RelativeLoadEntropy({5, 5, 5, 5}), 1, 8 * kDoubleUnit);
   EXPECT_EQ(DeadExperts({5, 5, 5, 5}), 0);
   EXPECT_EQ(LoadEntropy({0, 9, 0}), 0);
   EXPECT_EQ(RelativeLoadEntropy({0, 9, 0}), 0);
@@ -141,8 +141,8 @@ TEST(RouterHealth, TruncatedMassIsWhatIsNotActive) {
   EXPECT_THROW(TruncatedMass(Matrix(0, 3), BoolMatrix(0, 3)), InternalError);
 }
 
-// Of a router's own output: what is kept and what is not add up to k_l, and
-// cutoff and cap both remove.
+// For a router's own output: what is kept and what is not add up to k_l, and
+// cutoff and cap both remove something.
 TEST(RouterHealth, TruncatedMassAndGatesAddUpToTheMean) {
   Matrix scores(3, 4);
   scores << 2, 1, 0, -1,  //
@@ -160,7 +160,7 @@ TEST(RouterHealth, TruncatedMassAndGatesAddUpToTheMean) {
     const double mass = TruncatedMass(saved.soft_weights, saved.active);
     EXPECT_GT(mass, 0);
     // 12 weights with rows that add up to 1.5 within 4 ulp an element.
-    EXPECT_NEAR(mass + saved.gates.sum() / 3, 1.5, 12 * 4 * 2 * kUnit);
+    EXPECT_NEAR(mass + saved.gates.sum() / 3, 1.5, 12 * 4 * 2 * kDoubleUnit);
     EXPECT_EQ(saved.active.row(1).any(), fallback == Fallback::kTop1);
   }
 }

@@ -50,8 +50,8 @@ struct MoeLayerWeights : ExpertWeights {
 struct RoutingReplay {
   BoolMatrix active;         // [num_tokens, num_experts]
   Vector balance_fractions;  // [num_experts] f_i of the load-balancing loss;
-                             // empty: from `active`, or the own top experts
-                             // where the reading does not count `active`
+                             // empty: from `active`, or from this layer's own
+                             // top experts where those are what is counted
 };
 
 struct MoeLayerSaved {

@@ -172,7 +172,7 @@ TEST(MoeLayer, TokensAreIndependentExceptInTheAuxiliaryLosses) {
   }
 }
 
-TEST(MoeLayer, ReplayOfTheOwnSelectionChangesNothing) {
+TEST(MoeLayer, ReplayOfItsOwnSelectionChangesNothing) {
   const Matrix hidden = RandomMatrix(kTokens, kDModel, 6, 99);
   const MoeLayerWeights weights = RandomWeights(6);
   for (const MoeLayerSettings& settings : AllSettings()) {
@@ -190,14 +190,14 @@ TEST(MoeLayer, ReplayOfTheOwnSelectionChangesNothing) {
   }
 }
 
-TEST(MoeLayer, ReplayOfAnotherSelectionTakesItsChoicesAndItsOwnNumbers) {
+TEST(MoeLayer, ReplayOfAnotherSelectionTakesItsChoicesButNotItsNumbers) {
   const Matrix hidden = RandomMatrix(kTokens, kDModel, 7, 99);
   const MoeLayerWeights weights = RandomWeights(7);
   for (const MoeLayerSettings& settings : AllSettings()) {
     const MoeLayerResult own = MoeLayerForward(settings, weights, hidden);
     RoutingReplay replay;
     replay.active = BoolMatrix::Constant(kTokens, kExperts, false);
-    replay.active.col(1).setConstant(true);  // everybody to expert 1
+    replay.active.col(1).setConstant(true);  // every token to expert 1
     replay.active(0, 3) = true;
     const MoeLayerSaved replayed =
         MoeLayerForward(settings, weights, hidden, &replay).saved;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bits of the reference: every public function of reference/*.h on 1000
-// drawn inputs, hashed. A formula may be written anew, or more generally, but
+// drawn inputs, hashed. A formula may be rewritten, or made more general, but
 // what it computes in double stays, down to the order of its sums. Where a
 // change of the bits is meant, the hashes below are replaced by those that the
 // failing test prints, in the same commit.
@@ -109,7 +109,7 @@ class Draw {
   }
 
  private:
-  // Of the draws called `name` the next one.
+  // The next of the draws called `name`.
   uint32_t Next(char name) {
     return 900000 + 128 * counts_[name]++ + static_cast<uint32_t>(name);
   }
@@ -857,7 +857,7 @@ const std::map<std::string, Function>& Functions() {
 }
 
 // Exponentials, logarithms, powers and angles are the C library's, which may
-// round the last bit otherwise in another version or on another processor.
+// round the last bit differently in another version or on another processor.
 std::string LibraryHash() {
   Bits bits;
   for (int i = 0; i < kCases; ++i) {
@@ -989,7 +989,7 @@ INSTANTIATE_TEST_SUITE_P(EveryPublicFunction, OutputBits,
 
 TEST(OutputBits, AreAllPinned) { EXPECT_EQ(Golden().size(), Names().size()); }
 
-// A last bit shows.
+// A change of one last bit shows.
 TEST(OutputBits, SeeTheLastBit) {
   Bits one, other;
   one.Add(Vector::Ones(3));

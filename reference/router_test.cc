@@ -22,7 +22,7 @@ using testing::DerivativeMismatch;
 using testing::DifferentiateAtZero;
 using testing::Smoothness;
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 // Standard normals, a different matrix for every `which`.
 Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
@@ -56,11 +56,11 @@ TEST(SparseRouter, KeepsTheLargestSoftmaxValuesUnnormalised) {
   const RouterSaved saved =
       RouterForward({.kind = RouterKind::kSparse, .max_active = 2}, scores);
   EXPECT_EQ(ActiveOf(saved, 0), (std::vector<int>{1, 3}));
-  EXPECT_NEAR(saved.gates(0, 1), 0.4, 8 * kUnit);
-  EXPECT_NEAR(saved.gates(0, 3), 0.3, 8 * kUnit);
+  EXPECT_NEAR(saved.gates(0, 1), 0.4, 8 * kDoubleUnit);
+  EXPECT_NEAR(saved.gates(0, 3), 0.3, 8 * kDoubleUnit);
   EXPECT_EQ(saved.gates(0, 0), 0);
   EXPECT_EQ(saved.gates(0, 2), 0);
-  EXPECT_NEAR(saved.soft_weights.row(0).sum(), 1, 4 * kUnit);
+  EXPECT_NEAR(saved.soft_weights.row(0).sum(), 1, 4 * kDoubleUnit);
 }
 
 TEST(SparseRouter, TiesGoToTheLowerExpert) {

@@ -19,9 +19,9 @@ TEST(LearningRate, MatchesHandComputedValues) {
   EXPECT_EQ(LearningRate(training, 0), 0);
   EXPECT_NEAR(LearningRate(training, 90), 5e-4, Ulps(1e-3));
   EXPECT_NEAR(LearningRate(training, 180), 1e-3, Ulps(1e-3));
-  // Halfway of the decay, (18000 + 180)/2: the mean of both ends.
+  // Halfway through the decay, (18000 + 180)/2: the mean of both ends.
   EXPECT_NEAR(LearningRate(training, 9090), 5.05e-4, Ulps(1e-3));
-  // A third of the decay: 1 + cos(60 degrees) = 3/2.
+  // A third of the way: 1 + cos(60 degrees) = 3/2.
   EXPECT_NEAR(LearningRate(training, 180 + 17820 / 3), 1e-5 + 0.75 * 9.9e-4,
               Ulps(1e-3));
   EXPECT_NEAR(LearningRate(training, 18000), 1e-5, Ulps(1e-3));

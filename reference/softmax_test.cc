@@ -10,7 +10,7 @@
 namespace softmoe::reference {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 Vector Row(std::initializer_list<double> values) {
   Vector row(values.size());
@@ -21,9 +21,9 @@ Vector Row(std::initializer_list<double> values) {
 TEST(Softmax, HasTheValuesOfTheDefinition) {
   const Vector s = Softmax(Row({0, std::log(2.0), std::log(5.0)}));
   // ln 2 and ln 5 are rounded, 2 units each; then exp, sum and division.
-  EXPECT_NEAR(s[0], 0.125, 6 * kUnit);
-  EXPECT_NEAR(s[1], 0.25, 6 * kUnit);
-  EXPECT_NEAR(s[2], 0.625, 6 * kUnit);
+  EXPECT_NEAR(s[0], 0.125, 6 * kDoubleUnit);
+  EXPECT_NEAR(s[1], 0.25, 6 * kDoubleUnit);
+  EXPECT_NEAR(s[2], 0.625, 6 * kDoubleUnit);
 }
 
 TEST(Softmax, DoesNotOverflow) {
@@ -31,7 +31,7 @@ TEST(Softmax, DoesNotOverflow) {
   EXPECT_EQ(Softmax(Row({-1e308, 1e308})), Row({0, 1}));
   EXPECT_EQ(LogSumExp(Row({-1e308, 1e308})), 1e308);
   EXPECT_NEAR(LogSumExp(Row({1000, 1000})), 1000 + std::log(2.0),
-              2 * 1000 * kUnit);
+              2 * 1000 * kDoubleUnit);
 }
 
 TEST(Softmax, GradientIsTheDerivativeAlongALine) {

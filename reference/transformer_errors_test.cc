@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the whole model refuses, and whom it names.
+// What the whole model refuses, and what its messages name.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -23,7 +23,7 @@
 namespace softmoe::reference {
 namespace {
 
-constexpr double kLossScale = 0.7 / 12;  // no special value on purpose
+constexpr double kLossScale = 0.7 / 12;  // on purpose no special value
 constexpr double kGroupScale = 0.3;
 
 using testing::CaseConfig;

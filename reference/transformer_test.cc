@@ -360,7 +360,7 @@ TEST(Allocations, MatchHandComputedValues) {
                InternalError);
 }
 
-TEST(Transformer, ReplayOfTheOwnSelectionChangesNothing) {
+TEST(Transformer, ReplayOfItsOwnSelectionChangesNothing) {
   for (const RouterKind kind : kKinds) {
     const Config config = TinyConfig(kind);
     const Vector parameters = TinyParameters(config, 11);

@@ -37,8 +37,9 @@ double Evaluate(const std::function<double(double)>& phi, double h) {
   return value;
 }
 
-// Of one of the two values of a difference: the noise around 0, or the rounding
-// of a value of this size, which may be larger than those around 0.
+// The error of one of the two values of a difference: the noise around 0, or
+// the rounding of a value of this size, which may be larger than those around
+// 0.
 double DifferenceError(double noise, double size) {
   return std::max(kNoiseSigmas * noise,
                   size * std::numeric_limits<double>::epsilon());

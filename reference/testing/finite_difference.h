@@ -47,7 +47,7 @@ struct DerivativeEstimate {
 //   rounding_error  a bound of the rounding error of phi, if one is known: it
 //         counts where it is more than six times the measured noise, which is
 //         blind to a coarse grid of values
-// Errors  NumericsError if phi is not finite somewhere it was asked for.
+// Errors  NumericsError if phi is not finite where it is evaluated.
 DerivativeEstimate DifferentiateAtZero(const std::function<double(double)>& phi,
                                        double step, double rounding_error = 0);
 

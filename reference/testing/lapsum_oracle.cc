@@ -20,8 +20,8 @@ struct Parts {
   Mpfr Negative() const { return whole.Sign() < 0 ? upper - whole : upper; }
 };
 
-// Evaluates S - k at many x: e^{(r_i - x)/T} = e^{(r_i - x_0)/T} e^{(x_0 -
-// x)/T} costs one exponential per x instead of one per score.
+// Evaluates S - k at many x, at one exponential per x instead of one per score:
+//   e^{(r_i - x)/T} = e^{(r_i - x_0)/T} e^{(x_0 - x)/T}
 class Evaluator {
  public:
   Evaluator(const LapSumProblem& problem, const Mpfr& origin)
