@@ -33,25 +33,24 @@ namespace softmoe::property_tests {
 using Bounded = BoundedNumber<FloatRounding>;
 // The same where sums are of random terms: Roundings.
 using RandomBounded = BoundedNumber<FloatRounding, Roundings::kRandom>;
-inline constexpr double kUnit = FloatRounding::kUnit;
 
-// What a result may lose besides: where float flushes a weight, what follows
-// takes it for 0. A result is behind fewer than 64 such numbers with factors of
-// size 1.
+// What a result may lose in addition: where float flushes a weight, what
+// follows takes it for 0. Fewer than 64 such numbers, with factors of size 1,
+// enter a result.
 inline constexpr double kUnderflow = 64 * FloatRounding::kUnderflow;
 
 // A softmax may be computed in at most `steps` steps, each of which rescales
-// what there is by a factor with an error of at most 5 u: so may be each
-// exponential, and their sum.
+// what there is, every exponential and their sum, by a factor with an error of
+// at most 5 u.
 template <typename Number>
 Number InSteps(const Number& weight, double steps) {
   const double rescaled = 5 * steps;  // (1 + a)/(1 - a) = 1 + 2 a/(1 - a)
   return weight.Rounded(2 * rescaled / (1 - rescaled * Number::kUnit));
 }
-// The same of the logarithm of the sum.
+// The same for the logarithm of the sum.
 inline Bounded LogarithmInSteps(const Bounded& log_sum_exp, double steps) {
   return {log_sum_exp.value,
-          log_sum_exp.error - std::log1p(-5 * steps * kUnit)};
+          log_sum_exp.error - std::log1p(-5 * steps * kFloatUnit)};
 }
 // A weight may be computed again from its logarithm, e^(score - log_sum_exp).
 inline Bounded Recomputed(const Bounded& weight, const Bounded& score,
@@ -77,7 +76,7 @@ inline std::vector<Bounded> LapSumArguments(const reference::LapSum& solution,
   std::vector<Bounded> arguments;
   for (const double u : solution.arguments) {
     arguments.emplace_back(
-        u, kUnit * (chain + 4 * (std::abs(u + t) + std::abs(t))));
+        u, kFloatUnit * (chain + 4 * (std::abs(u + t) + std::abs(t))));
   }
   return arguments;
 }

@@ -37,8 +37,8 @@ RC_GTEST_PROP(ErrorBounds, CoverTheNaiveChainOfADotProduct, ()) {
   RC_ASSERT(std::abs(chain - exact) <= error);
   RC_ASSERT(std::abs(backwards - exact) <= error);
   RC_ASSERT(std::abs(fused - exact) <= error);
-  // And not for nothing: n u sum |ab| with |ab| of size 1.
-  RC_ASSERT(error <= 2 * static_cast<double>(n + 1) * kUnit *
+  // And it is not too loose: n u sum |ab| with |ab| of size 1.
+  RC_ASSERT(error <= 2 * static_cast<double>(n + 1) * kFloatUnit *
                          static_cast<double>(n) * 16);
 }
 

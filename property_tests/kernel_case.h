@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // kernel_case.h - what every difference test of a kernel does: draw data by
-// address, run at each ISA level with 1, 2 and 4 threads, want the same bits.
+// address, run at each ISA level with 1, 2 and 4 threads, demand equal bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
 

@@ -22,7 +22,7 @@ struct AlgorithmResult {
   double overshoot = 0;  // B: how far an iterate turned back, in units of T
 };
 
-// All of these want finite scores, 0 < k < n and temperature > 0.
+// All of these require finite scores, 0 < k < n and temperature > 0.
 AlgorithmResult MonotoneIteration(const std::vector<double>& scores, double k,
                                   double temperature);
 AlgorithmResult AllPairs(const std::vector<double>& scores, double k,

@@ -42,7 +42,7 @@ RC_GTEST_PROP(LapSumLaw, Law19MonotoneIterationAgrees, ()) {
   RC_ASSERT(result.steps <= c.n() + 2);
   RC_CLASSIFY(result.steps <= 2, "at most 2 steps");
   const LapSum s = Solve(c);
-  RC_ASSERT(result.overshoot <= 2 * RootBound(s) + 4 * c.n() * kUnit);
+  RC_ASSERT(result.overshoot <= 2 * RootBound(s) + 4 * c.n() * kDoubleUnit);
   AssertAgrees(c, result, 2 * c.n());
 }
 
@@ -75,10 +75,10 @@ RC_GTEST_PROP(LapSumLaw, Law19BisectionAgrees, ()) {
   double residual = 0, grid = 0;
   for (int i = 0; i < c.n(); ++i) {
     const double f = s.densities[i], u = std::abs(s.arguments[i]);
-    residual += kUnit * (0.5 + (f > 0 ? f * (4 * u + 4) : 0));
+    residual += kDoubleUnit * (0.5 + (f > 0 ? f * (4 * u + 4) : 0));
     grid = std::max(grid, std::abs(c.scores[i]) / c.temperature);
   }
-  grid = kUnit * (4 * grid + 4 * std::abs(s.offset) + 4);
+  grid = kDoubleUnit * (4 * grid + 4 * std::abs(s.offset) + 4);
   const Vector bounds = WeightBounds(s);
   for (int i = 0; i < c.n(); ++i) {
     RC_ASSERT(std::abs(s.weights[i] - result.weights[i]) <=

@@ -31,14 +31,14 @@ Vector WeightBounds(const LapSum& solution, double extra) {
     const double u = solution.arguments[i];
     double bound = u > 0 ? 0.5 : 0;
     if (f > 0) bound += f * (3 * std::abs(u) + 5 * t + 16 + 5 * log_n + extra);
-    bounds[i] = kUnit * bound + kTiny;
+    bounds[i] = kDoubleUnit * bound + kTiny;
   }
   return bounds;
 }
 
 double RootBound(const LapSum& solution) {
   const double log_n = std::log(static_cast<double>(solution.weights.size()));
-  return kUnit * (14 + 5 * log_n + 3 * std::abs(solution.offset));
+  return kDoubleUnit * (14 + 5 * log_n + 3 * std::abs(solution.offset));
 }
 
 double RootDifference(const LapSum& a, const LapSum& b) {
@@ -49,7 +49,8 @@ double RootDifferenceBound(const LapSum& a, const LapSum& b) {
   const double anchors = std::abs(a.anchor - b.anchor) / a.temperature;
   const double offsets = std::abs(a.offset) + std::abs(b.offset);
   // Two roundings of the anchors' part, one of the offsets', one of the sum.
-  return RootBound(a) + RootBound(b) + kUnit * (3 * anchors + 2 * offsets);
+  return RootBound(a) + RootBound(b) +
+         kDoubleUnit * (3 * anchors + 2 * offsets);
 }
 
 double DensityShareBound(const LapSum& solution) {
@@ -60,7 +61,7 @@ double DensityShareBound(const LapSum& solution) {
     bound += f * (2 * std::abs(solution.arguments[i]) +
                   2 * std::abs(solution.offset) + 16);
   }
-  return kUnit * bound + kTiny;
+  return kDoubleUnit * bound + kTiny;
 }
 
 double SumOf(const Vector& values) {

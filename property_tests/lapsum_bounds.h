@@ -3,8 +3,8 @@
 // lapsum_bounds.h - how far the computed LapSum may be from the exact one.
 //
 // Forward error analysis of //reference:lapsum, u = 2^-53; every operation errs
-// by u, exp and log by 2u (1 ulp), sums are compensated. With w_i = (r_i -
-// anc)/T and u_i = w_i - t:
+// by u, exp and log by 2u (1 ulp), sums are compensated. With
+// w_i = (r_i - anc)/T and u_i = w_i - t:
 //
 //   w_i    relative 2u (one subtraction, one division)
 //   a, b   terms e^-w err by 2u w + 2u; the mean of w under weights e^-w with
@@ -13,8 +13,8 @@
 //   t      logarithm of a quotient of these: absolute
 //            (4 + 2 ln n)u [numerator] + (4 + 2 ln n)u [denominator] + u Delta
 //            + a few u, + u|t| for its own rounding. The u Delta counts only
-//            where h is not negligible against d, and there Delta <= 2|t| + ln
-//            n
+//            where h is not negligible against d, and there
+//            Delta <= 2|t| + ln n
 //          -> |dt| <= u (14 + 5 ln n + 3|t|)                     RootBound
 //   u_i    2u|w_i| + u|u_i| + |dt| <= u (3|u_i| + 5|t| + 14 + 5 ln n)
 //   p_i    f_i |du_i| + 2u f_i + u/2 [1 - f is rounded, if u_i > 0]
@@ -28,12 +28,12 @@
 
 #include <vector>
 
+#include "core/testing/bounded.h"
 #include "property_tests/generators.h"
 #include "reference/lapsum.h"
 
 namespace softmoe::property_tests {
 
-inline constexpr double kUnit = 0x1p-53;
 // Where a result underflows, its error is absolute.
 inline constexpr double kTiny = 0x1p-1020;
 

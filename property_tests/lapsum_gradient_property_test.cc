@@ -41,7 +41,7 @@ RC_GTEST_PROP(LapSumLaw, Law07SharesArePositiveAndSumToOne, ()) {
   Classify(c);
   const LapSum s = Solve(c);
   // exp 2u and division u per share; the sum they are divided by errs by u.
-  RC_ASSERT(std::abs(SumOf(s.shares) - 1) <= 4 * kUnit);
+  RC_ASSERT(std::abs(SumOf(s.shares) - 1) <= 4 * kDoubleUnit);
   const double nearest = s.arguments.cwiseAbs().minCoeff();
   for (int i = 0; i < c.n(); ++i) {
     RC_ASSERT(s.shares[i] >= 0);
@@ -56,7 +56,7 @@ RC_GTEST_PROP(LapSumLaw, Law10JacobianIsSymmetricAndSemidefinite, ()) {
   Classify(c);
   const LapSum s = Solve(c);
   const Matrix J = ScaledJacobian(s);
-  const double entry_bound = 2 * DensityShareBound(s) + 8 * kUnit;
+  const double entry_bound = 2 * DensityShareBound(s) + 8 * kDoubleUnit;
   for (int i = 0; i < c.n(); ++i) {
     for (int j = 0; j < c.n(); ++j) {
       RC_ASSERT(std::abs(J(i, j) - J(j, i)) <= entry_bound);
@@ -65,13 +65,13 @@ RC_GTEST_PROP(LapSumLaw, Law10JacobianIsSymmetricAndSemidefinite, ()) {
     // f_i (1 - sum_j q_j).
     const Vector row = J.row(i);
     RC_ASSERT(std::abs(SumOf(row)) <=
-              (c.n() + 8) * kUnit * s.densities[i] + kTiny);
+              (c.n() + 8) * kDoubleUnit * s.densities[i] + kTiny);
   }
   // Eigenvalues of the symmetric part: the solver errs by a modest multiple of
   // n u |J|, and |J| <= 2 max f.
   const double largest_density = s.densities.maxCoeff();
   const double eigen_bound =
-      c.n() * (entry_bound + 16 * kUnit * largest_density);
+      c.n() * (entry_bound + 16 * kDoubleUnit * largest_density);
   const Eigen::VectorXd eigenvalues =
       Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(
           (0.5 * (J + J.transpose())).eval())
@@ -91,11 +91,11 @@ RC_GTEST_PROP(LapSumLaw, Law10QuadraticFormIsNotNegative, ()) {
   const double form = c.temperature * v.dot(gradient.d_scores);
   // sum f_i v_i (v_i - g), |v| <= 1: f and q disagree by DensityShareBound,
   // and the n products and their sum round by (n + 4)u each.
-  const double bound =
-      2 * DensityShareBound(s) + 2 * (c.n() + 8) * kUnit * SumOf(s.densities);
+  const double bound = 2 * DensityShareBound(s) +
+                       2 * (c.n() + 8) * kDoubleUnit * SumOf(s.densities);
   RC_ASSERT(form >= -bound);
   RC_ASSERT(form <= s.densities.maxCoeff() * v.squaredNorm() *
-                            (1 + (c.n() + 8) * kUnit) +
+                            (1 + (c.n() + 8) * kDoubleUnit) +
                         bound);
 }
 
@@ -132,13 +132,13 @@ RC_GTEST_PROP(LapSumLaw, Law17GradientsAreShiftAndScaleFree, ()) {
         (2 * u + 2 * std::abs(s.offset) + 24);
     terms[i] = w * T * gradient.d_scores[i];
   }
-  const double bound = 2 * largest * kUnit * weighted + mismatch + kTiny;
+  const double bound = 2 * largest * kDoubleUnit * weighted + mismatch + kTiny;
   RC_ASSERT(std::abs(SumOf(terms) + T * gradient.d_temperature) <= bound);
 
   const Vector by_temperature =
       reference::LapSumJvp(s, Vector::Zero(c.n()), 0, 1);
   RC_ASSERT(std::abs(T * SumOf(by_temperature)) <=
-            2 * kUnit * weighted + DensityShareBound(s));
+            2 * kDoubleUnit * weighted + DensityShareBound(s));
 }
 
 // Law 18: the budget is spent exactly, every layer has at least one expert, and
@@ -156,24 +156,24 @@ RC_GTEST_PROP(BudgetLaw, Law18BudgetIsSpentAndItsGradientSumsToZero, ()) {
   // Shares: exponential 2u, sum u, division u; then one product and one sum
   // per layer, of numbers whose total is the budget.
   RC_ASSERT(std::abs(SumOf(allocated.allocation) - budget) <=
-            kUnit * (4 * slack + 2 * budget));
+            kDoubleUnit * (4 * slack + 2 * budget));
   for (int l = 0; l < layers; ++l) {
     RC_ASSERT(allocated.allocation[l] >= 1.0);
     // Strictly more where the extra is not lost beside the 1.
-    if (slack * allocated.shares[l] > 4 * kUnit) {
+    if (slack * allocated.shares[l] > 4 * kDoubleUnit) {
       RC_ASSERT(allocated.allocation[l] > 1.0);
     }
   }
   const Vector gradient = reference::BudgetVjp(budget, allocated, v);
   // (K-L) sum pi_m (v_m - mean): as the shares, and the mean, and products.
   RC_ASSERT(std::abs(SumOf(gradient)) <=
-            16 * kUnit * slack * v.cwiseAbs().maxCoeff());
+            16 * kDoubleUnit * slack * v.cwiseAbs().maxCoeff());
 }
 
 // Law 20: the JVP is the central difference, away from kinks. In units of T,
 // with |w| <= 1 and step eta: p = F(u(s)) has |u'| <= 2, |u''| <= 4 and
-// |u'''| <= 32, so |p'''| <= (8 + 3*8 + 32)/2 = 32 and the truncation is 32
-// eta^2/6. The two values err by WeightBounds; r +- h w is rounded by u|r|,
+// |u'''| <= 32, so |p'''| <= (8 + 3*8 + 32)/2 = 32 and the truncation is
+// 32 eta^2/6. The two values err by WeightBounds; r +- h w is rounded by u|r|,
 // which moves p by u max|r|/T at either end, over 2 eta.
 RC_GTEST_PROP(LapSumLaw, Law20DerivativeIsTheCentralDifference, ()) {
   const LapSumCase c = *LapSumCases();
@@ -194,7 +194,8 @@ RC_GTEST_PROP(LapSumLaw, Law20DerivativeIsTheCentralDifference, ()) {
       c.temperature * reference::LapSumJvp(s, ToVector(direction), 0, 0);
   const Vector values = WeightBounds(p) + WeightBounds(m);
   const double bound =
-      32.0 / 6 * eta * eta + (kUnit * magnitude / c.temperature + kUnit) / eta;
+      32.0 / 6 * eta * eta +
+      (kDoubleUnit * magnitude / c.temperature + kDoubleUnit) / eta;
   RC_CLASSIFY(bound < 1e-8, "sharp");
   for (int i = 0; i < c.n(); ++i) {
     const double difference = (p.weights[i] - m.weights[i]) / (2 * eta);
@@ -205,8 +206,8 @@ RC_GTEST_PROP(LapSumLaw, Law20DerivativeIsTheCentralDifference, ()) {
 // Law 20 for k, in units of sum f: over a step eta sum f the root moves by
 // about eta T, with |u'|, |u''| <= 1 and |u'''| <= 3 up to e^eta, so that
 // |p'''| <= 7 f_i and the truncation of p' = q_i sum f is 7/6 f_i eta^2: at
-// most 2 eta^2 q_i. k +- step is rounded, which shifts the centre by |up -
-// down|/2, times |p''| <= 2 f_i.
+// most 2 eta^2 q_i. k +- step is rounded, which shifts the centre by
+// |up - down|/2, times |p''| <= 2 f_i.
 RC_GTEST_PROP(LapSumLaw, Law20ShareIsTheCentralDifferenceInK, ()) {
   const LapSumCase c = *LapSumCases();
   const double eta = 0x1p-17;
@@ -230,7 +231,7 @@ RC_GTEST_PROP(LapSumLaw, Law20ShareIsTheCentralDifferenceInK, ()) {
     const double bound =
         s.shares[i] * (2 * eta * eta + 2 * eta * std::abs(up - down) / step);
     RC_ASSERT(std::abs(s.shares[i] - difference) <=
-              bound + values[i] / (up + down) + 8 * kUnit);
+              bound + values[i] / (up + down) + 8 * kDoubleUnit);
   }
 }
 

@@ -150,7 +150,7 @@ TEST_F(LapSumOracle, DirectionalDerivatives) {
   }
 }
 
-// The small cases have the whole Jacobian behind them: J^T v.
+// The small cases record what takes the whole Jacobian: J^T v.
 TEST_F(LapSumOracle, Gradients) {
   const std::vector<double> cotangents = oracle_.Read("cotangents");
   const std::vector<double> d_scores = oracle_.Read("d_scores");

@@ -5,8 +5,8 @@
 // are in lapsum_gradient_property_test, agreement of algorithms (19) in
 // lapsum_algorithms_property_test.
 //
-// False friends, not tested because not true: p is not monotone in T, and the
-// root for k = j need not lie between the j-th and the next score.
+// Not tested, because only seemingly true: p is not monotone in T, and the root
+// for k = j need not lie between the j-th and the next score.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -40,8 +40,8 @@ RC_GTEST_PROP(LapSumLaw, Law01WeightsSumToK, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);
   const LapSum s = Solve(c);
-  const double bound =
-      SumOf(WeightBounds(s)) + 2 * kUnit * c.mean_active;  // the sum's rounding
+  const double bound = SumOf(WeightBounds(s)) +
+                       2 * kDoubleUnit * c.mean_active;  // the sum's rounding
   RC_ASSERT(std::abs(SumOf(s.weights) - c.mean_active) <= bound);
   for (double p : s.weights) RC_ASSERT(p >= 0 && p <= 1);
 }
@@ -93,8 +93,8 @@ RC_GTEST_PROP(LapSumLaw, Law04ExactShiftsChangeNoBit, ()) {
   RC_ASSERT(Solve(shifted).weights == Solve(c).weights);
 }
 
-// Law 4 for any shift: each r + c is rounded by u max|r + c|, and |dp_i| <=
-// (f_i/T)(|dr_i| + max|dr|) <= max|dr|/T.
+// Law 4 for any shift: each r + c is rounded by u max|r + c|, and
+// |dp_i| <= (f_i/T)(|dr_i| + max|dr|) <= max|dr|/T.
 RC_GTEST_PROP(LapSumLaw, Law04AnyShiftChangesLittle, ()) {
   const LapSumCase c = *LapSumCases();
   Classify(c);
@@ -104,7 +104,7 @@ RC_GTEST_PROP(LapSumLaw, Law04AnyShiftChangesLittle, ()) {
   const LapSum s = Solve(c), t = Solve(shifted);
   const Vector bounds = WeightBounds(s) + WeightBounds(t);
   const double rounding =
-      kUnit * LargestMagnitude(shifted.scores) / c.temperature;
+      kDoubleUnit * LargestMagnitude(shifted.scores) / c.temperature;
   for (int i = 0; i < c.n(); ++i) {
     RC_ASSERT(std::abs(s.weights[i] - t.weights[i]) <= bounds[i] + rounding);
   }
@@ -133,7 +133,8 @@ RC_GTEST_PROP(LapSumLaw, Law06ComplementsAddToOne, ()) {
   const LapSum s = Solve(c), t = Solve(complement);
   const Vector bounds = WeightBounds(s) + WeightBounds(t);
   for (int i = 0; i < c.n(); ++i) {
-    RC_ASSERT(std::abs(s.weights[i] + t.weights[i] - 1) <= bounds[i] + kUnit);
+    RC_ASSERT(std::abs(s.weights[i] + t.weights[i] - 1) <=
+              bounds[i] + kDoubleUnit);
   }
 }
 
@@ -154,7 +155,7 @@ RC_GTEST_PROP(LapSumLaw, Law07WeightsGrowAndTheRootFallsWithK, ()) {
   const Vector bounds = WeightBounds(s) + WeightBounds(t);
   const double eta = RootDifference(s, t);
   const double eta_bound = RootDifferenceBound(s, t);
-  RC_ASSERT(eta >= 2 * step * (1 - 2 * kUnit) / c.n() - eta_bound);
+  RC_ASSERT(eta >= 2 * step * (1 - 2 * kDoubleUnit) / c.n() - eta_bound);
   RC_CLASSIFY(2 * step / c.n() > eta_bound, "root strictly falls");
   int strict = 0;
   for (int i = 0; i < c.n(); ++i) {
@@ -163,8 +164,8 @@ RC_GTEST_PROP(LapSumLaw, Law07WeightsGrowAndTheRootFallsWithK, ()) {
     // 1 - 1e-9 covers the relative errors of the share and of eta.
     const double least =
         s.shares[i] * step * std::exp(-2 * (eta + eta_bound)) * (1 - 1e-9);
-    RC_ASSERT(growth >= least - bounds[i] - kUnit);
-    if (least > bounds[i] + kUnit) {
+    RC_ASSERT(growth >= least - bounds[i] - kDoubleUnit);
+    if (least > bounds[i] + kDoubleUnit) {
       ++strict;
       RC_ASSERT(t.weights[i] > s.weights[i]);
     }
@@ -187,7 +188,7 @@ RC_GTEST_PROP(LapSumLaw, Law08AddingAScoreInterlaces, ()) {
   const LapSum s = Solve(c), low = Solve(with), high = Solve(with_one_more);
   const Vector b = WeightBounds(s), b_low = WeightBounds(low),
                b_high = WeightBounds(high);
-  const double rounding = kUnit * with_one_more.mean_active;
+  const double rounding = kDoubleUnit * with_one_more.mean_active;
   for (int i = 0; i < c.n(); ++i) {
     RC_ASSERT(low.weights[i] <= s.weights[i] + b[i] + b_low[i]);
     RC_ASSERT(s.weights[i] <= high.weights[i] + b[i] + b_high[i] + rounding);
@@ -222,12 +223,12 @@ RC_GTEST_PROP(LapSumLaw, Law11IsLipschitzAndMonotone, ()) {
   const Vector dp = s.weights - t.weights;
   const Vector dr = ToVector(c.scores) - ToVector(d.scores);
   const Vector bounds = WeightBounds(s) + WeightBounds(t);
-  const double slack = 1 + (c.n() + 8) * kUnit;
+  const double slack = 1 + (c.n() + 8) * kDoubleUnit;
   RC_ASSERT(dp.norm() <= dr.norm() / (2 * c.temperature) * slack +
-                             bounds.norm() * slack + kUnit);
+                             bounds.norm() * slack + kDoubleUnit);
   const double magnitude = dp.cwiseAbs().dot(dr.cwiseAbs());
   RC_ASSERT(dp.dot(dr) >= -bounds.dot(dr.cwiseAbs()) * slack -
-                              (c.n() + 8) * kUnit * magnitude);
+                              (c.n() + 8) * kDoubleUnit * magnitude);
 }
 
 // Law 12: k max softmax <= 1/2 <=> max p <= 1/2, and then p = k softmax(r/T).
@@ -241,7 +242,8 @@ RC_GTEST_PROP(LapSumLaw, Law12SmallWeightsAreAScaledSoftmax, ()) {
   const Vector scaled =
       c.mean_active * reference::Softmax(ToVector(c.scores) / c.temperature);
   const double softmax_error =
-      kUnit * (16 + 4 * log_n + 4 * LargestMagnitude(c.scores) / c.temperature);
+      kDoubleUnit *
+      (16 + 4 * log_n + 4 * LargestMagnitude(c.scores) / c.temperature);
   const double largest = scaled.maxCoeff();
   const Vector bounds = WeightBounds(s);
   const bool small = largest <= 0.5 * (1 - softmax_error);
@@ -285,14 +287,15 @@ RC_GTEST_PROP(LapSumLaw, Law13SoftmaxBoundsTheRoot, ()) {
     const double share = k * from_top[i] / SumOf(from_top);
     const double other = (c.n() - k) * from_bottom[i] / SumOf(from_bottom);
     // Exponents of magnitude w err by 2uw; w e^-w <= 1/e.
-    const double relative = kUnit * (16 + 4 * log_n);
+    const double relative = kDoubleUnit * (16 + 4 * log_n);
     if (p <= 0.5) {
       RC_ASSERT(p >= share * (1 - relative) - bounds[i] -
-                         2 * kUnit * k * (top - c.scores[i]) / T * from_top[i]);
+                         2 * kDoubleUnit * k * (top - c.scores[i]) / T *
+                             from_top[i]);
     } else {
-      RC_ASSERT(1 - p >= other * (1 - relative) - bounds[i] - kUnit -
-                             2 * kUnit * (c.n() - k) * (c.scores[i] - bottom) /
-                                 T * from_bottom[i]);
+      RC_ASSERT(1 - p >= other * (1 - relative) - bounds[i] - kDoubleUnit -
+                             2 * kDoubleUnit * (c.n() - k) *
+                                 (c.scores[i] - bottom) / T * from_bottom[i]);
     }
   }
 }
@@ -314,7 +317,7 @@ RC_GTEST_PROP(LapSumLaw, Law14FewWeightsAreLarge, ()) {
   RC_ASSERT(above == 0 || above * theta < c.mean_active);
 }
 
-// Law 15: for integer k and a gap g > 0 behind the k-th score, what is missing
+// Law 15: for integer k and a gap g > 0 below the k-th score, what is missing
 // at the top is what leaks to the rest, at most sqrt(k(n-k))/2 e^{-g/(2T)}.
 RC_GTEST_PROP(LapSumLaw, Law15LeaksLittleAcrossAGap, ()) {
   LapSumCase c = *LapSumCases();
@@ -334,16 +337,16 @@ RC_GTEST_PROP(LapSumLaw, Law15LeaksLittleAcrossAGap, ()) {
   }
   const double gap = (sorted[k - 1] - sorted[k]) / c.temperature;
   const double limit = 0.5 * std::sqrt(static_cast<double>(k) * (c.n() - k)) *
-                       std::exp(-gap / 2) * (1 + kUnit * (gap + 8));
-  const double error = SumOf(bounds) + 2 * kUnit * (c.n() + 1);
+                       std::exp(-gap / 2) * (1 + kDoubleUnit * (gap + 8));
+  const double error = SumOf(bounds) + 2 * kDoubleUnit * (c.n() + 1);
   RC_CLASSIFY(limit < 1e-3, "sharp");
   RC_ASSERT(std::abs(SumOf(missing) - SumOf(leaked)) <= error);
   RC_ASSERT(SumOf(leaked) <= limit + error);
   RC_ASSERT(SumOf(missing) <= limit + error);
 }
 
-// Law 16: |p_i - p_j| <= |r_i - r_j|/(2T) and |p_i - k/n| <= (max r - min
-// r)/(2T): uniform as T grows.
+// Law 16: |p_i - p_j| <= |r_i - r_j|/(2T) and
+// |p_i - k/n| <= (max r - min r)/(2T): uniform as T grows.
 RC_GTEST_PROP(LapSumLaw, Law16IsUniformAtHighTemperature, ()) {
   LapSumCase c = *LapSumCases();
   if (*Uniform(0, 2) == 0) c.temperature *= 1e3;
@@ -355,12 +358,13 @@ RC_GTEST_PROP(LapSumLaw, Law16IsUniformAtHighTemperature, ()) {
   RC_CLASSIFY(range < 1e-3, "nearly uniform");
   for (int i = 0; i < c.n(); ++i) {
     RC_ASSERT(std::abs(s.weights[i] - uniform) <=
-              range * (1 + 4 * kUnit) + bounds[i] + kUnit);
+              range * (1 + 4 * kDoubleUnit) + bounds[i] + kDoubleUnit);
     const int j = (i + 1) % c.n();
     const double apart =
         std::abs(c.scores[i] - c.scores[j]) / (2 * c.temperature);
     RC_ASSERT(std::abs(s.weights[i] - s.weights[j]) <=
-              apart * (1 + 4 * kUnit) + bounds[i] + bounds[j] + kUnit);
+              apart * (1 + 4 * kDoubleUnit) + bounds[i] + bounds[j] +
+                  kDoubleUnit);
   }
 }
 

@@ -66,7 +66,7 @@ std::vector<Bounded> Flat(const reference::MatrixOf<Bounded>& matrix) {
   return {matrix.data(), matrix.data() + matrix.size()};
 }
 
-// Of the sum of each id's rows [., d], in any order.
+// Bounds of the sum of each id's rows [., d], in any order.
 std::vector<Bounded> SumBounds(const std::vector<int32_t>& ids,
                                const Floats& rows, int64_t num_ids, int64_t d) {
   const int64_t count = static_cast<int64_t>(ids.size());
@@ -101,7 +101,7 @@ RC_GTEST_PROP(LayerKernels, PermuteCopiesAndUnpermuteAdds, ()) {
       c.row_token, AsMatrix(row_values, c.num_rows(), d), n);
   const std::vector<Bounded> sum_bounds =
       SumBounds(c.row_token, row_values, n, d);
-  // What is there is one more row of each token.
+  // What is there already counts as one more row of each token.
   std::vector<int32_t> ids = c.row_token;
   Floats all = row_values;
   for (int64_t t = 0; t < n; ++t) ids.push_back(static_cast<int32_t>(t));
@@ -216,7 +216,8 @@ RC_GTEST_PROP(LayerKernels, CrossEntropyIsWithinItsBounds, ()) {
                d_logits) == "");
 }
 
-// What is no number must not vanish in a maximum, nor reach another token.
+// A logit that is not finite must not vanish in a maximum, nor reach another
+// token.
 RC_GTEST_PROP(LayerKernels, CrossEntropyShowsBadLogitsInTheirTokenOnly, ()) {
   LogitsCase c;
   const auto clean = c.Run();

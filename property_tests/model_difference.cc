@@ -10,6 +10,7 @@
 
 #include "core/config/parameter_layout.h"
 #include "core/philox.h"
+#include "core/testing/bounded.h"
 #include "property_tests/routing_margin.h"
 #include "reference/load_balance.h"
 #include "reference/testing/tiny_model.h"
@@ -23,7 +24,6 @@ using reference::RouterSettings;
 using reference::RoutingReplay;
 using reference::Vector;
 
-constexpr double kUnit = 0x1p-24;
 constexpr double kLambda = 8;
 constexpr int kPerturbations = 4;
 constexpr double kMeaningless = 1e-3;  // of the norm of a tensor
@@ -42,7 +42,7 @@ struct Outputs {
   }
 };
 
-// The longest sum behind any output.
+// The longest sum on the way to any output.
 double LongestSum(const ModelCase& c) {
   const ModelConfig& m = c.config.model;
   return static_cast<double>(std::max({3 * m.d_model, 2 * m.d_ffn, m.vocab_size,
@@ -165,7 +165,7 @@ std::vector<double> Responses(const ModelCase& c, const ParameterLayout& layout,
     for (Eigen::Index i = 0; i < moved.size(); ++i) {
       const uint32_t word =
           PhiloxWords(key, static_cast<uint64_t>(i / 4))[i % 4];
-      moved[i] *= word & 1 ? 1 + kUnit : 1 - kUnit;
+      moved[i] *= word & 1 ? 1 + kFloatUnit : 1 - kFloatUnit;
     }
     const Outputs outputs = FromReference(c, layout, moved, replay, nullptr);
     for (size_t i = 0; i < squares.size(); ++i) {
@@ -218,7 +218,8 @@ class Comparison {
   }
 
   double Tolerance(double response, double norm) const {
-    return kLambda * std::sqrt(LongestSum(case_)) * response + 4 * kUnit * norm;
+    return kLambda * std::sqrt(LongestSum(case_)) * response +
+           4 * kFloatUnit * norm;
   }
 
   // The selection of each layer against what the reference would have selected
@@ -242,7 +243,7 @@ class Comparison {
       const BoolMatrix& active = pass.replay[l].active;
       const double sums = static_cast<double>(active.cols()) + 16;
       const SelectionCheck check = CheckSelection(
-          settings, layer.scores, active, score_error, sums * kUnit);
+          settings, layer.scores, active, score_error, sums * kFloatUnit);
       difference_.decisions += active.rows();
       difference_.ambiguous += check.ambiguous;
       if (!check.defect.empty()) {

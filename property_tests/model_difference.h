@@ -16,8 +16,8 @@
 //
 // per tensor, n_max being the longest sum in the model. The second term is the
 // rounding of the output and of the scale factors, which no parameter carries.
-// A tolerance above 1e-3 of its tensor's norm says nothing: MISTRUSTED. One
-// token's z loss is, where its logsumexp happens to be near 0.
+// A tolerance above 1e-3 of its tensor's norm says nothing: MISTRUSTED. The z
+// loss of a single token is an example, where its logsumexp is near 0.
 //
 // Routing. Selections may differ from the reference's own where a score or a
 // soft weight is within its tolerance of the boundary, and nowhere else; the
@@ -73,8 +73,8 @@ struct ModelDifference {
 // Runs the model on `pool` and the reference, and compares.
 ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool);
 
-// The same with another case for the reference: what the comparison makes of a
-// model that computes something else than it should.
+// The same with another case for the reference: shows what the comparison makes
+// of a model that does not compute what it should.
 ModelDifference CompareModels(const ModelCase& model_case,
                               const ModelCase& reference_case,
                               ThreadPool& pool);

@@ -132,7 +132,7 @@ TEST(ModelAgainstReferenceProperty, HoldsForAllShapes) {
     RC_LOG() << difference.Text();
     RC_ASSERT(difference.ok());
   }));
-  // Data that cannot tell comes by chance, and seldom.
+  // Data that cannot tell right from wrong comes by chance, and seldom.
   EXPECT_LE(100 * static_cast<int64_t>(mistrusted.size()), outputs)
       << outputs << " outputs; the last: " << mistrusted.back();
 }

@@ -34,9 +34,7 @@ using reference::Vector;
 using trainer::RouterHealth;
 using trainer::RouterHealthTotals;
 
-constexpr double kDoubleUnit = 0x1p-53;
-
-// `more` below what is there.
+// Appends the rows of `more`.
 template <typename M>
 void Append(const M& more, M* rows) {
   rows->conservativeResize(rows->rows() + more.rows(), more.cols());
@@ -55,9 +53,10 @@ Matrix WeightBounds(const LayerPasses& layer) {
   Matrix bounds(layer.scores.rows(), layer.scores.cols());
   const double num_experts = static_cast<double>(bounds.cols());
   for (Eigen::Index t = 0; t < bounds.rows(); ++t) {
-    // From as many on as there are, every weight is 1 (kernels/router.h).
+    // If mean_active is num_experts or more, every weight is 1
+    // (kernels/router.h).
     if (layer.settings.mean_active >= num_experts) {
-      bounds.row(t).setConstant(num_experts * kUnit);
+      bounds.row(t).setConstant(num_experts * kFloatUnit);
       continue;
     }
     const Vector row = layer.scores.row(t);
@@ -72,7 +71,7 @@ Matrix WeightBounds(const LayerPasses& layer) {
   return bounds;
 }
 
-// "" or what is wrong with the health of one layer. Counts the tokens that
+// "" or what is wrong with the health of one layer. Counts the tokens for which
 // floats may decide otherwise.
 std::string Defect(const LayerPasses& layer, const RouterHealth& got,
                    int64_t* ambiguous) {
@@ -106,10 +105,10 @@ std::string Defect(const LayerPasses& layer, const RouterHealth& got,
   for (Eigen::Index t = 0; t < bounds.rows(); ++t) {
     different += (exact.active.row(t) != layer.selected.row(t));
   }
-  if (different > near) return "selections differ that are no near-ties";
+  if (different > near) return "selections differ that are not near-ties";
 
-  // Of the same integers. A logarithm, two products and a sum of a term of at
-  // most 1/e for every expert, with an entropy of at most ln E.
+  // Both from the same integers. A logarithm, two products and a sum of a term
+  // of at most 1/e for every expert, with an entropy of at most ln E.
   const std::vector<int64_t> load = reference::TokensPerExpert(layer.selected);
   const double rounding =
       2 * experts * (4 / std::exp(1.0) + std::log(experts)) * kDoubleUnit;

@@ -19,7 +19,7 @@ using reference::RouterSettings;
 // Weights below 1.7e-38 are flushed to 0 in float, which a cutoff of 0 sees.
 constexpr double kFlushed = 0x1p-125;
 
-// The `count`-th and the next largest score of a row; -inf behind the last.
+// The `count`-th and the next largest score of a row; -inf after the last.
 struct Boundary {
   double last_in, first_out;
 };

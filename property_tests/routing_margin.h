@@ -26,7 +26,7 @@ struct SelectionCheck {
 // Compares `got` [tokens, experts] with the selection that the reference makes
 // from `scores`.
 //
-//   score_error   how far the scores behind `got` may be from `scores`
+//   score_error   how far the scores that led to `got` may be from `scores`
 //   weight_error  relative error of the soft weights beyond what the scores'
 //                 error does to them
 SelectionCheck CheckSelection(const reference::RouterSettings& settings,

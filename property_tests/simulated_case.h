@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // simulated_case.h - runs CUDA kernels in the simulator (kernels/simt/shim) in
-// three schedules and wants the same bits.
+// three schedules and demands equal bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_SIMULATED_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_SIMULATED_CASE_H_
 

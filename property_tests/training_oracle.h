@@ -26,12 +26,10 @@
 #include "core/config/parameter_layout.h"
 #include "core/files/runfiles.h"
 #include "core/hdf5/hdf5_file.h"
+#include "core/testing/bounded.h"
 #include "reference/matrix.h"
 
 namespace softmoe::property_tests {
-
-inline constexpr double kDoubleUnit = 0x1p-53;
-inline constexpr double kFloatUnit = 0x1p-24;
 
 inline Hdf5Reader OpenTrainingOracle() {
   return {RunfilePath("golden/oracles/training.h5"), {"training-oracle", 1}};

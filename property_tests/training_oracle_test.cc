@@ -52,7 +52,7 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
         .step = step};
     Vector gradient = Vector::Zero(c.layout.total);
     double loss = 0, balance = 0, z_loss = 0;
-    // Of every layer and group, as if each were a layer.
+    // Those of every layer and group, as if each were a layer.
     std::vector<reference::Matrix> soft_weights;
     std::vector<double> cutoffs;
     std::vector<BoolMatrix> active(

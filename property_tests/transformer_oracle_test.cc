@@ -2,8 +2,8 @@
 //
 // The whole model against golden/oracles/transformer.h5: loss, routing and
 // every gradient of a tiny transformer as PyTorch's automatic differentiation
-// has them in double precision (golden/oracles/README.md). Whoever wrote a
-// wrong formula into reference and kernels alike finds out here.
+// has them in double precision (golden/oracles/README.md). A formula that is
+// wrong in reference and kernels alike is found here.
 //
 // Tolerance, per tensor. The oracle recorded e, the largest error of its own
 // float32 runs: errors are linear in the unit of rounding, so in double they
@@ -27,6 +27,7 @@
 #include "core/files/runfiles.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/parallel_for.h"
+#include "core/testing/bounded.h"
 #include "optimized/model.h"
 #include "reference/transformer.h"
 
@@ -34,9 +35,6 @@ namespace softmoe::property_tests {
 namespace {
 
 using reference::Vector;
-
-constexpr double kDoubleUnit = 0x1p-53;
-constexpr double kFloatUnit = 0x1p-24;
 
 // One group of the file.
 struct OracleCase {

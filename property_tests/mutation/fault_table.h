@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fault_table.h - faults as they stand in a table of their own:
+// fault_table.h - reads faults from tables of their own:
 //
 //   [[fault]]
 //   id = "kernels.tail_dropped"
@@ -43,9 +43,9 @@ struct Fault {
   std::string instead;
 };
 
-// The faults of one table. Throws DataError naming the place for what is no
-// table of faults, and for an id that is not of the area that the file's name
-// says, e.g. lapsum.toml; ConfigError for what is no TOML.
+// The faults of one table. Throws DataError naming the place for anything that
+// is not a table of faults, and for an id that is not of the area that the
+// file's name says, e.g. lapsum.toml; ConfigError for what is not TOML.
 std::vector<Fault> ReadFaults(const std::filesystem::path& table);
 
 // Those of every faults/*.toml among the runfiles.

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Those that the tests and programs are made from, by path.
+// The sources that the tests and programs are made from, by path.
 const std::set<std::string>& Sources() {
   static const std::set<std::string> sources = [] {
     std::ifstream listing(RunfilePath("property_tests/mutation/sources.txt"));
@@ -129,7 +129,7 @@ TEST(Faults, CountWithAnotherOfTheirFile) {
   }
 }
 
-// A suite that no mutant is declared to is built for nothing.
+// A suite that no mutant names would be built for nothing.
 TEST(Suites, AreAllNeeded) {
   for (const Suite& suite : AllSuites()) {
     EXPECT_TRUE(std::ranges::any_of(AllMutants(), [&](const Mutant& mutant) {
@@ -138,7 +138,7 @@ TEST(Suites, AreAllNeeded) {
   }
 }
 
-// Of a table with this text, and sources of which there is one.
+// The one source in which the tables below plant faults.
 constexpr char kFile[] = "a/b.cc";
 constexpr char kText[] = "f(x);\ny = x + 1;\nf(x);\n";
 
@@ -181,7 +181,7 @@ TEST(PlantFaults, WritesThemAll) {
   EXPECT_EQ(planted.at(kFile),
             "f(x);\ny = (SOFTMOE_MUTANT_ON(\"area.plus\") ? (x - 1) : (x + 1));"
             "\n{if (SOFTMOE_MUTANT_ON(\"area.call\")) {} else {f(x);}}\n");
-  // By offset, as a program that looks for places says where they are.
+  // By offset, which is how a program that searches for places names them.
   EXPECT_EQ(Plant(Entry("area.at",
                         "offset = 2\nexpression = \"x\"\n"
                         "instead = \"0\""))

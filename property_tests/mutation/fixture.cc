@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A program for measure_test.cc: the faults of fixture.toml do to it all that
-// faults can do. It takes what it calls an assertion seriously: exit code 1.
+// faults can do. An assertion of its own that fails ends it with exit code 1.
 #include "property_tests/mutation/fixture.h"
 
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ int main(int argc, char**) {
   if (argc > 5) return 5;
   if (argc > 1) return 0;
 
-  // As tests that start programs do.
+  // As in tests that start programs.
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   int status = 0;

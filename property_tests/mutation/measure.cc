@@ -91,7 +91,7 @@ class Measurement {
       const Mutant& mutant = mutants[i];
       const Suite& suite = FindSuite(options_.suites, mutant.suite);
       const double timeout =
-          std::max(options_.least_timeout, 10 * CleanSeconds(suite.name));
+          std::max(options_.min_timeout, 10 * CleanSeconds(suite.name));
       const SuiteRun run = options_.run(suite, mutant.id, timeout);
       const std::lock_guard lock(mutex_);
       results[i] = MutantResult{mutant,   suite.tier,  JudgeRun(suite, run),

@@ -21,12 +21,13 @@ struct MeasureOptions {
   int jobs = 1;
   // A run that takes longer than this, and than ten times as long as without a
   // mutant, is killed.
-  double least_timeout = 30;
+  double min_timeout = 30;
   double first_timeout = 600;  // of the runs without a mutant
   std::function<SuiteRun(const Suite&, const std::string& id, double timeout)>
       run;
   std::function<bool()> stop = [] { return false; };
-  // As they come, one at a time; for runs without a mutant its id is "".
+  // Called with results as they come, one at a time; the id of a run without a
+  // mutant is "".
   std::function<void(const Suite&, const SuiteRun&)> on_clean_run =
       [](const Suite&, const SuiteRun&) {};
   std::function<void(const MutantResult&, const SuiteRun&)> on_result =

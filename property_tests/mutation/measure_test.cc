@@ -54,7 +54,7 @@ TEST(Driver, SeesWhatBecomesOfAMutant) {
   std::vector<Suite> suites = AllSuites();
   suites.push_back({name, "unit", "property_tests/mutation/fixture"});
   MeasureOptions options = Options(mutants, suites);
-  options.least_timeout = 1;
+  options.min_timeout = 1;
   const Score score = Measure(options);
   EXPECT_EQ(score.exit_code(), ExitCode::kFailed) << ScoreText(score);
   ASSERT_EQ(score.results().size(), expected.size());

@@ -12,8 +12,8 @@ namespace softmoe::mutation {
 
 struct Mutant {
   std::string id;     // "AREA.what_is_wrong"
-  std::string suite;  // that must kill it (suites.h)
-  std::string fault;  // in a sentence
+  std::string suite;  // the one that must kill it (suites.h)
+  std::string fault;  // what is wrong, in a sentence
   // Why no test can tell it from the original; "" for all but a few.
   std::string equivalent_because = "";
   // The id of another with the same kind of change in the same function: the
@@ -23,9 +23,9 @@ struct Mutant {
   std::string area() const { return id.substr(0, id.find('.')); }
 };
 
-// Every planted fault, by area in the order of the alphabet. The two of the
-// area "canary" are no faults: one is equivalent and must survive, one is gross
-// and must die, or the whole measurement is void.
+// Every planted fault, by area in alphabetical order. The two of the area
+// "canary" are not counted as faults: one is equivalent and must survive, one
+// is gross and must die, or the whole measurement is void.
 const std::vector<Mutant>& AllMutants();
 
 inline constexpr char kCanaryArea[] = "canary";

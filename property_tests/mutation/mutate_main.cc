@@ -43,8 +43,8 @@ Examples:
       one mutant, with what its tests print
 
 Exit codes: 0 every mutant is killed, or argued equivalent and alive; 1 one is
-not; 2 a name that is none; 6 void: tests fail without any mutant, or a canary
-was misjudged; 75 stopped by a signal, after the report.
+not; 2 an unknown name; 6 void: tests fail without any mutant, or a canary was
+misjudged; 75 stopped by a signal, after the report.
 property_tests/mutation/README.md says how to plant another one.)";
 
 struct Options {
@@ -86,7 +86,7 @@ void RequireKnown(const std::string& what,
   }
 }
 
-// What is asked for, and the canaries.
+// The mutants that the options ask for, and the canaries.
 std::vector<Mutant> Choose(const Options& options) {
   std::vector<std::string> areas, ids;
   for (const Mutant& mutant : AllMutants()) {

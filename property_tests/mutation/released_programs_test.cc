@@ -15,7 +15,8 @@
 namespace softmoe::mutation {
 namespace {
 
-// The words of the alphabet of mutants' names, as literals leave them behind.
+// The words made of the letters of mutants' names, which literals leave in a
+// program.
 std::set<std::string> WordsIn(const std::string& bytes) {
   std::set<std::string> words;
   size_t begin = 0;
@@ -56,7 +57,7 @@ TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
   }
 }
 
-// The same search finds them where they are.
+// The same search finds traces where there are some.
 TEST(ReleasedPrograms, TheSearchFindsMutants) {
   const std::vector<std::string> traces = TracesIn("core/comparator_test");
   EXPECT_GE(traces.size(), 7u);

@@ -17,8 +17,8 @@ bool IsWord(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-// A text without the white space that parts no words, and where its characters
-// came from.
+// A text without the white space that separates no words, and where its
+// characters came from.
 struct Condensed {
   std::string text;
   std::vector<size_t> offsets;
@@ -118,8 +118,8 @@ class Scan {
 void RequireWritable(std::string_view text, const Edit& edit) {
   if (edit.span.begin >= edit.span.end || edit.span.end > text.size()) {
     throw DataError(
-        fmt::format("{}: [{}, {}) is no place in a text of {} bytes", edit.id,
-                    edit.span.begin, edit.span.end, text.size()));
+        fmt::format("{}: [{}, {}) is not a place in a text of {} bytes",
+                    edit.id, edit.span.begin, edit.span.end, text.size()));
   }
   const std::string_view original =
       text.substr(edit.span.begin, edit.span.end - edit.span.begin);

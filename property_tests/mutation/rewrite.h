@@ -23,8 +23,8 @@ struct Pattern {
   std::string before, original, after;
 };
 
-// Where `pattern.original` stands. White space counts only where it parts two
-// words, so a source may be formatted anew; otherwise the three texts follow
+// Where `pattern.original` stands. White space counts only where it separates
+// two words, so a source may be reformatted; otherwise the three texts follow
 // upon each other exactly, and begin and end between tokens. Throws DataError
 // if this is nowhere, or in more than one place: it then says in which lines,
 // or how much of it is where.
@@ -39,7 +39,7 @@ enum class Syntax {
 };
 
 struct Edit {
-  std::string id;  // what $SOFTMOE_MUTANT is
+  std::string id;  // value of $SOFTMOE_MUTANT that switches it on
   Span span;
   Syntax syntax = Syntax::kExpression;
   std::string instead;

@@ -20,15 +20,15 @@ using namespace softmoe;            // NOLINT: a main
 using namespace softmoe::mutation;  // NOLINT
 namespace fs = std::filesystem;
 
-// Path from the root -> where that file is now; a line for each, parted by a
-// tabulator.
+// Path from the root -> where that file is now; one line for each, the two
+// separated by a tab.
 std::map<std::string, fs::path> ReadSources(const std::string& listing) {
   std::ifstream in(listing);
   std::map<std::string, fs::path> sources;
   std::string line;
   while (std::getline(in, line)) {
     const size_t tab = line.find('\t');
-    if (tab == line.npos) throw DataError(listing + ": no tabulator: " + line);
+    if (tab == line.npos) throw DataError(listing + ": no tab: " + line);
     sources[line.substr(0, tab)] = line.substr(tab + 1);
   }
   return sources;

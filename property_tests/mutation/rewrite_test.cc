@@ -135,15 +135,15 @@ TEST(Rewrite, RefusesWhatCannotBeWritten) {
   ExpectSays(MessageOf([] {
                Rewrite("ab", {{"i", {1, 3}, {}, "c"}});
              }),
-             {"i: [1, 3) is no place in a text of 2 bytes"});
+             {"i: [1, 3) is not a place in a text of 2 bytes"});
   ExpectSays(MessageOf([] {
                Rewrite("ab", {{"i", {1, 1}, {}, "c"}});
              }),
-             {"no place"});
+             {"not a place"});
 }
 
-// Brackets in strings and comments are no brackets; separators of digits no
-// quotation marks.
+// Brackets in strings and comments do not count as brackets, nor separators of
+// digits as quotation marks.
 TEST(Rewrite, ReadsStringsAndComments) {
   EXPECT_NE(Rewritten("f(')', \"(\\\"\"); // don't",
                       {{"i", "f(')', \"(\\\"\");", "", Syntax::kStatement}}),

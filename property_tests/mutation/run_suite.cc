@@ -36,7 +36,7 @@ fs::path RunfilesOf(const fs::path& path, const std::string& program) {
   return root;
 }
 
-// What says how this process was started would mislead another one.
+// Variables that say how this process was started would mislead another one.
 bool IsAboutThisProcess(std::string_view entry) {
   for (const std::string_view prefix :
        {"TEST_", "TESTBRIDGE_", "GTEST_", "XML_", "RUNFILES_", "BUILD_",

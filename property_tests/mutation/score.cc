@@ -53,7 +53,7 @@ std::vector<const MutantResult*> Score::Bad() const {
 }
 
 Count Score::Of(const std::string& area, const std::string& tier) const {
-  std::map<std::string, bool> killed;  // all of those that count once
+  std::map<std::string, bool> killed;  // whether all that count once together
   for (const MutantResult& result : results_) {
     const Mutant& mutant = result.mutant;
     if (!area.empty() && mutant.area() != area) continue;

@@ -26,7 +26,7 @@ enum class Outcome {
 };
 const char* OutcomeName(Outcome outcome);  // "KILLED", ...
 
-// By exit code and hits alone; what a suite prints is never read.
+// Judges by exit code and hits alone; what a suite prints is never read.
 Outcome JudgeRun(const Suite& suite, const SuiteRun& run);
 
 struct MutantResult {
@@ -44,8 +44,8 @@ struct MutantResult {
   }
 };
 
-// Those of one kind in one function (Mutant::counts_with) count once, as killed
-// if all are.
+// Mutants of one kind in one function (Mutant::counts_with) count once, as
+// killed if all are.
 struct Count {
   int killed = 0;
   int total = 0;  // without those argued equivalent

@@ -64,7 +64,7 @@ TEST(Measure, AllKilledIsSuccess) {
                                   {{"a.x", "tests", ""}, {"b.y", "tests", ""}});
   EXPECT_EQ(score.exit_code(), ExitCode::kDone) << ScoreText(score);
   EXPECT_EQ(score.Total().killed, 2);
-  EXPECT_EQ(score.Total().total, 2);  // canaries are no faults
+  EXPECT_EQ(score.Total().total, 2);  // without the canaries
   EXPECT_EQ(score.Of("a", "unit").total, 1);
   EXPECT_EQ(score.Of("a", "model").total, 0);
   EXPECT_NE(ScoreText(score).find("100.0 % (2 of 2 killed"), std::string::npos);

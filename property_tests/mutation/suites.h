@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// suites.h - the test classes that mutants are declared to be killed by: a
-// program, its arguments, and the exit code by which it says that it failed.
+// suites.h - the suites of tests that must kill the mutants: a program, its
+// arguments, and the exit code by which it says that it failed.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 
@@ -20,13 +20,13 @@ struct Suite {
 
 const std::vector<Suite>& AllSuites();
 
-// unit: tests beside the code; reference: those of the oracle alone; double: bodies at double precision; difference:
-// against the reference within derived bounds, CPU and simulated CUDA;
-// sanitizer: races and unwritten values in the simulator; model: the whole
-// model against the reference; training; harness.
+// unit: tests beside the code; reference: those of the oracle alone; double:
+// bodies at double precision; difference: against the reference within derived
+// bounds, CPU and simulated CUDA; sanitizer: races and unwritten values in the
+// simulator; model: the whole model against the reference; training; harness.
 const std::vector<std::string>& Tiers();
 
-// Throws InternalError if there is none.
+// The suite of that name. Throws InternalError if no suite has it.
 const Suite& FindSuite(const std::vector<Suite>& suites,
                        const std::string& name);
 

@@ -15,8 +15,8 @@ namespace {
 
 using Counter = std::atomic<uint64_t>;
 
-// The counter in the driver's file, or one of this process where there is none:
-// whoever switches a fault on by hand counts nothing.
+// The counter in the driver's file, or without such a file one of this process:
+// nothing is counted when somebody switches a fault on by hand.
 Counter* MapCounter() {
   static Counter own;
   const char* path = std::getenv("SOFTMOE_MUTANT_HITS");

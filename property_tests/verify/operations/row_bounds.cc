@@ -47,7 +47,7 @@ LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
     const double q = row.solution.shares[static_cast<Eigen::Index>(i)];
     row.shares.emplace_back(
         q, q * std::expm1(row.arguments[i].error + nearest_error) +
-               3 * property_tests::kUnit * q);
+               3 * kFloatUnit * q);
   }
   return row;
 }
