@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# check_citations.sh FOLDER missing_files.awk FILES DOCUMENT... - whether what
-# comments and texts under FOLDER cite is there: places of the documents, files.
+# check_citations.sh FOLDER missing_files.awk FILES DOCUMENT... - checks that
+# what comments and texts under FOLDER cite exists: places in the documents, and
+# files.
 #
 # "SPEC.md 2.3-2.5, 4" cites three sections by number, "DESIGN.md, ruling 9" an
 # item of a list, 'DESIGN.md, "Formats"' a heading; a citation may go on in the
@@ -30,7 +31,7 @@ cited() { # of $name in the text on stdin, one per line
     sed -E 's/^[^"]*"(.*)"$/\1/'
 }
 
-has() { # Does $document have this?
+has() { # whether $document has this
   case $1 in
     [0-9]*) grep -qE "^#+ ${1//./\\.} " "$document" ;;
     "ruling "*) grep -qE "^${1#ruling }\. \*\*" "$document" ;;
@@ -42,7 +43,7 @@ failed=0
 for document in "$@"; do
   name=$(basename "$document")
 
-  # A check that finds nothing has to be able to.
+  # Before a check may find nothing, it must find what is planted here.
   example=$(printf '%s\n' "// ($name 1.1," '// 98.7-98.9). '"$name" '# 99a.' \
     "// ($name," '// ruling 97; '"$name"', "No such' '// title").' |
     cited | tr '\n' ';')
@@ -65,7 +66,7 @@ for document in "$@"; do
   done < <(grep -RlaF "$name" "$folder" | sort)
   echo "$citations citations of $name checked"
 done
-# Again: what finds nothing has to be able to.
+# Planted citations again, for the check of files.
 planted=$(mktemp -d)
 trap 'rm -rf "$planted"' EXIT
 cat >"$planted/a.h" <<'END'

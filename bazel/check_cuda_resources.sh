@@ -6,7 +6,7 @@
 #
 #   check_cuda_resources.sh none|violation 'sm_80 sm_90a ...' FILE...
 #
-# "violation" turns the result round: for the test of this test.
+# "violation" inverts the result: for the test of this test.
 expected=$1
 architectures=$2
 shift 2

@@ -4,7 +4,7 @@ _KINDS = ["bzl", "cc", "cu", "h", "md", "py", "sh", "toml"]
 
 _DOCUMENTS = ["//reference:SPEC.md", "//:DESIGN.md"]
 
-# Every package: Bazel tells nobody.
+# Every package, since Bazel offers no list of them.
 PACKAGES = [
     "",
     "bazel",

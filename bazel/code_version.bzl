@@ -17,5 +17,5 @@ def _code_version_source_impl(ctx):
 
 code_version_source = rule(
     implementation = _code_version_source_impl,
-    doc = "Defines softmoe::StampedCommit(); made again when the commit changes.",
+    doc = "Defines softmoe::StampedCommit(); rebuilt when the commit changes.",
 )

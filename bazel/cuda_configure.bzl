@@ -1,25 +1,25 @@
 """@cuda: where the CUDA toolkit is, if there is one.
 
 $CUDA_HOME, if it is set, decides alone (a folder without a toolkit hides the
-one in /usr/local/cuda); otherwise it is /usr/local/cuda. Without a toolkit that
-can be used CUDA_AVAILABLE is False, every cuda_library is incompatible with the
+one in /usr/local/cuda); otherwise it is /usr/local/cuda. Without a usable
+toolkit CUDA_AVAILABLE is False, every cuda_library is incompatible with the
 platform, and `//...` builds everything else.
 """
 
 # C++20 in device code needs nvcc 12.0.
 _OLDEST_NVCC = [12, 0]
 
-# architecture -> (flags of nvcc, first release that knows it). One SASS image
-# for each architecture the paper's readers have, and PTX of the newest for what
-# comes after.
+# (flags of nvcc for an architecture, first release that knows it). One SASS
+# image for each architecture that the paper's readers have, and PTX of the
+# newest for later ones.
 _ARCHITECTURES = [
     ("-gencode=arch=compute_80,code=sm_80", [12, 0]),
     ("-gencode=arch=compute_90a,code=sm_90a", [12, 0]),
     ("-gencode=arch=compute_100,code=[sm_100,compute_100]", [12, 8]),
 ]
 
-# What a target says that this platform cannot have. (@platforms//:incompatible
-# is newer than Debian's bazel-platforms.)
+# The constraint of targets that this platform cannot have.
+# (@platforms//:incompatible is newer than Debian's bazel-platforms.)
 _BUILD = """
 constraint_setting(name = "toolkit")
 

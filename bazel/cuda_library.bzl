@@ -6,7 +6,7 @@ load("@cuda//:defs.bzl", "CUDA_AVAILABLE", "NVCC", "NVCC_ARCHITECTURES", "NVCC_V
 load("@system//:key.bzl", "BUILD_KEY")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-# What ptxas says of each kernel's registers and memory: one file per source.
+# What ptxas reports of each kernel's registers and memory: one file per source.
 _CudaResources = provider(fields = ["files"])
 
 def _cuda_library_impl(ctx):
@@ -30,7 +30,7 @@ def _cuda_library_impl(ctx):
         arguments.add_all(ctx.attr.copts)
         arguments.add_all(["-o", output, source])
         ctx.actions.run_shell(
-            # What is not ptxas's is a warning or an error, to be seen.
+            # All that ptxas did not print is a warning or an error: show it.
             command = """
                 resources=$1; shift
                 "$@" 2> "$resources"; status=$?

@@ -29,10 +29,11 @@ _FLAGS = [
     ".",
 ] + _SANITIZERS
 
-# PWD: no path of a sandbox in the debug information.
+# PWD keeps the sandbox's path out of the debug information.
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
-# What a library becomes: its own and all lower objects and link options.
+# What the aspect makes of a library: objects and link options, its own and
+# those of all below it.
 _Instrumented = provider(fields = ["objects", "linkopts"])
 
 def _compile(ctx, source, output, headers, flags):
@@ -139,15 +140,16 @@ def softmoe_fuzz_test(
     """A fuzzer NAME_fuzz and the test NAME_fuzz_test of the same program.
 
     Args:
-      name: of both, without the endings.
-      srcs: default: NAME_fuzz.cc; FuzzOne and Seeds of //core/testing:fuzz_support.
-      deps: what it calls; all instrumented.
+      name: NAME, without the endings.
+      srcs: define FuzzOne and Seeds of //core/testing:fuzz_support; default:
+        NAME_fuzz.cc.
+      deps: what they call; all of it is instrumented.
       seeds: files of any kind to begin with, besides those of Seeds.
       max_len: bytes of the longest input that is made.
       test_runs: executions in the test, seeds included.
       timeout_seconds: an input that takes longer is a finding.
-      malloc_limit_mb: so is a single allocation of more.
-      test_size: of the test.
+      malloc_limit_mb: a larger single allocation is a finding.
+      test_size: the size of the test.
     """
     _fuzz_program(
         name = name + "_fuzz_program",

@@ -1,10 +1,11 @@
 """The built dependency graph obeys the one-way layers of the house.
 
-Visibility says who may depend on whom; package_layering_test, at the end of each
-BUILD file, looks at who does. An aspect walks everything that the package's targets are built from and
-collects the edges between top-level packages, and between rooms of one; an edge
-that the tables do not allow fails, and is printed. So an oracle that the tested
-code could link never goes unnoticed, whatever a visibility list says.
+Visibility says who may depend on whom; package_layering_test, at the end of
+each BUILD file, looks at who does. An aspect walks everything that the
+package's targets are built from and collects the edges between top-level
+packages, and between rooms of one. An edge that the tables do not allow is
+printed and fails the test. So an oracle that the tested code could link never
+goes unnoticed, whatever a visibility list says.
 """
 
 # package -> packages it may depend on. "testonly" targets may also use the
@@ -20,9 +21,9 @@ ALLOWED = {
     "property_tests": ([], ["core", "reference", "kernels", "optimized", "trainer", "golden"]),
 }
 
-# Of each package that has rooms, from the lowest: product code of a room uses
-# rooms before it only. What stands in the package itself is above its rooms,
-# but for core's, which is below.
+# The rooms of each package that has some, from the lowest: product code of a
+# room uses only rooms before it. What stands in the package itself is above its
+# rooms, but for core's, which is below.
 ROOMS = {
     "core": ["", "text", "files", "config", "hdf5", "process"],
     "golden": ["document", "paper", "verdict", ""],
@@ -137,7 +138,8 @@ def package_layering_test(at_least = 1, **kwargs):
             ":" + name
             for name, attributes in native.existing_rules().items()
             if attributes["kind"] in ["cc_library", "cc_binary", "cc_test"] and
-               # What vanishes without a CUDA toolkit must not take this along.
+               # Targets that vanish without a CUDA toolkit must not take this
+               # test with them.
                not attributes.get("target_compatible_with")
         ],
         **kwargs

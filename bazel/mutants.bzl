@@ -16,10 +16,10 @@ load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_N
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("//bazel:shim.bzl", "ShimProgram")
 
-# PWD: no path of a sandbox in the debug information.
+# PWD keeps the sandbox's path out of the debug information.
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
-# What a target, with all below it, is made of.
+# What a target is made of, with everything below it.
 _Code = provider(fields = {
     "sources": "depset of every file of this repository",
     "headers": "depset of those that may be included",
@@ -142,8 +142,9 @@ _code_aspect = aspect(
 )
 
 def _flags(ctx):
-    """Those of every compilation. Optimised less than programs for use: mutants
-    are counted, not timed. Warnings are for sources that people write."""
+    """The flags of every compilation. They optimise less than those of programs
+    for use: mutants are counted, not timed. Warnings are for sources that
+    people write."""
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     of_toolchain = cc_common.get_memory_inefficient_command_line(
@@ -332,7 +333,7 @@ def _program_files_impl(ctx):
     return [DefaultInfo(runfiles = runfiles)]
 
 program_files = rule(
-    doc = "Programs whose bytes are looked at: no dependency in the sense of layering.bzl.",
+    doc = "Programs whose bytes a test reads: not a dependency in the sense of layering.bzl.",
     implementation = _program_files_impl,
     attrs = {"programs": attr.label_list(mandatory = True)},
 )

@@ -5,12 +5,11 @@
 #
 #   run_fuzzer.sh explore|replay PROGRAM NAME 'SEED FILES' OPTIONS...
 #
-# `replay` is the test: seeds and some mutations, nothing kept. `explore` goes on
-# until it is stopped, or as its options say. It keeps what reached new code, to
-# begin with it the next time, and inputs that fail, in
+# `replay` is the test: seeds and some mutations, nothing kept. `explore` runs
+# until it is stopped, or as its options say. It keeps inputs that reached new
+# code, to start from them the next time, and inputs that fail, in
 # $XDG_CACHE_HOME/softmoe/fuzz/NAME (or ~/.cache/softmoe/fuzz/NAME). Options are
-# those of libFuzzer; a file among them is run alone: the way to see a failure
-# again.
+# those of libFuzzer; a file among them is run alone, to see a failure again.
 set -euo pipefail
 
 mode=$1 program=$PWD/$2 name=$3 seed_files=$4
@@ -27,7 +26,7 @@ done
 # The program's own seeds (fuzz_support.h).
 SOFTMOE_FUZZ_SEEDS=$scratch/seeds "$program"
 
-# Where the user stands: his files have names from there.
+# The user's own folder, which file names are relative to.
 [ "$mode" = replay ] || cd "${BUILD_WORKING_DIRECTORY:-$PWD}"
 files=() options=()
 for argument in "$@"; do
@@ -35,9 +34,8 @@ for argument in "$@"; do
 done
 
 export UBSAN_OPTIONS=print_stacktrace=1
-# Bazel's tests inherit options of its own; here an allocation that fails must
-# say so.
-# Small processes fork faster.
+# Not the options that Bazel's tests inherit: here an allocation that fails must
+# say so. The last two keep the process small, so that it forks faster.
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:quarantine_size_mb=8:malloc_context_size=5
 if [ "$mode" = replay ]; then
   "$program" "${options[@]}" -artifact_prefix="${TEST_UNDECLARED_OUTPUTS_DIR:-$scratch}/" \

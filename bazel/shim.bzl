@@ -20,7 +20,7 @@ load("//bazel:softmoe.bzl", "softmoe_cc_library")
 
 _SHIM = "kernels/simt/shim"
 
-# What makes a .cu file one for the simulator; nvcc, too, includes a header first.
+# Compiles a .cu file for the simulator; nvcc, too, includes a header first.
 _CUDA_FLAGS = ["-DSOFTMOE_CUDA_SHIM", "-I" + _SHIM, "-include", _SHIM + "/cuda_runtime.h"]
 
 _FLAGS = [
@@ -45,7 +45,7 @@ _VARIANTS = {
     "msan": (CLANGXX, ["-fsanitize=memory", "-fsanitize-memory-track-origins"], "kMsan"),
 }
 
-# How a variant is made, for //bazel:mutants.bzl, which makes it of other files.
+# How a variant is made, for //bazel:mutants.bzl, which uses other files.
 ShimProgram = provider(fields = {
     "compiler": "of all its sources",
     "sources": "[(source, flags)]",
@@ -69,7 +69,7 @@ def _shim_variant_test_impl(ctx):
         for dep in ctx.attr.deps + [ctx.attr._simulator, ctx.attr._variant]
     ])
 
-    # PWD: no path of this sandbox in the debug information.
+    # PWD keeps the sandbox's path out of the debug information.
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
     sources = []
@@ -140,8 +140,8 @@ def shim_test(name, size, srcs, **kwargs):
 
     Args:
       name: the tests are called <name>_plain, _asan, _tsan, _msan.
-      size: of each.
-      srcs: .cu files, and .cc files; all are instrumented.
+      size: the size of each.
+      srcs: .cu and .cc files; all are instrumented.
       **kwargs: hdrs; deps, of which only the headers are used.
     """
     for variant in _VARIANTS:
@@ -157,10 +157,10 @@ def shim_library(name, srcs, deps = [], **kwargs):
     """CUDA sources for the simulator as a library; its kernels are in isa_shim.
 
     Args:
-      name: of the library.
+      name: the library's name.
       srcs: .cu files of this package.
-      deps: as of a cc_library.
-      **kwargs: as of a cc_library.
+      deps: as for a cc_library.
+      **kwargs: as for a cc_library.
     """
     wrappers = []
     for source in srcs:

@@ -4,9 +4,9 @@
 # sweep_disk_cache.sh CACHE GIGABYTES - deletes from Bazel's disk cache what was
 # read longest ago, until it takes no more than so many gigabytes (10^9 bytes).
 #
-# Bazel 4 never does, and a sanitizer's build of everything alone writes
-# gigabytes. It may run beside a build: an entry that is gone is built again.
-# Looks once a day (CACHE.swept says when last).
+# Bazel 4 never does this, and a single build of everything under a sanitizer
+# writes gigabytes. It may run beside a build: an entry that is gone is built
+# again. It looks once a day (the time of CACHE.swept says when it last did).
 set -euo pipefail
 
 cache=$1

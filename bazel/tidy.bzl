@@ -4,9 +4,8 @@
     ./bazelw build //:tidy                  all of it: an hour of two cores, once
     ./bazelw run //:compile_commands        writes compile_commands.json
 
-A source that has been looked at is looked at again only when it, a header that
-it may include, its flags or .clang-tidy change. `.ci/run` does so for what the
-last twenty commits changed.
+A source is checked again only when it, a header that it may include, its flags
+or .clang-tidy change. `.ci/run` checks what the last twenty commits changed.
 """
 
 load("//bazel:citations.bzl", "PACKAGES")
@@ -15,7 +14,7 @@ _CLANG_TIDY = "/usr/bin/clang-tidy-14"
 
 _KINDS = ["cc_binary", "cc_library", "cc_test"]
 
-# As .bazelrc has them; what decides about warnings of the compiler is left out.
+# Those of .bazelrc, without the ones that choose the compiler's warnings.
 _FLAGS = ["-std=c++20", "-O2", "-march=x86-64-v3"]
 
 # Flags of g++ that clang does not know.
@@ -69,7 +68,7 @@ def _tidy_impl(target, ctx):
             command = '"$1" --quiet --config-file="$2" "$3" -- "${@:5}" >"$4" 2>&1 || { cat "$4" >&2; exit 1; }',
             arguments = [_CLANG_TIDY, ctx.file._checks.path, source.path, stamp.path] + flags,
             mnemonic = "ClangTidy",
-            progress_message = "Looking at %s with clang-tidy" % source.short_path,
+            progress_message = "Checking %s with clang-tidy" % source.short_path,
         )
         stamps.append(stamp)
         command = ctx.actions.declare_file(name + ".json")
