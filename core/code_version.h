@@ -10,8 +10,8 @@ namespace softmoe {
 
 // The commit, 12 digits, with "+changes" if tracked files differed from it;
 // "unknown" in a program that was built outside a git checkout or that does not
-// link //core:code_version_stamp. Only programs that users run link that: it is
-// made again, and they are linked again, at every commit.
+// link //core:code_version_stamp. Only programs that users run link the stamp:
+// it is rebuilt, and they are relinked, at every commit.
 std::string CodeVersion();
 
 }  // namespace softmoe

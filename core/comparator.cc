@@ -13,8 +13,8 @@
 namespace softmoe {
 namespace {
 
-// More than this share of elements smaller than their own bound: agreement
-// would be found for zeros as well.
+// If more than this share of the elements is smaller than its own bound, zeros
+// would be found to agree as well.
 constexpr double kTinyShare = 0.5;
 
 Comparison NotCompared(size_t got, size_t expected, size_t bound) {

@@ -4,10 +4,10 @@
 //
 //   pass  <=>  every |got_i - expected_i| <= bound_i
 //
-// written so that a NaN anywhere fails: in got, in expected, or in the bound.
+// written so that a NaN anywhere fails: in got, in expected or in the bound.
 // The bound comes from the reference's error analysis, element by element,
-// never from the caller's wish (DESIGN.md, "Verification"). Data on which
-// agreement means nothing is MISTRUSTED, not passed.
+// never from what the caller would like (DESIGN.md, "Verification"). Data on
+// which agreement means nothing is MISTRUSTED, not passed.
 #ifndef SOFTMOE_CORE_COMPARATOR_H_
 #define SOFTMOE_CORE_COMPARATOR_H_
 
@@ -35,13 +35,13 @@ struct Expectations {
   // Infinities are equal if both are the same infinity; NaN never passes.
   bool may_be_infinite = false;
   // Bits of the significand of the format that `got` is stored in, for the
-  // histogram of ulps; 0: of its type. Float, bf16: 24, 8.
+  // histogram of ulps (float: 24, bf16: 8); 0 means those of its own type.
   int digits = 0;
 };
 
-// Errors in units in the last place of the expected value: at most 1/2 (rounded
-// to nearest, as well as can be), 1, 2, 4, 16, 256, and more; NaN and infinite
-// values count as more.
+// Errors in units in the last place of the expected value: at most 1/2
+// (correctly rounded), 1, 2, 4, 16, 256, and more; NaN and infinite values
+// count as more.
 inline constexpr std::array<double, 6> kUlpSteps = {0.5, 1, 2, 4, 16, 256};
 using UlpHistogram = std::array<int64_t, kUlpSteps.size() + 1>;
 
@@ -58,7 +58,7 @@ struct Comparison {
   // Mean of error/bound over its standard error: rounding errors of a correct
   // implementation scatter around 0.
   double bias_z = 0;
-  UlpHistogram ulps = {};  // elements by their error
+  UlpHistogram ulps = {};  // elements counted by their error
 
   bool ok() const { return status == Status::kPass; }
   // "FAIL: 3 of 4096 elements over their bound, first at [17], worst ..."

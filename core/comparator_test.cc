@@ -55,8 +55,8 @@ TEST(Comparator, CountsErrorsInUlps) {
               (UlpHistogram{2, 2, 1, 1, 1, 1, 3}))
         << digits;
   }
-  // Without a number: of the type. A zero has the ulp of the smallest normal
-  // float; the double next to it is far away.
+  // Without a number of digits, those of the type count. A zero has the ulp of
+  // the smallest normal float; the double next to it is far away.
   const std::vector<float> zero = {0x1p-149f};
   EXPECT_EQ(Compare(std::span<const float>(zero), Values{0.0}, Values{1.0},
                     AnyShape())
@@ -131,8 +131,8 @@ TEST(Comparator, SubnormalsAndSignedZerosCompareByValueOrByBits) {
 }
 
 // Every combination of special values as got, expected and bound, against the
-// contract said in one line: what is expected is finite and got within a finite
-// bound of it, or both are the same infinity and that is allowed.
+// contract in one line: the expected value is finite and got lies within a
+// finite bound of it, or both are the same infinity and that is allowed.
 TEST(Comparator, SpecialValuesFollowTheContract) {
   constexpr double kTiny = std::numeric_limits<double>::denorm_min();
   constexpr double kMax = std::numeric_limits<double>::max();
@@ -219,7 +219,7 @@ TEST(Comparator, DegenerateDataIsMistrusted) {
   const Values faint = {1, 2, 3, 1e-7, 2e-7, 3e-7, 4e-7, 5e-7};
   EXPECT_EQ(Compare(faint, faint, bound).status, Status::kMistrusted);
   EXPECT_TRUE(Compare(faint, faint, bound, {.may_be_tiny = true}).ok());
-  // But a difference is a failure first.
+  // But a difference is a failure before anything else.
   Values wrong = zeros;
   wrong[3] = 1;
   EXPECT_EQ(Compare(wrong, zeros, bound).status, Status::kFail);

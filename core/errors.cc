@@ -14,8 +14,8 @@
 namespace softmoe {
 namespace {
 
-// Where a standard descriptor is closed (`>&-`), the next file that is opened
-// gets its number, and what is printed would land in that file.
+// Where a standard descriptor is closed (`>&-`), the next file opened gets its
+// number, and what is printed would land in that file.
 void OccupyStandardDescriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
@@ -24,7 +24,7 @@ void OccupyStandardDescriptors() {
   }
 }
 
-// Throws if something that was printed has not arrived.
+// Throws if printed output did not reach its destination.
 void FlushOutput() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
   throw EnvironmentError(
@@ -36,15 +36,16 @@ void FlushOutput() {
 
 int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
   OccupyStandardDescriptors();
-  // A limit on file sizes (ulimit -f) is an error of write, not our end.
+  // A limit on file sizes (ulimit -f) becomes an error of write instead of
+  // ending us.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const ExitCode code = body();
-    // A verdict that is worse is not hidden by a full disk.
+    // A full disk must not hide a worse verdict.
     if (code == ExitCode::kDone) FlushOutput();
     return static_cast<int>(code);
   } catch (const Error& error) {
-    // A stop that was asked for is not an error.
+    // A requested stop is not an error.
     const char* kind = error.code() == ExitCode::kStopped ? "stopped" : "error";
     std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), kind, error.what());
     return static_cast<int>(error.code());
@@ -59,7 +60,7 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
                  program.c_str(), error.what());
     return static_cast<int>(ExitCode::kEnvironment);
   } catch (const std::system_error& error) {
-    // Of fmt::print, or of a thread that could not be started.
+    // From fmt::print, or from a thread that could not be started.
     std::fprintf(stderr,
                  "%s: error: %s; look at the disk that the output goes to, and "
                  "at the limits of this shell (ulimit -a)\n",

@@ -28,8 +28,8 @@ enum class ExitCode : int {
   kStopped = 75,       // stopped by a signal, state saved
 };
 
-// Base of all exceptions of the project: a message and the exit code a
-// program that does not handle it ends with.
+// Base of all exceptions of the project: a message, and the exit code of a
+// program that does not handle it.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message)
@@ -40,7 +40,7 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// A configuration, command line or grid that cannot be meant.
+// A configuration, command line or grid that cannot be what the user meant.
 struct ConfigError : Error {
   explicit ConfigError(const std::string& message)
       : Error(ExitCode::kUsage, message) {}
@@ -70,15 +70,15 @@ struct StoppedError : Error {
       : Error(ExitCode::kStopped, message) {}
 };
 
-// A broken promise between parts of this program: a bug of ours.
+// A broken promise between parts of this program: our own bug.
 struct InternalError : Error {
   explicit InternalError(const std::string& message)
       : Error(ExitCode::kSelfCheck, message) {}
 };
 
 // Runs `body`, prints an escaping exception as "PROGRAM: error: ..." on stderr
-// and returns the exit code that fits it; also where what it printed did not
-// arrive (a full disk behind stdout) and all else is done.
+// and returns its exit code. Output that cannot be written (a full disk at the
+// end of stdout) is such an error if everything else succeeded.
 int RunMain(const std::string& program, const std::function<ExitCode()>& body);
 
 namespace internal {
@@ -98,7 +98,7 @@ class CheckFailure {
 }  // namespace softmoe
 
 // SOFTMOE_CHECK(rows > 0) << "rows=" << rows;  throws InternalError. For
-// promises inside the program; what a user can get wrong has its own error.
+// promises inside the program; a user's mistakes have errors of their own.
 #define SOFTMOE_CHECK(condition) \
   if (condition) [[likely]] {    \
   } else                         \

@@ -87,8 +87,8 @@ TEST(RunMain, AFullDiskBehindWhatWasPrintedIsNoInternalError) {
   EXPECT_NE(ending.text.find("No space left"), std::string::npos);
 }
 
-// In a process of its own: ends with what RunMain returns after `prepare`, and
-// `body`'s code.
+// For a process of its own: exits with what RunMain returns for a body that
+// gives `code`, after `prepare`.
 void RunAlone(void (*prepare)(), ExitCode code) {
   prepare();
   std::exit(RunMain("prog", [&] {

@@ -91,7 +91,7 @@ void ThreadPool::RunOpenShares(uint64_t generation, int first) {
   for (int i = 0; i < threads(); ++i) {
     const int share = (first + i) % threads();
     // A later job has other states, so a thread that comes late takes nothing
-    // and does not look at the job.
+    // and does not touch the job.
     uint64_t open = 2 * generation;
     if (!shares_[share].state.compare_exchange_strong(
             open, open + 1, std::memory_order_acquire,

@@ -7,9 +7,10 @@
 // number of threads, computes the same bits with any number of threads. No
 // OpenMP: under TSan g++'s libgomp reports false races (DESIGN.md, ruling 10).
 //
-// A thread that has ended its share takes over shares that nobody has begun: on
-// a busy machine a job then does not wait for a worker that the kernel has not
-// woken yet. Which thread runs a task changes no result, only when it ends.
+// A thread that has finished its share takes over shares that nobody has begun,
+// so that on a busy machine a job does not wait for a worker that the kernel
+// has not woken yet. Which thread runs a task changes no result, only when it
+// ends.
 #ifndef SOFTMOE_CORE_PARALLEL_FOR_H_
 #define SOFTMOE_CORE_PARALLEL_FOR_H_
 
@@ -47,7 +48,7 @@ class ThreadPool {
         const_cast<void*>(static_cast<const void*>(&task)));
   }
 
-  // As ParallelFor over ranges: body(begin, end) for consecutive blocks of
+  // Like ParallelFor, over ranges: body(begin, end) for consecutive blocks of
   // `block` items. The blocks do not depend on the number of threads.
   template <typename Body>
   void ParallelForBlocks(int64_t num_items, int64_t block, Body&& body) {
@@ -72,14 +73,15 @@ class ThreadPool {
   void RunShare(int share);
   void WorkerLoop(int thread);
 
-  // The job. Written by Run while no share is open, read by who claimed one.
+  // The job. Written by Run while no share is open, read by the threads that
+  // claimed one.
   Call call_ = nullptr;
   void* body_ = nullptr;
   int64_t num_tasks_ = 0;
 
   std::unique_ptr<Share[]> shares_;  // one per thread
   std::atomic<int> unfinished_shares_{0};
-  std::atomic<uint64_t> generation_{0};  // of the job; bumped to stop, too
+  std::atomic<uint64_t> generation_{0};  // of the job; also raised to stop
   std::atomic<bool> stop_{false};
 
   std::mutex failure_mutex_;

@@ -16,7 +16,7 @@
 
 namespace softmoe {
 
-// What a draw is for. Values are part of every result's definition.
+// What a draw is for. The numbers are part of every result's definition.
 enum class RandomStream : uint32_t {
   kParameters = 1,   // layer: tensor index; index: element / 4
   kShuffle = 2,      // step: epoch; index: position

@@ -4,9 +4,9 @@
 //
 // Code that may be profiled says BeginOperation(name) where an operation
 // begins; it lasts until the next one begins, so that the operations add up to
-// the whole. ThreadPool reports its jobs. What is not inside a job is serial;
-// what a thread of a job does not spend in tasks, it waits. Without a Profile
-// all of this is one load and a branch per operation and job.
+// the whole. ThreadPool reports its jobs. Time outside jobs is serial; time
+// that a thread of a job does not spend in tasks is waiting. Without a Profile
+// all of this costs one load and one branch per operation and job.
 #ifndef SOFTMOE_CORE_PROFILE_H_
 #define SOFTMOE_CORE_PROFILE_H_
 
@@ -19,9 +19,9 @@
 
 namespace softmoe {
 
-// What an operation has to do, whoever does it: multiplications and additions
-// that the mathematics needs, or, where they are few, bytes that must be read
-// and written once.
+// What an operation has to do, whatever the implementation: the multiplications
+// and additions that the mathematics needs or, where these are few, the bytes
+// that must be read and written once.
 struct OperationWork {
   double flops = 0;
   double bytes = 0;
@@ -33,19 +33,19 @@ struct OperationTime {
   int64_t calls = 0;
   OperationWork work = {};
   double seconds = 0;
-  double job_seconds = 0;   // of them, while a ThreadPool's job ran
+  double job_seconds = 0;   // the part while a ThreadPool's job ran
   double task_seconds = 0;  // inside the tasks of such jobs, over all threads
 
   double SerialSeconds() const { return seconds - job_seconds; }
-  // What `threads` threads waited for each other and for their next task.
+  // How long `threads` threads waited for each other and for their next task.
   double WaitSeconds(int threads) const {
     return threads * job_seconds - task_seconds;
   }
 };
 
-// Collects while it is alive. At most one is, in a process. One thread makes
-// it, begins operations and destroys it; no other drives a ThreadPool
-// meanwhile.
+// Collects times during its lifetime; a process has at most one at a time. One
+// thread creates it, begins operations and destroys it; no other thread drives
+// a ThreadPool meanwhile.
 class Profile {
  public:
   Profile();
@@ -53,21 +53,21 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  // Ends the current operation, and returns all so far in the order in which
-  // they first began; begins anew.
+  // Ends the current operation, returns all so far in the order in which they
+  // first began, and starts afresh.
   std::vector<OperationTime> Take();
 
-  // nullptr: nobody profiles.
+  // nullptr if nobody profiles.
   static Profile* Active() { return active_.load(std::memory_order_relaxed); }
 
   void Begin(const char* name, const OperationWork& work);
   void AddJob(int64_t nanoseconds) { job_nanoseconds_ += nanoseconds; }
-  // From any thread.
+  // May be called from any thread.
   void AddTasks(int64_t nanoseconds) {
     task_nanoseconds_.fetch_add(nanoseconds, std::memory_order_relaxed);
   }
 
-  // Of a clock that only goes forward.
+  // The time of a clock that only goes forward.
   static int64_t Nanoseconds() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
@@ -81,14 +81,14 @@ class Profile {
 
   std::vector<OperationTime> operations_;
   std::map<std::string, size_t> index_;  // into operations_
-  // Of the operation that runs.
+  // The index of the running operation.
   int64_t current_ = -1;
   int64_t start_ = 0;
   int64_t job_nanoseconds_ = 0;
   std::atomic<int64_t> task_nanoseconds_{0};
 };
 
-// What follows belongs to operation `name`, until the next one begins.
+// Whatever follows belongs to operation `name`, until the next one begins.
 inline void BeginOperation(const char* name, const OperationWork& work = {}) {
   if (Profile* profile = Profile::Active()) profile->Begin(name, work);
 }

@@ -12,7 +12,7 @@
 namespace softmoe {
 namespace {
 
-// Something that takes time by any clock: until this one has gone on.
+// Takes time by any clock: waits until this one has moved on.
 void Work() {
   const int64_t start = Profile::Nanoseconds();
   while (Profile::Nanoseconds() - start < 1000) {
@@ -31,7 +31,7 @@ TEST(Profile, AddsUpOperationsInTheOrderInWhichTheyFirstBegan) {
   EXPECT_EQ(operations[0].name, "b");
   EXPECT_EQ(operations[0].calls, 2);
   EXPECT_EQ(operations[0].work.flops, 15);
-  EXPECT_GE(operations[0].seconds, 2e-6);  // two times Work
+  EXPECT_GE(operations[0].seconds, 2e-6);  // twice Work
   EXPECT_EQ(operations[1].name, "a");
   EXPECT_EQ(operations[1].work.bytes, 4);
   EXPECT_TRUE(profile.Take().empty());

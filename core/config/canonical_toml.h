@@ -15,7 +15,7 @@ namespace softmoe {
 
 // The keys of `config` that `visit_all(config, visit)` visits, as VisitConfig
 // does, in sections, in order. A LaterKey that has its default is left out, so
-// that the text, and with it the hash, is the one of before the key existed.
+// that the text, and with it the hash, is what it was before the key existed.
 template <typename T, typename VisitAll>
 std::string CanonicalToml(const T& config, const VisitAll& visit_all) {
   std::vector<std::string> defaults;

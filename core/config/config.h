@@ -3,8 +3,8 @@
 // config.h - everything that determines a training run, as plain structs.
 //
 // Two configurations with the same ConfigHash produce the same bits on one
-// backend and ISA level. What does not change results (threads, output folder,
-// logging interval) is in RuntimeConfig and stays out of the hash.
+// backend and ISA level. Whatever does not change results (threads, output
+// folder, logging interval) is in RuntimeConfig and stays out of the hash.
 //
 // Field names are the keys of the TOML files. Adding a field means adding it
 // to VisitConfig (config_fields.h), which alone drives parsing, printing and
@@ -45,8 +45,8 @@ enum class Fallback { kNone, kTop1 };
 enum class NoiseKind { kNone, kInputJitter, kLogitGauss };
 enum class LoadBalanceKind { kMegatron, kSoft };
 
-// What happens in front of the experts (SPEC.md 2). Everything the paper
-// leaves open is a key here.
+// What happens before the experts (SPEC.md 2). Everything the paper leaves open
+// is a key here.
 struct RouterConfig {
   RouterKind kind = RouterKind::kSparse;
   double mean_active_experts = 1.0;  // paper's k: in [1, num_experts]
@@ -69,8 +69,8 @@ struct RouterConfig {
 struct TrainingConfig {
   int64_t steps = 18000;
   int64_t global_batch_sequences = 240;
-  // Of these two, what a file leaves out follows what it sets, as near to the
-  // default as it can be (config_batches.h).
+  // If a file leaves out either of these two, it follows from what the file
+  // does set, as near to the default as possible (config_batches.h).
   int64_t micro_batch_sequences = 30;    // divides the global batch
   int64_t balance_group_sequences = 30;  // divides the micro-batch (ruling 6)
   double learning_rate = 1e-3;
@@ -90,7 +90,7 @@ struct TrainingConfig {
 struct DataConfig {
   std::string corpus;  // stand-in or published corpus name, or "path:FILE"
   double validation_fraction = 0.02;  // whole documents at the end
-  int64_t max_bytes = 0;  // use only so much of the corpus; 0: all of it
+  int64_t max_bytes = 0;  // use only this much of the corpus; 0: all
 };
 
 struct Config {
@@ -113,8 +113,8 @@ struct RuntimeConfig {
 void ValidateConfig(const Config& config);
 
 // The resolved configuration as canonical TOML: fixed order, shortest decimal
-// that reads back to the same double; every key but those added later that have
-// their default (config_fields.h).
+// that reads back as the same double; every key except those added later that
+// have their default (config_fields.h).
 std::string ConfigToToml(const Config& config);
 
 // First 16 hex digits of SHA-256 over ConfigToToml.

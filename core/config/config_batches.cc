@@ -44,12 +44,12 @@ void FollowBatchSizes(bool micro_batch_set, bool balance_group_set,
   if (!balance_group_set) group = defaults.balance_group_sequences;
   if (!InRange(batch) || !InRange(micro) || !InRange(group)) return;
   if (!micro_batch_set) {
-    // Groups that do not divide the batch are an error of their own.
+    // Groups that do not divide the batch are a separate error.
     const bool whole_groups = balance_group_set && batch % group == 0;
     micro = NearestDivisor(batch, micro, whole_groups ? group : 1);
   }
   if (!balance_group_set) {
-    // A wrong micro-batch is enough to complain of.
+    // A wrong micro-batch is enough to complain about.
     const bool divides = batch % micro == 0;
     group =
         NearestDivisor(divides ? micro : NearestDivisor(batch, micro), group);

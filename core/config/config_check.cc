@@ -49,7 +49,7 @@ class Checker {
     problems_.push_back({key, fmt::format("{} = {} {}; {}", key,
                                           values_.at(key), rule, remedy)});
   }
-  // As Add, for a message that says more than the one that is there.
+  // Like Add, for a message that says more than the one already there.
   void Replace(const std::string& key, const std::string& rule,
                const std::string& remedy) {
     std::erase_if(problems_, [&](const ConfigProblem& problem) {
@@ -59,7 +59,7 @@ class Checker {
   }
   void AddOutOfRange(const std::string& key, const AllowedRange& range,
                      bool finite) {
-    // "inf must be > 0" would puzzle whoever knows that it is.
+    // "inf must be > 0" would puzzle a reader who knows that it is.
     const bool one_sided = std::isfinite(range.low) && std::isinf(range.high);
     Add(key,
         "must be " + range.Describe() +
@@ -99,7 +99,7 @@ std::string Join(const std::string& section, const std::string& key) {
   return section + "." + key;
 }
 
-// Ranges of single keys. `visit_all` is VisitConfig or VisitRuntime.
+// Checks the ranges of single keys. `visit_all` is VisitConfig or VisitRuntime.
 template <typename T, typename VisitAll>
 Checker CheckRanges(const T& config, VisitAll visit_all) {
   Checker checker;

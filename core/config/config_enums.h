@@ -54,7 +54,7 @@ const char* EnumName(E value) {
   throw InternalError("an enumeration has a value without a name");
 }
 
-// The value called `name`, or nothing.
+// The value called `name`, or nullopt.
 template <typename E>
 std::optional<E> ParseEnum(std::string_view name) {
   for (const auto& [value, candidate] : EnumNames<E>::kNames) {

@@ -209,7 +209,7 @@ TEST(ConfigHash, IsTheDocumentedFunctionOfTheToml) {
   EXPECT_EQ(hash, ConfigHash(Config()));
 }
 
-// Runs are found by their hash: of the defaults it is what it was before any
+// Runs are found by their hash: that of the defaults is what it was before any
 // key was added.
 TEST(ConfigHash, IsTheOneOfEarlierVersions) {
   EXPECT_EQ(ConfigHash(Config()), "d61d6f881fbacac5");
@@ -245,7 +245,7 @@ TEST(CanonicalToml, ALaterKeyIsLeftOutWhileItMeansWhatWasDoneBefore) {
   };
   EXPECT_EQ(before({.steps = 7}), "[training]\nsteps = 7\n");
   EXPECT_EQ(after({.steps = 7}), before({.steps = 7}));
-  // Of the first keys a default is no reason to leave one out.
+  // An original key is printed even if it has its default.
   EXPECT_EQ(after({}), before({}));
   EXPECT_EQ(after({.steps = 7, .precision = "bf16"}),
             "[training]\nprecision = \"bf16\"\nsteps = 7\n");
@@ -253,7 +253,7 @@ TEST(CanonicalToml, ALaterKeyIsLeftOutWhileItMeansWhatWasDoneBefore) {
             "[numbers]\nblocks = 2\n\n[training]\nsteps = 7\n");
 }
 
-// In ranges a later key is as any other.
+// As for ranges, a later key is like any other.
 TEST(CanonicalToml, ALaterKeyHasARange) {
   EXPECT_TRUE(Later(AtLeast(1)).Contains(1));
   EXPECT_FALSE(Later(AtLeast(1)).Contains(0));
@@ -288,7 +288,7 @@ TEST(FollowBatchSizes, AcceptsWhatCanBeAndKeepsWhatWasAccepted) {
         const TrainingConfig before = t;
         FollowBatchSizes(micro != 0, group != 0, &t);
         ASSERT_EQ(t.global_batch_sequences, batch);
-        // As long as 30 was the default of both, whatever else was set.
+        // As it was while 30 was the default of both, whatever else was set.
         const bool same =
             t.micro_batch_sequences == before.micro_batch_sequences &&
             t.balance_group_sequences == before.balance_group_sequences;

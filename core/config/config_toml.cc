@@ -61,7 +61,7 @@ bool IsTomlText(const std::string& text) {
   }
 }
 
-// Sets the fields of one configuration that a table mentions.
+// Sets those fields of a configuration that a table mentions.
 class TableReader {
  public:
   // `origin` replaces the position of every value if it is not empty; then
@@ -131,7 +131,7 @@ class TableReader {
     }
   }
 
-  // As Suggestion, but a key that another section has is worth saying.
+  // Like Suggestion, but also says if another section has the key.
   std::string SuggestAnywhere(const std::string& name,
                               const std::vector<std::string>& known) const {
     for (const auto& [section, keys] : keys_) {
@@ -181,7 +181,8 @@ class TableReader {
       static_assert(std::is_same_v<T, std::string>);
       if (!node.is_string() && origin_.empty()) refuse("text in quotes");
       field = Text(node);
-      // An option has any bytes; a result with them could not be read back.
+      // An option can hold any bytes; a result with them could not be read
+      // back.
       if (!IsTomlText(field)) {
         throw ConfigError(
             fmt::format("{}: '{}' is not UTF-8 text; rename it", where, key));
@@ -190,7 +191,7 @@ class TableReader {
     draft_->origins[key] = where;
   }
 
-  // The text of a node; what an override wrote if it is not TOML text.
+  // The text of a node; for a plain-text override, what it says.
   std::string Text(const toml::node& node) const {
     if (const auto* text = node.as_string()) return text->get();
     return origin_.empty() ? std::string(TypeOf(node)) : raw_;
@@ -203,9 +204,9 @@ class TableReader {
   std::map<std::string, std::vector<std::string>> keys_;  // section -> keys
 };
 
-// A dotted key makes a table in a table for each point, without a limit in
-// toml++ 3.3: its destructor, which recurses, would exhaust the stack. A key
-// stands on one line.
+// A dotted key makes a nested table for each point, without a limit in toml++
+// 3.3, whose recursive destructor would exhaust the stack. A key stands on one
+// line.
 constexpr int kMaxPointsPerLine = 64;
 
 void CheckNesting(const std::string& text, const std::string& name) {
@@ -253,7 +254,7 @@ void ConfigDraft::ApplyOverride(const std::string& assignment) {
   const std::string raw = Trimmed(assignment.substr(equals + 1));
   toml::table values;
   const std::string key = name.substr(dot + 1);
-  // A line break could smuggle in other keys; then it is plain text.
+  // A line break could smuggle in other keys; such a value is plain text.
   if (raw.find_first_of("\r\n") == std::string::npos) {
     CheckNesting(raw, origin);
     try {

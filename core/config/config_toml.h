@@ -18,8 +18,9 @@
 
 namespace softmoe {
 
-// A configuration in the making. Later calls override earlier ones; nothing is
-// range-checked before Resolve, so that overrides can mend each other.
+// A configuration under construction. Later calls override earlier ones;
+// nothing is range-checked before Resolve, so that one override can correct
+// another.
 struct ConfigDraft {
   Config config;
   RuntimeConfig runtime;
@@ -37,17 +38,17 @@ struct ConfigDraft {
   // needs no quotes. Throws ConfigError that shows the option.
   void ApplyOverride(const std::string& assignment);
 
-  // Gives the keys that nobody set, and that follow others, their values
+  // Sets the keys that nobody set and that follow from others
   // (config_batches.h). Throws ConfigError with everything that ConfigProblems
   // and RuntimeProblems find, each line with its origin.
   void Resolve();
 };
 
-// Parses TOML text; `name` (a file name) is what messages call it. Throws
+// Parses TOML text, which messages call `name` (a file name). Throws
 // ConfigError with position.
 toml::table ParseToml(const std::string& text, const std::string& name);
 
-// As ParseToml, of a file. Throws EnvironmentError if it cannot be read.
+// Like ParseToml, for a file. Throws EnvironmentError if it cannot be read.
 toml::table ParseTomlFile(const std::filesystem::path& path);
 
 // Defaults, then the file, then the overrides; validated.

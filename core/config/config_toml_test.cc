@@ -138,7 +138,7 @@ TEST(ConfigToml, LettersAndBracketsInOddPlacesAreSyntaxErrors) {
   }
 }
 
-// Each point of a key is a table in a table, whose destructors recurse.
+// Each point of a key is a nested table, whose destructors recurse.
 TEST(ConfigToml, DeepKeysAreRefusedBeforeTheStackEnds) {
   std::string key = "a";
   for (int i = 0; i < 1'000'000; ++i) key += ".a";
@@ -216,7 +216,8 @@ TEST(ConfigDraft, AppliesSubtreesOfAGridWithTheirPositions) {
   }
 }
 
-// The sizes of batch, micro-batch and balance group of a file that sets these.
+// The sizes of batch, micro-batch and balance group for a file with these
+// lines.
 std::vector<int64_t> BatchSizes(
     const std::string& lines, const std::vector<std::string>& overrides = {}) {
   ConfigDraft draft;
@@ -249,7 +250,7 @@ TEST(BatchSizes, WhatIsLeftOutFollowsWhatIsSet) {
   EXPECT_EQ(BatchSizes(micro + "48\n" + group + "4"), (Sizes{240, 48, 4}));
   EXPECT_EQ(BatchSizes(batch + "16\n" + micro + "8\n" + group + "2"),
             (Sizes{16, 8, 2}));
-  // An override is as good as the file, and what followed follows it.
+  // An override counts like the file, and dependent sizes follow it.
   EXPECT_EQ(BatchSizes("", {"training.global_batch_sequences=16"}),
             (Sizes{16, 16, 16}));
   EXPECT_EQ(BatchSizes(batch + "16", {"training.micro_batch_sequences=4"}),
@@ -273,7 +274,7 @@ TEST(BatchSizes, WhereNoneFollowsTheErrorNamesTheKeyAndWhatToWrite) {
             "a.toml:2:25: training.micro_batch_sequences = 16 must divide "
             "training.global_batch_sequences = 8; write "
             "training.micro_batch_sequences = 8");
-  // With both of them written, to the last.
+  // With both written out, to the last one.
   const std::string both = ErrorOf(
       micro + "32\nbalance_group_sequences = 32\nglobal_batch_sequences = 100");
   EXPECT_NE(both.find("write training.micro_batch_sequences = 25\n"),

@@ -6,7 +6,7 @@
 // parameters in the same order and shapes, so comparing, saving and updating
 // them needs no renaming. No mathematics here: names, shapes, offsets.
 //
-// Matrices that multiply from the right are stored [in, out], row-major:
+// Matrices applied from the right are stored [in, out], row-major:
 // y = x W. The head is stored like the embedding, logits = h W^T.
 #ifndef SOFTMOE_CORE_CONFIG_PARAMETER_LAYOUT_H_
 #define SOFTMOE_CORE_CONFIG_PARAMETER_LAYOUT_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// toml.h - toml++ 3.3 without two of its mistakes, which a fuzzer finds at
-// once. Include this, never <toml++/toml.h>: all of a program must have the
-// same.
+// toml.h - toml++ 3.3 without two of its bugs, which a fuzzer finds at once.
+// Include this, never <toml++/toml.h>: a whole program must use the same
+// version.
 //
 // Where white space may stand, is_non_ascii_horizontal_whitespace declares
 // unreachable what every letter from U+00A1 to U+0499 reaches ("x = \u00e9"):

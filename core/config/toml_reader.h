@@ -33,7 +33,7 @@ class TomlReader {
   // Must be there.
   std::vector<int64_t> Integers(const std::string& key);
   std::vector<double> Numbers(const std::string& key);
-  // Sub-tables; nullptr and none if absent.
+  // Sub-tables; nullptr or an empty list if absent.
   const toml::table* Table(const std::string& key);
   std::vector<const toml::table*> Tables(const std::string& key);
   // An array of arrays of texts.

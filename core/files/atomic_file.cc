@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 // A name that no other writer uses: hidden, so that listings of finished
-// files do not show it, and marked with the process, so that a leftover of a
-// killed one can be told from a file in the making.
+// files do not show it, and marked with the process, so that the leftover of a
+// killed process can be distinguished from a file being written.
 fs::path TemporaryName(const fs::path& path) {
   static std::atomic<int> counter = 0;
   return path.parent_path() /
@@ -32,12 +32,12 @@ fs::path TemporaryName(const fs::path& path) {
 }
 
 struct TemporaryNameParts {
-  std::string_view target;  // the file in the making, without folder
+  std::string_view target;  // the file being written, without folder
   int64_t owner = 0;        // process; 0: not a name of TemporaryName
 };
 
 TemporaryNameParts SplitTemporaryName(std::string_view name) {
-  // .TARGET.PID.COUNTER.tmp, read from behind: TARGET may hold anything.
+  // .TARGET.PID.COUNTER.tmp, read from the end: TARGET may hold anything.
   constexpr std::string_view kEnd = ".tmp";
   if (!name.starts_with('.') || !name.ends_with(kEnd)) return {};
   name.remove_suffix(kEnd.size());
@@ -73,7 +73,7 @@ int SyncFolder(const fs::path& folder) {
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   RequireRegularOrAbsent(path_);
-  // A link stays; what it names is replaced.
+  // A link is kept; the file that it names is replaced.
   std::error_code unreadable;  // then opening reports it
   if (fs::is_symlink(path_, unreadable)) {
     fs::path target = fs::canonical(path_, unreadable);

@@ -20,7 +20,7 @@ namespace softmoe {
 class AtomicFile {
  public:
   // Creates the temporary file. Where `path` is a link, the file that it names
-  // is meant. Throws EnvironmentError, also if a device or pipe is there.
+  // is written. Throws EnvironmentError, also if a device or pipe is there.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();  // without Commit the temporary file is removed
   AtomicFile(const AtomicFile&) = delete;
@@ -30,7 +30,7 @@ class AtomicFile {
   // the file can then only be abandoned.
   void Write(const void* data, size_t size);
   void Write(std::string_view text) { Write(text.data(), text.size()); }
-  // Bytes written so far, with those in the buffer.
+  // Bytes written so far, including those in the buffer.
   int64_t size() const { return size_; }
 
   // Syncs file and folder and renames. Throws EnvironmentError; then the
@@ -56,7 +56,7 @@ class AtomicFile {
   std::vector<char> buffer_;
 };
 
-// Replaces the file at `path` by `content`. Throws EnvironmentError.
+// Replaces the file at `path` with `content`. Throws EnvironmentError.
 void WriteFileAtomically(const std::filesystem::path& path,
                          std::string_view content);
 
@@ -65,9 +65,9 @@ void WriteFileAtomically(const std::filesystem::path& path,
 int64_t TemporaryFileOwner(std::string_view name);
 
 // Removes the temporary files that writers of the file at `path` left when they
-// were killed. For whoever holds the lock under which alone that file is
-// written: one in the making would be removed, too. What cannot be removed
-// stays.
+// were killed. Call it only while holding the lock under which that file is
+// written: a temporary file still in use would be removed, too. Ignores what
+// cannot be removed.
 void RemoveLeftoversOf(const std::filesystem::path& path);
 
 // The whole content of a file. Throws EnvironmentError if it cannot be read.

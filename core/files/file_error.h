@@ -16,13 +16,13 @@ namespace softmoe {
 EnvironmentError FileError(const std::string& action,
                            const std::filesystem::path& path, int error);
 
-// Throws EnvironmentError if `path` is there and no regular file: one that is
+// Throws EnvironmentError if `path` exists and is not a regular file: a file
 // written whole would replace a folder or device, and a pipe cannot hold one.
 void RequireRegularOrAbsent(const std::filesystem::path& path);
 
-// Throws EnvironmentError unless `path` is a regular file, or a link to one:
-// what is read twice, or in any order. Devices and pipes may never end, or give
-// their bytes once.
+// Throws EnvironmentError unless `path` is a regular file, or a link to one, so
+// that it can be read twice, or in any order. Devices and pipes may never end,
+// or give their bytes only once.
 void RequireRegular(const std::filesystem::path& path);
 
 }  // namespace softmoe

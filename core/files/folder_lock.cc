@@ -29,12 +29,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Somebody who only asks has the lock for microseconds.
+// A process that only asks holds the lock for microseconds.
 constexpr int kTries = 5;
 constexpr std::chrono::milliseconds kPause(20);
 constexpr std::chrono::milliseconds kWait(100);
 
-// 0, or why not.
+// 0, or the errno that says why not.
 int TryLock(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
 }
@@ -63,8 +63,8 @@ std::string ToLine(const LockHolder& holder) {
                    {"since", holder.since}});
 }
 
-// Of an open lock.json. Nobody if it is empty or torn: whoever wrote it came
-// no further.
+// The holder that an open lock.json names. None if the file is empty or torn:
+// its writer got no further.
 std::optional<LockHolder> ReadHolder(int descriptor) {
   std::array<char, 1024> text;
   const ssize_t size = pread(descriptor, text.data(), text.size(), 0);
@@ -116,14 +116,15 @@ std::string Describe(const LockHolder& holder) {
 
 Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
                        bool kernel, bool reaches_all) {
-  // The kernel has its own processes' locks even where they reach no further.
+  // The kernel knows its own processes' locks even where locks reach no
+  // further.
   if (left.boot == here.boot) {
     if (kernel) return Leftover::kGone;
     const bool gone =
         kill(static_cast<pid_t>(left.process), 0) != 0 && errno == ESRCH;
     return gone ? Leftover::kGone : Leftover::kAlive;
   }
-  // This machine has been started again since.
+  // This machine has been rebooted since.
   if (left.host == here.host) return Leftover::kGone;
   return kernel && reaches_all ? Leftover::kGone : Leftover::kCannotBeAsked;
 }
@@ -176,7 +177,7 @@ FolderLock::FolderLock(const fs::path& folder, const fs::path& mountinfo)
 
 FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
   const fs::path path = folder_ / kLockName;
-  // Some file systems have no locks of folders: then it is the file's.
+  // Some file systems cannot lock folders: then the file's lock counts.
   if (TryLock(directory_) == EWOULDBLOCK) return Attempt::kBusy;
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw FileError("create", path, errno);

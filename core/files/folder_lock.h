@@ -2,13 +2,14 @@
 //
 // folder_lock.h - at most one process works in a run's folder.
 //
-// Who works there holds the kernel's lock (flock) of the file lock.json in the
-// folder, which says who that is, and of the folder itself, which is what
-// versions without that file lock. The kernel releases both when a process
-// ends, however it ends. So a lock.json that nobody holds is that of a process
-// that is gone, and is taken over - unless the file system is shared with
-// other machines and is not known to carry locks between them, and the process
-// belongs to another machine: that one cannot be asked from here.
+// The process that works there holds the kernel's lock (flock) on the file
+// lock.json in the folder, which says who it is, and on the folder itself,
+// which is what versions without that file lock. The kernel releases both when
+// a process ends, however it ends. So a lock.json that nobody holds was left by
+// a process that is gone, and is taken over - unless the file system is shared
+// with other machines and is not known to carry locks between them, and the
+// process belongs to another machine: whether it is alive cannot be asked from
+// here.
 #ifndef SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 #define SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 
@@ -42,15 +43,15 @@ struct FolderHeldError : EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
 
-// While alive, holds the lock of a folder that exists. Leaves no file there
-// when it ends.
+// Holds the lock on an existing folder during its lifetime, and leaves no file
+// there afterwards.
 class FolderLock {
  public:
-  // Throws FolderHeldError if another process (or another FolderLock) has it,
-  // EnvironmentError if that cannot be known (above), or if lock.json cannot be
-  // written.
-  // `mountinfo` tells of file systems, in the form of that file; tests have
-  // their own.
+  // Throws FolderHeldError if another process (or another FolderLock) holds the
+  // lock, EnvironmentError if that cannot be known (see above) or if lock.json
+  // cannot be written.
+  // `mountinfo` describes the mounted file systems, in the form of that file;
+  // tests pass their own.
   explicit FolderLock(
       const std::filesystem::path& folder,
       const std::filesystem::path& mountinfo = "/proc/self/mountinfo");
@@ -58,8 +59,8 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // False where the file system has no locks. Then lock.json alone keeps others
-  // away, but for two that begin in the same moment.
+  // False where the file system has no locks. Then only lock.json keeps others
+  // away, except from two that begin at the same moment.
   bool held() const { return kernel_; }
 
  private:
@@ -73,18 +74,19 @@ class FolderLock {
   bool kernel_ = false;
 };
 
-// The lock of `folder` as soon as it can be had. Until then calls
-// `waiting(holder)` every 0.1 s, which can throw.
+// The lock on `folder` as soon as it is free. Until then calls
+// `waiting(holder)` every 0.1 s, which may throw.
 std::unique_ptr<FolderLock> WaitForFolder(
     const std::filesystem::path& folder,
     const std::function<void(const LockHolder&)>& waiting);
 
-// Who holds a FolderLock on `folder`, here or elsewhere; also who cannot be
-// asked. None if there is no such folder. Takes the lock for a moment, which
-// FolderLock bears.
+// Who holds a FolderLock on `folder`, here or elsewhere, including a holder
+// that cannot be asked. Empty if there is no such folder. Takes the lock for a
+// moment, which FolderLock tolerates.
 std::optional<LockHolder> HolderOf(const std::filesystem::path& folder);
 
-// What follows from a lock.json whose kernel lock, if there are any, is free.
+// What follows from a lock.json whose kernel lock, if the file system has any,
+// is free.
 enum class Leftover { kGone, kAlive, kCannotBeAsked };
 
 // `kernel` says whether the file system has locks, `reaches_all` whether they

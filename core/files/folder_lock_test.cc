@@ -51,7 +51,8 @@ TEST(FolderLock, AskingLeavesItAsItIs) {
   EXPECT_NO_THROW(FolderLock{folder});
 }
 
-// Another machine's, or torn: on a local file system nobody else can hold it.
+// A lock.json of another machine, or a torn one: on a local file system nobody
+// else can hold it.
 TEST(FolderLock, ALeftoverIsTakenOver) {
   const auto folder = FreshFolder("leftover");
   for (const char* left :
@@ -79,7 +80,7 @@ TEST(FolderLock, AProcessThatEndsUnawareLetsGo) {
   EXPECT_TRUE(FilesIn(folder).empty());
 }
 
-// This machine's own table, in which every mount is of NFS.
+// This machine's own table, with every mount turned into NFS.
 TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
   const auto folder = FreshFolder("far");
   std::string table = ReadWholeFile("/proc/self/mountinfo");
@@ -121,7 +122,7 @@ TEST(JudgeLeftover, AsksWhoCanBeAsked) {
   LockHolder left = here;
   EXPECT_EQ(JudgeLeftover(left, here, true, false), Leftover::kGone);
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kAlive);
-  left.process = 999999999;  // more than the kernel gives
+  left.process = 999999999;  // beyond any number the kernel assigns
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);
   left.boot = "2";
   EXPECT_EQ(JudgeLeftover(left, here, false, false), Leftover::kGone);

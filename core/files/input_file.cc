@@ -15,7 +15,7 @@
 namespace softmoe {
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  RequireRegular(path_);  // before it is opened: that of a pipe would wait
+  RequireRegular(path_);  // before opening it: opening a pipe would wait
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw FileError("read", path_, errno);
   struct stat status {};

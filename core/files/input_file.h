@@ -9,8 +9,8 @@
 
 namespace softmoe {
 
-// A file that stays open, for reading. It is the same one for as long, also
-// where another takes its name.
+// A file that stays open for reading. It remains the same file, even if another
+// takes its name.
 class InputFile {
  public:
   // Throws EnvironmentError if the file cannot be read, or is a folder, device
@@ -23,9 +23,10 @@ class InputFile {
   const std::filesystem::path& path() const { return path_; }
   int64_t size() const { return size_; }  // bytes, when it was opened
 
-  // Copies bytes [begin, begin + count) to `out`; they lie within size().
-  // Threads may read at the same time. Throws EnvironmentError if the disk does
-  // not give them, DataError if somebody made the file shorter meanwhile.
+  // Copies bytes [begin, begin + count), which must lie within size(), to
+  // `out`. Threads may read at the same time. Throws EnvironmentError if the
+  // disk cannot deliver them, DataError if somebody has made the file shorter
+  // meanwhile.
   void Read(int64_t begin, int64_t count, void* out) const;
 
  private:

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// `value` with every number that JSON lacks as a string.
+// `value` with every number that JSON cannot express as a string.
 Json WithoutNonFinite(const Json& value) {
   if (value.is_number_float()) {
     const double number = value.get<double>();
@@ -36,8 +36,8 @@ Json WithoutNonFinite(const Json& value) {
   return copy;
 }
 
-// Calls visit(record, end) for every whole line of `text`, with the offset
-// behind it.
+// Calls visit(record, end) for every whole line of `text`, with the offset just
+// after it.
 void VisitLines(const std::string& text, const fs::path& path,
                 const std::function<void(Json&&, size_t)>& visit) {
   size_t begin = 0;

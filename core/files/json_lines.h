@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// json_lines.h - metrics as they come: one JSON object per line.
+// json_lines.h - records as they are measured: one JSON object per line.
 //
 // A record is written with one system call, so a crash leaves whole lines and
 // at most one torn last one, which reopening removes and reading ignores. Keys
-// keep their order; doubles are printed so that they read back to the same
+// keep their order; doubles are printed so that they read back as the same
 // bits; NaN and infinities, which JSON lacks, are the strings "nan", "inf" and
 // "-inf".
 #ifndef SOFTMOE_CORE_FILES_JSON_LINES_H_
@@ -29,10 +29,10 @@ class JsonLinesWriter {
   JsonLinesWriter(const JsonLinesWriter&) = delete;
   JsonLinesWriter& operator=(const JsonLinesWriter&) = delete;
 
-  // Appends one record. Throws EnvironmentError (disk full): then the file
-  // ends with the record before.
+  // Appends one record. Throws EnvironmentError (disk full): then the file ends
+  // with the previous record.
   void Write(const nlohmann::ordered_json& record);
-  // Waits until all records are on the disk: a crash of the machine then costs
+  // Waits until all records are on the disk: a crash of the machine then loses
   // none. Throws EnvironmentError.
   void Sync();
 
@@ -45,15 +45,15 @@ class JsonLinesWriter {
 // One line without its end: what JsonLinesWriter writes.
 std::string JsonLine(const nlohmann::ordered_json& record);
 
-// Objects of ours have two or three levels; to copy, compare and print deep
+// Our objects have two or three levels; copying, comparing or printing deep
 // ones would exhaust the stack.
 inline constexpr int kMaxJsonDepth = 64;
 
-// The object that `text` is; null if it is none, or has more levels.
+// The object that `text` holds; null if it holds none, or one with more levels.
 nlohmann::ordered_json ParseJsonObject(std::string_view text);
 
-// All records of a file; a last line without an end is still being written, or
-// torn, and left out. Throws EnvironmentError if the file cannot be read,
+// All records of a file. A last line without an end is still being written, or
+// torn, and is left out. Throws EnvironmentError if the file cannot be read,
 // DataError (FILE:LINE) if a line is not a JSON object.
 std::vector<nlohmann::ordered_json> ReadJsonLines(
     const std::filesystem::path& path);

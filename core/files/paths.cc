@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The variable's value if it is an absolute path, else "". The XDG rules say
-// that relative values are to be ignored.
+// The variable's value if it is an absolute path, else "". The XDG rules say to
+// ignore relative values.
 fs::path AbsoluteFromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || value[0] != '/') return {};

@@ -21,7 +21,7 @@ std::filesystem::path CacheFolder();
 // Creates `folder` and its parents. Throws EnvironmentError with the remedy.
 void MakeFolder(const std::filesystem::path& folder);
 
-// Bytes free for this user on the disk that holds `path`, or, where it does
+// Bytes free for this user on the disk that holds `path` or, where that does
 // not exist yet, its nearest existing parent.
 int64_t FreeDiskBytes(const std::filesystem::path& path);
 

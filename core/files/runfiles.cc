@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWorkspaceName = "softmoe";  // of WORKSPACE
 
-// The runfiles folder of the program that contains `program`: its own, or,
-// where it is data of another one, the folder that it lies in.
+// The runfiles folders in which `program` may find its files: its own or, where
+// it is data of another program, the folder that it lies in.
 std::vector<fs::path> FoldersBeside(const fs::path& program) {
   std::vector<fs::path> folders = {program.string() + ".runfiles"};
   for (fs::path folder = program.parent_path(); folder.has_relative_path();

@@ -13,8 +13,8 @@ namespace softmoe {
 // e.g. "golden/paper/paper.h5". Looks where Bazel says ($TEST_SRCDIR,
 // $RUNFILES_DIR), then in PROGRAM.runfiles beside the running program, so that
 // it also works for `bazel-bin/golden/golden` and under `bazel run`. The
-// current folder never counts. Throws EnvironmentError naming every place
-// tried if the file is in none.
+// current folder never counts. Throws EnvironmentError that names every place
+// tried if the file is in none of them.
 std::filesystem::path RunfilePath(const std::string& path_from_root);
 
 }  // namespace softmoe

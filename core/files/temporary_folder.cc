@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Its descriptor, or -1.
+// The descriptor of `folder`, or -1.
 int OpenFolder(const fs::path& folder) {
   return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
@@ -69,7 +69,8 @@ TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
   RemoveLeftovers(parent, [&](const std::string& name) {
     return name.starts_with(prefix);
   });
-  // Again if somebody took the folder for a leftover before it was locked.
+  // Tries again if somebody took the folder for a leftover before it was
+  // locked.
   while (path_.empty()) {
     std::string name = (parent / (prefix + "XXXXXX")).string();
     if (mkdtemp(name.data()) == nullptr) {
@@ -85,7 +86,7 @@ TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
       close(lock_);
     }
   }
-  // mkdtemp's are for the owner alone; this one will be a folder as any other.
+  // mkdtemp gives its folders to the owner alone; this one gets the usual mode.
   const mode_t mask = umask(0);
   umask(mask);
   chmod(path_.c_str(), 0777 & ~mask);
@@ -101,7 +102,7 @@ void TemporaryFolder::Commit() {
   std::error_code error;
   fs::rename(path_, target_, error);
   if (error) {
-    // There is one already: out of the way with it, in one step.
+    // One is there already: move it out of the way in one step.
     const fs::path old = path_.string() + ".old";
     fs::rename(target_, old, error);
     fs::rename(path_, target_, error);

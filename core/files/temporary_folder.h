@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// temporary_folder.h - a folder that appears under its name whole or not at
+// temporary_folder.h - a folder that appears under its name complete or not at
 // all.
 #ifndef SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
 #define SOFTMOE_CORE_FILES_TEMPORARY_FOLDER_H_
@@ -9,10 +9,10 @@
 
 namespace softmoe {
 
-// A fresh folder beside `target` to fill. What others that ended untimely left
-// behind while filling theirs is removed first: who is alive holds a lock on
-// its folder, which tells them apart also across containers and machines, where
-// process numbers say nothing.
+// A fresh folder beside `target` to fill. Folders that other processes were
+// filling when they died are removed first: a live process holds a lock on its
+// folder, which works also across containers and machines, where process
+// numbers say nothing.
 class TemporaryFolder {
  public:
   // Throws EnvironmentError.
@@ -33,9 +33,9 @@ class TemporaryFolder {
   int lock_ = -1;  // descriptor of the folder
 };
 
-// Removes what TemporaryFolders of any target left in `parent` when they ended
-// untimely, and nobody else: those at work hold their locks. For folders that
-// are ours alone. What cannot be removed stays.
+// Removes the folders that TemporaryFolders of any target left in `parent` when
+// their processes died; those in use hold their locks and stay. Only for
+// folders that are ours alone. Ignores what cannot be removed.
 void RemoveLeftoverFolders(const std::filesystem::path& parent);
 
 }  // namespace softmoe

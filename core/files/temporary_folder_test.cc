@@ -82,7 +82,8 @@ TEST(TemporaryFolder, ClearsUpAfterTheDeadOfEveryTarget) {
   RemoveLeftoverFolders(parent / "absent");  // nothing to do
 }
 
-// Two of one name: in other containers they may even share a process number.
+// Two with one name: in different containers they may even share a process
+// number.
 TEST(TemporaryFolder, TwoOfOneNameDoNotMeet) {
   const auto parent = FreshFolder("two");
   TemporaryFolder first(parent / "result"), second(parent / "result");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything that can be wrong with a file of ours: missing, foreign, damaged
-// anywhere, of another kind or version, without what the reader needs; and a
-// disk that fills up while writing.
+// anywhere, of another kind or version, lacking what the reader needs; and a
+// disk that fills up while it is written.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -114,7 +114,7 @@ TEST(Hdf5Damage, TruncationAtEveryLengthIsFound) {
   for (size_t size = 1; size < whole.size(); ++size) {
     WritePlain(path, std::string_view(whole).substr(0, size));
     const std::string text = OpenError(path);
-    // Up to 8 bytes it is only a beginning of our magic.
+    // Up to 8 bytes it is only the beginning of our magic.
     ASSERT_TRUE(Contains(text, "truncated")) << size;
   }
   WritePlain(path, whole + "x");
@@ -137,8 +137,8 @@ TEST(Hdf5Damage, OneFlippedByteAnywhereIsFound) {
   }
 }
 
-// What only somebody who seals by hand can make: a valid envelope around
-// bytes that are not HDF5, and an envelope of the future.
+// What only sealing by hand can make: a valid envelope around bytes that are
+// not HDF5, and an envelope of a future version.
 TEST(Hdf5Damage, SealedGarbageIsADataError) {
   const fs::path path = FreshFolder("sealed") / "a.h5";
   const std::string garbage(3000, 'g');
@@ -211,7 +211,7 @@ std::vector<float> Incompressible(size_t count) {
 }
 
 // At every size limit below what the file needs, from the first byte on: the
-// failure may fall into the constructor, any write, or Commit.
+// failure may come in the constructor, in any write, or in Commit.
 TEST(Hdf5Damage, FullDiskLeavesTheOldFileAndNothingElse) {
   const fs::path folder = FreshFolder("full_disk");
   const fs::path path = folder / "a.h5";

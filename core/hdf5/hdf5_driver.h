@@ -3,10 +3,10 @@
 // hdf5_driver.h - libhdf5 on a file descriptor that we opened.
 //
 // Two reasons not to let libhdf5 open files by name. What it parses must be
-// the very file whose checksum was verified, not one that took its name since.
-// And when a write fails inside H5Fclose (disk full), libhdf5 keeps the file
-// half closed and may crash at exit; this driver notes the first error, lets
-// libhdf5 go on, and the writer asks for the error and throws.
+// the very file whose checksum was verified, not one that has taken its name
+// since. And when a write fails inside H5Fclose (disk full), libhdf5 keeps the
+// file half closed and may crash at exit; this driver records the first error
+// and lets libhdf5 go on; the writer then asks for the error and throws.
 #ifndef SOFTMOE_CORE_HDF5_HDF5_DRIVER_H_
 #define SOFTMOE_CORE_HDF5_HDF5_DRIVER_H_
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little,
               "the envelope is written as the machine has it");
 
-// As PNG's: a byte above 127, the name, and line ends that a transfer as text
+// Like PNG's: a byte above 127, the name, and line ends that a transfer as text
 // would change.
 constexpr std::array<uint8_t, 8> kMagic = {0x8a, 'S',  'M',  'O',
                                            'E',  '\r', '\n', 0x1a};

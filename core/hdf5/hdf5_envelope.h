@@ -21,8 +21,8 @@ namespace softmoe {
 struct Hdf5Kind {
   std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
   uint32_t version = 1;
-  // For readers that know former versions as well, the first of them; 0: they
-  // know `version` alone.
+  // For readers that also know earlier versions, the oldest one; 0 if they know
+  // only `version`.
   uint32_t oldest_version = 0;
 };
 
@@ -31,7 +31,7 @@ constexpr int64_t kEnvelopeBytes = 512;
 struct Hdf5Envelope {
   Hdf5Kind kind;
   int64_t file_bytes = 0;  // of the whole file, envelope included
-  Sha256Digest content{};  // SHA-256 of everything behind the envelope
+  Sha256Digest content{};  // SHA-256 of everything after the envelope
 };
 
 using EnvelopeBytes = std::array<uint8_t, kEnvelopeBytes>;
@@ -44,8 +44,8 @@ Sha256Digest HashContent(int descriptor, const std::filesystem::path& path);
 
 // Checks the open file `descriptor` completely: magic, envelope version,
 // envelope checksum, kind, version, length and content. Throws DataError whose
-// message names `path`, says what is wrong, and what to do. The kind of the
-// result has the version of the file.
+// message names `path`, says what is wrong, and what to do. The version in the
+// result's kind is that of the file.
 Hdf5Envelope CheckEnvelope(int descriptor, const std::filesystem::path& path,
                            const Hdf5Kind& expected);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Damaged files of ours: none gets past the envelope, so libhdf5 never sees a
-// damaged byte. The input is the whole file, or changes of a good one, or the
+// damaged byte. The input is a whole file, or changes to a good one, or the
 // fields of an envelope whose checksum holds.
 #include <fcntl.h>
 #include <unistd.h>
@@ -50,7 +50,8 @@ std::string Damaged(Choices& choices) {
   return bytes;
 }
 
-// An envelope with a valid checksum over any fields: `at` and a text for it.
+// An envelope with a valid checksum over any fields: offsets, each with the
+// text to put there.
 std::string Sealed(Choices& choices) {
   std::string bytes = GoodFile();
   for (int i = 0; i < 8 && !choices.done(); ++i) {

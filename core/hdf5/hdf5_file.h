@@ -3,10 +3,10 @@
 // hdf5_file.h - the project's HDF5 files: results, goldens, checkpoints.
 //
 // Every file starts with a 512-byte user block (magic, kind, version, length,
-// SHA-256 of the rest) that is checked before HDF5 sees a byte: a mutated HDF5
-// file can crash libhdf5 itself (DESIGN.md, ruling 11). Written to a temporary
-// name, synced, renamed; equal calls give equal bytes. A file is used by one
-// thread at a time. Format: HDF5_ENVELOPE.md.
+// SHA-256 of the rest) that is checked before HDF5 sees a byte: a damaged HDF5
+// file can crash libhdf5 itself (DESIGN.md, ruling 11). Files are written under
+// a temporary name, synced and renamed; equal calls give equal bytes. One
+// thread at a time uses a file. Format: HDF5_ENVELOPE.md.
 #ifndef SOFTMOE_CORE_HDF5_HDF5_FILE_H_
 #define SOFTMOE_CORE_HDF5_HDF5_FILE_H_
 
@@ -81,7 +81,8 @@ class Hdf5Reader {
   // Throws DataError naming file and path if absent or of another type.
   template <typename T>
   Hdf5Array<T> ReadDataset(const std::string& path) const;
-  // As ReadDataset into caller's memory; the shape must be `shape` exactly.
+  // Like ReadDataset, but into the caller's memory; the shape must be exactly
+  // `shape`.
   template <typename T>
   void ReadDatasetInto(const std::string& path, std::span<T> values,
                        const std::vector<int64_t>& shape) const;

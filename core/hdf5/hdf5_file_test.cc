@@ -179,9 +179,9 @@ void WriteSample(const fs::path& path) {
   writer.Commit();
 }
 
-// HDF5 stores modification times in seconds unless told not to, so the second
-// write happens in another second; and it runs on a heap full of old bytes, so
-// that an uninitialised byte in the file would differ.
+// HDF5 stores modification times in seconds unless it is configured not to, so
+// the second write happens in another second; and it runs on a heap full of old
+// bytes, so that an uninitialised byte in the file would differ.
 TEST(Hdf5File, EqualWritesGiveEqualBytes) {
   const fs::path folder = FreshFolder("reproducible");
   WriteSample(folder / "first.h5");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files whose checksums hold and whose contents no program of ours writes: made
-// with libhdf5 and sealed again. They lead nowhere and allocate nothing.
+// with libhdf5 and sealed again. They must lead to no other file and allocate
+// nothing.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 
 const Hdf5Kind kKind = {"forged", 1};
 
-// A good file, then what `change` does to its HDF5, then a new envelope.
+// A good file with its HDF5 part changed by `change` and a new envelope.
 fs::path Forge(const std::string& name,
                const std::function<void(hid_t file)>& change) {
   const fs::path path = FreshFolder(name) / "a.h5";
@@ -94,7 +95,7 @@ TEST(Hdf5Forged, LinksToOtherNamesAndFilesAreNotFollowed) {
     EXPECT_TRUE(Contains(ErrorOf(path, object), "is a link")) << object;
     EXPECT_THROW(Hdf5Reader(path, kKind).Has(object), DataError) << object;
   }
-  // Listed, so that who accounts for every name sees them.
+  // Listed, so that a reader that accounts for every name sees them.
   EXPECT_EQ(Hdf5Reader(path, kKind).Children("/group").size(), 3u);
   EXPECT_EQ(Hdf5Reader(path, kKind).ReadDataset<double>("/group/data").values,
             (std::vector<double>{1, 2}));

@@ -71,14 +71,15 @@ struct Hdf5Reader::Impl {
                     path.string(), object, problem));
   }
 
-  // Is it there? Fails if a link on the way leads elsewhere: what another name
-  // or another file holds, the envelope does not vouch for.
+  // Whether the object is there. Fails if a link on the way leads elsewhere:
+  // the envelope does not vouch for what another name or another file holds.
   bool Reaches(const std::string& object) const;
   Hdf5Handle Open(const std::string& object) const;
   Hdf5Handle OpenDataset(const std::string& object) const;
   Hdf5Handle OpenAttribute(const std::string& object,
                            const std::string& name) const;
-  // The shape of a dataset of such elements, which this file can hold.
+  // The shape of a dataset with elements of this size; fails for one that this
+  // file cannot hold.
   std::vector<int64_t> Shape(hid_t dataset, size_t element_bytes,
                              const std::string& object) const;
   template <typename T>

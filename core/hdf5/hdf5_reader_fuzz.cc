@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hdf5Reader on valid HDF5 with hostile contents: everything in the file is
+// Hdf5Reader on valid HDF5 with hostile contents: every object in the file is
 // read as everything that it might be.
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/fuzz_support.h"
@@ -49,7 +49,7 @@ void Read(const Hdf5Reader& reader, const std::string& path) {
           path + " has a shape of another size");
 }
 
-// Circles of links have no end: to a depth only.
+// Only to a certain depth, since circles of links have no end.
 void ReadAll(const Hdf5Reader& reader, const std::string& path, int depth) {
   Read<float>(reader, path);
   Read<double>(reader, path);

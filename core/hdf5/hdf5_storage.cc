@@ -12,7 +12,7 @@
 namespace softmoe {
 namespace {
 
-// Bytes of an array, or the largest number if they have no 64-bit number.
+// Bytes of an array, or the largest number if they exceed 64 bits.
 uint64_t NumBytes(const std::vector<hsize_t>& extents, uint64_t element_bytes) {
   uint64_t bytes = element_bytes;
   for (const hsize_t extent : extents) {

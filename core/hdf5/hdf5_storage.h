@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hdf5_storage.h - how datasets of ours lie in their file, so that a forged
-// file cannot make a reader open others, load plug-ins, or allocate what no
-// file has bytes for.
+// hdf5_storage.h - how our datasets are stored in their file, so that a forged
+// file cannot make a reader open others, load plug-ins, or allocate more than a
+// file can have bytes for.
 #ifndef SOFTMOE_CORE_HDF5_HDF5_STORAGE_H_
 #define SOFTMOE_CORE_HDF5_HDF5_STORAGE_H_
 
@@ -20,11 +20,12 @@ namespace softmoe {
 // larger than both this and its file.
 inline constexpr int64_t kDeflateUpToBytes = 16 << 20;
 
-// Of bytes in this file, at most compressed: no other files, no plug-ins.
+// Whether the dataset consists of bytes in this file, plain or deflated: no
+// other files, no plug-ins.
 bool IsStoredAsOurs(hid_t dataset);
 
 // The shape of a dataset with elements of `element_bytes`. Sets `problem` if it
-// has none, or one that a file of `file_bytes` cannot hold.
+// has no shape, or one that a file of `file_bytes` cannot hold.
 std::vector<int64_t> StoredShape(hid_t dataset, size_t element_bytes,
                                  int64_t file_bytes, std::string* problem);
 

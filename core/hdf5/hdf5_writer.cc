@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 // Datasets from this size on are chunked, with a checksum per chunk.
 constexpr int64_t kChunkedFromBytes = 64 << 10;
-// Target size of a chunk: libhdf5's chunk cache of 1 MiB holds it.
+// Target size of a chunk, which fits libhdf5's chunk cache of 1 MiB.
 constexpr int64_t kChunkBytes = 1 << 20;
 constexpr unsigned kDeflateLevel = 4;
 
@@ -53,7 +53,7 @@ struct Hdf5Writer::Impl {
   Impl(fs::path path, Hdf5Kind kind_arg)
       : kind(std::move(kind_arg)), atomic(std::move(path)) {}
 
-  // Throws what went wrong: the disk, if it did, else a bug of ours.
+  // Throws the disk's error if there was one, else InternalError (our own bug).
   [[noreturn]] void Fail(const std::string& object) {
     if (driver_file.error != 0) {
       throw FileError("write", atomic.path(), driver_file.error);
@@ -69,7 +69,8 @@ struct Hdf5Writer::Impl {
     SOFTMOE_CHECK(file.valid()) << atomic.path() << " is already committed";
   }
 
-  // What libhdf5 would create by itself on the way to `path`, had a time stamp.
+  // Groups that libhdf5 itself would create on the way to `path` would carry a
+  // time stamp.
   void CreateParents(const std::string& path);
   void CreateGroup(const std::string& path);
   Hdf5Handle CreateDataset(const std::string& path, hid_t type,

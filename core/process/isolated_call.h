@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// isolated_call.h - does to a foreign file first in a child process what a
-// library might not survive (DESIGN.md, ruling 11).
+// isolated_call.h - tries in a child process what a library might not survive
+// doing to a foreign file (DESIGN.md, ruling 11).
 #ifndef SOFTMOE_CORE_PROCESS_ISOLATED_CALL_H_
 #define SOFTMOE_CORE_PROCESS_ISOLATED_CALL_H_
 

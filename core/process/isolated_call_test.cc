@@ -40,7 +40,7 @@ TEST(CallIsolated, LeavesThisProcessUntouched) {
 }
 
 TEST(CallIsolated, CtrlCIsNotForTheChild) {
-  // A terminal sends it to a process group.
+  // A terminal sends the signal to a whole process group.
   const IsolatedResult result =
       CallIsolated([] { return std::to_string(::getpgrp()); }, {});
   EXPECT_TRUE(result.completed) << result.failure;

@@ -45,7 +45,7 @@ struct Pipe {
   std::array<int, 2> ends{-1, -1};
 };
 
-// What posix_spawn wants to know, and lets go of at the end.
+// The settings of posix_spawn, released at the end.
 struct SpawnSettings {
   SpawnSettings() {
     posix_spawn_file_actions_init(&actions);
@@ -62,7 +62,7 @@ struct SpawnSettings {
   posix_spawnattr_t attributes;
 };
 
-// As exec wants them; `strings` outlives the result.
+// The arguments in the form that exec needs; `strings` must outlive the result.
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
   result.reserve(strings.size() + 1);
@@ -154,7 +154,8 @@ Process::~Process() {
 }
 
 bool Process::Send(std::string_view bytes) {
-  // A program that does not read any more is an error of write, not our end.
+  // A program that no longer reads becomes an error of write instead of ending
+  // us.
   const auto before = ::signal(SIGPIPE, SIG_IGN);
   while (!bytes.empty()) {
     const ssize_t count = ::write(input_, bytes.data(), bytes.size());
@@ -216,7 +217,7 @@ bool Process::Wait(double seconds) {
 
 void Process::Kill() {
   if (own_group_) {
-    ::kill(-child_, SIGKILL);  // also what it has left there
+    ::kill(-child_, SIGKILL);  // including what it has left there
   } else if (!HasEnded()) {
     ::kill(child_, SIGKILL);
   }

@@ -18,15 +18,17 @@ namespace softmoe {
 
 // How a program is started.
 struct ProcessOptions {
-  // Its stdin is empty, or what Send writes.
+  // stdin is empty, or is what Send writes.
   enum class Input { kEmpty, kPipe };
-  // Where stdout and stderr go: to Listen, apart or as one, or to a new file.
+  // Where stdout and stderr go: to Listen, separately or as one, or to a new
+  // file.
   enum class Output { kApart, kTogether, kFile };
 
   // The first is the program: a path, or a name that is found in PATH.
   std::vector<std::string> arguments;
   std::filesystem::path folder = ".";  // where it stands
-  // "NAME=value" for each variable; nothing: the environment of this process.
+  // "NAME=value" for each variable; nullopt means the environment of this
+  // process.
   std::optional<std::vector<std::string>> environment;
   Input input = Input::kEmpty;
   Output output = Output::kTogether;
@@ -47,29 +49,29 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Writes to stdin; false if not all could be written, as to a program that
-  // has ended.
+  // Writes to stdin. False if not all of it could be written, e.g. because the
+  // program has ended.
   bool Send(std::string_view bytes);
   void CloseInput();
-  // Waits for output, at most `milliseconds` (negative: without end), and
-  // gives what has come to `sink`: of both together as kOutput. False once the
-  // program, and whom it gave them to, have closed both.
+  // Waits for output, at most `milliseconds` (negative: for ever), and passes
+  // it to `sink`, as kOutput if both go together. False once both outputs are
+  // closed by the program and by everyone who inherited them.
   bool Listen(int milliseconds, const Sink& sink);
 
-  // Whether it has ended; does not wait.
+  // Whether the program has ended; does not wait.
   bool HasEnded();
-  // Waits for its end, at most `seconds` (infinity: as long as it takes).
-  // False if it still runs. Does not read: for output that goes to a file, or
-  // has been read.
+  // Waits for the program to end, at most `seconds` (infinity: as long as it
+  // takes). False if it is still running. Does not read its output: use it if
+  // that goes to a file or has been read.
   bool Wait(double seconds);
-  // Ends it, with its group if it has one, and waits.
+  // Kills the program, with its group if it has one, and waits.
   void Kill();
 
-  // Of a program that has ended. The signal that ended it; 0: none did. Both
+  // For a program that has ended: the signal that ended it; 0 if none did. Both
   // throw EnvironmentError where this process was started with SIGCHLD ignored:
-  // the system then tells nobody.
+  // the system then reports it to nobody.
   int Signal() const;
-  // What it returned, or 128 + signal, as in a shell.
+  // What the program returned, or 128 + signal, as in a shell.
   int ExitStatus() const;
 
  private:

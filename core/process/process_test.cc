@@ -134,8 +134,8 @@ TEST(Process, WhereSignalsOfChildrenAreIgnoredTheEndIsNotKnown) {
   signal(SIGCHLD, before);
 }
 
-// The child of the shell holds the output open: without its group's end,
-// listening would not end either.
+// The child of the shell holds the output open: listening ends only because the
+// whole group is killed.
 TEST(Process, AGroupOfItsOwnEndsWithItsChildren) {
   ProcessOptions options = Shell("sleep 1000 & echo started; wait");
   options.own_group = true;

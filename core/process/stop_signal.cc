@@ -22,8 +22,8 @@ struct sigaction previous[std::size(kSignals)];
 void Handle(int signal_number) {
   int none = 0;
   if (received.compare_exchange_strong(none, signal_number)) return;
-  // The second one. The signal is blocked until the handler returns and then
-  // does what it does by default: end the process.
+  // The second signal. It is blocked until the handler returns and then takes
+  // its default action: it ends the process.
   signal(signal_number, SIG_DFL);
   raise(signal_number);
 }

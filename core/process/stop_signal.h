@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stop_signal.h - SIGINT and SIGTERM as a wish that long loops can grant.
+// stop_signal.h - SIGINT and SIGTERM as a request that long loops can honour.
 //
 // The first signal only sets a flag, so that the loop can save its state and
 // throw StoppedError (exit 75). The second one ends the process at once, as if
-// nothing had been installed: the user means it, and files are written whole
-// or not at all (atomic_file.h).
+// no handler were installed: the user means it, and files are written whole or
+// not at all (atomic_file.h).
 #ifndef SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 #define SOFTMOE_CORE_PROCESS_STOP_SIGNAL_H_
 
@@ -13,9 +13,9 @@
 
 namespace softmoe {
 
-// While at least one object lives, the handlers are installed; the last one
-// restores what was there before. Nested objects share the flag, which lives
-// as long as the outermost. Construct and destroy in one thread.
+// The handlers are installed while at least one object exists; the last one
+// restores what was there before. Nested objects share the flag, which lasts as
+// long as the outermost one. Construct and destroy them in one thread.
 class StopSignal {
  public:
   StopSignal();
@@ -28,7 +28,7 @@ class StopSignal {
   // "SIGINT", "SIGTERM", or "" if none has come.
   std::string name() const;
   // Throws StoppedError("SIGINT: DONE") if requested. `done` says what state
-  // the user finds and how to go on.
+  // the user will find and how to go on.
   void ThrowIfRequested(const std::string& done) const;
 };
 

@@ -13,7 +13,7 @@
 namespace softmoe {
 namespace {
 
-// How a child process that runs `body` ends, as waitpid says.
+// How a child process that runs `body` ends, as waitpid reports it.
 int StatusOfChild(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {

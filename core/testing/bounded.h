@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bounded.h - numbers that carry their own error bound (tests only): a formula
-// that is written as a template says, run over them, how far a computation in
-// float or in double may be from the exact result.
+// written as a template, run over them, says how far a computation in float or
+// in double may be from the exact result.
 //
 // By the standard model fl(a op b) = (a op b)(1 + d) + e, |d| <= u, where e is
 // what a product, a quotient or an exponential may lose by underflow. Products
@@ -16,20 +16,20 @@
 
 namespace softmoe {
 
-// What is bounded: u, and the underflow.
+// The arithmetic that is bounded: its unit roundoff u and its underflow.
 struct FloatRounding {
-  static constexpr double kUnit = 0x1p-24;
+  static constexpr double kRoundoff = 0x1p-24;
   // Results below 1.7e-38 may be flushed to 0, as Exp of vector_math.h does.
   static constexpr double kUnderflow = 0x1p-125;
 };
 struct DoubleRounding {
-  static constexpr double kUnit = 0x1p-53;
+  static constexpr double kRoundoff = 0x1p-53;
   static constexpr double kUnderflow = 0x1p-1074;
 };
 
 // The units of rounding, u, of the two types.
-inline constexpr double kFloatUnit = FloatRounding::kUnit;
-inline constexpr double kDoubleUnit = DoubleRounding::kUnit;
+inline constexpr double kFloatUnit = FloatRounding::kRoundoff;
+inline constexpr double kDoubleUnit = DoubleRounding::kRoundoff;
 
 // How the roundings of a sum of n terms, each at most u S for S = sum |x|, add
 // up, in units of u S:
@@ -40,7 +40,8 @@ inline constexpr double kDoubleUnit = DoubleRounding::kUnit;
 //               errors; Higham and Mary 2019, Ipsen and Zhou 2020). It fails
 //               with probability 2 e^(-lambda^2/2) for each sum.
 enum class Roundings { kWorstCase, kRandom };
-// At most once in 1e9 suites of 1e9 sums each: sqrt(2 ln(2 * 1e9 * 1e9)).
+// At most one false alarm in 1e9 suites of 1e9 sums each: lambda = sqrt(2 ln(2
+// * 1e9 * 1e9)).
 inline constexpr double kFalseAlarm = 1e-9, kSumsOfASuite = 1e9;
 inline double Lambda() {
   static const double lambda =
@@ -56,21 +57,21 @@ inline double CountRoundings(double terms, Roundings roundings) {
 // |computed - value| <= error. `kSums` is how its sums (BoundedSum) round.
 template <typename Rounding, Roundings kSums = Roundings::kWorstCase>
 struct BoundedNumber {
-  static constexpr double kUnit = Rounding::kUnit;
+  static constexpr double kRoundoff = Rounding::kRoundoff;
   static constexpr double kUnderflow = Rounding::kUnderflow;
 
   double value = 0, error = 0;
 
   BoundedNumber() = default;
   BoundedNumber(double v, double e = 0) : value(v), error(e) {}
-  // The same number, whose sums are another matter.
+  // The same number with the other kind of sums.
   template <Roundings kOther>
   BoundedNumber(const BoundedNumber<Rounding, kOther>& x)
       : value(x.value), error(x.error) {}
 
-  // What one more rounding, or `count` of them, does.
+  // This number after one more rounding, or `count` of them.
   BoundedNumber Rounded(double count = 1) const {
-    return {value, error + count * kUnit * (std::abs(value) + error)};
+    return {value, error + count * kRoundoff * (std::abs(value) + error)};
   }
   bool IsExactZero() const { return value == 0 && error == 0; }
 
@@ -151,7 +152,7 @@ struct BoundedNumber {
 
 // A sum of n terms in any order, by additions or a chain of fused
 // multiply-adds: at most n roundings of partial sums, none larger than the sum
-// of magnitudes. To add a 0 rounds nothing.
+// of magnitudes. Adding a 0 rounds nothing.
 template <typename Number>
 class BoundedSum;
 template <typename Rounding, Roundings kSums>
@@ -169,7 +170,7 @@ class BoundedSum<BoundedNumber<Rounding, kSums>> {
   void AddProduct(const Number& a, const Number& b) { Add(a * b); }
   Number Get(Roundings roundings = kSums) const {
     return {value_, error_ + CountRoundings(terms_, roundings) *
-                                 Rounding::kUnit * magnitude_};
+                                 Rounding::kRoundoff * magnitude_};
   }
 
  private:

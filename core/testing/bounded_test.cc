@@ -48,7 +48,7 @@ class Operations {
       using std::abs, std::log;
       return log(abs(a));
     });
-    // Errors of operands are carried on.
+    // Errors of operands are carried along.
     Check(
         [](auto a, auto b) {
           using std::abs, std::exp, std::log, std::sqrt;
@@ -69,8 +69,9 @@ class Operations {
     EXPECT_LE(std::abs(static_cast<double>(bound.value - exact)),
               std::max(bound.error * 0x1p-20,
                        std::is_same_v<Computing, double> ? bound.error : 0.0));
-    EXPECT_LE(bound.error, widest * Bound::kUnit * (1 + std::abs(bound.value)) +
-                               2 * Bound::kUnderflow);
+    EXPECT_LE(bound.error,
+              widest * Bound::kRoundoff * (1 + std::abs(bound.value)) +
+                  2 * Bound::kUnderflow);
   }
 
   Computing a_, b_;
@@ -102,7 +103,7 @@ TEST(BoundedNumber, HasNoBoundWhereThereIsNone) {
   EXPECT_EQ((InFloat(1) / InFloat(1, 1)).error, HUGE_VAL);
   EXPECT_EQ(log(InFloat(1, 2)).error, HUGE_VAL);
   // A root does, even at 0.
-  EXPECT_EQ(sqrt(InFloat(0, 0.25)).error, 0.5 * (1 + InFloat::kUnit));
+  EXPECT_EQ(sqrt(InFloat(0, 0.25)).error, 0.5 * (1 + InFloat::kRoundoff));
 }
 
 TEST(BoundedSum, CountsTheTermsThatRound) {
@@ -112,7 +113,7 @@ TEST(BoundedSum, CountsTheTermsThatRound) {
     sum.Add(0);
   }
   EXPECT_EQ(sum.Get().value, 4);
-  EXPECT_EQ(sum.Get().error, 4 * InFloat::kUnit * 4);
+  EXPECT_EQ(sum.Get().error, 4 * InFloat::kRoundoff * 4);
 }
 
 TEST(BoundedSum, OfRandomTermsRoundsAsTheTypeSays) {

@@ -16,7 +16,7 @@
 namespace softmoe {
 namespace {
 
-// Numbers in the order they are asked for.
+// Random numbers, in the order in which they are asked for.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : seed_(seed) {}
@@ -95,7 +95,7 @@ Config RandomConfig(uint64_t seed) {
   VisitConfig(config,
               [&](const char*, const char*, auto& field,
                   const AllowedRange& range) { Draw(draws, range, field); });
-  // The relations.
+  // The relations between keys.
   ModelConfig& m = config.model;
   m.num_heads = draws.Integer(1, 40);
   m.d_model = m.num_heads * 2 * draws.Integer(1, 100);

@@ -20,8 +20,8 @@ Config RandomConfig(uint64_t seed);
 // "section.key" -> the value, doubles as hexadecimal (so exactly).
 std::map<std::string, std::string> ExactFields(const Config& config);
 
-// `config` with another value of the field `key`, nothing else: it may break
-// relations between keys.
+// `config` with another value of the field `key` and nothing else changed, so
+// that it may break relations between keys.
 Config WithOtherValue(const Config& config, const std::string& key);
 
 }  // namespace softmoe

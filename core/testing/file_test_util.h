@@ -21,9 +21,9 @@ std::filesystem::path FreshFolder(const std::string& name);
 // Names of all files in `folder`, hidden ones too, sorted.
 std::vector<std::string> FilesIn(const std::filesystem::path& folder);
 
-// While alive, no file of this process can grow beyond `bytes`: writes fail
-// with EFBIG as on a full disk they fail with ENOSPC (RLIMIT_FSIZE, SIGXFSZ
-// ignored).
+// During its lifetime no file of this process can grow beyond `bytes`: writes
+// fail with EFBIG as on a full disk they fail with ENOSPC (RLIMIT_FSIZE,
+// SIGXFSZ ignored).
 class FullDisk {
  public:
   explicit FullDisk(int64_t bytes);
@@ -34,8 +34,8 @@ class FullDisk {
   void (*old_handler_)(int);
 };
 
-// Whether a program can begin under a limit on file sizes. Not one with TSan,
-// whose runtime maps a large file of its own before main.
+// Whether a program can start under a limit on file sizes. One with TSan
+// cannot: its runtime maps a large file before main.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kBeginsOnFullDisk = false;
 #else

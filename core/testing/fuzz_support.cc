@@ -114,7 +114,7 @@ double Choices::Real() {
 
 namespace {
 
-// Removed when the process ends in order.
+// Removed when the process exits normally.
 struct Folder {
   Folder() {
     const char* wanted = std::getenv("TEST_TMPDIR");

@@ -17,10 +17,10 @@
 namespace softmoe::fuzz {
 
 // Defined by each fuzzer. FuzzOne runs the code under test on any bytes: a
-// crash, an exception that escapes, a leak, and what Require says are findings.
+// crash, an exception that escapes, a leak and a failed Require are findings.
 void FuzzOne(std::string_view input);
 // Inputs to begin with. SOFTMOE_FUZZ_SEEDS=FOLDER makes the program write them
-// there and end.
+// to that folder and exit.
 std::vector<std::string> Seeds();
 
 // Unless `condition` holds, this input is a finding.
@@ -30,8 +30,8 @@ void Require(bool condition, const std::string& what);
 // with a ConfigError or DataError that says something. Others escape.
 bool Accepts(const std::function<void()>& body);
 
-// From now on a crash of a forked child is no finding: the code under test says
-// what it means.
+// From now on a crash of a forked child is not a finding by itself: the code
+// under test says what it means.
 void LetChildrenCrash();
 
 // An input as a sequence of decisions; zeros when it has run out.
@@ -45,7 +45,7 @@ class Choices {
   size_t Below(size_t count);
   bool OneIn(size_t count) { return Below(count) == count - 1; }
   uint64_t Word();  // eight bytes
-  // A length in [0, limit], then so many bytes (fewer at the end).
+  // A length in [0, limit], then that many bytes (fewer at the end).
   std::string Text(size_t limit);
   std::string_view Rest() const { return rest_; }
 
@@ -54,19 +54,19 @@ class Choices {
     return list[Below(std::size(list))];
   }
 
-  // Numbers at the ends of ranges and on both sides, or any.
+  // The ends of ranges and their neighbours, or any number.
   int64_t Integer();
-  // NaN, infinities, zeros, subnormals, the largest, or any.
+  // NaN, infinities, zeros, subnormals, the largest number, or any other.
   double Real();
 
  private:
   std::string_view rest_;
 };
 
-// A folder of this process's own, in memory where the system has such a one.
+// A folder of this process's own, in memory where the system provides one.
 const std::filesystem::path& ScratchFolder();
 
-// Replaces the file; without the syncs of AtomicFile.
+// Replaces the file, without the syncs of AtomicFile.
 void WriteScratch(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace softmoe::fuzz

@@ -78,7 +78,7 @@ void CreateAttribute(hid_t file, const std::string& object,
   const Hdf5Handle space = choices.OneIn(3)
                                ? MakeSpace(choices)
                                : Owned(H5Screate(H5S_SCALAR), &H5Sclose);
-  // Unlike a dataset, an attribute is in memory while it is made.
+  // Unlike a dataset, an attribute is held in memory while it is made.
   if (!IsSmall(space.id(), type.id())) return;
   H5Adelete(owner.id(), name.c_str());
   const Hdf5Handle attribute =
@@ -92,7 +92,7 @@ void CreateAttribute(hid_t file, const std::string& object,
   H5Awrite(attribute.id(), type.id(), values.data());
 }
 
-// Other values of the same type in the same place: what a check of types alone
+// Other values of the same type in the same place, which a check of types alone
 // lets through.
 void ChangeValues(hid_t file, const std::string& path, Choices& choices) {
   const Hdf5Handle dataset =
@@ -148,7 +148,7 @@ void ChangeAttribute(hid_t file, const std::string& object,
   }
 }
 
-// An old name, an old name with something behind it, or a new one.
+// An old name, an old name with something appended, or a new one.
 std::string MakePath(const std::vector<std::string>& objects,
                      Choices& choices) {
   std::string path = choices.Pick(objects);
@@ -241,7 +241,7 @@ Hdf5Kind KindOf(const std::string& bytes) {
   return kind;
 }
 
-// The envelope that fits the bytes behind it.
+// Writes the envelope that fits the bytes after it.
 void Seal(const fs::path& path, const Hdf5Kind& kind) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
   Require(descriptor >= 0, "cannot open " + path.string());

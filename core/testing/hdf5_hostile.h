@@ -6,7 +6,7 @@
 // A good file is changed with libhdf5 itself and sealed again, so every
 // checksum holds and the readers see it: other types, shapes and storage; NaN
 // and extreme numbers; missing, added and renamed objects; dimensions far
-// beyond the bytes that there are; links of every kind, in circles too.
+// beyond the bytes present; links of every kind, also in circles.
 #ifndef SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_
 #define SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_
 
@@ -25,9 +25,9 @@ class HostileHdf5 {
   // `good` is a file that its readers accept; its kind stays what it is.
   explicit HostileHdf5(const std::filesystem::path& good);
 
-  // Writes to `path` the file with the changes that `choices` decides, none if
-  // they have run out. libhdf5 1.10.8 may crash on them, or keep half of a file
-  // open, so a child process does it; false if it failed.
+  // Writes to `path` the file with the changes that `choices` decides on, none
+  // if they have run out. libhdf5 1.10.8 may crash on them, or keep half of a
+  // file open, so a child process does it; false if that failed.
   bool Write(const std::filesystem::path& path, Choices choices) const;
 
  private:
@@ -37,8 +37,7 @@ class HostileHdf5 {
   std::vector<std::pair<std::string, std::string>> attributes_;
 };
 
-// Inputs to begin with: every kind of change, by itself and in different
-// places.
+// Inputs to begin with: every kind of change, alone and in different places.
 std::vector<std::string> HostileSeeds();
 
 }  // namespace softmoe::fuzz

@@ -6,8 +6,8 @@
 namespace softmoe::fuzz {
 namespace {
 
-// Elements that are filled with values; what is larger stays unwritten, which
-// HDF5 allows: the file is small, the dataset is not.
+// At most this many elements are filled with values; a larger dataset stays
+// unwritten, which HDF5 allows: the file is small, the dataset is not.
 constexpr hsize_t kMaxFilled = 1 << 16;
 
 Hdf5Handle Owned(hid_t id, Hdf5Handle::Closer close) { return {id, close}; }

@@ -13,7 +13,7 @@
 
 namespace softmoe::fuzz {
 
-// A type of every class that HDF5 has, ours among them.
+// A type of any class that HDF5 has, ours among them.
 Hdf5Handle MakeType(Choices& choices);
 
 // Scalar, null, or up to 32 dimensions of up to 2^63.
@@ -25,7 +25,7 @@ std::vector<char> MakeValues(Choices& choices, hid_t type, size_t size);
 // Types whose values in memory are pointers cannot be filled with bytes.
 bool HasPointers(hid_t type);
 
-// At most 64 KiB, which may be filled.
+// Whether it has at most 64 KiB, which may be filled.
 bool IsSmall(hid_t space, hid_t type);
 
 // Number of elements, or 0 if there are too many to fill.

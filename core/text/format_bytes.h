@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// format_bytes.h - sizes of files and memory for people.
+// format_bytes.h - sizes of files and memory as text for people.
 #ifndef SOFTMOE_CORE_TEXT_FORMAT_BYTES_H_
 #define SOFTMOE_CORE_TEXT_FORMAT_BYTES_H_
 

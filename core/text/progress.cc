@@ -14,7 +14,7 @@
 namespace softmoe {
 namespace {
 
-// Columns of the terminal that stderr is, or 0.
+// The number of columns if stderr is a terminal, else 0.
 int TerminalColumns() {
   if (!isatty(STDERR_FILENO)) return 0;
   winsize size = {};
@@ -98,13 +98,13 @@ void Progress::Show(const std::string& line, bool in_logs) {
 void Progress::Print(const std::string& line, bool stays) {
   if (options_.quiet) return;
   std::ostream& out = *options_.out;
-  // Back to the start of the line, and clear what a longer one left there.
+  // Goes back to the start of the line and clears what a longer one left there.
   if (line_open_) out << "\r\x1b[K";
   if (stays) {
     out << line << "\n";
   } else {
-    // A line that wraps cannot be rewritten. The cut may split a letter of
-    // several bytes, which the next line mends.
+    // A line that wraps cannot be rewritten. The cut may split a character of
+    // several bytes; the next line repairs that.
     out << line.substr(
         0, static_cast<size_t>(std::max(1, options_.terminal_columns - 1)));
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// progress.h - one line about a long task: how far, how long still.
+// progress.h - one line about a long task: how far it is and how long it will
+// take.
 //
-// On a terminal the line is rewritten in place; elsewhere (a log, CI) it is a
-// plain line every so many seconds.
+// On a terminal the line is rewritten in place; elsewhere (a log, CI) a plain
+// line is printed every so many seconds.
 #ifndef SOFTMOE_CORE_TEXT_PROGRESS_H_
 #define SOFTMOE_CORE_TEXT_PROGRESS_H_
 
@@ -17,7 +18,7 @@ namespace softmoe {
 // "42s", "3m07", "1h48", "2d03h"; "?" unless 0 <= seconds < infinity.
 std::string FormatDuration(double seconds);
 
-// A clock that never goes back, from some begin: the default of tasks here.
+// A clock that never goes back, from an arbitrary origin: the default here.
 double SteadySeconds();
 
 struct ProgressOptions {
@@ -25,7 +26,7 @@ struct ProgressOptions {
   bool quiet = false;           // prints nothing
   double seconds = 10;          // between plain lines
   double terminal_seconds = 0.1;
-  // For tests; by default asked of the system about stderr.
+  // For tests; by default the system is asked about stderr.
   std::function<double()> clock;  // seconds, monotone
   int terminal_columns = -1;      // 0: not a terminal; -1: ask
 };
@@ -34,18 +35,18 @@ struct ProgressOptions {
 class Progress {
  public:
   // `already_done` units were there before (a resumed run): they count as
-  // done, but not for the speed.
+  // done, but not towards the speed.
   Progress(std::string task, int64_t total, int64_t already_done = 0,
            ProgressOptions options = {});
   ~Progress();  // leaves the cursor on a fresh line
 
-  // `done` of `total` units are ready. Prints only when it is time to, but
-  // always the first and the last unit.
+  // `done` of `total` units are finished. Prints only when a line is due, but
+  // always for the first and the last unit.
   void Update(int64_t done, const std::string& details = "");
-  // A line that stays, between the progress lines.
+  // Prints a line that stays, between the progress lines.
   void Note(const std::string& line);
-  // A progress line of the caller's own. On a terminal it is rewritten, when it
-  // is time to; elsewhere it is printed if it is meant for logs.
+  // Shows a progress line of the caller's own. On a terminal it is rewritten
+  // when one is due; elsewhere it is printed if it is meant for logs.
   void Show(const std::string& line, bool in_logs);
 
  private:
@@ -58,7 +59,7 @@ class Progress {
   double start_;
   double last_print_;
   bool printed_ = false;
-  bool line_open_ = false;  // the cursor is behind a rewritable line
+  bool line_open_ = false;  // the cursor is after a rewritable line
 };
 
 }  // namespace softmoe

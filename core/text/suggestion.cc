@@ -15,7 +15,8 @@ std::string LowerCase(std::string text) {
   return text;
 }
 
-// How far `known` is from what was typed; a part of a name counts as one step.
+// How far `known` is from what was typed; a mere part of a name counts as one
+// step.
 int Distance(const std::string& typed, const std::string& known) {
   const std::string a = LowerCase(typed), b = LowerCase(known);
   const int distance = EditDistance(a, b);
@@ -48,7 +49,7 @@ int EditDistance(const std::string& a, const std::string& b) {
 
 std::string Suggestion(const std::string& unknown,
                        const std::vector<std::string>& known) {
-  // Beyond a third of the letters it would be a guess.
+  // With more than a third of the letters wrong it would be a guess.
   int best = std::max(1, static_cast<int>(unknown.size()) / 3) + 1;
   const std::string* nearest = nullptr;
   for (const std::string& candidate : known) {

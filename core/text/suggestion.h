@@ -15,7 +15,7 @@ std::string Suggestion(const std::string& unknown,
                        const std::vector<std::string>& known);
 
 // Least number of insertions, deletions, replacements and swaps of neighbours
-// that make `b` of `a` (optimal string alignment).
+// that turn `a` into `b` (optimal string alignment).
 int EditDistance(const std::string& a, const std::string& b);
 
 }  // namespace softmoe

@@ -15,7 +15,7 @@ size_t Width(const std::string& text) {
       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// Digits, with what stands around a measured number: 1.2e+07, 3 (5), 33.4%,
+// Digits, with whatever accompanies a measured number: 1.2e+07, 3 (5), 33.4%,
 // 0.298 M.
 bool LooksLikeNumber(const std::string& text) {
   return text.empty() || text == "-" ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/process/become_target.h"
+#include "core/process/exec_target.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 
 namespace softmoe {
 
-void BecomeTarget(const std::string& typed, const std::string& target,
-                  const std::vector<std::string>& arguments) {
+void ExecTarget(const std::string& typed, const std::string& target,
+                const std::vector<std::string>& arguments) {
   const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
   if (workspace == nullptr) {
     throw EnvironmentError("this is done by " + target +
@@ -28,7 +28,7 @@ void BecomeTarget(const std::string& typed, const std::string& target,
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  // bazelw passes on where the user stands.
+  // bazelw passes on the user's current folder.
   const char* standing = std::getenv("BUILD_WORKING_DIRECTORY");
   if (::chdir(standing == nullptr ? workspace : standing) == 0) {
     std::fflush(nullptr);
