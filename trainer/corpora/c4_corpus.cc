@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A line escapes its document at worst sixfold (\u0000), and has a URL.
+// Escapes make a document at worst six times as long (\u0000); a URL is added.
 constexpr size_t kMaxLineBytes = 6 * static_cast<size_t>(kMaxDocumentBytes);
 
 class C4Files : public DocumentSource {
@@ -71,7 +71,7 @@ class C4Files : public DocumentSource {
     ++line_number_;
     std::array<char, 1 << 14> part;
     while (::gzgets(file_, part.data(), static_cast<int>(part.size()))) {
-      // gzgets stops at NUL bytes only in appearance; JSON has none.
+      // gzgets only seems to stop at NUL bytes; JSON has none.
       line->append(part.data());
       if (line->size() > kMaxLineBytes) {
         Refuse(fmt::format("a line of over {} bytes", kMaxLineBytes));

@@ -15,13 +15,13 @@
 
 namespace softmoe::trainer {
 
-// The files of a C4 folder, in order of their names: c4-train.*.json.gz, or
-// all *.json.gz and *.json if there are none; or the one file that `path` is.
-// Throws EnvironmentError with the remedy if there is none.
+// The files of a C4 folder, in order of their names: c4-train.*.json.gz, or,
+// without any, all *.json.gz and *.json; or `path` itself if it is a file.
+// Throws EnvironmentError with the remedy if nothing is found.
 std::vector<std::filesystem::path> FindC4Files(
     const std::filesystem::path& path);
 
-// Reads the files one after the other. DataErrors name file and line.
+// Reads the files in turn. A DataError names file and line.
 std::unique_ptr<DocumentSource> OpenC4(
     const std::vector<std::filesystem::path>& files);
 

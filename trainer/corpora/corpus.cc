@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<fs::path>;
 
-// Names, sizes and times: hashing hundreds of gigabytes would take longer than
-// a small run.
+// Made of names, sizes and times: hashing hundreds of gigabytes would take
+// longer than a small run.
 std::string KeyOfFiles(const Files& files) {
   Sha256 hash;
   for (const fs::path& file : files) {

@@ -6,7 +6,8 @@
 //   path:FILE  a text file of the user's (text_corpus.h)
 //   owt:PATH   OpenWebText as its publishers distribute it (owt_corpus.h)
 //   c4:PATH    C4, likewise (c4_corpus.h)
-// Plain `owt` and `c4` are looked for in the cache, in corpora/owt, corpora/c4.
+// Plain `owt` and `c4` are looked up in the cache, in corpora/owt and
+// corpora/c4.
 #ifndef SOFTMOE_TRAINER_CORPORA_CORPUS_H_
 #define SOFTMOE_TRAINER_CORPORA_CORPUS_H_
 
@@ -27,7 +28,7 @@ struct Corpus {
   // Hex digest that changes whenever the documents do. For published corpora,
   // which take long to read, it covers names, sizes and times of the files.
   std::string key;
-  // The key of the files as they are now: another one if they have changed
+  // The key of the files as they are now, which differs if they have changed
   // since. Throws EnvironmentError if they are gone.
   std::function<std::string()> current_key;
   // Starts a new pass over the documents.
@@ -36,13 +37,13 @@ struct Corpus {
 
 struct CorpusOptions {
   std::filesystem::path cache;  // where corpora/ is
-  // Gets one line of text per stage (download, unpack).
+  // Receives one line of text per stage (download, unpack).
   std::function<void(const std::string&)> notify = [](const std::string&) {};
 };
 
 // Finds `name`, or downloads it if it is a stand-in that is not there yet.
-// Throws ConfigError (unknown name, with the known ones), EnvironmentError
-// (no such file, offline), DataError (no text).
+// Throws ConfigError (unknown name; lists the known ones), EnvironmentError (no
+// such file, offline), DataError (no text).
 Corpus FindCorpus(const std::string& name, const CorpusOptions& options);
 
 }  // namespace softmoe::trainer

@@ -92,7 +92,7 @@ TEST(FindCorpus, RefusesUnknownNamesAndShowsTheKnown) {
 TEST(FindCorpus, RefusesPipesAndDevicesAtOnce) {
   const auto pipe = FreshFolder("pipe") / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  // The one has no writer, the other no end: reading either would take forever.
+  // One has no writer, the other no end: reading either would take forever.
   for (const std::string& path : {pipe.string(), std::string("/dev/zero")}) {
     try {
       FindCorpus("path:" + path, {.cache = "/nowhere"});

@@ -30,7 +30,7 @@ fs::path FindDeb(const fs::path& folder, const std::string& package) {
   return found;
 }
 
-// The last `count` lines that apt marks as errors or warnings, each once.
+// The last `count` distinct lines that apt marks as errors or warnings.
 std::string Complaints(const std::string& output, size_t count) {
   std::vector<std::string> lines;
   std::istringstream stream(output);

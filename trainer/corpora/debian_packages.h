@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// debian_packages.h - files of Debian packages without installing them.
+// debian_packages.h - gets files of Debian packages without installing them.
 #ifndef SOFTMOE_TRAINER_CORPORA_DEBIAN_PACKAGES_H_
 #define SOFTMOE_TRAINER_CORPORA_DEBIAN_PACKAGES_H_
 
@@ -19,8 +19,9 @@ struct DebianPackage {
 // Unpacks `package` below `folder`. The .deb comes from `local` (a folder that
 // need not exist: NAME_*.deb) or is downloaded by `apt-get download`, with
 // package lists fetched into a folder of our own if the system has none, so
-// that neither root nor `apt-get update` is needed. apt checks the download
-// against the archive's signatures. Throws EnvironmentError with the remedy.
+// that neither root nor a previous `apt-get update` is needed. apt checks the
+// download against the archive's signatures. Throws EnvironmentError with the
+// remedy.
 DebianPackage UnpackDebianPackage(
     const std::string& package, const std::filesystem::path& folder,
     const std::filesystem::path& local,

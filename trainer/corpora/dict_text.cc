@@ -17,7 +17,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// Cuts off and returns what precedes `separator`; all if there is none.
+// Cuts off and returns what precedes `separator`, or everything without one.
 std::string_view Take(std::string_view* rest, char separator) {
   const size_t end = rest->find(separator);
   const std::string_view part = rest->substr(0, end);
@@ -25,7 +25,7 @@ std::string_view Take(std::string_view* rest, char separator) {
   return part;
 }
 
-// -1 if `digits` is no number of dictd's base 64 below 2^48.
+// The number; -1 unless `digits` is one in dictd's base 64, below 2^48.
 int64_t DictNumber(std::string_view digits) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -39,7 +39,7 @@ int64_t DictNumber(std::string_view digits) {
   return value;
 }
 
-// Words of a line with one space between; empty for a blank line.
+// The words of a line with one space between them; empty for a blank line.
 std::string Squeeze(std::string_view line) {
   std::string out;
   for (const char c : line) {
@@ -75,7 +75,7 @@ void RemoveParts(std::string* text, char open, char close, size_t reach,
   *text = std::move(kept);
 }
 
-// The marks with which GCIDE's editors signed.
+// Whether it is a mark with which GCIDE's editors signed.
 bool IsSourceMark(std::string_view inside) {
   constexpr std::array<std::string_view, 8> kSources = {
       "1913 Webster", "Webster 1913", "WordNet", "PJC",
@@ -92,7 +92,7 @@ bool IsDate(std::string_view line) {  // "(2006-10-10)"
          line.find_first_not_of("0123456789-", 1) == 11;
 }
 
-// FOLDOC's "<networking, protocol>" at the begin of a sense.
+// FOLDOC's "<networking, protocol>" at the beginning of a sense.
 void RemoveFieldTags(std::string* text) {
   const std::string_view all = *text;
   std::string kept;

@@ -16,16 +16,16 @@
 
 namespace softmoe::trainer {
 
-// The largest dictionary of Debian has 60 MB.
+// Debian's largest dictionary has 60 MB.
 inline constexpr int64_t kMaxInflatedBytes = int64_t{1} << 30;
 
 // The uncompressed bytes of a gzip file. Throws EnvironmentError, or DataError
-// if it is damaged or there are more than kMaxInflatedBytes.
+// if the file is damaged or holds more than kMaxInflatedBytes.
 std::string InflateFile(const std::filesystem::path& path);
 
-// The entries that `index` names, each once, in order of their offsets; those
-// about the database itself ("00-database-...") left out. `name` is for
-// messages. Throws DataError if the index does not fit the text.
+// The entries that `index` names, each once, in order of their offsets, without
+// those about the database itself ("00-database-..."). `name` is for messages.
+// Throws DataError if the index does not fit the text.
 std::vector<std::string_view> DictEntries(std::string_view text,
                                           std::string_view index,
                                           const std::string& name);
@@ -34,12 +34,13 @@ std::vector<std::string_view> DictEntries(std::string_view text,
 // one space, the braces around cross references dropped. Where dictionaries
 // use them, also dropped: pronunciations between backslashes, source marks in
 // brackets ("[1913 Webster]"), lines with only a date in parentheses, and
-// field tags ("<networking>") at the begin of a paragraph or numbered sense.
+// field tags ("<networking>") at the beginning of a paragraph or numbered
+// sense.
 std::string CleanDictEntry(std::string_view entry);
 
-// The fortunes of a file: what stands between lines of "%". Lines keep their
-// ends (many are verse or dialogue); runs of white space in them become one
-// space, and overstriking (character, backspace) is undone.
+// The fortunes of a file: the texts between lines of "%". Lines keep their ends
+// (many are verse or dialogue); runs of white space in them become one space,
+// and overstriking (character, backspace) is undone.
 std::vector<std::string> Fortunes(std::string_view text);
 
 }  // namespace softmoe::trainer

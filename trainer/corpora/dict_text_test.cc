@@ -92,7 +92,7 @@ TEST(Fortunes, SplitsAtPercentLines) {
   EXPECT_EQ(Fortunes("_\bu_\bnder"), (Strings{"under"}));
 }
 
-// A quadratic one would take minutes.
+// Quadratic time would take minutes.
 TEST(CleanDictEntry, TakesLinearTime) {
   for (const char* part : {"[", "[AS]", "\\", "1. <", "1. <a> ", ", ", "{"}) {
     std::string entry;

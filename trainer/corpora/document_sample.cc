@@ -8,7 +8,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// Apart from the rounds of ShuffledIndex, which are few.
+// Far from the rounds of ShuffledIndex, which are few.
 constexpr uint32_t kSampleLayer = 1000;
 
 uint64_t Priority(int64_t index) {

@@ -12,17 +12,18 @@
 namespace softmoe::trainer {
 
 // Keeps documents of about `budget` bytes out of any number: each gets a random
-// priority from its index, and those of the lowest priorities stay. The same
-// stream gives the same sample. Memory: the budget and one document.
+// priority from its index, and those with the lowest priorities are kept. The
+// same stream gives the same sample. Memory: the budget and one document.
 class DocumentSample {
  public:
   explicit DocumentSample(int64_t budget) : budget_(budget) {}
 
-  // The next document. Of a long one only the begin is a candidate (at least
-  // ten documents make a sample), cut between characters.
+  // Adds the next document. Of a long one only the beginning is a candidate (at
+  // least ten documents make a sample), cut between characters.
   void Add(const std::string& document);
 
-  // The sample in order of the stream; leaves this empty.
+  // Returns the sample in the order of the stream, and leaves this object
+  // empty.
   std::vector<std::string> Take();
 
  private:

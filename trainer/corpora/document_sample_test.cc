@@ -23,7 +23,7 @@ Documents Sample(const Documents& documents, int64_t budget) {
   return sample.Take();
 }
 
-// Every document names its place.
+// Documents that each name their place.
 Documents Numbered(int count) {
   Documents documents;
   for (int i = 0; i < count; ++i) {
@@ -44,7 +44,7 @@ RC_GTEST_PROP(DocumentSample, KeepsTheBudgetAndTheOrder, ()) {
   Documents documents;
   int64_t total = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    // Increasing first characters: the order can be seen.
+    // First characters increase, so that the order can be seen.
     documents.push_back(
         std::string(lengths[i], static_cast<char>(33 + i % 90)));
     total += static_cast<int64_t>(lengths[i]);

@@ -83,7 +83,7 @@ class Archive {
 
   void Open() {
     SOFTMOE_CHECK(archive_ != nullptr);
-    // Others that libarchive knows call programs (lrzip), or decode mail.
+    // Other formats that libarchive knows call programs (lrzip) or decode mail.
     ::archive_read_support_filter_xz(archive_.get());
     ::archive_read_support_format_tar(archive_.get());
   }
@@ -124,7 +124,7 @@ class OwtFiles : public DocumentSource {
  public:
   explicit OwtFiles(std::vector<fs::path> files) : files_(std::move(files)) {}
   ~OwtFiles() override {
-    while (!open_.empty()) open_.pop_back();  // inner ones first
+    while (!open_.empty()) open_.pop_back();  // innermost first
   }
 
   bool Next(std::string* document) override {
@@ -149,7 +149,7 @@ class OwtFiles : public DocumentSource {
  private:
   std::vector<fs::path> files_;
   size_t next_file_ = 0;
-  std::vector<std::unique_ptr<Archive>> open_;  // each inside the one before
+  std::vector<std::unique_ptr<Archive>> open_;  // each inside the previous one
 };
 
 }  // namespace

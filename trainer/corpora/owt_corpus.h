@@ -18,12 +18,12 @@
 namespace softmoe::trainer {
 
 // The archives (*.tar.xz, *.tar, *.xz) of a folder in order of their names, or
-// the one that `path` is. Throws EnvironmentError with the remedy if there is
-// none.
+// `path` itself if it is a file. Throws EnvironmentError with the remedy if
+// there is none.
 std::vector<std::filesystem::path> FindOwtFiles(
     const std::filesystem::path& path);
 
-// Reads the archives one after the other. DataErrors name archive and member.
+// Reads the archives in turn. A DataError names archive and member.
 std::unique_ptr<DocumentSource> OpenOwt(
     const std::vector<std::filesystem::path>& files);
 

@@ -10,7 +10,7 @@ namespace softmoe::trainer {
 namespace {
 
 // Luby and Rackoff need 4 rounds of a random function; tiny halves (a bit or
-// two) want more to reach most permutations.
+// two) need more to reach most permutations.
 constexpr uint32_t kRounds = 8;
 
 }  // namespace

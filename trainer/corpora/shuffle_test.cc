@@ -40,7 +40,8 @@ TEST(ShuffledIndex, DiffersBetweenEpochsAndSeeds) {
   EXPECT_EQ(first, Order(1, 0, 1000));
 }
 
-// Part of every training result's definition: may not change silently.
+// These values are part of every training result's definition: they must not
+// change silently.
 TEST(ShuffledIndex, KeepsItsValues) {
   EXPECT_EQ(Order(1234, 0, 10),
             (std::vector<int64_t>{0, 1, 8, 4, 6, 2, 7, 3, 9, 5}));

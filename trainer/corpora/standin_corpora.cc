@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Raised when cleaning or order change: an older text is then made again.
+// Raised when the cleaning or the order changes: an older text is then made
+// again.
 constexpr int kTextVersion = 1;
 constexpr uint64_t kOrderSeed = 1913;
 
@@ -34,7 +35,7 @@ void CleanInto(std::string_view raw, int64_t* repaired,
   if (!text.empty()) documents->push_back(std::move(text));
 }
 
-// Pictures and a letter to translators are no English prose.
+// Pictures and a letter to translators are not English prose.
 bool IsFortuneFile(const fs::directory_entry& entry) {
   const fs::path& path = entry.path();
   const std::string name = path.filename().string();
@@ -53,8 +54,8 @@ std::string Provenance(const std::vector<DebianPackage>& packages) {
   return text;
 }
 
-// Whether the list of packages in a provenance.json says what its sentence on
-// them says: no byte of either changes unnoticed.
+// Whether the list of packages in a provenance.json agrees with its sentence
+// about them, so that no byte of either changes unnoticed.
 bool PackagesAgree(const Json& json) {
   std::vector<DebianPackage> packages;
   for (const Json& package : json.value("packages", Json())) {
@@ -69,8 +70,8 @@ bool PackagesAgree(const Json& json) {
 }
 
 // Fills `out` if `folder` has an undamaged text of this version. Otherwise
-// returns false, and says in `damage` what is wrong with what is there; "" if
-// nothing is, or it is of another version.
+// returns false, and says in `damage` what is wrong with the text; "" if there
+// is none, or one of another version.
 bool ReadStandin(const fs::path& folder, StandinText* out,
                  std::string* damage) {
   damage->clear();

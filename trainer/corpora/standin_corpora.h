@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// standin_corpora.h - real English text for those who have neither OpenWebText
+// standin_corpora.h - real English text for users who have neither OpenWebText
 // nor C4: dictionaries and fortunes from Debian packages (DESIGN.md, ruling
 // 13).
 //
 // The packages are downloaded with apt-get and unpacked into the cache, never
 // installed. Their entries are cleaned (dict_text.h), put into a fixed random
 // order (a dictionary is sorted: its last 2 % would be the letters W to Z) and
-// written to corpora/NAME/text.txt in the cache, with provenance.json beside.
+// written to corpora/NAME/text.txt in the cache, with provenance.json beside
+// it.
 #ifndef SOFTMOE_TRAINER_CORPORA_STANDIN_CORPORA_H_
 #define SOFTMOE_TRAINER_CORPORA_STANDIN_CORPORA_H_
 
@@ -26,7 +27,7 @@ struct StandinCorpus {
 
 const std::vector<StandinCorpus>& StandinCorpora();
 
-// nullptr if there is none of this name.
+// The stand-in of this name, or nullptr.
 const StandinCorpus* FindStandin(const std::string& name);
 
 struct StandinText {
@@ -36,7 +37,7 @@ struct StandinText {
 };
 
 // The text of a stand-in, made if it is not in `cache` or was damaged there.
-// `notify` gets a line per stage, and what was damaged.
+// `notify` gets a line per stage, and one about any damage.
 // A .deb file that lies in corpora/packages of the cache is used instead of a
 // download. Throws EnvironmentError with the remedy (offline, no apt-get).
 StandinText EnsureStandin(
@@ -44,8 +45,8 @@ StandinText EnsureStandin(
     const std::function<void(const std::string&)>& notify);
 
 // The documents of unpacked packages: every dictd database and fortune file
-// below `folder`, in order of their paths, cleaned. Adds the bytes that were
-// no UTF-8 (read as Windows-1252) to `*repaired`.
+// below `folder`, in order of their paths, cleaned. Adds to `*repaired` the
+// number of bytes that were not UTF-8 (read as Windows-1252).
 std::vector<std::string> ReadPackages(const std::filesystem::path& folder,
                                       int64_t* repaired);
 

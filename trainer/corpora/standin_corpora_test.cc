@@ -173,7 +173,8 @@ TEST(StandinCorpora, AreNamedAndDescribed) {
     EXPECT_TRUE(names.insert(corpus.name).second);
     EXPECT_EQ(FindStandin(corpus.name), &corpus);
     EXPECT_FALSE(corpus.packages.empty());
-    // Every report that prints the description says what it is not.
+    // Every report that prints the description thereby says what the text is
+    // not.
     EXPECT_NE(corpus.description.find("stand-in"), std::string::npos);
   }
   EXPECT_EQ(FindStandin("owt"), nullptr);

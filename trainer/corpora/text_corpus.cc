@@ -74,7 +74,7 @@ class Lines {
     return !line->empty();
   }
 
-  // Where in the file `part` of the line begins, bytes.
+  // The offset in the file at which `part` of the line begins.
   int64_t Offset(std::string_view part) const {
     return begin_ + (part.data() - text_.data());
   }
@@ -91,14 +91,14 @@ class Lines {
 
   const InputFile* file_;
   std::string text_;   // part of the file
-  int64_t begin_ = 0;  // where it begins there
-  size_t used_ = 0;    // what of it was given out
+  int64_t begin_ = 0;  // where that part begins
+  size_t used_ = 0;    // how much of text_ was given out
 };
 
 enum class Separator { kMark, kBlankLine, kLineEnd };
 
-// What separates the documents of a file, from all its lines in order. White
-// space around the text as a whole is as if it were not there.
+// Finds out from all lines of a file, in order, what separates its documents.
+// White space around the text as a whole is ignored.
 class SeparatorFinder {
  public:
   void Add(std::string_view line) {

@@ -2,7 +2,7 @@
 //
 // text_corpus.h - documents of a plain text file.
 //
-// What separates documents is the first of these that the file has:
+// Documents are separated by the first of these that the file has:
 //   1. a line that is exactly <|endoftext|>
 //   2. an empty line, or one of white space only (several count as one)
 //   3. every line end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a text file: refused, or cut into documents that are text. And
-// any bytes repaired: then they are text.
+// any bytes, repaired, are text.
 #include "core/testing/fuzz_support.h"
 #include "trainer/corpora/text_corpus.h"
 #include "trainer/corpora/utf8.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// utf8.h - is it text?
+// utf8.h - whether bytes are text, and how to make them so.
 #ifndef SOFTMOE_TRAINER_CORPORA_UTF8_H_
 #define SOFTMOE_TRAINER_CORPORA_UTF8_H_
 
@@ -11,14 +11,15 @@
 
 namespace softmoe::trainer {
 
-// Returns the position of the first byte of `text` that starts no well-formed
-// UTF-8 character (RFC 3629: shortest form, no surrogates, at most U+10FFFF),
-// or that is NUL, which no text has and binary files do; npos if there is none.
+// Returns the position of the first byte of `text` that does not start a
+// well-formed UTF-8 character (RFC 3629: shortest form, no surrogates, at most
+// U+10FFFF), or that is NUL, which occurs in binary files but in no text; npos
+// if there is no such byte.
 size_t FindNonText(std::string_view text);
 
 // Reads every byte that is not UTF-8 as Windows-1252, the usual stowaway in
 // old English files, and drops NULs and bytes that Windows-1252 leaves open.
-// Adds the number of bytes so treated to `*repaired`.
+// Adds the number of such bytes to `*repaired`.
 std::string RepairText(std::string_view text, int64_t* repaired);
 
 }  // namespace softmoe::trainer

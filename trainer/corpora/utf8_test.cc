@@ -72,7 +72,7 @@ RC_GTEST_PROP(RepairText, AlwaysReturnsText, (const std::string& bytes)) {
   int64_t repaired = 0;
   const std::string text = RepairText(bytes, &repaired);
   RC_ASSERT(FindNonText(text) == kNone);
-  // Nothing that was text already is touched.
+  // What was already text is not touched.
   RC_ASSERT((repaired == 0) == (FindNonText(bytes) == kNone));
   if (repaired == 0) RC_ASSERT(text == bytes);
 }

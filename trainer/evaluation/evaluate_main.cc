@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   app.add_option("--tau", options.tau,
                  "cutoff in units of k_l/num_experts [as trained]");
   app.add_option("--temperature", options.temperature,
-                 "of the soft routers [1]");
+                 "temperature of the soft routers [1]");
   app.add_option("--data", data,
                  "prefix of .bin/.idx token files [those of the run]");
   app.add_option("--sequences", options.sequences,

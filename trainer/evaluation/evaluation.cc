@@ -105,7 +105,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
 
 namespace {
 
-// One number, or one for each layer; histograms are for programs.
+// Prints one number, or one for each layer; histograms are for programs.
 class TextLines {
  public:
   explicit TextLines(const Validation& validation) : validation_(validation) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// evaluation.h - a trained model measured again, from its checkpoint.
+// evaluation.h - measures a trained model again, from its checkpoint.
 #ifndef SOFTMOE_TRAINER_EVALUATION_EVALUATION_H_
 #define SOFTMOE_TRAINER_EVALUATION_EVALUATION_H_
 
@@ -16,8 +16,8 @@ namespace softmoe::trainer {
 
 struct EvaluationOptions {
   std::filesystem::path folder;  // of the run: holds checkpoint.h5
-  // Prefix of token files; empty: those of the run. Other text is fine, other
-  // vocabularies are not.
+  // Prefix of the token files; empty: those of the run. Another text is
+  // allowed, another vocabulary is not.
   std::filesystem::path tokens;
   std::optional<double> tau;         // empty: as trained
   double temperature = 1.0;          // > 0
@@ -33,18 +33,18 @@ struct EvaluationReport {
   double tau = 0;
   double temperature = 1;
   std::filesystem::path tokens;
-  bool other_tokens = false;  // not those that the run was trained on
+  bool other_tokens = false;  // not those on which the run was trained
   std::string data_sha256, isa;
   double unigram_loss = 0;
   Validation validation;
 };
 
 // Throws EnvironmentError if there is no checkpoint or token file, DataError if
-// one is damaged or the vocabulary is another, ConfigError for tau or
-// temperature out of range, StoppedError after a signal.
+// one is damaged or the vocabulary differs, ConfigError for tau or temperature
+// out of range, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
-// For people, and as one JSON object. Both end with a newline.
+// The report for people, and as one JSON object. Both end with a newline.
 std::string EvaluationText(const EvaluationReport& report);
 std::string EvaluationJson(const EvaluationReport& report);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// evaluation_plan.h - what is measured on a run's final parameters once it is
-// trained, and whether they stay. No part of a configuration and its hash: a
-// plan changes nothing that is trained.
+// evaluation_plan.h - what is measured on a run's final parameters after
+// training, and whether they are kept. It is not part of a configuration and
+// its hash: a plan changes nothing about the training.
 #ifndef SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 #define SOFTMOE_TRAINER_EVALUATION_EVALUATION_PLAN_H_
 
@@ -11,23 +11,23 @@
 namespace softmoe::trainer {
 
 struct EvaluationPlan {
-  // Validation with these multiples of the tau of training: finite, >= 0,
-  // ascending, none twice. The sparse router has no tau: nothing is measured
+  // Validate with these multiples of the tau of training: finite, >= 0,
+  // ascending, no duplicates. The sparse router has no tau: nothing is measured
   // for it.
   std::vector<double> inference_tau_factors;
-  // Keep the histogram of active experts of every layer at each of these tau;
-  // that at the tau of training is in every result.
+  // Keep every layer's histogram of active experts at each of these tau; the
+  // one at the tau of training is in every result.
   bool active_histogram = false;
-  // Load entropy, dead experts, tokens at the cap and without an expert,
-  // truncated mass; of every layer (RouterHealth in trainer.h).
+  // Measure each layer's load entropy, dead experts, tokens at the cap and
+  // without an expert, and truncated mass (RouterHealth in run_result.h).
   bool router_health = false;
-  // checkpoint.h5 stays once the result is written.
+  // Keep checkpoint.h5 once the result is written.
   bool keep_checkpoint = true;
 
   bool operator==(const EvaluationPlan&) const = default;
 };
 
-// Throws ConfigError that names the first factor which cannot be meant.
+// Throws ConfigError that names the first invalid factor.
 void CheckEvaluationPlan(const EvaluationPlan& plan);
 
 }  // namespace softmoe::trainer

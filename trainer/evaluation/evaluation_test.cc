@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs on corpora with a tokenizer: what identifies them, and what evaluation
-// makes of other token files.
+// does with other token files.
 #include "trainer/evaluation/evaluation.h"
 
 #include <gtest/gtest.h>
@@ -112,7 +112,7 @@ TEST_F(Evaluation, TakesAnotherTauTemperatureAndLength) {
 }
 
 TEST_F(Evaluation, RefusesTokensOfAnotherTokenizer) {
-  // As many pieces, but other ones: only the hash can tell.
+  // As many pieces, but different ones: only the hash can tell.
   evaluate_.tokens = Prepare(folder_, 2).prefix;
   try {
     EvaluateRun(evaluate_);
@@ -137,7 +137,7 @@ TEST_F(Evaluation, SaysWhatIsMissingWhereFilesWereMoved) {
     }
     return "";
   };
-  // The tokens of the run, but nothing beside them that says so.
+  // The tokens of the run, but no file beside them that says so.
   for (const char* suffix : {".bin", ".idx"}) {
     std::filesystem::copy_file(corpus_.prefix.string() + suffix,
                                folder_ / (std::string("bare") + suffix));

@@ -30,7 +30,7 @@ const InferenceTau* FindFactor(const FinalEvaluations& evaluations,
   return nullptr;
 }
 
-// `plan` and what `result` was asked for before.
+// `plan` together with what earlier plans asked of `result`.
 EvaluationPlan WithEarlierPlans(EvaluationPlan plan, const RunResult& result) {
   if (!result.final_evaluations) return plan;
   std::set<double> factors(plan.inference_tau_factors.begin(),

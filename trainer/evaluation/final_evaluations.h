@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // final_evaluations.h - measures what an EvaluationPlan lists, on a model with
-// its final parameters or from the checkpoint that has them.
+// its final parameters or from the checkpoint that holds them.
 #ifndef SOFTMOE_TRAINER_EVALUATION_FINAL_EVALUATIONS_H_
 #define SOFTMOE_TRAINER_EVALUATION_FINAL_EVALUATIONS_H_
 
@@ -18,15 +18,16 @@
 
 namespace softmoe::trainer {
 
-// What `plan` asks of a run with this result and the result does not have, in
-// words: "inference tau x0.5, x2; router health". "" if nothing.
+// What `plan` asks for and this result of a run lacks, in words: "inference tau
+// x0.5, x2; router health". "" if nothing is missing.
 std::string MissingEvaluations(const EvaluationPlan& plan,
                                const RunResult& result);
 
-// Measures it; nothing if the plan asks for nothing that this router has.
-// Leaves the model's parameters alone; the same bits for any number of threads.
+// Measures what `plan` lists; nullopt if it asks for nothing that this router
+// has. Does not change the model's parameters; the same bits for any number of
+// threads.
 //
-//   tau    of training; the sparse router has none
+//   tau    that of training; the sparse router has none
 //   poll   called before every balance group
 // Errors   as Validate
 std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
@@ -35,15 +36,15 @@ std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
                                                   const EvaluationPlan& plan,
                                                   const StopPoll& poll);
 
-// Why the checkpoint at `path` cannot give what a finished run's result
-// lacks, and what to do; "" if it can: it is there, whole, of that very run and
-// its last step, and this process uses the same instruction set.
+// Why the checkpoint at `path` cannot give what a finished run's result lacks,
+// and what to do; "" if it can: if it is there and whole, belongs to that very
+// run and its last step, and this process uses the same instruction set.
 std::string EvaluationObstacle(const RunResult& result,
                                const std::filesystem::path& path);
 
-// Measures what `plan` asks, and again what `result` has of earlier plans, with
-// the parameters of the checkpoint at `path`, for which EvaluationObstacle
-// knows no obstacle.
+// Measures what `plan` asks for, and again what `result` has from earlier
+// plans, with the parameters of the checkpoint at `path`, against which
+// EvaluationObstacle must have nothing to say.
 //
 //   tokens   prefix of the token files of the run
 // Errors     as Validate, and what opening the files throws

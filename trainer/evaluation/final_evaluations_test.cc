@@ -32,8 +32,8 @@ const EvaluationPlan kNothing;
 const EvaluationPlan kAll = {.inference_tau_factors = {0.5, 1, 1.5, 2},
                              .active_histogram = true,
                              .router_health = true};
-// Groups that kAll passes over: eval_sequences = 8 in groups of 2, four tau of
-// which one gives the router health, too.
+// Groups that kAll processes: eval_sequences = 8 in groups of 2, at four tau,
+// one of which also gives the router health.
 constexpr int kGroups = 4 * 4;
 
 EvaluationPlan AndGo(EvaluationPlan plan) {
@@ -92,7 +92,7 @@ TEST_P(EveryRouter, GetsWhatThePlanListsOnItsFinalParameters) {
   const FinalEvaluations all = *result.final_evaluations;
   EXPECT_EQ(MissingEvaluations(kAll, result), "");
 
-  // The training is what it is without them.
+  // The training is the same as without them.
   result.final_evaluations.reset();
   ExpectSameResult(plain, result);
   ExpectSameTensors(CheckpointOf("plain"), CheckpointOf("all"));
@@ -127,8 +127,8 @@ TEST_P(EveryRouter, GetsWhatThePlanListsOnItsFinalParameters) {
     const InferenceTau& at = all.inference_tau[i];
     EXPECT_EQ(at.factor, kAll.inference_tau_factors[i]);
     EXPECT_EQ(at.tau, at.factor * plain.tau);
-    // Nothing above the first layer knows of tau: there a larger one can only
-    // take experts away.
+    // The input of the first layer does not depend on tau, so there a larger
+    // tau can only remove experts.
     if (i > 0) {
       EXPECT_LE(at.validation.layer_active_experts[0],
                 all.inference_tau[i - 1].validation.layer_active_experts[0]);
@@ -155,7 +155,7 @@ TEST_P(EveryRouter, MeasuresOnlyWhatIsAsked) {
   expected.inference_tau.clear();
   ExpectSameEvaluations(expected, *health.final_evaluations);
   if (sparse()) {
-    // It has no tau: there is nothing to measure, and nothing missing.
+    // It has no tau: there is nothing to measure, and nothing is missing.
     EXPECT_FALSE(two.final_evaluations.has_value());
     EXPECT_EQ(MissingEvaluations({.inference_tau_factors = {2}}, two), "");
     return;
@@ -176,7 +176,7 @@ TEST_P(EveryRouter, AFinishedRunIsEvaluatedFromItsCheckpoint) {
   EXPECT_NE(MissingEvaluations(kAll, before), "");
   EXPECT_EQ(EvaluationObstacle(before, CheckpointOf("later")), "");
   ExpectSameResult(before, Train("later", kNothing));
-  // First a part of it, which the second plan does not name: it stays.
+  // First a part that the second plan does not name: it is kept.
   Train("later", {.inference_tau_factors = {0.5}, .active_histogram = true});
   const EvaluationPlan rest = {.inference_tau_factors = {1, 1.5, 2},
                                .router_health = true};
@@ -204,7 +204,7 @@ TEST_P(EveryRouter, TheCheckpointGoesOnlyAfterTheResult) {
   EXPECT_EQ(FilesIn(folder_ / "gone"),
             (std::vector<std::string>{kMetricsName, kResultName}));
   ExpectSameResult(kept, OnDisk("gone"));
-  // A finished run is only read, whether its checkpoint was to stay or not.
+  // A finished run is only read, whether its checkpoint was to be kept or not.
   Train("kept", AndGo(kAll));
   EXPECT_TRUE(fs::exists(CheckpointOf("kept")));
 }
@@ -241,7 +241,7 @@ TEST_P(EveryRouter, StoppedAnywhereGivesTheSameBits) {
   }
 }
 
-// With the reason, and the result as it was.
+// The reason is printed, and the result is unchanged.
 TEST_P(EveryRouter, WithoutItsCheckpointAFinishedRunStaysAsItIs) {
   const RunResult before = Train("run", AndGo(kNothing));
   RunOptions options = Options("run", kAll);

@@ -9,7 +9,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// ln E is the most there can be. A single expert has an even load: 1.
+// ln E is the maximum. A single expert has an even load: 1.
 double RelativeLoadEntropy(double entropy, std::span<const int64_t> tokens) {
   if (tokens.size() == 1) return tokens[0] > 0 ? 1 : 0;
   return entropy / std::log(static_cast<double>(tokens.size()));
@@ -25,7 +25,7 @@ double TruncatedWeight(const optimized::RoutingView& layer,
     const int32_t* selected = layer.selected.data() + t * layer.max_active;
     const int32_t* end = selected + layer.max_active;
     for (int64_t e = 0; e < num_experts; ++e) {
-      // Ascending experts, then -1.
+      // The list holds experts in ascending order, then -1.
       if (selected != end && *selected == e) {
         ++selected;
       } else {
@@ -88,8 +88,8 @@ std::vector<RouterHealth> RouterHealthTotals::Get() const {
     health.relative_load_entropy =
         RelativeLoadEntropy(health.load_entropy, load);
     health.dead_experts = std::ranges::count(load, 0);
-    // With a cap of one the fallback's tokens have as many, and did not reach
-    // it by their weights.
+    // With a cap of one, tokens that the fallback served have as many experts
+    // as the cap, but did not reach it by their weights.
     const int64_t given =
         fallback_ && max_active_[l] == 1 ? below_cutoff_[l] : 0;
     health.at_cap_fraction =

@@ -2,7 +2,7 @@
 //
 // router_health.h - how each layer's router uses its experts: load entropy,
 // dead experts, tokens at the cap and without an expert, truncated mass
-// (SPEC.md 5.2). Read from passes without noise, after training; training
+// (SPEC.md 5.2). It is read from passes without noise, after training; training
 // itself computes none of it.
 #ifndef SOFTMOE_TRAINER_EVALUATION_ROUTER_HEALTH_H_
 #define SOFTMOE_TRAINER_EVALUATION_ROUTER_HEALTH_H_
@@ -22,15 +22,15 @@ namespace softmoe::trainer {
 // token went anywhere.
 double LoadEntropy(std::span<const int64_t> tokens_per_expert);
 
-// Sums over balance groups. Integers and, for the truncated mass, doubles in
-// the order of Add, so that the order of groups decides the bits and nothing
-// else does.
+// Sums over balance groups. They are integers and, for the truncated mass,
+// doubles added in the order of Add, so that only the order of groups decides
+// the bits.
 class RouterHealthTotals {
  public:
   explicit RouterHealthTotals(const Config& config);
 
-  // One group: what its pass reported, and Model::LastRouting of each layer
-  // after it. The caps must be those of the groups before.
+  // Adds one group: what its pass reported, and Model::LastRouting of each
+  // layer after it. The caps must be those of the earlier groups.
   void Add(const optimized::StepStats& stats,
            std::span<const optimized::RoutingView> layers);
 

@@ -13,12 +13,12 @@
 namespace softmoe::trainer {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 TEST(LoadEntropy, IsThatOfTheShares) {
   // Shares 1/2, 1/4, 1/4: 1/2 ln 2 + 2/4 ln 4, to fewer than 8 roundings.
   EXPECT_NEAR(LoadEntropy(std::vector<int64_t>{4, 0, 2, 2}),
-              1.5 * std::log(2.0), 8 * kUnit);
+              1.5 * std::log(2.0), 8 * kDoubleUnit);
   EXPECT_EQ(LoadEntropy(std::vector<int64_t>{0, 7, 0}), 0);
   EXPECT_EQ(LoadEntropy(std::vector<int64_t>{0, 0}), 0);
 }
@@ -31,7 +31,7 @@ struct Layer {
   int64_t below_cutoff = 0;
 };
 
-// Adds them as one group; counts follow from the selection.
+// Adds the layers as one group; counts follow from the selection.
 void Add(const std::vector<Layer>& layers, RouterHealthTotals* totals) {
   optimized::StepStats stats;
   std::vector<optimized::RoutingView> views;
@@ -84,9 +84,9 @@ TEST(RouterHealth, IsCountedByHand) {
 
   // Loads 2, 0, 1, 0: shares 2/3 and 1/3, to fewer than 8 roundings.
   const double entropy = std::log(3.0) - 2.0 / 3 * std::log(2.0);
-  EXPECT_NEAR(health[0].load_entropy, entropy, 8 * kUnit);
+  EXPECT_NEAR(health[0].load_entropy, entropy, 8 * kDoubleUnit);
   EXPECT_NEAR(health[0].relative_load_entropy, entropy / std::log(4.0),
-              8 * kUnit);
+              8 * kDoubleUnit);
   EXPECT_EQ(health[0].dead_experts, 2);
   EXPECT_EQ(health[0].at_cap_fraction, 1.0 / 3);
   EXPECT_EQ(health[0].zero_active_fraction, 1.0 / 3);
@@ -130,7 +130,7 @@ TEST(RouterHealth, OfTheSparseRouterHasNoTruncatedMass) {
     EXPECT_FALSE(health.truncated_mass.has_value());
     EXPECT_EQ(health.at_cap_fraction, 1);
     EXPECT_EQ(health.zero_active_fraction, 0);
-    EXPECT_NEAR(health.relative_load_entropy, 1, 8 * kUnit);
+    EXPECT_NEAR(health.relative_load_entropy, 1, 8 * kDoubleUnit);
   }
 }
 

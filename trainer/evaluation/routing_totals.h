@@ -15,7 +15,7 @@ namespace softmoe::trainer {
 
 // How unequally the tokens of one layer are spread over the experts, in the
 // three readings of the paper's undefined "load variance" (population
-// variance). All 0 when no token went anywhere.
+// variance). All are 0 when no token went anywhere.
 struct LoadVariance {
   double relative = 0;       // var / mean^2, the default reading
   double cv = 0;             // sd / mean
@@ -23,9 +23,9 @@ struct LoadVariance {
 };
 LoadVariance ComputeLoadVariance(std::span<const int64_t> tokens_per_expert);
 
-// Sums of what the model reports per balance group. Counts are integers and
-// the losses are added in the order of Add, so the order of groups decides
-// the bits and nothing else does.
+// Sums of what the model reports per balance group. Counts are integers and the
+// losses are added in the order of Add, so only the order of groups decides the
+// bits.
 class RoutingTotals {
  public:
   RoutingTotals(int64_t num_layers, int64_t num_experts);
@@ -39,11 +39,12 @@ class RoutingTotals {
   // Mean over groups of the sum over layers, coefficients included.
   double LoadBalanceLoss() const;
   double ZLoss() const;
-  // Mean active experts per token: of one layer, of all.
+  // Mean active experts per token: for each layer, and over all of them.
   std::vector<double> LayerActive() const;
   double MeanActive() const;
   // Share of (token, layer) pairs without an active expert, counted before
-  // fallback = "top1" gives them one: it would hide that the cutoff is too high.
+  // fallback = "top1" gives them one, which would hide that the cutoff is too
+  // high.
   double ZeroActiveFraction() const;
   // The largest number of active experts that any token had in any layer.
   int64_t MostActive() const;

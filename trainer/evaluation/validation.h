@@ -14,16 +14,16 @@ namespace softmoe::trainer {
 
 // Called between batches of a long loop; throws StoppedError to leave it.
 using StopPoll = std::function<void()>;
-// Called after the pass over each balance group, with what it reported.
+// Called after the pass over each balance group, with what that reported.
 using GroupObserver = std::function<void(const optimized::StepStats&)>;
 
 // Loss and active experts of `model` on the first eval_sequences sequences of
 // the held-out split (0: all), noise off, in groups of
 // balance_group_sequences.
 //
-//   tau          as trained, or another one for the inference ablation
+//   tau          that of training, or another one for the inference ablation
 //   temperature  1 for the numbers of the tables, T(m) for training curves
-//   observe      empty, or sees every group
+//   observe      empty, or called for every group
 // Errors   DataError if nothing is held out; NumericsError if the loss is not
 //          finite.
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,

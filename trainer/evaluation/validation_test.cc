@@ -55,7 +55,7 @@ TEST(Validate, CountsEveryTokenOnce) {
   }
   EXPECT_EQ(all.active_experts, static_cast<double>(active) / (2 * 5 * 16));
 
-  // The loss is the token mean, one sequence at a time too.
+  // The loss is the mean over tokens, also one sequence at a time.
   std::vector<int32_t> inputs(16), targets(16);
   double sum = 0;
   for (int64_t s = 0; s < 5; ++s) {
@@ -132,7 +132,7 @@ TEST(Validate, WholeSplitIsTheDefault) {
 
 TEST(Validate, NeverReturnsALossThatIsNone) {
   Fresh fresh(TinyConfig(RouterKind::kSparse));
-  // Behind all routers, where only the loss can tell.
+  // After all routers, where only the loss can tell.
   fresh.model.parameters()[fresh.model.layout().head_weight] =
       std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW(Validate(fresh.model, fresh.data, 0, 1, [] {}), NumericsError);

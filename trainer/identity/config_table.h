@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// config_table.h - the resolved configuration for people, as a table.
+// config_table.h - the resolved configuration as a table for people.
 #ifndef SOFTMOE_TRAINER_IDENTITY_CONFIG_TABLE_H_
 #define SOFTMOE_TRAINER_IDENTITY_CONFIG_TABLE_H_
 

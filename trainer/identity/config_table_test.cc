@@ -27,7 +27,7 @@ TEST(ConfigTable, MarksWhatIsNotTheDefaultAndEndsWithTheHash) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '*'), 3) << table;
 }
 
-// Runs are found by their hash; of another file it is another.
+// Runs are found by their hash, and a changed file would have another one.
 TEST(ConfigTable, TheFilesThatShipKeepTheirHashes) {
   for (const auto& [name, hash] :
        {std::pair("tiny", "f3962f23dfffedb1"), {"small", "ce359fcbccc24559"}}) {

@@ -29,7 +29,7 @@ RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
   }
   VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
                                    std::string& text) {
-    // Results of before the documents were recorded lack them.
+    // Results from before the documents were recorded lack them.
     if (part == IdentityPart::kDocuments && !file.HasAttribute(group, name)) {
       return;
     }

@@ -2,8 +2,8 @@
 //
 // identity_attributes.h - a RunIdentity in result.h5, checkpoint.h5 and records
 // of runs: the attributes config_hash, data_sha256, index_sha256,
-// tokenizer_sha256 and isa of a group, the root where a file is of one run. The
-// configuration itself stands beside them, in each file's own way.
+// tokenizer_sha256 and isa of a group, which is the root in a file of one run.
+// The configuration itself is stored beside them, in each file's own way.
 #ifndef SOFTMOE_TRAINER_IDENTITY_IDENTITY_ATTRIBUTES_H_
 #define SOFTMOE_TRAINER_IDENTITY_IDENTITY_ATTRIBUTES_H_
 
@@ -19,7 +19,7 @@ void WriteIdentity(const RunIdentity& identity, const std::string& group,
                    Hdf5Writer& file);
 
 // `config` is the one that the file holds, as it was given to the run. Throws
-// DataError if it does not have the hash that was stored with it.
+// DataError if its hash is not the one stored with it.
 RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
                          const Config& config);
 

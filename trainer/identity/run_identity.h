@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_identity.h - which run it is: what results, checkpoints, prepared corpora
-// and grids hold and compare.
+// run_identity.h - what identifies a run: results, checkpoints, prepared
+// corpora and grids hold and compare it.
 #ifndef SOFTMOE_TRAINER_IDENTITY_RUN_IDENTITY_H_
 #define SOFTMOE_TRAINER_IDENTITY_RUN_IDENTITY_H_
 
@@ -16,28 +16,28 @@ namespace softmoe::trainer {
 // The tokens, by the hashes of their files.
 struct TokenIdentity {
   std::string data_sha256;  // of PREFIX.bin
-  // Of PREFIX.idx: the documents, hence the split. Empty in results that were
-  // written before it was recorded.
+  // Of PREFIX.idx: the documents, hence the split. Empty in results from before
+  // it was recorded.
   std::string index_sha256;
   std::string tokenizer_sha256;  // empty if the tokens came without one
 };
 
 // What must be equal for two runs to give the same bits, and for one to go on
-// with what the other left. The version of the code is no part of it: it is
-// recorded and reported, and no reason to refuse or to train again.
+// from what the other left. The version of the code is not part of it: it is
+// recorded and reported, and is no reason to refuse a run or to train it again.
 struct RunIdentity {
   Config config;  // as given: tau may still be "calibrated"
   TokenIdentity tokens;
-  // Where it is computed (ruling 9): the instruction set of the kernels.
-  // Backend, device and library versions belong here (ruling 19).
+  // Where the run is computed (ruling 9): the instruction set of the kernels.
+  // Backend, device and library versions will belong here, too.
   std::string isa;
 };
 
 enum class IdentityPart { kConfig, kTokenizer, kTokens, kDocuments, kIsa };
 
-// Calls visit(part, name, text) for all of an identity but the configuration,
-// under the names that files have for it; const or not. The bindings do not
-// compile when a struct has gained a member.
+// Calls visit(part, name, text) for everything in an identity but the
+// configuration, under the names that files use; const or not. The bindings do
+// not compile when a struct has gained a member.
 template <typename Tokens, typename Visitor>
 void VisitTokenTexts(Tokens& tokens, Visitor&& visit) {
   auto& [data, index, tokenizer] = tokens;
@@ -61,8 +61,8 @@ struct IdentityDifference {
 };
 using IdentityDifferences = std::vector<IdentityDifference>;
 
-// What distinguishes `here` from `there`, of an earlier run, as far as is
-// known; empty if they are the same.
+// What distinguishes `here` from `there`, an earlier run, as far as is known;
+// empty if they are the same.
 IdentityDifferences CompareConfigs(const Config& there, const Config& here);
 IdentityDifferences CompareTokens(const TokenIdentity& there,
                                   const TokenIdentity& here);
@@ -71,13 +71,13 @@ IdentityDifferences CompareIdentities(const RunIdentity& there,
 
 bool Differs(const IdentityDifferences& differences, IdentityPart part);
 
-// For a message: "training.steps is 100 there and 200 here; ..." of what
-// CompareConfigs found, "another tokenizer, ...: SHA-256 ... there, ... here",
-// with the remedy if there is one, of what CompareTokens found.
+// Texts for a message: "training.steps is 100 there and 200 here; ..." for what
+// CompareConfigs found, and "another tokenizer, ...: SHA-256 ... there, ...
+// here", with the remedy if there is one, for what CompareTokens found.
 std::string DescribeConfigDifferences(const IdentityDifferences& differences);
 std::string DescribeTokenDifferences(const IdentityDifferences& differences);
 
-// What to do about a difference, as sentences: by what differs.
+// What to do about a difference, as sentences, by what differs.
 struct IdentityRemedies {
   std::string config, tokens, isa;
 };

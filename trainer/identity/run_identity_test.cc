@@ -11,7 +11,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// A digest of one digit, so that nothing but that can be in a message.
+// A digest of one repeated digit, so that nothing else in a message can match.
 std::string Digest(char digit) { return std::string(64, digit); }
 
 const TokenIdentity kThere = {Digest('1'), Digest('2'), Digest('3')};
@@ -32,7 +32,7 @@ void ExpectSays(const TokenIdentity& there, const TokenIdentity& here,
 TEST(TokenIdentity, SameTokensHaveNoDifference) {
   EXPECT_EQ(CompareTokens(kThere, kThere), IdentityDifferences());
   EXPECT_EQ(DescribeTokenDifferences({}), "");
-  // A result of before the index was recorded.
+  // A result from before the index was recorded.
   EXPECT_EQ(CompareTokens({Digest('1'), "", Digest('3')}, kThere),
             IdentityDifferences());
 }
@@ -44,7 +44,8 @@ TEST(TokenIdentity, NamesTheFileThatDiffers) {
   here = kThere;
   here.index_sha256 = Digest('4');
   ExpectSays(kThere, here, "another split", "24");
-  // Whatever else differs: with another vocabulary all does.
+  // Whatever else differs, the tokenizer is named: with another vocabulary
+  // everything differs.
   here = {Digest('4'), Digest('4'), Digest('4')};
   ExpectSays(kThere, here, "another tokenizer", "34");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// checkpoint.h - a run on disk, such that going on gives the bits of a run
-// that was never interrupted. Kind "checkpoint":
+// checkpoint.h - a run on disk. Going on from it gives the bits of a run that
+// was never interrupted. Kind "checkpoint":
 //
 //   /                 attrs: config (TOML), config_hash, data_sha256,
 //                     index_sha256, tokenizer_sha256, isa, tokens,
@@ -32,7 +32,7 @@ namespace softmoe::trainer {
 // In the folder of the run.
 inline constexpr char kCheckpointName[] = "checkpoint.h5";
 
-// The large arrays, in memory of model and optimizer; all [total].
+// The large arrays, in the memory of model and optimizer; all [total].
 template <typename T>
 struct CheckpointTensors {
   std::span<T> parameters;
@@ -59,8 +59,9 @@ class Checkpoint {
   const TrainState& state() const { return state_; }
   const std::filesystem::path& tokens() const { return tokens_; }
 
-  // Throws ConfigError that names the keys and both values if it was written
-  // under another configuration or ISA level, DataError if on other data.
+  // Throws ConfigError that names the keys and both values if the checkpoint
+  // was written under another configuration or ISA level, DataError if on other
+  // data.
   void RequireSameRun(const RunIdentity& identity) const;
 
   void ReadParameters(std::span<float> parameters) const;

@@ -38,7 +38,7 @@ TrainState State() {
   return state;
 }
 
-// Tensors of a handful of elements, with the values that text would lose.
+// Tensors of a handful of elements, with values that text would lose.
 struct Tensors {
   std::vector<float> parameters = {0.1f, -0.0f, 1e-40f, 3e38f};
   std::vector<float> first_moment = {0.2f, 1.0f, 2.0f, -3.0f};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// metrics.h - everything that is measured, said once: its name in files, its
-// title for people, unit, definition and format; and which member of which
+// metrics.h - everything that is measured, defined once: its name in files, its
+// title for people, unit, definition and format, and which member of which
 // record holds it. Results, checkpoints, logs, CSV, tables and reports are
 // loops over these lists; METRICS.md prints them.
 //
-// A metric to come: a constant below, a member, and a line in a Visit function.
+// A new metric needs a constant below, a member, and a line in a Visit
+// function.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_H_
 
@@ -28,9 +29,9 @@ enum class MetricShape {
 
 struct Metric {
   const char* name;        // in HDF5, JSON and CSV
-  const char* title;       // of a column, and before a number in a log
+  const char* title;       // heads a column, precedes a number in a log
   const char* unit;        // of the number as it is stored
-  const char* definition;  // what is counted over what, without a full stop
+  const char* definition;  // what is measured over what; no full stop
   // People see the stored number times `scale`, printed by `format`, with
   // `shown_unit` after it.
   const char* format = ".4f";
@@ -38,26 +39,26 @@ struct Metric {
   const char* shown_unit = "";
   MetricShape shape = MetricShape::kNumber;
   bool clock = false;  // differs between runs that are otherwise equal
-  // In results and checkpoints of version 2; empty: as `name`.
+  // Its name in results and checkpoints of version 2; empty if that is `name`.
   const char* name_in_version_2 = "";
 };
 
-// "33.4": `value`, stored in metric.unit, as people see it.
+// "33.4": `value`, which is stored in metric.unit, as people see it.
 std::string ShownNumber(const Metric& metric, double value);
-// "33.4%", "2.26": with the unit that it is shown in.
+// "33.4%", "2.26": the same with the unit in which it is shown.
 std::string Shown(const Metric& metric, double value);
-// "zero AE 33.4%": after its title, for lines of a log.
+// "zero AE 33.4%": the same after its title, for lines of a log.
 std::string Titled(const Metric& metric, double value);
-// "val loss              3.8037 nat/token\n": for reports of one run.
+// "val loss              3.8037 nat/token\n": a line for reports of one run.
 std::string ReportLine(const Metric& metric, double value);
 // "[num_layers, num_experts]"; "" for one number.
 std::string ShapeName(MetricShape shape);
-// The sizes of a list; none for one number.
+// The sizes of a list; empty for one number.
 std::vector<int64_t> SizesOf(MetricShape shape, const ModelConfig& model);
 // Its name in results and checkpoints of `version`, 2 or later.
 std::string NameIn(uint32_t version, const Metric& metric);
 
-// The words for what is measured, whichever text or step it is measured on.
+// The names of what is measured, on whichever text or at whichever step.
 namespace metrics {
 
 inline constexpr Metric kLoss = {
@@ -150,8 +151,8 @@ inline constexpr Metric kTokensPerSecond = {
     .shown_unit = " tok/s",
     .clock = true};
 
-// How evenly the tokens of a layer are spread over its experts: three readings
-// of the paper's "load variance".
+// How unevenly the tokens of a layer are spread over its experts: three
+// readings of the paper's "load variance".
 inline constexpr Metric kRelativeLoadVariance = {
     .name = "relative_load_variance",
     .title = "load variance",
@@ -197,7 +198,7 @@ inline constexpr Metric kNumTokens = {
     .definition = "targets that the loss is the mean of",
     .format = ".0f"};
 
-// At T(m), beside what a record says at T = 1.
+// At T(m), beside the values at T = 1 in the same record.
 inline constexpr Metric kScheduleLoss = {
     .name = "schedule_loss",
     .title = "loss at T(m)",
@@ -261,14 +262,14 @@ inline constexpr Metric kTruncatedMass = {
     .format = ".3f",
     .shape = MetricShape::kLayers};
 
-// Of a validation with another tau.
+// For a validation with another tau.
 inline constexpr Metric kTauFactor = {.name = "factor",
                                       .title = "factor",
                                       .unit = "1",
                                       .definition = "tau over that of training",
                                       .format = "g"};
 
-// Of a whole run.
+// For a whole run.
 inline constexpr Metric kTau = {
     .name = "tau",
     .title = "tau",
@@ -348,7 +349,7 @@ inline constexpr Metric kValLoss = {
 
 }  // namespace metrics
 
-// Calls visit(metric, member) for every number of a StepRecord but its step;
+// Calls visit(metric, member) for every number of a StepRecord except the step;
 // member is a pointer to a double or to a vector<double> [num_layers].
 template <typename Visitor>
 void VisitStepMetrics(Visitor&& visit) {
@@ -408,7 +409,7 @@ void VisitCarriedMetrics(Visitor&& visit) {
   visit(metrics::kRunSeconds, &Record::seconds);
 }
 
-// The same for a RunResult, its steps and validations aside; member is a
+// The same for a RunResult, apart from its steps and validations; member is a
 // pointer to a double, an int64_t or a vector<double> [num_layers].
 template <typename Visitor>
 void VisitRunMetrics(Visitor&& visit) {
@@ -431,8 +432,8 @@ void VisitHealthMetrics(Visitor&& visit) {
   visit(metrics::kTruncatedMass, &RouterHealth::truncated_mass);
 }
 
-// Does not compile when a record has gained or lost a number: then mend the
-// lists above, and the counts here.
+// Does not compile when a record has gained or lost a number: then update the
+// lists above and the counts here.
 inline void CheckMetricCounts() {
   [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11,
                                 s12, s13, s14] = StepRecord();

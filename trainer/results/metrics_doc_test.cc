@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// METRICS.md says what the code does: its tables are those of metrics.h.
+// METRICS.md agrees with the code: its tables are those of metrics.h.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::string Row(const Metric& metric) {
                      metric.definition, Code(metric.name_in_version_2));
 }
 
-// The tables of METRICS.md: after the heading of a section, to its end.
+// The tables of METRICS.md: from the heading of a section to its end.
 class Tables {
  public:
   Tables() : doc_(ReadWholeFile(RunfilePath("trainer/METRICS.md"))) {}
@@ -54,7 +54,7 @@ TEST(MetricsDoc, HasTheTablesOfTheCode) {
                 [](auto&& visit) { VisitStepMetrics(visit); });
   tables.Expect("A validation",
                 [](auto&& visit) { VisitValidationMetrics(visit); });
-  tables.Expect("A validation on the way",
+  tables.Expect("A validation during training",
                 [](auto&& visit) { VisitEvaluationMetrics(visit); });
   tables.Expect("A run", [](auto&& visit) { VisitRunMetrics(visit); });
   tables.Expect("A router after training",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// metrics_hdf5.h - what is measured, in and out of HDF5: a number is an
-// attribute of a group, a list a dataset in it that says its unit.
+// metrics_hdf5.h - writes and reads metrics in HDF5: a number is an attribute
+// of a group, a list a dataset in it that states its unit.
 //
 // Files of version 2 have some names of their own (Metric::name_in_version_2).
 // Reading throws DataError naming file, object and remedy if something is
@@ -26,12 +26,12 @@ void WriteMetric(const Metric& metric, const std::vector<double>& values,
                  const std::string& group, Hdf5Writer& file);
 void WriteMetric(const Metric& metric, const std::vector<int64_t>& values,
                  const std::string& group, Hdf5Writer& file);
-// Rows of one length; at least one.
+// The rows have one length; there is at least one.
 void WriteMetric(const Metric& metric,
                  const std::vector<std::vector<int64_t>>& rows,
                  const std::string& group, Hdf5Writer& file);
 
-// Into the last argument; lists have the sizes that metric.shape says.
+// Reads into the last argument; lists have the sizes that metric.shape says.
 void ReadMetric(const Hdf5Reader& file, const std::string& group,
                 const Metric& metric, const ModelConfig& model, double& value);
 void ReadMetric(const Hdf5Reader& file, const std::string& group,

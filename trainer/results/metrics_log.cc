@@ -10,7 +10,8 @@
 namespace softmoe::trainer {
 namespace {
 
-// Of the names below. 1, which no line says: as in results of version 2.
+// Version of the names below. In version 1, which no line states, they are
+// those of results of version 2.
 constexpr int kMetricsLogVersion = 2;
 
 using Json = nlohmann::ordered_json;

@@ -6,9 +6,9 @@
 //   {"kind":"step","step":1,"loss":...,...}             VisitStepMetrics
 //   {"kind":"validation","step":...,"temperature":...}  VisitEvaluationMetrics
 //
-// Names and units: METRICS.md. Logs of before say no version; names that have
+// Names and units: METRICS.md. Older logs state no version; names that have
 // changed since are those of results of version 2.
-// Doubles are written so that they read back to the same bits.
+// Doubles are written so that they read back as the same bits.
 #ifndef SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 #define SOFTMOE_TRAINER_RESULTS_METRICS_LOG_H_
 
@@ -25,8 +25,8 @@ inline constexpr char kMetricsName[] = "metrics.jsonl";
 
 class MetricsLog {
  public:
-  // Replaces the file by what `state` knows: on resume, the lines of steps
-  // behind the checkpoint are dropped, and lost or altered ones come back.
+  // Replaces the file with what `state` knows: on resume, the lines of steps
+  // after the checkpoint are dropped, and lost or altered ones come back.
   MetricsLog(const std::filesystem::path& path, const RunIdentity& identity,
              const TrainState& state);
 
@@ -34,8 +34,8 @@ class MetricsLog {
   void Add(const StepRecord& record);
   void Add(const EvaluationRecord& record);
 
-  // Waits until every line is on the disk: nobody writes the log of a finished
-  // run again. Throws EnvironmentError.
+  // Waits until every line is on the disk, since nobody writes the log of a
+  // finished run again. Throws EnvironmentError.
   void Sync() { file_.Sync(); }
 
  private:

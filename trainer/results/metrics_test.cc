@@ -10,7 +10,7 @@
 namespace softmoe::trainer {
 namespace {
 
-// What a list says, and which bytes of its record it names.
+// What a list contains, and which bytes of its record it names.
 template <typename Record>
 class Listed {
  public:
@@ -31,7 +31,7 @@ struct List {
   std::string record;
   std::vector<const Metric*> metrics;
   size_t distinct_members;
-  size_t fields;  // of the record that hold what is measured
+  size_t fields;  // of the record that hold a metric
 };
 
 template <typename Record, typename Visit>

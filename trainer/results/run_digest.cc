@@ -17,7 +17,7 @@ namespace softmoe::trainer {
 namespace {
 
 // Digests lines of text "NAME: BITS BITS ...": they are the same on every
-// machine, and a list is told from its neighbours.
+// machine, and keep a list apart from its neighbours.
 class Digest {
  public:
   void Line(std::string_view text) { lines_.append(text).push_back('\n'); }
@@ -29,7 +29,7 @@ class Digest {
     lines_ += '\n';
   }
 
-  // All of `record` that Visit lists, clocks aside.
+  // Everything in `record` that Visit lists, except clocks.
   template <typename Record>
   auto Of(const Record& record) {
     return [this, &record](const Metric& metric, auto member) {

@@ -11,11 +11,12 @@
 namespace softmoe::trainer {
 
 // SHA-256, 64 hex digits, over every bit of every number that training gave:
-// all steps, both validations and VisitRunMetrics, but no clocks. Not of the
-// configuration, nor of FinalEvaluations. `result` has all its steps.
+// all steps, both validations and VisitRunMetrics, except clocks. It covers
+// neither the configuration nor FinalEvaluations. `result` must have all its
+// steps.
 std::string TrainingDigest(const RunResult& result);
 
-// The same of what was measured afterwards.
+// The same over what was measured afterwards.
 std::string EvaluationsDigest(const FinalEvaluations& evaluations);
 
 }  // namespace softmoe::trainer

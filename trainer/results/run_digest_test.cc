@@ -39,7 +39,7 @@ void Expect(const Record& example, std::string (*digest)(const Record&),
   }
 }
 
-// By the last bit of one number, or by where it stands.
+// The digest changes with the last bit of one number, or with its place.
 TEST(RunDigest, SeesEveryNumberOfTraining) {
   Expect<RunResult>(
       Example(), TrainingDigest,

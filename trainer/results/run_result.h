@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_result.h - what a run says of itself: each step, validations, the end.
+// run_result.h - what a run reports: each step, validations, the end.
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_H_
 
@@ -14,7 +14,7 @@
 
 namespace softmoe::trainer {
 
-// What is measured, in which unit and by which name in files: metrics.h.
+// Units, definitions and names in files of what is measured: metrics.h.
 
 // One step as it is logged (metrics.jsonl has the same numbers).
 struct StepRecord {
@@ -44,7 +44,7 @@ struct Validation {
   double load_var_over_mean = 0;
 };
 
-// The held-out split with another tau than that of training, all else as in
+// The held-out split with another tau than in training; everything else as in
 // RunResult::final_validation.
 struct InferenceTau {
   double factor = 1;  // of the tau of training
@@ -62,7 +62,7 @@ struct RouterHealth {
   double at_cap_fraction = 0;        // tokens; the sparse router: 1
   double zero_active_fraction = 0;   // tokens; before the fallback
   // Experts per token: the part of k_l that cutoff and cap remove. Empty for
-  // the sparse router, whose weights are cut by no cutoff.
+  // the sparse router, which has no cutoff.
   std::optional<double> truncated_mass;
 };
 

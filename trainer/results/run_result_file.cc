@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // run_result_file.cc - result.h5: kind "row-result". The root is a group as
-// run_result_hdf5.h has it; /steps/* is as step_table.h says.
+// described in run_result_hdf5.h; /steps/* is as described in step_table.h.
 //
-// Version 2 had other names for some (Metric::name_in_version_2); it is read.
+// Version 2, in which some metrics had other names (Metric::name_in_version_2),
+// is still read.
 #include "trainer/results/run_result_file.h"
 
 #include <fmt/format.h>

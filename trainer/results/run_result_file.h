@@ -13,7 +13,8 @@ namespace softmoe::trainer {
 // In the folder of the run.
 inline constexpr char kResultName[] = "result.h5";
 
-// Whole or not at all; reading throws DataError if the file is damaged.
+// Writes the file whole or not at all; reading throws DataError if it is
+// damaged.
 void WriteRunResult(const RunResult& result, const std::filesystem::path& path);
 RunResult ReadRunResult(const std::filesystem::path& path);
 

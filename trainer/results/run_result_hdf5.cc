@@ -34,7 +34,7 @@ bool IsHistogram(Value Validation::*member) {
   return false;
 }
 
-// Of the object `name` in a group, which may be the root.
+// The path of the object `name` in a group, which may be the root.
 std::string In(const std::string& group, const std::string& name) {
   return (group == "/" ? "" : group) + "/" + name;
 }
@@ -114,7 +114,7 @@ class HealthReader {
   void operator()(const Metric& metric, int64_t RouterHealth::*member) {
     Read<int64_t>(metric, member);
   }
-  // Of soft routers only.
+  // A metric of soft routers only.
   void operator()(const Metric& metric,
                   std::optional<double> RouterHealth::*member) {
     if (config_.router.kind == RouterKind::kSparse) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_result_hdf5.h - a RunResult but for its steps, in a group of an HDF5
-// file: the root of result.h5, a group for each run in a record of many.
+// run_result_hdf5.h - a RunResult without its steps, in a group of an HDF5
+// file: the root of result.h5, or one group for each run in a record of many.
 //
 //   GROUP             attrs: config (TOML), config_hash, ..., isa, and the
 //                     numbers of metrics.h: VisitRunMetrics
@@ -15,8 +15,9 @@
 //     router_health/*            [L], i64 dead_experts, f64 the rest;
 //         truncated_mass of soft routers only
 //
-// Names are those of METRICS.md; a file of version 2 has some of its own
-// (Metric::name_in_version_2), so that every kind with such groups begins at 3.
+// Names are those of METRICS.md; a file of version 2 has some names of its own
+// (Metric::name_in_version_2), so other kinds of files with such groups begin
+// at version 3.
 #ifndef SOFTMOE_TRAINER_RESULTS_RUN_RESULT_HDF5_H_
 #define SOFTMOE_TRAINER_RESULTS_RUN_RESULT_HDF5_H_
 
@@ -30,7 +31,7 @@ namespace softmoe::trainer {
 void WriteResultGroup(const RunResult& result, const std::string& group,
                       Hdf5Writer& file);
 
-// Reads it back, bit for bit, with no steps. Throws DataError naming file and
+// Reads it back, bit for bit, without steps. Throws DataError naming file and
 // object if something is missing, of another type or shape, or not finite.
 RunResult ReadResultGroup(const Hdf5Reader& file, const std::string& group);
 

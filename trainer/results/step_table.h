@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// step_table.h - the records of a run's steps and of its validations on the
-// way, as columns of an HDF5 group (in checkpoints and results).
+// step_table.h - the records of a run's steps, and of its validations during
+// training, as columns of an HDF5 group (in checkpoints and results).
 #ifndef SOFTMOE_TRAINER_RESULTS_STEP_TABLE_H_
 #define SOFTMOE_TRAINER_RESULTS_STEP_TABLE_H_
 
@@ -23,12 +23,12 @@ void WriteEvaluationTable(const std::vector<EvaluationRecord>& evaluations,
                           const std::string& group, Hdf5Writer& file);
 
 // Reads it back, bit for bit. Throws DataError naming the file and the dataset
-// if the group or a column is missing, if one is of another length, or not
+// if the group or a column is missing, if one has another length or is not
 // finite, or if the steps of StepRecords are not 1, 2, ..., S.
 std::vector<StepRecord> ReadStepTable(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);
-// The same for steps of which some may be missing, whatever their order.
+// The same for steps in any order, of which some may be missing.
 std::vector<StepRecord> ReadSomeSteps(const Hdf5Reader& file,
                                       const std::string& group,
                                       int64_t num_layers);

@@ -60,8 +60,7 @@ TEST(StepTable, MayBeEmpty) {
   EXPECT_THROW(ReadStepTable(file, "/other", 3), DataError);
 }
 
-// The message of the DataError that reading `steps` as a table of `num_layers`
-// gives.
+// The message of the DataError from reading `steps` as a table of `num_layers`.
 std::string Refusal(const std::vector<StepRecord>& steps, int64_t num_layers) {
   const Hdf5Reader file(
       Write(steps, static_cast<int64_t>(steps[0].layer_active_experts.size())),

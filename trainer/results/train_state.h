@@ -13,7 +13,8 @@
 
 namespace softmoe::trainer {
 
-// A validation on the way (training.eval_every), in both readings of ruling 8.
+// A validation during training (training.eval_every), in both readings of
+// ruling 8.
 struct EvaluationRecord {
   int64_t step = 0;        // completed updates
   double temperature = 0;  // T(m)
@@ -28,7 +29,7 @@ struct EvaluationRecord {
 };
 
 struct TrainState {
-  // CodeVersion() of the programs that trained it, ", " between them.
+  // CodeVersion() of the programs that trained the run, separated by ", ".
   std::string code_version;
   int64_t step = 0;  // completed updates
   double tau = 0;    // 0 for the sparse router

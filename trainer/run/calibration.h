@@ -24,14 +24,14 @@ struct TauCalibration {
 // calibration_batches training batches, each divided by k_l/num_experts, are
 // ranked; tau is the midpoint between the n-th and the next, n =
 // round(mean_active_experts * tokens * layers). The weights come from a forward
-// pass with tau = 0, in which deeper layers see the output of a few experts
-// more than with tau. So the mean of active experts that tau gives on these
-// batches is mean_active_experts to within half a weight in all for one layer,
-// and close to it for several (at init_std 0.02 the experts' outputs are small
-// beside the residual stream).
+// pass with tau = 0, in which deeper layers see the output of a few more
+// experts than with tau. So the mean of active experts that tau gives on these
+// batches is mean_active_experts to within half a weight in total for one
+// layer, and close to it for several (at init_std 0.02 the experts' outputs are
+// small compared with the residual stream).
 //
-// All ratios are held at a time: ResourceNeed::calibration_bytes (resources.h),
-// which the plans of a run and of a grid say.
+// All ratios are held at the same time: ResourceNeed::calibration_bytes
+// (resources.h), which the plans of a run and of a grid show.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                             const StopPoll& poll);
 

@@ -31,7 +31,7 @@ struct Fresh {
   optimized::Model model;
 };
 
-// Active experts, in all, of the calibration batches with cutoff `tau`.
+// Total number of active experts on the calibration batches with cutoff `tau`.
 int64_t CountActive(Fresh& fresh, double tau) {
   const Config& config = fresh.model.config();
   const int64_t group = config.training.balance_group_sequences;

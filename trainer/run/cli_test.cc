@@ -83,7 +83,7 @@ TEST_F(Cli, TrainsAndEvaluates) {
   const ProgramResult same = Evaluate({"--json"});
   ASSERT_EQ(same.exit_status, 0) << same.output;
   const auto json = nlohmann::json::parse(same.output);
-  // The checkpoint measured again gives the bits of the run itself.
+  // Measuring the checkpoint again gives the bits of the run itself.
   EXPECT_EQ(json.at("loss"), result.final_validation.loss);
   EXPECT_EQ(json.at("active_experts"), result.final_validation.active_experts);
   EXPECT_EQ(json.at("tokens_per_expert"),
@@ -224,7 +224,7 @@ TEST_F(Cli, DamagedFilesEndWithTwo) {
   EXPECT_EQ(resume.exit_status, 2) << resume.output;
   EXPECT_SAYS(resume, "checkpoint.h5");
 
-  // A token file that is cut short.
+  // A truncated token file.
   const auto bin = folder_ / "data" / "tokens.bin";
   std::filesystem::resize_file(bin, std::filesystem::file_size(bin) / 2);
   std::filesystem::remove(checkpoint);
@@ -234,7 +234,7 @@ TEST_F(Cli, DamagedFilesEndWithTwo) {
 }
 
 TEST_F(Cli, ANanEndsWithOne) {
-  // A learning rate beyond all measure overflows fp32 within a few steps.
+  // An enormous learning rate overflows fp32 within a few steps.
   const ProgramResult result =
       Train({"--set", "training.learning_rate=1e30", "--set",
              "training.clip_norm=0", "--set", "training.warmup_fraction=0"});
@@ -246,7 +246,8 @@ TEST_F(Cli, ANanEndsWithOne) {
 
 TEST_F(Cli, SignalsSaveAndEndWith75) {
   // Long enough that it cannot end by itself before the signal, which comes
-  // after some milliseconds; more would need free disk space by the gigabyte.
+  // after some milliseconds; more steps would need gigabytes of free disk
+  // space.
   const Strings endless = {"--set",       "training.steps=1000000",
                            "--threads",   "1",
                            "--log-every", "1000000"};
@@ -283,7 +284,7 @@ TEST_F(Cli, AFullDiskEndsWithFive) {
   EXPECT_EQ(full.exit_status, 5) << full.output;
   EXPECT_SAYS(full, "checkpoint.h5");
   EXPECT_EQ(FilesIn(run_), Strings{"metrics.jsonl"});
-  // With room again, the same command ends well.
+  // With space available again, the same command succeeds.
   EXPECT_EQ(Train().exit_status, 0);
 }
 

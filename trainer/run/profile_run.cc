@@ -28,8 +28,7 @@ optimized::StepProfile Measure(const Config& config, const Dataset& data,
   optimized::Optimizer optimizer(config.training, model.layout(), pool);
   TrainStep step(model, optimizer, data, pool);
   const double tau = TauOf(config, model, data);
-  // The first step again and again: what stands in the tokens, and the
-  // schedules, stay the same.
+  // The first step again and again, so that tokens and schedules stay the same.
   return optimized::ProfileStep(pool, [&] { step.Run(0, tau); });
 }
 

@@ -19,7 +19,7 @@ struct RankMidpoint {
 // The midpoint between the rank-th and the (rank+1)-th largest value, rank
 // clamped to [1, number of values - 1].
 //
-//   values   finite, >= 0; their order is another one afterwards
+//   values   finite, >= 0; reordered by the call
 // Errors     NumericsError for a negative or non-finite value; DataError for
 //            fewer than two values.
 RankMidpoint FindRankMidpoint(std::span<float> values, int64_t rank);

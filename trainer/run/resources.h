@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// resources.h - what a run needs of the machine, before it starts.
+// resources.h - what a run will need of the machine, computed before it starts.
 #ifndef SOFTMOE_TRAINER_RUN_RESOURCES_H_
 #define SOFTMOE_TRAINER_RUN_RESOURCES_H_
 
@@ -29,7 +29,7 @@ int64_t NumCalibrationRatios(const Config& config);
 
 // Throws EnvironmentError with both sizes if the disk of `folder` cannot hold
 // what the run of `config` will still write there. What an earlier session left
-// in `folder` counts as there already.
+// in `folder` counts as already present.
 void RequireDiskSpace(const Config& config,
                       const std::filesystem::path& folder);
 

@@ -76,14 +76,14 @@ TEST(RequireDiskSpace, CountsWhatIsAlreadyThere) {
     (EstimateResources(config).disk_bytes <= free ? low : high) =
         config.training.steps;
   }
-  // Other programs write to this disk too: 1 GiB is the room for them.
+  // Other programs write to this disk too: 1 GiB is reserved for them.
   const int64_t room = int64_t{1} << 30;
   const int64_t bytes_per_step =
       EstimateResources(config).disk_bytes / config.training.steps;
   config.training.steps = high + room / bytes_per_step;
   EXPECT_THROW(RequireDiskSpace(config, folder), EnvironmentError);
   std::ofstream(folder / "checkpoint.h5") << "";
-  // A sparse file: it says 3 GiB and holds nothing.
+  // A sparse file: its size is 3 GiB and it occupies nothing.
   std::filesystem::resize_file(folder / "checkpoint.h5", 3 * room);
   EXPECT_NO_THROW(RequireDiskSpace(config, folder));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs that are interrupted: signals, full disks, damaged and foreign
-// checkpoints. What goes on must equal the unbroken run bit for bit.
+// checkpoints. A resumed run must equal the uninterrupted one bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -210,7 +210,8 @@ void EditCheckpoint(
   WriteCheckpoint(path, identity, tokens, state, {parameters, first, second});
 }
 
-// What TrainRun says to a folder whose checkpoint is `damage`d after 3 steps.
+// What TrainRun says about a folder whose checkpoint `damage` changed after 3
+// steps.
 template <typename ErrorType, typename Damage>
 std::string Refusal(Damage damage) {
   const auto folder = FreshFolder("refusal");
@@ -271,8 +272,8 @@ TEST(Resume, RefusesACheckpointOfOtherTokens) {
 TEST(Resume, ANanInTheParametersIsFoundWhereItIs) {
   const std::string message = Refusal<NumericsError>(
       [](const std::filesystem::path& path, Config& config, RunOptions&) {
-        // Column 2 of the second layer's router: every token's score of
-        // expert 2 is NaN there, and nothing is in the first layer.
+        // Column 2 of the second layer's router: there every token's score for
+        // expert 2 is NaN, and in the first layer nothing is.
         const ParameterLayout layout(config);
         EditCheckpoint(path, config,
                        [&](TrainState&, std::vector<float>& parameters) {

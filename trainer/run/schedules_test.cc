@@ -11,7 +11,7 @@ namespace softmoe::trainer {
 namespace {
 
 // A value of size s that went through a handful of double operations, one of
-// them a cosine of libm (at most 1 ulp): 8 roundings are more than happen.
+// them a cosine of libm (at most 1 ulp): 8 roundings are more than occur.
 double Bound(double size) { return 8 * 0x1p-53 * size; }
 
 Config PaperOwt() {

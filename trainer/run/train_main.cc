@@ -31,10 +31,9 @@ using softmoe::FormatBytes;
 using softmoe::trainer::RunResult;
 
 constexpr char kDescription[] =
-    "Trains one SoftMoE (LapSum) or sparse MoE model. A run that was "
-    "interrupted goes on where it stopped when the same command is given "
-    "again, and gives the same bits as one that never was; a finished one is "
-    "only read.";
+    "Trains one SoftMoE (LapSum) or sparse MoE model. Given the same command "
+    "again, an interrupted run continues where it stopped and gives the same "
+    "bits as an uninterrupted one; a finished run is only read.";
 
 constexpr char kExamples[] = R"(
 Examples:
@@ -127,7 +126,7 @@ ExitCode Train(const Arguments& arguments) {
   if (!arguments.corpus.empty()) {
     overrides.push_back("data.corpus=" + arguments.corpus);
   }
-  // The options of [runtime] are short forms of --set.
+  // The options for [runtime] are short forms of --set.
   overrides.insert(overrides.end(), arguments.runtime.begin(),
                    arguments.runtime.end());
   const softmoe::ConfigDraft draft =

@@ -92,12 +92,13 @@ RunResult RunLoop::Run() {
     if (EvaluationDue()) Evaluate();
     OneStep();
   }
-  // Before the validation, which may take long: a kill costs nothing then.
+  // Before the validation, which may take long: being killed then loses
+  // nothing.
   Save();
   Evaluate();
-  metrics_->Sync();  // before the result is there, which ends the writing
+  metrics_->Sync();  // before the result, after which nobody writes the log
   RunResult result = MakeResult();
-  // After the run's clock was read: what is measured later takes none of it.
+  // After the run's clock was read, so that the evaluations do not count.
   result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
                                                options_.evaluations, [this] {
                                                  if (options_.on_evaluation)
@@ -166,8 +167,8 @@ void RunLoop::StopIfAsked() {
 
 bool RunLoop::EvaluationDue() const {
   const int64_t every = config_.training.eval_every;
-  // A checkpoint of this step was written before its evaluation, so that a
-  // resumed run never has it already.
+  // A checkpoint of this step was written before its evaluation, so a resumed
+  // run never has that evaluation already.
   return every > 0 && state_.step > 0 && state_.step % every == 0;
 }
 
@@ -249,9 +250,8 @@ void RunLoop::Say(const std::string& line) const {
 
 namespace {
 
-// The result of a run that ended earlier, if it is the run that is asked for.
-// Reading it takes no kernels: any instruction set will do if none is asked
-// for.
+// The result of a run that ended earlier, if it is the requested run. Reading
+// it runs no kernels: any instruction set will do if none is requested.
 RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
                           const std::filesystem::path& path) {
   RunResult result = ReadRunResult(path);
@@ -265,16 +265,16 @@ RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
   return result;
 }
 
-// After the result is durable: nothing is lost with the checkpoint then but
-// what could still be measured on it.
+// Call it once the result is durable: then all that is lost with the checkpoint
+// is what could still be measured on it.
 void RemoveCheckpoint(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
   if (error) throw FileError("delete", path, error.value());
 }
 
-// Measures what the plan asks and the result of a finished run lacks, if its
-// checkpoint still can tell; else leaves everything as it is.
+// Measures what the plan asks for and the result of a finished run lacks, if
+// its checkpoint can still be used; else leaves everything as it is.
 void EvaluateLater(const RunOptions& options, RunResult* result) {
   const EvaluationPlan& plan = options.evaluations;
   const std::filesystem::path checkpoint = options.folder / kCheckpointName;
@@ -306,9 +306,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   if (!std::filesystem::exists(result_path)) {
     MakeFolder(options.folder);
     const FolderLock lock(options.folder);
-    // Another process may have finished the run while this one came here.
+    // Another process may have finished the run in the meantime.
     if (!std::filesystem::exists(result_path)) {
-      // What a killed process left counts against the disk and is of no use: a
+      // What a killed process left takes disk space and is of no use: a
       // checkpoint may have gigabytes.
       if (lock.held()) {
         for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_run.h - the loop of one run: begin or resume, step, evaluate, save.
+// train_run.h - the loop of one run: start or resume, step, evaluate, save.
 //
-// TrainRun (trainer.h) wraps it. Order of a step's end, which makes resuming
-// exact: update, metrics line, on_step, stop check, checkpoint; evaluations
-// belong to the beginning of the next turn, so that a run stopped inside one
-// repeats it.
+// TrainRun (trainer.h) wraps it. A step ends in this order, which makes
+// resuming exact: update, metrics line, on_step, stop check, checkpoint.
+// Evaluations belong to the beginning of the next iteration, so that a run
+// stopped inside one repeats it.
 #ifndef SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
 #define SOFTMOE_TRAINER_RUN_TRAIN_RUN_H_
 
@@ -36,8 +36,8 @@ class RunLoop {
   // and calibrates tau. Throws what TrainRun throws.
   RunLoop(const RunIdentity& identity, const RunOptions& options);
 
-  // Trains to the end, writes the final checkpoint, validates, measures what
-  // options.evaluations asks for.
+  // Trains to the end, writes the final checkpoint, validates, and measures
+  // what options.evaluations asks for.
   RunResult Run();
 
  private:
@@ -45,10 +45,10 @@ class RunLoop {
   void Begin();
   void OneStep();
   void Save();
-  // Throws StoppedError after a signal; saves first.
+  // After a signal, saves and throws StoppedError.
   void StopIfAsked();
   bool EvaluationDue() const;
-  // Both readings of ruling 8 at the current step, logged.
+  // Validates at the current step in both readings of ruling 8, and logs it.
   void Evaluate();
   RunResult MakeResult();
   double Seconds() const;  // of all sessions
@@ -69,7 +69,7 @@ class RunLoop {
   int64_t saved_step_ = -1;     // of the checkpoint on disk
   bool resumed_ = false;
   double seconds_per_step_ = 0;  // recent mean, for the remaining time
-  // Of the last Evaluate().
+  // The results of the last Evaluate().
   Validation at_schedule_temperature_, at_one_;
   std::unique_ptr<MetricsLog> metrics_;
 };

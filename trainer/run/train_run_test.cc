@@ -74,9 +74,9 @@ TEST_P(EveryRouter, LearnsAndReportsWhatItDid) {
   std::vector<int64_t> all(100);
   std::iota(all.begin(), all.end(), 1);
   EXPECT_EQ(seen, all);
-  // The first update has learning rate 0: two forward passes of one model.
+  // The first update has learning rate 0: the first two steps see one model.
   EXPECT_LT(MeanLoss(result.steps, 90, 100), MeanLoss(result.steps, 0, 10));
-  // Most tokens follow from the one before; the unigram cannot know that.
+  // Most tokens follow from the previous one, which the unigram cannot know.
   EXPECT_LT(result.final_validation.loss, result.unigram_loss);
   EXPECT_EQ(result.final_validation.num_tokens, 8 * 16);
   EXPECT_FALSE(result.resumed);
@@ -135,7 +135,7 @@ TEST_P(EveryRouter, MetricsFileHasEveryNumber) {
     ++kinds[json.at("kind")];
     if (json.at("kind") == "step") {
       const StepRecord& record = result.steps.at(step++);
-      // Equality of doubles: text must not lose a bit.
+      // Doubles must be equal: the text must not lose a bit.
       EXPECT_EQ(json.at("step"), record.step);
       EXPECT_EQ(json.at("loss"), record.loss);
       EXPECT_EQ(json.at("gradient_norm"), record.gradient_norm);
@@ -184,7 +184,8 @@ TEST_P(EveryRouter, NoiseIsDrawnByAddressToo) {
 }
 
 TEST(TrainRun, MicroBatchesDoNotChangeTheBits) {
-  // Ruling 6: they hold whole balance groups, which alone define the result.
+  // Ruling 6: micro-batches hold whole balance groups, which alone define the
+  // result.
   const auto folder = FreshFolder("micro");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(RouterKind::kSoftLearned);
@@ -192,14 +193,14 @@ TEST(TrainRun, MicroBatchesDoNotChangeTheBits) {
   config.training.micro_batch_sequences = 4;
   const RunResult large = TrainRun(config, Options(folder / "large", tokens));
   ExpectSameRecords(small.steps, large.steps);
-  // Another balance group is another definition.
+  // With another balance group the definition differs.
   config.training.balance_group_sequences = 4;
   const RunResult other = TrainRun(config, Options(folder / "other", tokens));
   EXPECT_NE(small.steps[0].load_balance_loss, other.steps[0].load_balance_loss);
 }
 
-// The cross-entropy of the best predictor that sees the last `order` tokens,
-// on windows of `length` tokens it was made from: conditional entropy.
+// The cross-entropy of the best predictor that sees the last `order` tokens, on
+// the windows of `length` tokens from which it was made: conditional entropy.
 double ContextEntropy(const std::vector<int32_t>& stream, int64_t length,
                       int64_t order) {
   std::map<std::vector<int32_t>, std::map<int32_t, int64_t>> counts;
@@ -259,7 +260,8 @@ TEST_P(EveryRouter, MemorisesOneBatch) {
   const double two_tokens = ContextEntropy(train, length, 2);
   ASSERT_GT(one_token, two_tokens);
   ASSERT_GT(two_tokens, 0.3);
-  // Below what any function of the last token, and of the last two, reaches.
+  // The loss is below what any function of the last token, or of the last two,
+  // reaches.
   EXPECT_LT(result.steps.back().loss, two_tokens);
   // Nothing was learned about the other random document.
   EXPECT_GT(result.final_validation.loss, std::log(4.0));
@@ -309,7 +311,8 @@ TEST(TrainRun, AFinishedRunIsOnlyRead) {
     TrainRun(other, options);
     FAIL() << "took the result of another configuration";
   } catch (const ConfigError& error) {
-    // That tau was calibrated there and will be here is no difference.
+    // That tau was calibrated there and will be calibrated here is not a
+    // difference.
     EXPECT_NE(std::string(error.what())
                   .find("training.seed is 1234 there and 99 here. Use"),
               std::string::npos)
@@ -383,7 +386,7 @@ TEST(TrainRun, RefusesTokensOfAnotherVocabulary) {
   }
 }
 
-// A foreign token file, which no description vouches for.
+// A foreign token file, for which no description vouches.
 TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   const auto folder = FreshFolder("wrong_id");
   const Config config = TinyConfig(RouterKind::kSparse);
@@ -410,7 +413,8 @@ TEST(TrainRun, OneWrongIdIsFoundBeforeTheFirstStep) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
-// The same tokens as other documents: another split, hence another run.
+// The same tokens divided into other documents: another split, hence another
+// run.
 TEST(TrainRun, AnotherSplitIsAnotherRun) {
   const auto folder = FreshFolder("split");
   const Config config = TinyConfig(RouterKind::kSparse);

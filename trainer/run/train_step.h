@@ -16,7 +16,7 @@
 
 namespace softmoe::trainer {
 
-// What an update reports, and what the run keeps maxima of.
+// What an update reports, including the numbers whose maxima the run keeps.
 struct StepOutcome {
   StepRecord record;
   int64_t max_active = 0;              // largest cap of a layer
@@ -30,9 +30,9 @@ class TrainStep {
   TrainStep(optimized::Model& model, optimized::Optimizer& optimizer,
             const Dataset& data, ThreadPool& pool);
 
-  // The update after `completed_updates`, on the batch of that index, with the
-  // schedules of that point. Balance groups of the global batch are the leaves
-  // of the gradient tree (DESIGN.md, ruling 6).
+  // Does the update after `completed_updates`, on the batch of that index, with
+  // the schedules at that point. Balance groups of the global batch are the
+  // leaves of the gradient tree (DESIGN.md, ruling 6).
   //
   // Errors  NumericsError naming the step and the remedy if loss, a score or
   //         the gradient norm is not finite; parameters and moments are then

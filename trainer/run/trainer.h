@@ -20,17 +20,17 @@ struct RunOptions {
   bool quiet = false;
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::function<void(const StepRecord&)> on_step;  // after every step
-  // Before every balance group of the evaluations after training.
+  // Called before every balance group of the evaluations after training.
   std::function<void()> on_evaluation;
 };
 
 // Runs, or goes on with, the training that `config` describes in
 // `options.folder`, and measures what `options.evaluations` asks for on the
-// final parameters. A finished run is only read; what its result lacks of the
-// evaluations is measured on its checkpoint and added, if that is still there
-// (else see EvaluationObstacle in final_evaluations.h). On SIGINT or SIGTERM
-// saves a checkpoint and throws StoppedError. Same config and seed: same bits,
-// for any number of threads, interrupted or not.
+// final parameters. A finished run is only read; evaluations that its result
+// lacks are measured on its checkpoint and added, if that is still there (else
+// see EvaluationObstacle in final_evaluations.h). On SIGINT or SIGTERM it saves
+// a checkpoint and throws StoppedError. The same config and seed give the same
+// bits, for any number of threads, interrupted or not.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 }  // namespace softmoe::trainer

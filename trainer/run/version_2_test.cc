@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Results and checkpoints of version 2, in which some metrics had other names,
-// are read as what they are. The files in testdata/version_2 were written by
-// the last program that wrote that version: README.md there.
+// are read correctly. The files in testdata/version_2 were written by the last
+// program that wrote that version: README.md there.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ std::filesystem::path Written(const std::string& name) {
   return RunfilePath("trainer/run/testdata/version_2/" + name);
 }
 
-// What that program wrote into metrics.jsonl: the same numbers to the bit, by
+// What that program wrote to metrics.jsonl: the same numbers to the bit, under
 // their names of version 2.
 std::vector<Json> Lines(const std::string& kind) {
   std::vector<Json> lines;
@@ -51,7 +51,7 @@ void ExpectSteps(const std::vector<StepRecord>& steps, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     EXPECT_EQ(lines[i].at("step"), steps[i].step);
     VisitStepMetrics([&](const Metric& metric, auto member) {
-      // The checkpoint is of another run, which gave the same bits.
+      // The checkpoint is from another run, which gave the same bits.
       if (!metric.clock) ExpectEqual(lines[i], metric, steps[i].*member);
     });
   }
@@ -77,7 +77,7 @@ TEST(Version2, ResultIsRead) {
   ExpectEqual(last, metrics::kScheduleActiveExperts,
               result.at_schedule_temperature.active_experts);
   EXPECT_EQ(result.train_ae, TrainActiveExperts(result.steps));
-  // Of the model after the last step; a step's is that before its update.
+  // This is after the last update; a step records the value before its update.
   ASSERT_EQ(result.allocation.size(), 2u);
   EXPECT_NE(result.allocation, result.steps.back().allocation);
 }
@@ -119,7 +119,7 @@ TEST(Version2, CheckpointGoesOn) {
   EXPECT_TRUE(result.resumed);
   ASSERT_EQ(result.steps.size(), 4u);
   ExpectSteps({result.steps.begin(), result.steps.begin() + 3}, 3);
-  // And what it leaves is of the version of today.
+  // And the files that it leaves have today's version.
   const Checkpoint left(options.folder / kCheckpointName);
   ExpectSameRecords(left.state().history, result.steps);
   EXPECT_EQ(left.state().evaluations[0].relative_load_variance,

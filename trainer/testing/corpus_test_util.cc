@@ -29,7 +29,7 @@ class Writer {
   Writer(uint64_t seed, int64_t document)
       : key_{seed, RandomStream::kTestData, static_cast<uint32_t>(document)} {}
 
-  // Small numbers are likelier, like frequent words.
+  // Small numbers are likelier, as some words are more frequent.
   int64_t Below(size_t count) {
     const double u = UniformFromWord(PhiloxWords(key_, draws_++)[0]);
     return static_cast<int64_t>(u * u * static_cast<double>(count));

@@ -11,7 +11,7 @@
 namespace softmoe::trainer {
 
 // `count` documents of one to six sentences from a small grammar; the same
-// ones for the same arguments. Words fall unevenly, as in real text.
+// ones for the same arguments. Words are distributed unevenly, as in real text.
 std::vector<std::string> TestDocuments(int64_t count, uint64_t seed = 1);
 
 // The documents as a text file for `path:FILE`, a blank line after each.

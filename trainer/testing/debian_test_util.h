@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// debian_test_util.h - Debian packages made in a test.
+// debian_test_util.h - makes Debian packages in a test.
 #ifndef SOFTMOE_TRAINER_TESTING_DEBIAN_TEST_UTIL_H_
 #define SOFTMOE_TRAINER_TESTING_DEBIAN_TEST_UTIL_H_
 
@@ -20,12 +20,12 @@ std::filesystem::path BuildDeb(const std::filesystem::path& folder,
                                const std::string& version,
                                const PackageFiles& files);
 
-// A dictd database NAME of these entries: PackageFiles for BuildDeb.
+// A dictd database NAME of these entries, as PackageFiles for BuildDeb.
 PackageFiles DictFiles(const std::string& name,
                        const std::vector<std::string>& entries);
 
-// While alive, programs are looked for in `folder` first, and an `apt-get`
-// there runs the given shell script.
+// During its lifetime, programs are looked up in `folder` first, and an
+// `apt-get` there runs the given shell script.
 class FakeAptGet {
  public:
   FakeAptGet(const std::filesystem::path& folder, const std::string& script);

@@ -22,7 +22,7 @@ Config TinyConfig(RouterKind kind) {
                   .num_experts = 4,
                   .vocab_size = 64,
                   .sequence_length = 16};
-  // At 0.02 a model this narrow is next to linear and learns nothing fast.
+  // At 0.02 a model this narrow is almost linear and learns slowly.
   config.model.init_std = 0.2;
   config.router.kind = kind;
   config.router.mean_active_experts = kind == RouterKind::kSparse ? 2 : 1.5;
@@ -53,7 +53,7 @@ std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
       ids.push_back(static_cast<int32_t>(token));
       const auto words =
           PhiloxWords({.seed = seed}, static_cast<uint64_t>(d * kLength + i));
-      // Seven times of eight the next token follows from this one.
+      // Seven times out of eight the next token follows from this one.
       token = words[0] % 8 == 0 ? words[1] % kVocabulary
                                 : (5 * token + 17) % kVocabulary;
     }
@@ -69,7 +69,7 @@ namespace {
 // Numbers of which no two are the same.
 class Numbering {
  public:
-  // Thirds have no short decimal: a lossy format would show.
+  // Thirds have no short decimal, so a lossy format would show.
   Numbering(double first, int64_t num_layers)
       : next_(first), num_layers_(num_layers) {}
 
@@ -197,7 +197,7 @@ void ExpectSameTensors(const std::filesystem::path& expected,
     const auto to = b.ReadDataset<float>(name).values;
     ASSERT_EQ(from.size(), to.size()) << name;
     EXPECT_FALSE(from.empty());
-    // Bytes: -0 is not 0 here, and a NaN is itself.
+    // Compares bytes: -0 is not 0 here, and a NaN equals itself.
     EXPECT_EQ(std::memcmp(from.data(), to.data(), from.size() * sizeof(float)),
               0)
         << name;

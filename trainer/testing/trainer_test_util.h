@@ -29,7 +29,7 @@ std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,
 StepRecord NumberedRecord(int64_t step, int64_t num_layers);
 EvaluationRecord NumberedEvaluation(int64_t step);
 
-// gtest failures for every number that differs, but for those of a clock.
+// Adds a gtest failure for every number that differs, except those of a clock.
 void ExpectSameRecords(const std::vector<StepRecord>& expected,
                        const std::vector<StepRecord>& got);
 void ExpectSameEvaluations(const std::vector<EvaluationRecord>& expected,
@@ -38,7 +38,7 @@ void ExpectSameValidation(const Validation& expected, const Validation& got);
 void ExpectSameEvaluations(const FinalEvaluations& expected,
                            const FinalEvaluations& got);
 void ExpectSameResult(const RunResult& expected, const RunResult& got);
-// The parameters and moments of two checkpoints.
+// Compares the parameters and moments of two checkpoints.
 void ExpectSameTensors(const std::filesystem::path& expected,
                        const std::filesystem::path& got);
 

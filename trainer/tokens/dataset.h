@@ -6,8 +6,8 @@
 // one stream, its documents end to end (each closed by its end-of-document
 // token), cut into windows: sequence i predicts tokens i*T+1 .. i*T+T of the
 // stream from tokens i*T .. i*T+T-1, with T = sequence_length. So every token
-// but a stream's first is predicted once per epoch, neighbouring windows share
-// one token, and up to T-1 tokens at the end of a stream are left over. A
+// except a stream's first is predicted once per epoch, neighbouring windows
+// share one token, and up to T-1 tokens at the end of a stream are left over. A
 // window may hold several documents, and attention is not cut between them
 // (Megatron's default, SPEC.md 4).
 #ifndef SOFTMOE_TRAINER_TOKENS_DATASET_H_
@@ -42,8 +42,8 @@ class Dataset {
   //   inputs, targets  [count, sequence_length], ids in [0, vocab_size)
   //
   // Each epoch visits every training sequence once, in an order of its own; a
-  // batch may reach over the end of an epoch. A pure function of (config, token
-  // file, step): to resume, ask for the next step.
+  // batch may extend beyond the end of an epoch. A pure function of (config,
+  // token file, step): to resume, ask for the next step.
   void FillBatch(int64_t step, int64_t first, int64_t count,
                  std::span<int32_t> inputs, std::span<int32_t> targets) const;
 
@@ -54,7 +54,7 @@ class Dataset {
   // Cross-entropy of the targets of the first `num_sequences` held-out
   // sequences (0: all; at most as many as there are, as in Validate) under the
   // training split's token frequencies with add-one smoothing, in nats per
-  // token: what a model that looks at no context can reach.
+  // token: what a model that ignores the context can reach.
   double UnigramLoss(int64_t num_sequences = 0) const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 // Documents of the given lengths over the ids 0, 1, 2, ..., so that an id says
-// where in the stream it stands.
+// where in the stream it is.
 std::filesystem::path WriteCounting(const std::string& name,
                                     const std::vector<int64_t>& lengths) {
   const auto prefix = FreshFolder(name) / "t";
@@ -93,7 +93,7 @@ TEST(Dataset, RoundsTheHeldOutDocumentsHalfUp) {
 }
 
 // Also where epochs end inside a batch: no held-out token is ever trained on,
-// and every training token but the first (and a rest) is a target once.
+// and every training token but the first (and a remainder) is a target once.
 RC_GTEST_PROP(Dataset, AnEpochPredictsEveryTokenOnce, ()) {
   const auto lengths = *rc::gen::container<std::vector<int64_t>>(
       40, rc::gen::inRange<int64_t>(0, 40));
@@ -185,7 +185,7 @@ TEST(Dataset, UnigramLossIsTheSmoothedCrossEntropy) {
 }
 
 TEST(Dataset, UnigramLossOfUniformTokensIsLogVocabulary) {
-  // Every id as often as every other, so smoothing changes nothing.
+  // Every id occurs as often as every other, so smoothing changes nothing.
   const auto prefix = FreshFolder("uniform") / "t";
   TokenWriter writer(prefix, 16);
   for (int d = 0; d < 50; ++d) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// identify_run.h - the identity that a run would have here and now.
+// identify_run.h - computes the identity that a run would have here and now.
 #ifndef SOFTMOE_TRAINER_TOKENS_IDENTIFY_RUN_H_
 #define SOFTMOE_TRAINER_TOKENS_IDENTIFY_RUN_H_
 
@@ -13,7 +13,7 @@ namespace softmoe::trainer {
 
 // The identity of a run of `config` on the token files PREFIX.{bin,idx} with
 // the kernels in use. With PREFIX.json the files are checked against it;
-// without, they are hashed and every id is checked here, and the run has no
+// without it, they are hashed, every id is checked, and the run has no
 // tokenizer. Throws EnvironmentError if a file is missing, DataError if one is
 // damaged, exchanged, or of a larger vocabulary.
 RunIdentity IdentifyRun(const Config& config,

@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
 // Raised when the same corpus and options would give other token files.
 constexpr int kPreparationVersion = 1;
 
-// The tokenizer's sample is drawn from so much of the corpus: reading all of
-// C4 twice would not make it better.
+// The tokenizer's sample is drawn from this much of the corpus: reading all of
+// C4 twice would not improve it.
 constexpr int64_t kSampledBytes = 8'000'000'000;
 
 // Documents that are encoded at a time. No result depends on it.
@@ -71,8 +71,8 @@ class Preparation {
                       stop_.ThrowIfRequested(kStopped);
                       Note(line);
                     }});
-    // What killed processes left, whatever they prepared: it may be as large as
-    // the tokens of OpenWebText.
+    // Removes what killed processes left, whatever they prepared: it may be as
+    // large as the tokens of OpenWebText.
     RemoveLeftoverFolders(cache_ / "tokens");
     const fs::path folder = cache_ / "tokens" / Key();
     PreparedCorpus cached;
@@ -138,7 +138,8 @@ class Preparation {
     WritePreparedCorpus(result);
   }
 
-  // The cache would hold the tokens of one text under the name of another.
+  // Otherwise the cache would hold the tokens of one text under the name of
+  // another.
   void RequireUnchanged() const {
     if (corpus_.current_key() == corpus_.key) return;
     throw DataError(fmt::format(

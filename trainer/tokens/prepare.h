@@ -19,20 +19,20 @@ struct PrepareOptions {
   std::filesystem::path cache;  // empty: CacheFolder()
   int64_t threads = 0;          // 0: one per available core
   bool quiet = false;           // no progress on stderr
-  // Gets one line per stage; empty: stderr gets it, unless `quiet`.
+  // Receives one line per stage; empty: printed on stderr, unless `quiet`.
   std::function<void(const std::string&)> notify;
 };
 
 // Makes the token files of `data.corpus` for a vocabulary of `vocab_size`, or
-// finds them: the cache is keyed by the text and by everything else that they
-// depend on, and an entry appears in it whole or not at all. Downloads a
+// finds them: the cache is keyed by the text and by everything else on which
+// they depend, and an entry appears in it whole or not at all. Downloads a
 // stand-in corpus that is not there yet. The same corpus and options give the
 // same bytes, for any number of threads.
 //
 // Throws ConfigError (unknown corpus), DataError (empty or binary corpus, one
 // too small for the vocabulary, or changed while it was read), EnvironmentError
 // (offline, missing file, disk full), StoppedError (SIGINT or SIGTERM; nothing
-// half-written stays).
+// half-written remains).
 PreparedCorpus PrepareCorpus(const DataConfig& data, int64_t vocab_size,
                              const PrepareOptions& options = {});
 

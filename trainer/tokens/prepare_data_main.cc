@@ -54,15 +54,16 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--vocab-size", arguments->vocab_size,
                   "Pieces of the tokenizer (key model.vocab_size)")
       ->capture_default_str();
-  app->add_option("--max-bytes", arguments->data.max_bytes,
-                  "Use only so much of the text, in whole documents, e.g. 4MB; "
-                  "0: all of it (key data.max_bytes)")
+  app->add_option(
+         "--max-bytes", arguments->data.max_bytes,
+         "Use only this much of the text, in whole documents, e.g. 4MB; "
+         "0: all of it (key data.max_bytes)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->capture_default_str();
   app->add_option("--out", arguments->out,
                   "PREFIX of the files; without it they stay in the cache");
   app->add_option("--threads", arguments->threads,
-                  "For encoding; 0: one per core. Never changes a byte")
+                  "Threads for encoding; 0: one per core. Never changes a byte")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   app->add_flag("--list", arguments->list, "Show the corpora known by name");

@@ -315,7 +315,7 @@ TEST_F(Prepared, NoBitOfTheDescriptionChangesUnnoticed) {
   }
 }
 
-// Of before there was a seal.
+// The version from before there was a seal.
 TEST_F(Prepared, ReadsVersionOne) {
   const fs::path path = WithSuffix(corpus_.prefix, ".json");
   std::string whole = ReadWholeFile(path);

@@ -35,17 +35,18 @@ void WritePreparedCorpus(const PreparedCorpus& corpus);
 
 // Reads PREFIX.json and checks the three other files against its hashes.
 //
-//   vocab_size  what the configuration wants (model.vocab_size); 0: whatever
+//   vocab_size  what the configuration requires (model.vocab_size); 0: any
 // Throws EnvironmentError if a file is missing, DataError with the remedy if
 // one is damaged, exchanged, or made for another vocabulary.
 PreparedCorpus OpenPreparedCorpus(const std::filesystem::path& prefix,
                                   int64_t vocab_size = 0);
 
-// Reads PREFIX.json alone, which may lie without the files it tells of. Throws
-// EnvironmentError if it is missing, DataError with the remedy if damaged.
+// Reads PREFIX.json alone, which may exist without the files that it describes.
+// Throws EnvironmentError if it is missing, DataError with the remedy if
+// damaged.
 PreparedCorpus ReadPreparedCorpus(const std::filesystem::path& prefix);
 
-// The text of PREFIX.json, and back; what is said of errors names `path`.
+// Converts to the text of PREFIX.json and back; messages of errors name `path`.
 std::string PreparedCorpusText(const PreparedCorpus& corpus);
 PreparedCorpus ParsePreparedCorpus(const std::string& text,
                                    const std::filesystem::path& path);

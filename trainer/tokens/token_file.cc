@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Numbers that are read at a time.
+// How many numbers are read at a time.
 constexpr int64_t kBlock = 1 << 12;
 
 // The fields of an index are not aligned.

@@ -35,16 +35,16 @@ class TokenFile {
 
   // Copies tokens [begin, begin + count) of the stream to `out`. Throws
   // DataError that names the position of an id outside [0, vocab_size), and
-  // what InputFile throws of files that are damaged while they are in use.
+  // what InputFile throws for files that are damaged while they are in use.
   void Read(int64_t begin, int64_t count, int32_t* out) const;
-  // Reads them all for the sake of that check.
+  // Reads all tokens for the sake of that check.
   void CheckIds() const;
 
  private:
   void CheckHeader();
   void CheckSequences();
   void CheckDocuments();
-  // Where in the index they lie, bytes.
+  // The offsets in the index at which they begin, in bytes.
   int64_t LengthAt(int64_t sequence) const;
   int64_t PointerAt(int64_t sequence) const;
   int64_t BoundaryAt(int64_t document) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as PREFIX.idx and PREFIX.bin, and changes of files that we wrote.
-// In what is accepted every document and every id is in its range.
+// In what is accepted, every document and every id is in range.
 #include <bit>
 
 #include "core/files/atomic_file.h"

@@ -263,8 +263,8 @@ TEST_F(DamagedTokenFile, ShorterWhileInUse) {
   EXPECT_NE(error.find("restore this one"), std::string::npos) << error;
 }
 
-// Whatever a few flipped bytes do: refused, or read within bounds (which the
-// sanitizer builds check).
+// Whatever a few flipped bytes do, the file is refused or read within bounds
+// (which the sanitizer builds check).
 RC_GTEST_FIXTURE_PROP(DamagedTokenFile, MutationsNeverCrash, ()) {
   const auto flips = *rc::gen::nonEmpty(
       rc::gen::container<std::vector<std::pair<uint32_t, uint8_t>>>(

@@ -16,8 +16,8 @@
 namespace softmoe::trainer {
 
 // Writes documents, one sequence each, to PREFIX.bin and PREFIX.idx. Neither
-// file exists under its name before Commit; tokens are not kept in memory,
-// four bytes per document are.
+// file exists under its name before Commit; memory holds four bytes per
+// document, but not the tokens.
 class TokenWriter {
  public:
   // Throws EnvironmentError if the files cannot be made.

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kMaxVocabSize = 1 << 20;
 
-// SentencePiece skips longer "sentences", and its time grows with the length
-// of words: cut there, at a space.
+// SentencePiece skips longer "sentences", and its time grows with the length of
+// words: longer lines are cut there, at a space.
 constexpr size_t kMaxSentence = 4000;
 
 // Hands documents to the trainer line by line.
@@ -65,7 +65,7 @@ class Sentences : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// The number behind `marker` in a message of SentencePiece, or 0.
+// The number after `marker` in a message of SentencePiece, or 0.
 int64_t NumberBehind(const std::string& message, const std::string& marker) {
   const size_t at = message.find(marker);
   if (at == std::string::npos) return 0;
@@ -75,8 +75,8 @@ int64_t NumberBehind(const std::string& message, const std::string& marker) {
   return number;
 }
 
-// Why no tokenizer of `vocab_size` pieces could be made, and the remedy, which
-// SentencePiece's own words leave to the reader of its sources.
+// Why no tokenizer of `vocab_size` pieces could be made, and the remedy, for
+// which SentencePiece's own message would send the user to its sources.
 std::string Explain(const std::string& message, int64_t vocab_size) {
   const std::string wanted = fmt::format("model.vocab_size is {}", vocab_size);
   if (const int64_t most = NumberBehind(message, "set it to a value <= ")) {
@@ -143,8 +143,8 @@ std::string TrainTokenizer(std::span<const std::string> documents,
 }
 
 int64_t TokenizerSampleBytes(int64_t vocab_size) {
-  // About 1000 bytes per piece: what BPE merges rest on is frequent long
-  // before that. At most 64 MB, which SentencePiece trains in minutes.
+  // About 1000 bytes per piece: the pairs that BPE merges are frequent enough
+  // long before that. At most 64 MB, on which SentencePiece trains in minutes.
   return std::clamp<int64_t>(vocab_size * 1000, 1'000'000, 64'000'000);
 }
 

@@ -3,9 +3,9 @@
 // tokenizer.h - text to token ids and back: SentencePiece BPE, byte fallback.
 //
 // Lossless: no normalisation, no spaces added or removed, and what no piece
-// covers becomes its UTF-8 bytes (line ends too: one token each). The single
+// covers becomes its UTF-8 bytes (line ends too: one token each). The only
 // exception is U+2581, SentencePiece's own sign for a space, which comes back
-// as one. Id 0 is the unknown piece (never produced), id 1 ends a document.
+// as a space. Id 0 is the unknown piece (never produced), id 1 ends a document.
 #ifndef SOFTMOE_TRAINER_TOKENS_TOKENIZER_H_
 #define SOFTMOE_TRAINER_TOKENS_TOKENIZER_H_
 
@@ -28,7 +28,7 @@ inline constexpr int64_t kMinVocabSize = 320;
 std::string TrainTokenizer(std::span<const std::string> documents,
                            int64_t vocab_size);
 
-// How much text it is worth to train a vocabulary of this size on, bytes.
+// How much text is worth using to train a vocabulary of this size, in bytes.
 int64_t TokenizerSampleBytes(int64_t vocab_size);
 
 // Throws DataError with the remedy if SentencePiece cannot load `model` (the
@@ -52,7 +52,7 @@ class Tokenizer {
 
   // Ids of a UTF-8 text, without the end of document. From any thread.
   std::vector<int32_t> Encode(std::string_view text) const;
-  // The text of ids in [0, vocab_size); the end of document has none.
+  // The text of ids in [0, vocab_size); the end of a document has none.
   std::string Decode(std::span<const int32_t> ids) const;
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changed SentencePiece models. SentencePiece is another's code: whatever it
-// does, it does in the child process of CheckTokenizerModel, and here the model
-// is refused. What passes there is used here, as //:train would.
+// Changed SentencePiece models. SentencePiece is somebody else's code: whatever
+// it does with a bad model, it does in the child process of
+// CheckTokenizerModel, and here the model is refused. A model that passes is
+// used here, as //:train would use it.
 #include "core/testing/fuzz_support.h"
 #include "trainer/tokens/tokenizer.h"
 

@@ -98,7 +98,7 @@ std::string Refusal(const std::vector<std::string>& documents, int64_t size) {
   return "";
 }
 
-// The number behind `marker`, 0 if it is not there.
+// The number after `marker`, 0 if it is not there.
 int64_t Advised(const std::string& message, const std::string& marker) {
   const size_t at = message.find(marker);
   return at == message.npos ? 0
@@ -135,7 +135,7 @@ TEST(TrainTokenizer, SaysWhenTheCorpusIsTooSmallForAny) {
     const std::string message = Refusal({text}, 400);
     EXPECT_NE(message.find("use a larger corpus"), std::string::npos)
         << message;
-    // There is no such size.
+    // No smaller size would do.
     EXPECT_EQ(message.find("smaller model.vocab_size"), std::string::npos)
         << message;
   }
