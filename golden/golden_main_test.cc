@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 
 using Output = ProgramOutput;
 
-// With `arguments`, as a shell splits them; what it says on stdout and stderr.
+// Runs it with `arguments`, as a shell splits them; returns what it prints on
+// stdout and stderr.
 Output RunGolden(const std::string& arguments, const fs::path& folder = ".") {
   return RunTestProgram("golden/golden", arguments + " 2>&1", folder);
 }
@@ -90,7 +91,7 @@ TEST(Golden, ShowsWhatNumbersStandFor) {
   const Output cells = RunGolden("show --cells --table inference_tau_ablation");
   EXPECT_EQ(cells.exit_code, 0);
   const std::string words = OneSpaceBetweenWords(cells.text);
-  // Cut off; either way; rounded. 1157 of 1838 is 62.949 %.
+  // Truncated; either way; rounded. 1157 of 1838 is 62.949 %.
   for (const char* line :
        {"infer_tau2.4/piqa 62.94 62.94 62.95 1157 1838 1 -",
         "c4/softmoe/k2/a2/infer_tau1.2/ae 3.75 3.745 3.76 - - 1 - N3",
@@ -133,7 +134,8 @@ TEST(Golden, ComparesWithOwnGoldens) {
   WriteDocument(OwnRuns(2.845), folder / "good.h5");
   WriteDocument(OwnRuns(3.5), folder / "bad.h5");
   const Output good = RunGolden("compare good.h5 golden.h5", folder);
-  // The counted items alone leave PIQA open, and one cell has no value.
+  // The sampling of the items alone leaves PIQA undecided, and one cell has no
+  // value.
   EXPECT_EQ(good.exit_code, 4) << good.text;
   ExpectSays(good, "OVERALL INCONCLUSIVE (exit code 4)");
   ExpectSays(good, "A1 training.aux: 0.01 in the golden, 0.01 here");
@@ -282,7 +284,7 @@ TEST(Golden, MissingFilesEndWithFive) {
       5);
 }
 
-// One published run against itself: nothing can pass, and nothing fails.
+// With one published run against itself nothing can pass, and nothing fails.
 TEST(Golden, ThePaperDoesNotConfirmItself) {
   const Output output = RunGolden("compare paper");
   EXPECT_EQ(output.exit_code, 4) << output.text.substr(0, 4000);

@@ -34,7 +34,7 @@ ClaimSide FindSide(const Document& document, const Claim& claim,
 
 namespace {
 
-// What `left` and `right` say of `claim`.
+// What the intervals `left` and `right` say about `claim`.
 std::string VerdictOn(const Claim& claim, Interval left, Interval right) {
   if (claim.op == "==") {
     if (left.high < right.low || right.high < left.low) return "REFUTED";
@@ -49,20 +49,20 @@ std::string VerdictOn(const Claim& claim, Interval left, Interval right) {
   return never ? "REFUTED" : "NOT_RESOLVED_BY_PAPER";
 }
 
-// Of the number that a side stands for.
+// The number that a side stands for.
 double ValueOf(const ClaimSide& side) {
   return side.is_number ? side.number : side.cell->value;
 }
 
-// Variance of the items behind a percentage, in percent squared; 0 for other
-// numbers.
+// Sampling variance of a percentage of counted items, in percent squared; 0 for
+// other numbers.
 double SamplingVariance(const ClaimSide& side) {
   if (side.is_number || !side.cell->proportion) return 0;
   const double p = side.cell->value / 100;
   return 1e4 * p * (1 - p) / static_cast<double>(side.cell->proportion->total);
 }
 
-// Is it a measurement of one run, and not a setting?
+// Whether it is a measurement of one run rather than a setting.
 bool HasSeedNoise(const ClaimSide& side) {
   return !side.is_number && side.column->lane == Lane::kStatistical &&
          side.cell->low < side.cell->high;

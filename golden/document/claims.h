@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// claims.h - what a claim says, and what intervals say of it.
+// claims.h - what a claim says, and what intervals say about it.
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_CLAIMS_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_CLAIMS_H_
 
@@ -20,7 +20,7 @@ struct ClaimSide {
   double number = 0;
   bool is_number = false;
 
-  // A cell that has a value, or a number.
+  // True for a cell with a value, and for a number.
   bool has_value() const {
     return is_number || (cell != nullptr && !cell->empty());
   }
@@ -31,28 +31,28 @@ struct ClaimSide {
 ClaimSide FindSide(const Document& document, const Claim& claim,
                    const std::string& side);
 
-// What the printed intervals of `document` say of `claim`: "HOLDS" or
+// What the printed intervals of `document` say about `claim`: "HOLDS" or
 // "REFUTED" if it is true or false for all values within them, "NO_DATA" if a
 // cell is empty or absent, else "NOT_RESOLVED_BY_PAPER".
 std::string PublishedVerdict(const Document& document, const Claim& claim);
 
-// A difference counts as resolved above so many standard errors.
+// A difference counts as resolved above this many standard errors.
 inline constexpr double kResolvedErrors = 1.96;
 
 // What a claim's published numbers are worth beyond their rounding. The paper
 // trained every configuration once.
 struct PublishedEvidence {
   std::string as_printed;  // PublishedVerdict
-  // The same where percentages of counted items also have the noise of those
+  // The same if percentages of counted items also have the noise of those
   // items: binomial, kResolvedErrors standard errors of the difference. For
-  // other numbers as_printed.
+  // other numbers equal to as_printed.
   std::string resolved;
   double difference = 0;  // left - right as printed; 0 without data
-  // That noise, in the unit of the column; nothing for other numbers.
+  // That noise, in the unit of the column; nullopt for other numbers.
   std::optional<double> sampling;
-  // Of statistical columns without items: the deviation of one run over seeds
-  // from which on the verdict as printed would not be resolved. Nothing if it
-  // is none, or if both sides are exact.
+  // For statistical columns without items: the deviation of one run over seeds
+  // above which the verdict as printed would not be resolved. Empty if there is
+  // no verdict, or if both sides are exact.
   std::optional<double> deviation;
 };
 

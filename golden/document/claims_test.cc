@@ -12,8 +12,8 @@
 namespace softmoe::golden {
 namespace {
 
-// A document with the cells r:a and r:b of the given intervals; an interval
-// of negative length stands for an empty cell.
+// A document with the cells r:a and r:b, which have the given intervals; an
+// interval of negative length stands for an empty cell.
 Document TwoCells(Interval a, Interval b) {
   Document document;
   Table table;
@@ -121,7 +121,7 @@ TEST(EvidenceOf, PercentagesAreResolvedAboveTheNoiseOfTheirItems) {
   EXPECT_EQ(OfPercentages(51.2, ">", 50, 1'000'000).resolved, "HOLDS");
 }
 
-// Two losses, or a loss and a number, with `lane`.
+// Two losses, or a loss and a number, in a column of this `lane`.
 PublishedEvidence OfLosses(Interval left, const std::string& op, Interval right,
                            Lane lane = Lane::kStatistical,
                            const std::string& number = "") {
@@ -146,10 +146,10 @@ TEST(EvidenceOf, LossesSayWhichSeedDeviationWouldLeaveThemUnresolved) {
   EXPECT_FALSE(apart.sampling.has_value());
   ASSERT_TRUE(apart.deviation.has_value());
   EXPECT_NEAR(*apart.deviation, 4 / (1.96 * std::sqrt(2.0)), 1e-12);
-  // What is refuted can be noise as well.
+  // A refutation can be noise as well.
   EXPECT_NEAR(*OfLosses({7, 8}, "<", {2, 3}).deviation,
               4 / (1.96 * std::sqrt(2.0)), 1e-12);
-  // Touching intervals: any noise at all.
+  // For touching intervals any noise at all is enough.
   EXPECT_EQ(OfLosses({2, 3}, "<=", {3, 4}).deviation, 0);
   // One side has no noise: a setting, or a number.
   EXPECT_NEAR(*OfLosses({2, 3}, "<", {7, 7}).deviation, 4 / 1.96, 1e-12);

@@ -28,7 +28,7 @@ Decimal Narrow(Wide units, int decimals) {
   return Decimal(static_cast<int64_t>(units), decimals);
 }
 
-// units at the finer of both scales: at most 18 + 18 digits, which fit.
+// Units at the finer of both scales: at most 18 + 18 digits, which fit.
 Wide Scaled(const Decimal& value, int decimals) {
   return Wide{value.units()} * PowerOfTen(decimals - value.decimals());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // decimal.h - printed numbers as what they are: exact decimals, and the
-// interval of values that print so (FORMAT.md, "Cells").
+// interval of values that print that way (FORMAT.md, "Cells").
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_DECIMAL_H_
 
@@ -23,8 +23,8 @@ class Decimal {
   // decimals in [0, 18].
   Decimal(int64_t units, int decimals);
 
-  // "-12.50": digits with at most one point and at most 18 of them, optional
-  // minus. Nothing for any other text.
+  // Parses "-12.50": an optional minus, then at most 18 digits with at most one
+  // point. Returns nullopt for any other text.
   static std::optional<Decimal> Parse(std::string_view text);
 
   int64_t units() const { return units_; }
@@ -35,16 +35,16 @@ class Decimal {
   Decimal operator+(const Decimal& other) const;
   Decimal operator-(const Decimal& other) const;
   Decimal operator*(const Decimal& other) const;
-  // By value: 1.5 == 1.50.
+  // Compares by value: 1.5 == 1.50.
   std::strong_ordering operator<=>(const Decimal& other) const;
   bool operator==(const Decimal& other) const {
     return (*this <=> other) == std::strong_ordering::equal;
   }
 
-  // To `decimals` digits; kNearest rounds halves up (towards +infinity),
-  // kTruncate towards zero. kUnknown is an InternalError.
+  // Rounds to `decimals` digits; kNearest rounds halves up (towards +infinity),
+  // kTruncate rounds towards zero. kUnknown is an InternalError.
   Decimal Round(int decimals, Rounding rule) const;
-  // numerator / denominator to `decimals` digits; numerator >= 0,
+  // numerator / denominator, rounded to `decimals` digits; numerator >= 0,
   // denominator > 0.
   static Decimal Quotient(int64_t numerator, int64_t denominator, int decimals,
                           Rounding rule);
@@ -60,9 +60,10 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// The values that print as `text`, of at most 17 digits, under `rule`, closed;
-// for kUnknown both rules' union. With u one unit of the last digit of a value
-// v >= 0: [v - u/2, v + u/2] for nearest, [v, v + u] for truncated.
+// The closed interval of values that print as `text`, of at most 17 digits,
+// under `rule`; for kUnknown the union of both rules. With u one unit of the
+// last digit of a value v >= 0: [v - u/2, v + u/2] for nearest, [v, v + u] for
+// truncated.
 Interval PrintedInterval(const Decimal& text, Rounding rule);
 
 }  // namespace softmoe::golden

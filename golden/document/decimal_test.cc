@@ -76,7 +76,7 @@ TEST(PrintedInterval, IsHalfAUnitOrAUnit) {
             (Interval{-0.1, 0.1}));
 }
 
-// A number printed by a rule lies in the interval of what was printed, and
+// A number lies in the interval of what is printed for it, and the intervals of
 // neighbouring prints share at most an end point.
 RC_GTEST_PROP(PrintedIntervalProperty, HoldsWhatPrintsSo, ()) {
   const auto units = *rc::gen::inRange<int64_t>(-9'999'999, 9'999'999);

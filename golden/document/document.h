@@ -18,12 +18,14 @@ namespace softmoe::golden {
 
 enum class Origin { kPaper, kOurRun, kOtherImplementation };
 
-// Does a difference in this field forbid a comparison? (FORMAT.md, "Fields")
+// Whether a difference in this field forbids a comparison (FORMAT.md,
+// "Fields").
 enum class FieldClass { kMustMatch, kReport, kIgnore };
-// What the paper says of the field (DESIGN.md, ruling 2).
+// What the paper says about the field (DESIGN.md, ruling 2).
 enum class Known { kStated, kAssumed, kUnknown };
 
-// One fact of the set-up: "model.d_model" = "640". Values compare as text.
+// One fact about the set-up: "model.d_model" = "640". Operator == compares
+// values as texts, SameValue (fingerprint.h) as numbers where they are.
 struct Field {
   std::string name;
   std::string value;
@@ -37,10 +39,11 @@ struct Field {
 // noise (kStatistical), or are only shown (FORMAT.md, "Verdicts").
 enum class Lane { kExact, kBound, kStatistical, kReportOnly };
 enum class Direction { kLowerIsBetter, kHigherIsBetter, kNone };
-// How a table's numbers came to their last digit; kUnknown: either way.
+// How a table's numbers got their last digit; kUnknown: either way.
 enum class Rounding { kNearest, kTruncate, kUnknown };
 
-// What the numbers of a column are; they are in its unit, margin included.
+// What the numbers of a column mean; all of them, the margin too, are in its
+// unit.
 struct Column {
   std::string id;      // "val_loss"
   std::string unit;    // "nat/token", "percent", "1", ...
@@ -55,8 +58,8 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-// How many of `total` items a percentage means; several if rounding permits,
-// none if no count gives it. Ascending.
+// How many of `total` items a percentage means: several counts if rounding
+// permits, none if no count gives it. Ascending.
 struct Proportion {
   int64_t total = 0;
   std::vector<int64_t> counts;
@@ -70,8 +73,8 @@ struct Cell {
   double low = 0;         // the interval that the text stands for; 0 if empty
   double high = 0;
   bool bold = false;
-  int64_t runs = 1;  // behind the value, at least 1
-  // Standard deviation over the runs (n - 1), from two runs on.
+  int64_t runs = 1;  // that the value summarises, at least 1
+  // Standard deviation over the runs (n - 1), if there are at least two.
   std::optional<double> deviation = {};
   std::optional<Proportion> proportion = {};
   std::vector<std::string> flags = {};  // "GRIM_IMPOSSIBLE", "DERIVED", ...
@@ -99,7 +102,7 @@ struct Table {
   std::vector<Column> columns;
   std::vector<Row> rows;
 
-  // nullptr if there is none.
+  // The row with this id, or nullptr.
   const Row* FindRow(const std::string& row_id) const;
   // Index in `columns`, or -1.
   int64_t FindColumn(const std::string& column_id) const;
@@ -115,7 +118,7 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-// A statement that data can refute: left OP right, both in terms of cells.
+// A statement that data can refute: left OP right, both about cells.
 struct Claim {
   std::string id;
   std::string text;
@@ -129,7 +132,7 @@ struct Claim {
   bool operator==(const Claim&) const = default;
 };
 
-// Where the numbers come from; what is not known is empty.
+// Where the numbers come from; unknown members are empty.
 struct Provenance {
   Origin origin = Origin::kOurRun;
   std::string source;       // paper and version, or command line
@@ -148,24 +151,25 @@ struct Document {
   std::vector<Note> notes;
   std::vector<Claim> claims;
 
-  // nullptr if there is none.
+  // The table with this id, or nullptr.
   const Table* FindTable(const std::string& table_id) const;
   bool operator==(const Document&) const = default;
 };
 
-// What ReadDocument would refuse in `document`: the first problem, as
-// "'PATH INSIDE THE FILE' PROBLEM; REMEDY", or "" if there is none.
+// The first problem for which ReadDocument would refuse `document`, as "'PATH
+// INSIDE THE FILE' PROBLEM; REMEDY", or "" if there is none.
 std::string FirstProblem(const Document& document);
 
 // Writes `document` as an HDF5 file of kind "golden"; equal documents give
-// equal bytes. Throws InternalError for a document that ReadDocument refuses:
-// a run that gave NaN has an empty cell with the flag "DIVERGED".
+// equal bytes. Throws InternalError for a document that ReadDocument would
+// refuse; a run that gave NaN must have an empty cell with the flag "DIVERGED".
 void WriteDocument(const Document& document, const std::filesystem::path& path);
 
 // Reads and validates. Throws EnvironmentError if the file is missing and
-// DataError, naming file and path inside it, if it is not ours, lacks a group,
-// holds a NaN, an infinity or a placeholder, a column without unit, a
-// statistical column without margin, or anything this version does not know.
+// DataError, naming the file and the path inside it, if it is not ours, lacks a
+// group, or holds a NaN, an infinity, a placeholder, a column without a unit, a
+// statistical column without a margin, or anything that this version does not
+// know.
 Document ReadDocument(const std::filesystem::path& path);
 
 }  // namespace softmoe::golden

@@ -35,7 +35,7 @@ void CheckId(const std::string& place, const std::string& id);
 void CheckUnique(const std::string& place, const std::string& id,
                  std::set<std::string>* seen);
 
-// Everything that notes and claims name is in the document.
+// Checks that everything that notes and claims name is in the document.
 void CheckClaims(const Document& document);
 void CheckNotes(const Document& document);
 

@@ -48,7 +48,7 @@ std::string NameOf(E value) {
   return "";  // FirstProblem reports it
 }
 
-// Sets `value` to what `name` stands for; false if it stands for nothing.
+// Sets `value` to what `name` stands for; false if it is not a name.
 template <typename E>
 bool ParseName(const std::string& name, E* value) {
   for (const auto& [candidate, candidate_name] : Names<E>()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadDocument on valid HDF5 with hostile contents. What it accepts has no
-// problem, and is the same document when it is written and read again.
+// ReadDocument on valid HDF5 with hostile contents. An accepted document has no
+// problem, and is unchanged when it is written and read again.
 #include "core/testing/fuzz_support.h"
 #include "core/testing/hdf5_hostile.h"
 #include "golden/document/document.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Documents that mean nothing are refused, with the place and the remedy in the
+// Meaningless documents are refused, with the place and the remedy in the
 // message. Files of another structure: document_refuse_test.cc.
 #include <gtest/gtest.h>
 

@@ -89,7 +89,7 @@ class DocumentReader {
     }
   }
 
-  // Every attribute and child of a group is known and there.
+  // Checks that a group has exactly the known attributes and children.
   void CheckGroup(const std::string& group, const Strings& attributes,
                   const Strings& children, const Strings& optional = {}) const {
     CheckNames(group, "child", file_.Children(group), children, {});
@@ -264,7 +264,7 @@ class DocumentReader {
     column.direction = NamedAttribute<Direction>(path, "direction");
     column.lane = NamedAttribute<Lane>(path, "lane");
     const int64_t decimals = file_.ReadInt(path, "decimals");
-    // Kept within int; FirstProblem knows the range.
+    // Clamped to the range of int; FirstProblem checks the real range.
     column.decimals = static_cast<int>(std::clamp<int64_t>(decimals, -1, 1000));
     if (file_.HasAttribute(path, "margin")) {
       column.margin = file_.ReadDouble(path, "margin");

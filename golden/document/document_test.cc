@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is written is read back, and equal documents give equal bytes. What is
-// refused: document_refuse_test.cc.
+// What is written is read back, and equal documents give equal bytes. Refused
+// files: document_refuse_test.cc.
 #include "golden/document/document.h"
 
 #include <gtest/gtest.h>

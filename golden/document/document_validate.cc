@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a document must be to mean anything, in the order of the file.
+// What makes a document meaningful, in the order of the file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ void CheckFields(const std::string& group, const std::vector<Field>& fields) {
     CheckUnique(fmt::format("{}/name[{}]", group, i), field.name, &seen);
     const std::string value_place =
         fmt::format("{}/value[{}] ({})", group, i, field.name);
-    // "none" and "?" are values that fields can have; what the source leaves
-    // unknown is empty.
+    // Fields may have the values "none" and "?"; what the source leaves unknown
+    // is empty.
     if (field.value.find('\0') != std::string::npos) {
       Fail(value_place, "contains a NUL character", "remove it");
     }
@@ -115,8 +115,8 @@ void CheckEmptyCell(const std::string& group, size_t row, const Cell& cell) {
   }
 }
 
-// `text` must be a number that prints `value`: to one unit of its last digit,
-// which rounding and truncation both keep.
+// `text` must be a number that can be printed for `value`: they differ by at
+// most one unit of the last digit, as both rounding and truncation ensure.
 void CheckCellText(const std::string& place, const Cell& cell) {
   CheckText(place, cell.text);
   const std::optional<Decimal> decimal = Decimal::Parse(cell.text);

@@ -24,9 +24,9 @@ std::string WithoutQuotes(const std::string& text) {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-// A finite number that fills the whole text.
+// The finite number that the whole text is, or nullopt.
 std::optional<double> Number(const std::string& text) {
-  // strtod also takes spaces, "0x" and "nan", which are no values of ours.
+  // strtod also accepts spaces, "0x" and "nan", which are not values here.
   if (text.empty() ||
       text.find_first_not_of("0123456789+-.eE") != std::string::npos) {
     return std::nullopt;

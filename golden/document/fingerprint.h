@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fingerprint.h - may two rows be compared? (FORMAT.md, "Fields")
+// fingerprint.h - whether two rows may be compared (FORMAT.md, "Fields").
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_FINGERPRINT_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_FINGERPRINT_H_
 
@@ -11,7 +11,7 @@
 
 namespace softmoe::golden {
 
-// The fields of the document and of the row, which override them.
+// The fields of the document, overridden by those of the row.
 std::vector<Field> FieldsOf(const Document& document, const Row& row);
 
 // The value of the field `name` among them; "" if there is none.
@@ -37,7 +37,7 @@ struct FingerprintComparison {
   bool comparable() const { return differences.empty(); }
 };
 
-// Goes through the fields of `golden`: it alone says what must match.
+// Compares the fields of `golden`, which alone says what must match.
 FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
                                           const std::vector<Field>& golden);
 

@@ -58,7 +58,7 @@ TEST(CompareFingerprints, WhatTheGoldenLeavesOpenIsAssumed) {
                            Must("aux", "0.01", Known::kAssumed),
                            Must("noise", "", Known::kUnknown)});
   EXPECT_TRUE(comparison.comparable());
-  // Also where both agree: the paper's own value is not known.
+  // Listed even where both agree: the paper's own value is not known.
   EXPECT_EQ(comparison.open, (Differences{{"tau", "1.8", "calibrated"},
                                           {"aux", "0.01", "0.01"},
                                           {"noise", "", ""}}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// toml_enum.h - enumerations in the TOML sources of goldens, by their names of
+// toml_enum.h - enumerations in the TOML sources of goldens, by their names in
 // document_format.h.
 #ifndef SOFTMOE_GOLDEN_DOCUMENT_TOML_ENUM_H_
 #define SOFTMOE_GOLDEN_DOCUMENT_TOML_ENUM_H_
@@ -14,8 +14,8 @@
 
 namespace softmoe::golden {
 
-// What the text of `key` names. Throws DataError with the position and the
-// choices.
+// The value that the text of `key` names. Throws DataError with the position
+// and the choices.
 template <typename E>
 E ReadEnum(TomlReader* reader, const std::string& key) {
   E value;
@@ -27,7 +27,7 @@ E ReadEnum(TomlReader* reader, const std::string& key) {
   return value;
 }
 
-// The same, of a key that may be absent.
+// The same for a key that may be absent.
 template <typename E>
 E ReadEnum(TomlReader* reader, const std::string& key, E otherwise) {
   return reader->Has(key) ? ReadEnum<E>(reader, key) : otherwise;

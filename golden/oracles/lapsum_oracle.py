@@ -8,11 +8,11 @@ Nothing is shared with the C++ code but the definition (SPEC.md 1.1):
 
     S(x) = sum_i F((r_i - x)/T) = k,   p_i = F((r_i - x)/T)
 
-is solved with 110 digits by a bracketed Newton iteration on S itself: no
+is solved to 110 digits by a bracketed Newton iteration on S itself: no
 sorting, no segments, no closed form. Derivatives are central differences of
 that solution with a step of 1e-30: p is C^1, so their error is below 1e-27 of
 the scale even where a score equals the root. Python's random numbers with a
-fixed seed make the cases; the same versions give the same file.
+fixed seed draw the cases; the same versions give the same file.
 """
 import argparse
 import math
@@ -26,12 +26,13 @@ from softmoe_hdf5 import EnvelopedFile
 DIGITS = 110
 STEP = mpmath.mpf("1e-30")
 FULL_JACOBIAN_UP_TO = 8
-# Scores per row -> cases. Most are small: a row of 256 tests sums, not logic.
+# Scores per row -> cases. Most rows are small: one of 256 tests sums, not
+# logic.
 COUNTS = {1: 100, 2: 300, 3: 400, 8: 700, 32: 420, 64: 120, 256: 20}
 
 
 class Problem:
-    """S(x) = k + shift. `shift` stands apart from k: with a gap of 1e6 T in
+    """S(x) = k + shift. `shift` is kept apart from k: with a gap of 1e6 T in
     the scores it is a million digits smaller."""
 
     def __init__(self, scores, k, temperature, shift=0):
@@ -74,8 +75,8 @@ class Problem:
             residual, slope = self.residual_and_slope(x)
             if residual == 0:
                 return x
-            # Newton's steps may come to the root from one side for ever: a
-            # step a little beyond it closes the other side.
+            # Newton's steps may approach the root from one side for ever: a
+            # step a little beyond it closes the bracket on the other side.
             step = self.temperature * residual / slope
             if residual > 0:
                 low, newton = x, x + step + tolerance / 4
@@ -174,7 +175,7 @@ def record(rng, n, recorder):
         temperature = rng.choice([1.0, 5.0, 1.7])
     scores = make_scores(rng, n)
     k = make_k(rng, scores, temperature)
-    # A direction of size 1 in units in which the problem is of size 1.
+    # A direction of size 1, in the units in which the problem has size 1.
     d_scores = [rng.randrange(-64, 65) / 64 * temperature for _ in scores]
     d_k = rng.randrange(-64, 65) / 64 * min(k, n - k, 1.0)
     d_temperature = rng.randrange(-64, 65) / 64 * temperature

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes HDF5 files behind the envelope of core/HDF5_ENVELOPE.md from Python.
+"""Writes HDF5 files with the envelope of core/HDF5_ENVELOPE.md from Python.
 
     with EnvelopedFile("lapsum.h5", kind="lapsum-oracle", version=1) as file:
         file.attribute("source", "mpmath 1.3.0")
         file.dataset("scores", numpy_array)
 
-Only what the C++ reader knows is written: float64, int64, int32, strings of a
+It writes only what the C++ reader knows: float64, int64, int32, strings of a
 fixed length in UTF-8; no time stamps, so that equal contents give equal bytes.
 """
 import hashlib

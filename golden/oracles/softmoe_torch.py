@@ -61,7 +61,7 @@ def soft_top_k(scores, k, temperature):
         root = (low + high) / 2
         slope = -(torch.exp(-((scores - root) / temperature).abs()) / 2).sum(
             -1, keepdim=True) / temperature
-    # At the root this step has length 0, and the derivative of the root.
+    # At the root this step has length 0, but the derivative of the root.
     total = laplace_cdf((scores - root) / temperature).sum(-1, keepdim=True)
     root = root - (total - k) / slope
     return laplace_cdf((scores - root) / temperature)
@@ -103,7 +103,7 @@ def cap(case, sizes, k):
 
 
 class Routing:
-    """Of one layer: gates [tokens, experts], the active set, the losses."""
+    """One layer's gates [tokens, experts], active set and losses."""
 
     def __init__(self, case, sizes, scores, mean_active, temperature, tau):
         e = sizes["num_experts"]
@@ -124,14 +124,14 @@ class Routing:
             self.margin = min(self.margin, (weights - cutoff).abs().min())
             self.without = (~active.any(-1)).sum().item()
             self.at_cap = (active.sum(-1) == most).sum().item()
-            # What a calibration of tau ranks.
+            # What the calibration of tau ranks.
             self.ratios = (weights.detach() / (k / e))[rank < most]
             if case.get("fallback") == "top1":
                 active = active | (~active.any(-1, keepdim=True) & (rank == 0))
         self.active = active
         self.gates = torch.where(active, weights, torch.zeros_like(weights))
         if case["load_balance"] == "soft":
-            # The auxiliary loss holds the counts and k_l still.
+            # The auxiliary loss treats the counts and k_l as constants.
             held = soft_top_k(scores, mean_active.detach(), temperature)
             counts = active.sum(0).to(scores.dtype)
             probability = held.mean(0) / mean_active.detach()
@@ -160,7 +160,7 @@ def no_noise(layer, what, x):
 
 
 def allocate(case, sizes, parameters):
-    """k_l of every layer; of type and with the gradient of the parameters."""
+    """k_l of every layer; has the parameters' type and a gradient to them."""
     layers = sizes["num_layers"]
     if case["kind"] == "soft_learned":
         share = parameters["budget_logits"].softmax(0)
@@ -212,7 +212,7 @@ def neighbours(parameters, generator):
 
 
 def error_scale(singles, double):
-    """What double precision's roundings do to a tensor, from what float32's
-    did: errors are linear in the unit of rounding, 2^-29 as large."""
+    """What roundings in double do to a tensor, from what those in float32
+    did: errors are linear in the unit roundoff, which is 2^-29 as large."""
     return max((single.double() - double).abs().max().item()
                for single in singles) * 2.0 ** -29

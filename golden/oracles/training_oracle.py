@@ -4,16 +4,16 @@
 
     python3 training_oracle.py --out training.h5    (torch, h5py, mpmath)
 
-What a step is made of, and nothing shared with the C++ code but definitions:
+The parts of a step, which share only definitions with the C++ code:
 gradients from PyTorch's automatic differentiation in double precision
 (softmoe_torch.py), summed over two balance groups; torch.optim.AdamW in two
 groups of parameters, with decay and without; learning rate and temperature
 from mpmath with 40 digits; noise by a Philox in plain integers; routing
-metrics by numpy; tau calibrated by sorting. And the parameters that a run
-begins with. SPEC.md 2.3-2.5, 3.2, 4, 5.2.
+metrics by numpy; tau calibrated by sorting; and the parameters that a run
+starts from. SPEC.md 2.3-2.5, 3.2, 4, 5.2.
 
 Each step begins from the recorded state, so that errors do not add up over
-steps. The scale of a gradient's error is what float32 runs give, as in
+steps. The scale of a gradient's error comes from float32 runs, as in
 transformer_oracle.py. Clipping is min(1, clip_norm/norm): PyTorch's
 clip_grad_norm_ and Megatron-LM divide by norm + 1e-6 instead.
 """
@@ -32,8 +32,8 @@ SIZES = dict(num_layers=2, d_model=8, num_heads=2, d_ffn=3, num_experts=4,
              vocab_size=11, sequence_length=5, rope_base=100.0,
              norm_epsilon=1e-5)
 GROUPS, GROUP_SEQUENCES = 2, 3
-# A warm-up of 1.5 steps: 0, 2/3 of the peak, then the cosine. An epsilon that
-# is not small beside the second moment, so that its place matters.
+# A warm-up of 1.5 steps: 0, 2/3 of the peak, then the cosine. The epsilon is
+# not small compared with the second moment, so that its place matters.
 TRAINING = dict(steps=4, warmup_fraction=0.375, learning_rate=0.05,
                 min_learning_rate=0.005, beta1=0.9, beta2=0.95,
                 adam_epsilon=1e-3, weight_decay=0.25,
@@ -67,7 +67,7 @@ SCHEDULES = {
 
 
 def learning_rate(training, m):
-    """mpmath; the configuration's numbers are the doubles that they are."""
+    """By mpmath; the configuration's numbers are exactly their doubles."""
     number = {key: mpmath.mpf(value) for key, value in training.items()}
     warmup = number["warmup_fraction"] * number["steps"]
     if m <= warmup and warmup > 0:
@@ -106,7 +106,7 @@ def config_toml(case):
 
 
 class Noise:
-    """Of one group in one step, keyed by the global index of the token."""
+    """The noise of one group and step, keyed by the token's global index."""
 
     def __init__(self, case, step, first_token):
         self.case, self.step, self.first_token = case, step, first_token
@@ -277,7 +277,7 @@ def write_state(file, place, state):
 
 
 def write_metrics(file, place, active, without):
-    """numpy's words for the columns of the tables; returns the AE."""
+    """Records the columns of the tables by numpy; returns the AE."""
     counts = active.numpy().sum(axis=1)  # [layers, experts]
     per_token = active.numpy().sum(axis=2)
     mean, variance = counts.mean(axis=1), counts.var(axis=1)
@@ -292,7 +292,7 @@ def write_metrics(file, place, active, without):
 
 
 def active_parameters(case, active_experts):
-    """Everything but experts and allocation, and the experts' share."""
+    """Active-Param: everything but the experts, and the experts' share."""
     total = 0.0
     for name, shape in shapes(case, SIZES).items():
         if name == "budget_logits":
@@ -353,7 +353,7 @@ def write_case(file, name, case, seed):
 
 
 def write_initial_parameters(file):
-    """N(0, 0.02^2), what adds to the residual stream / sqrt(2 layers)."""
+    """N(0, 0.02^2); over sqrt(2 layers) what adds to the residual stream."""
     case = COMMON | CASES["soft_learned"]
     values = []
     for i, (name, shape) in enumerate(shapes(case, SIZES).items()):

@@ -7,7 +7,7 @@ automatic differentiation in double precision: transformer.h5.
 
 The formulas are those of softmoe_torch.py.
 
-Each case is also run in float32, as it is and with every parameter moved to a
+Each case is also run in float32, unchanged and with every parameter moved to a
 neighbouring float, eight times. The largest error of a tensor there, times
 2^-29, is what rounding does to it in double: the recorded scale of its bound.
 (One run alone may be right by luck, above all in tensors of two numbers.)

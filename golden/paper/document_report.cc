@@ -132,8 +132,8 @@ std::string DescribeClaims(const Document& document, const Table* table) {
   TextTable claims({"published verdict", "claim", "left", "op", "right",
                     "difference", "resolved above", "with sampling error",
                     "lost to seeds from"});
-  // Pairs, and those that hold as printed and are resolved, of claims about
-  // percentages.
+  // For claims about percentages: the pairs, those that hold as printed, and
+  // those of them that are resolved.
   struct Count {
     int pairs = 0, printed = 0, resolved = 0;
   };
@@ -182,7 +182,7 @@ std::string DescribeClaims(const Document& document, const Table* table) {
 
 std::string DescribeArithmetic(const std::vector<ArithmeticCheck>& checks) {
   TextTable wrong({"inconsistent", "printed", "computed", "note", "how"});
-  // Consistent and all, in the order of first appearance.
+  // Counts of consistent and of all checks, in the order of first appearance.
   std::vector<std::string> rules;
   std::map<std::string, std::pair<int, int>> counts;
   for (const ArithmeticCheck& check : checks) {

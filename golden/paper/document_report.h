@@ -18,16 +18,16 @@ std::string DescribeDocument(const Document& document);
 // One table: '*' marks bold, '!' a percentage that no count gives.
 std::string DescribeTable(const Document& document, const Table& table);
 
-// What every number stands for, one line for each cell that has one: the
-// interval, the counts behind a percentage, the runs behind a mean with their
-// deviation, flags and notes. With `table`, only its own.
+// What every number stands for, one line for each cell that has a number: the
+// interval, the counts that a percentage can stand for, the runs in a mean with
+// their deviation, flags and notes. With `table`, only its own.
 std::string DescribeCells(const Document& document, const Table* table);
 
 // Notes; with `table`, only those that concern it or its cells.
 std::string DescribeNotes(const Document& document, const Table* table);
 
-// Claims with their published verdicts, and what sampling and seeds leave of
-// them; with `table`, only its own.
+// Claims with their published verdicts, and how much of them survives sampling
+// and seed noise; with `table`, only its own.
 std::string DescribeClaims(const Document& document, const Table* table);
 
 // Inconsistencies first, then the number of checks by rule.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_arithmetic.h - does the paper agree with itself? Every derived column,
-// count, repeated number and bold print, in exact decimal arithmetic.
+// paper_arithmetic.h - whether the paper agrees with itself: every derived
+// column, count, repeated number and bold print, in exact decimal arithmetic.
 #ifndef SOFTMOE_GOLDEN_PAPER_PAPER_ARITHMETIC_H_
 #define SOFTMOE_GOLDEN_PAPER_PAPER_ARITHMETIC_H_
 
@@ -12,8 +12,8 @@
 
 namespace softmoe::golden {
 
-// One number of the paper, computed from others of its numbers, or held against
-// what the text says of it.
+// One number of the paper, computed from others of its numbers, or compared
+// with what the text says about it.
 struct ArithmeticCheck {
   std::string rule;      // "active_params_law", ...
   std::string place;     // "main_results/owt/sparse/k1/active_params"
@@ -21,7 +21,7 @@ struct ArithmeticCheck {
   std::string computed;  // what it should be
   bool consistent = false;
   std::string note;         // the note that explains an inconsistency: "N1"
-  std::string explanation;  // how `computed` comes about
+  std::string explanation;  // how `computed` is obtained
 };
 
 // All checks of the paper's document, consistent or not, in a fixed order:

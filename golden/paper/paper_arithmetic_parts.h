@@ -46,7 +46,7 @@ void CheckActiveExperts(const Document& paper, Checks* checks);
 void CheckCounts(const Document& paper, Checks* checks);
 void CheckRepeats(const Document& paper, Checks* checks);
 void CheckBold(const Document& paper, Checks* checks);
-// Numbers against what the text says of them: paper_statements.cc.
+// Numbers against what the text says about them: paper_statements.cc.
 void CheckSoftCosts(const Document& paper, Checks* checks);
 void CheckMeanActive(const Document& paper, Checks* checks);
 void CheckTauOrder(const Document& paper, Checks* checks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exactly these numbers of the paper disagree with others, and no more.
+// Exactly these numbers of the paper disagree with others.
 #include "golden/paper/paper_arithmetic.h"
 
 #include <fmt/format.h>
@@ -150,7 +150,7 @@ TEST(CheckArithmetic, OneBoldNumberShouldNotBe) {
             Strings{"main_results/owt/softmoe_star/k2/a2/piqa N8"});
 }
 
-// What the text says of soft routing and the tables do not bear out.
+// What the text says about soft routing and the tables do not bear out.
 TEST(CheckArithmetic, SoftRowsAgainstTheText) {
   EXPECT_EQ(Inconsistent("soft_time"),
             (Strings{"compute/owt/softmoe_star/k1.5/a2/gpu_hours N23",

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "core/errors.h"
-#include "golden/paper/lattice.h"
 #include "golden/paper/paper_arithmetic_parts.h"
 #include "golden/paper/paper_lookup.h"
+#include "golden/paper/percentage_counts.h"
 
 namespace softmoe::golden::internal {
 
@@ -106,7 +106,7 @@ void CheckCounts(const Document& paper, Checks* checks) {
         }
         const int64_t total = cell.proportion->total;
         const Decimal percent = NumberOf(table, row, column);
-        // Trailing zeros are left out where a value is "42.5".
+        // Values such as "42.5" are printed without trailing zeros.
         const std::vector<int64_t> counts =
             CountsThatPrint(percent, total, table.rounding);
         ArithmeticCheck check;

@@ -11,8 +11,9 @@
 
 namespace softmoe::golden {
 
-// All by their ids. What is not there is a DataError that says that only the
-// paper's own goldens will do; what is returned lives as long as the document.
+// These look things up by id. Anything missing is a DataError which says that
+// only the paper's own goldens will do; the results live as long as the
+// document.
 const Table& TableOf(const Document& paper, const std::string& table);
 const Row& RowOf(const Table& table, const std::string& row);
 const Column& ColumnOf(const Table& table, const std::string& column);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_recorder PAPER.toml OUT.h5 - writes the paper's goldens; runs in the
+// paper_recorder PAPER.toml OUT.h5 - writes the paper's goldens. It runs in the
 // build, so that the file that ships cannot differ from its sources.
 #include <filesystem>
 

@@ -18,8 +18,9 @@ namespace softmoe::golden {
 void AddClaims(const std::filesystem::path& path, Document* document);
 
 // Adds the notes, and their ids to every cell that they concern: a note on a
-// row or column is on all its cells, one on a table on none; "claim/ID" stands
-// for all pairs of that claim, which is there already. Throws as AddClaims.
+// row or column belongs to all its cells, one on a table to none; "claim/ID"
+// stands for all pairs of that claim, which must be there already. Throws what
+// AddClaims throws.
 void AddNotes(const std::filesystem::path& path, Document* document);
 
 }  // namespace softmoe::golden

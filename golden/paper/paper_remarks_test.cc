@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notes and claims in golden/paper/paper.h5: on the right cells, and with what the
-// paper's own numbers say of them.
+// Notes and claims in golden/paper/paper.h5: on the right cells, and with what
+// the paper's own numbers say about them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -53,8 +53,8 @@ TEST(Paper, AllNotesAreThereAndOnTheirCells) {
   }
 }
 
-// ARC-E and PIQA that several rows have (N9), T6's and T7's copies of T1's own
-// rows aside: found here, not read from the note.
+// Values of ARC-E and PIQA that several rows share (N9), apart from the copies
+// of T1's rows in T6 and T7: found here, not read from the note.
 TEST(Paper, RepeatedAccuraciesAreNoted) {
   struct Place {
     std::string row, name;
@@ -108,8 +108,8 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
   EXPECT_EQ(verdicts["load_not_less_even.3"], "HOLDS");    // 0.03 <= 0.04
   EXPECT_EQ(verdicts["load_not_less_even.4"], "REFUTED");  // 0.07 > 0.04 (N24)
   EXPECT_EQ(verdicts["top3_share.1"], "NO_DATA");
-  // Claims that cannot be false, or never be measured, are none: three layers
-  // of ten hold at most 8/15 of K = 15; OWT has 18k steps (N26).
+  // What cannot be false, or can never be measured, is not a claim: three
+  // layers of ten hold at most 8/15 of K = 15; OWT has 18k steps (N26).
   EXPECT_FALSE(verdicts.contains("top3_share_at_most.3"));
   EXPECT_FALSE(verdicts.contains("moved_early.3"));
   // PIQA "better or comparable in most configurations": 5 better, 4 worse.
@@ -129,8 +129,8 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
     EXPECT_EQ(verdicts[fmt::format("learned_more_experts.{}", i)], "HOLDS");
   }
   // N10: of 12 comparisons 7 worse, 4 better, 1 tie. At two decimals, rounded
-  // or cut off, one of the seven (loss 2.99 -> 3.00) and one of the four (3.06
-  // -> 3.05) are not resolved, like the tie.
+  // or truncated, one of the seven (loss 2.99 -> 3.00) and one of the four
+  // (3.06 -> 3.05) are not resolved, like the tie.
   std::map<std::string, int> jitter;
   for (const auto& [id, verdict] : verdicts) {
     if (id.starts_with("jitter_degrades")) ++jitter[verdict];
@@ -140,8 +140,9 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
   EXPECT_EQ(jitter["NOT_RESOLVED_BY_PAPER"], 3);
 }
 
-// Ten pairs are printed as "higher"; one difference is more than what 10,042
-// items scatter by: 33.68 against 32.36, 1.32 points above 1.96 * 0.664.
+// Ten pairs are printed as "higher"; one difference exceeds the scatter of
+// 10,042 items: 33.68 against 32.36, where 1.32 points are more than 1.96 *
+// 0.664.
 TEST(Paper, OneOfTenHellaswagPairsIsResolved) {
   std::map<std::string, std::string> resolved;
   for (const Claim& claim : Paper().claims) {
@@ -163,7 +164,7 @@ TEST(Paper, OneOfTenHellaswagPairsIsResolved) {
   }
 }
 
-// Of all claims on accuracies: how many pairs are resolved as claimed. None is
+// How many pairs of all claims on accuracies are resolved as claimed. None is
 // resolved the other way.
 TEST(Paper, SamplingErrorLeavesLittleOfTheAccuracies) {
   std::map<std::string, int> holds;

@@ -12,8 +12,8 @@
 #include "golden/document/decimal.h"
 #include "golden/document/document_format.h"
 #include "golden/document/toml_enum.h"
-#include "golden/paper/lattice.h"
 #include "golden/paper/paper_remarks.h"
+#include "golden/paper/percentage_counts.h"
 #include "golden/paper/printed_table.h"
 
 namespace softmoe::golden {
@@ -21,12 +21,12 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A column with what only the source files know.
+// A column, with what only the source files say about it.
 struct SourceColumn {
   Column column;
   std::string printed_as;        // name in the printed table
   std::string bold_name;         // name in the column of bold cells
-  std::optional<int64_t> items;  // a percentage of so many
+  std::optional<int64_t> items;  // a percentage of this many
   bool exact = false;            // settings: printed in full
   bool exact_integers = false;   // integers are exact, decimals rounded
   std::string derived;           // from the cell of this column, exact if it is
@@ -256,7 +256,7 @@ class PaperBuilder {
     return padded.find("|" + name + "|") != std::string::npos;
   }
 
-  // What is worked out from an exact number is no measurement either.
+  // What is computed from an exact number is not a measurement either.
   static void FlagDerived(const std::vector<SourceColumn>& columns, Row* row) {
     for (size_t c = 0; c < columns.size(); ++c) {
       for (size_t from = 0; from < columns.size(); ++from) {
@@ -275,7 +275,7 @@ class PaperBuilder {
     cell.text = printed.Get(row, source.printed_as);
     if (cell.empty()) return cell;
     const std::optional<Decimal> number = Decimal::Parse(cell.text);
-    // Intervals and counts need digits of their own, of 18 in all.
+    // Intervals and counts need further digits, and there are 18 in all.
     constexpr size_t kMaxLength = 14;
     if (!number || cell.text.size() > kMaxLength) {
       throw DataError(fmt::format(

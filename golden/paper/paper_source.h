@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paper_source.h - the paper's goldens from their source files, the TOML files
-// of golden/paper: printed tables, and everything around them.
+// paper_source.h - builds the paper's goldens from their sources, the TOML
+// files of golden/paper: printed tables, and everything that belongs to them.
 #ifndef SOFTMOE_GOLDEN_PAPER_PAPER_SOURCE_H_
 #define SOFTMOE_GOLDEN_PAPER_PAPER_SOURCE_H_
 
@@ -12,11 +12,11 @@
 namespace softmoe::golden {
 
 // Builds the document of paper.toml, the tables that it names, notes.toml and
-// claims.toml in `folder`: intervals from the rounding rules, counts behind
-// percentages, fields by row, notes on the cells that they concern. Throws
-// DataError with FILE:LINE:COLUMN for anything that does not fit together, also
-// if claims.toml states another published verdict than the paper's own numbers
-// give, and EnvironmentError for a file that is not there.
+// claims.toml in `folder`: intervals from the rounding rules, the counts that
+// percentages stand for, fields by row, notes on the cells that they concern.
+// Throws DataError with FILE:LINE:COLUMN for anything that does not fit
+// together, also if claims.toml states another published verdict than the
+// paper's own numbers give, and EnvironmentError for a file that is not there.
 Document BuildPaper(const std::filesystem::path& folder);
 
 }  // namespace softmoe::golden

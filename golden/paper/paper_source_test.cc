@@ -2,7 +2,7 @@
 //
 // golden/paper/paper.h5, as built, against the printed tables: every printed number,
 // its interval, bold, counts and fields. Notes and claims:
-// paper_remarks_test.cc. Sources that are wrong: paper_source_refuse_test.cc.
+// paper_remarks_test.cc. Wrong sources: paper_source_refuse_test.cc.
 #include "golden/paper/paper_source.h"
 
 #include <gtest/gtest.h>
@@ -139,7 +139,7 @@ TEST(Paper, IntervalsFollowTheRuleOfTheTable) {
   EXPECT_EQ(At("main_results", "owt/sparse/k2", "val_loss").high, 2.795);
   EXPECT_EQ(At("main_results", "c4/sparse/k1", "arc_e").low, 42.45);
   EXPECT_EQ(At("main_results", "c4/sparse/k3", "arc_e").low, 42.495);
-  // T7 and T8 cut off, but for one cell each.
+  // T7 and T8 truncate, except in one cell each.
   const std::string t7 = "owt/softmoe/k2/a2/infer_tau";
   EXPECT_EQ(At("inference_tau_ablation", t7 + "0.6", "piqa").low, 63.65);
   EXPECT_EQ(At("inference_tau_ablation", t7 + "0.6", "piqa").high, 63.66);
@@ -165,8 +165,8 @@ TEST(Paper, IntervalsFollowTheRuleOfTheTable) {
   EXPECT_EQ(At("throughput", "owt/sparse/k2", "train_ae").low, 1.995);
 }
 
-// The counts behind the percentages (SPEC.md 5.1), written down independently
-// of the lattice code.
+// The counts that the percentages stand for (SPEC.md 5.1), written down
+// independently of CountsThatPrint.
 TEST(Paper, PercentagesKnowTheirCounts) {
   const std::map<std::string, std::pair<int64_t, int64_t>> kCounts = {
       {"owt/sparse/k1", {1131, 189}},
@@ -250,8 +250,9 @@ TEST(Paper, MarginsFollowFromTheirBasis) {
     std::string column;
     double margin;
   };
-  // 2 sqrt(2 p (1-p) / N) in percent, to one decimal; ruling 2 otherwise. An
-  // integer over a power of ten is the double that the decimals are read as.
+  // 2 sqrt(2 p (1-p) / N) in percent, to one decimal, for accuracies; ruling 2
+  // for the rest. An integer over a power of ten is the same double as its
+  // decimals when read.
   auto accuracy = [](double p, double items) {
     return std::round(1000 * 2 * std::sqrt(2 * p * (1 - p) / items)) / 10;
   };

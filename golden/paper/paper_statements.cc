@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of the paper against what its text says of them.
+// Numbers of the paper against what its text says about them.
 #include <fmt/format.h>
 
 #include "golden/paper/paper_arithmetic_parts.h"
@@ -44,8 +44,8 @@ void CheckMeanActive(const Document& paper, Checks* checks) {
   }
 }
 
-// Rows of T6 and T7 that differ in tau alone stand below each other, the
-// largest tau first.
+// Rows of T6 and T7 that differ only in tau are adjacent, the largest tau
+// first.
 void CheckTauOrder(const Document& paper, Checks* checks) {
   for (const char* id : {"tau_ablation", "inference_tau_ablation"}) {
     const Table& table = TableOf(paper, id);

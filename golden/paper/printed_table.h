@@ -18,8 +18,8 @@ struct PrintedTable {
   std::vector<std::string> row_places;         // FILE:LINE:COLUMN of each row
 
   // The cell of row `row` of `rows` in `column`; an empty text is an empty
-  // cell. Throws DataError if there is no such column, with the nearest name
-  // there is.
+  // cell. Throws DataError if there is no such column, with the nearest
+  // existing name.
   const std::string& Get(size_t row, const std::string& column) const;
 };
 

@@ -19,8 +19,8 @@ struct RowTruth {
   double loss, infer_ae, sign;
 };
 
-// Signs of the noise: with those of four seeds they sum to zero over rows and
-// over seeds, so that they are what remains.
+// Signs of the noise: multiplied by those of four seeds they sum to zero over
+// rows and over seeds, so that pairing removes none of it.
 const std::map<std::string, RowTruth>& Truths() {
   static const std::map<std::string, RowTruth> kTruths = {
       {"sparse-1", {3.10, 1, 1}},
@@ -107,7 +107,7 @@ MiniatureResults MadeUpResults(const MiniatureClaims& claims,
           run.allocation = {{100, Rising(mean, 0.6, wobble)},
                             {200, Rising(mean, 0.8, wobble)},
                             {1000, Rising(mean, 1, wobble)}};
-          // Done at 150 steps: 0.7, but for a little.
+          // At 150 steps about 0.7 of the way is done.
           for (double& k : run.allocation[1].allocation) {
             k = mean + (k - mean) * (1 + 0.01 * NoiseSign(i));
           }

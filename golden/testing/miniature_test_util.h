@@ -19,10 +19,10 @@ using RunChange = std::function<void(size_t index, MiniatureRun* run)>;
 // LoadMiniatureClaims, read once.
 const MiniatureClaims& FrozenClaims();
 
-// All planned runs, such that every claim is shown but C6 and C9, for which
-// there is nothing. Each final loss has the effect of its seed, 0.05 * (+ - +
-// -), and noise of the deviation that MadeUpDeviation() gives; Infer-AE, load
-// variance and allocation have a little. `change` is called last.
+// All planned runs, such that every claim is shown except C6 and C9, for which
+// there are no numbers. Each final loss has the effect of its seed, 0.05 * (+ -
+// + -), and noise whose deviation is MadeUpDeviation(); Infer-AE, load variance
+// and allocation have a little noise. `change` is called last.
 MiniatureResults MadeUpResults(const MiniatureClaims& claims,
                                const RunChange& change = {});
 
@@ -32,8 +32,8 @@ MiniatureVerdicts JudgeMadeUp(const RunChange& change = {});
 // Adds to the final loss if the run is one of `row`.
 void AddToLoss(const std::string& row, double difference, MiniatureRun* run);
 
-// What remains of the losses of MadeUpResults when the effects of rows and
-// seeds are taken out, pooled over the nine main rows of gcide, exactly.
+// The exact deviation of the losses of MadeUpResults without the effects of
+// rows and seeds, pooled over the nine main rows of gcide.
 double MadeUpDeviation();
 
 // Definitions of `num_claims` (1 to 12) claims "P1", "P2", ... of one measure
@@ -50,7 +50,7 @@ const MiniatureVerdict& ClaimOf(const MiniatureVerdicts& verdicts,
                                 const std::string& id);
 const MiniatureMeasureVerdict& MeasureOf(const MiniatureVerdicts& verdicts,
                                          const std::string& id);
-// A case of a measure by corpus and the row that comes first in its label.
+// A case of a measure, by its corpus and the first row in its label.
 const MiniatureCase& CaseOf(const MiniatureVerdicts& verdicts,
                             const std::string& measure,
                             const std::string& corpus, const std::string& row);

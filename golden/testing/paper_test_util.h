@@ -13,7 +13,7 @@ namespace softmoe::golden {
 // Read once.
 const Document& Paper();
 
-// A cell of it. Throws DataError if there is none.
+// A cell of that document. Throws DataError if there is none.
 const Cell& At(const std::string& table, const std::string& row,
                const std::string& column);
 

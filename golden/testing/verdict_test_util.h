@@ -9,15 +9,15 @@
 #include <string>
 
 #include "golden/document/document.h"
-#include "golden/testing/paper_test_util.h"  // Paper, for those who use this
+#include "golden/testing/paper_test_util.h"  // Paper, for users of this header
 #include "golden/verdict/verdict.h"
 
 namespace softmoe::golden {
 
-// A measured number with four digits behind the point.
+// A measured number with four digits after the point.
 void SetValue(Cell* cell, double value);
 
-// What a grid that reproduces the paper's table to the digit would hand in:
+// What a grid that reproduces the paper's table to the digit would report:
 // `runs` runs of each row with a standard deviation of `spread` margins.
 Document Reproduction(int64_t runs, double spread);
 

@@ -11,15 +11,15 @@ namespace softmoe::golden {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kMaxRuns = 10'000;  // more than anybody starts
+constexpr int64_t kMaxRuns = 10'000;  // more than anybody will start
 
 // Rounding alone: all differences of values within the two intervals.
 Interval RoundingInterval(const Cell& ours, const Cell& golden) {
   return {ours.low - golden.high, ours.high - golden.low};
 }
 
-// How far every value within the intervals exceeds +-margin; negative or zero
-// if some do not.
+// How far all values within the intervals lie outside +-margin; negative or
+// zero if some do not.
 double Excess(const Interval& rounding, double margin) {
   return std::max(rounding.low - margin, -margin - rounding.high);
 }
@@ -43,7 +43,7 @@ Noise SeedNoise(int64_t runs, int64_t golden_runs, const PooledDeviation& pool,
   return {half, half, p};
 }
 
-// Of the items that a percentage counts; none for other numbers.
+// The noise of the items that a percentage counts; none for other numbers.
 Noise SamplingNoise(const Cell& ours, const Cell& golden, double excess) {
   if (!ours.proportion || !golden.proportion) return {};
   auto fraction = [](const Cell& cell) {
@@ -57,7 +57,7 @@ Noise SamplingNoise(const Cell& ours, const Cell& golden, double excess) {
   noise.below = 100 * (p - q - interval.low);
   noise.above = 100 * (interval.high - (p - q));
   if (excess > 0) {
-    // The side that faces the margin.
+    // The side towards the margin.
     const double half = p > q ? noise.below : noise.above;
     const double error = half / NormalQuantile(1 - kLevel);
     noise.p_outside = 1 - NormalCdf(excess / error);
@@ -114,8 +114,8 @@ bool RunsAreEqual(const Cell& ours) {
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction) {
   const Interval& interval = difference.interval;
-  // Runs that agree to the last bit were probably one: an interval of no width
-  // decides for neither side.
+  // Runs that agree to the last bit were probably one run: an interval of no
+  // width decides for neither side.
   const bool suspicious =
       noise.deviation == 0 && difference.point != 0 && !by_construction;
   if (interval.low >= -margin && interval.high <= margin) {

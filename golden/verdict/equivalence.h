@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// equivalence.h - is a measured value equivalent to a golden one? (FORMAT.md,
-// "Verdicts".) Not "not significantly different", which few data always give:
-// PASS needs evidence.
+// equivalence.h - whether a measured value is equivalent to a golden one
+// (FORMAT.md, "Verdicts"). That is more than "not significantly different",
+// which is always true of few data: PASS needs evidence.
 #ifndef SOFTMOE_GOLDEN_VERDICT_EQUIVALENCE_H_
 #define SOFTMOE_GOLDEN_VERDICT_EQUIVALENCE_H_
 
@@ -19,8 +19,8 @@ namespace softmoe::golden {
 // Error rate of each one-sided test; intervals have 1 - 2 * level.
 inline constexpr double kLevel = 0.05;
 
-// Standard deviation over seeds in the unit of the cells, pooled over them, and
-// its degrees of freedom.
+// Standard deviation over seeds, pooled over cells and in their unit, and its
+// degrees of freedom.
 struct PooledDeviation {
   double deviation = 0;
   double freedom = 0;  // 0: nothing is known
@@ -28,11 +28,11 @@ struct PooledDeviation {
 };
 
 // sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1)) over the cells that have a
-// deviation. Cells whose runs are all equal (a setting, not a measurement) do
-// not dilute those that vary.
+// deviation. Cells whose runs are all equal (a setting, not a measurement) are
+// left out, so that they do not dilute those that vary.
 PooledDeviation Pool(const std::vector<const Cell*>& cells);
 
-// What is known of the difference ours - golden, in the unit of the cells.
+// What is known about the difference ours - golden, in the unit of the cells.
 struct Difference {
   double point = 0;  // of the values
   // Confidence interval at 1 - 2 kLevel, widened by rounding; infinite if the
@@ -40,7 +40,7 @@ struct Difference {
   Interval interval;
   double half_width = 0;  // without the rounding
   // p-values of the tests of "difference <= bound" and ">= -bound": small if
-  // the difference certainly exceeds the margin.
+  // the difference exceeds the margin with certainty.
   double p_outside = 1;
 };
 
@@ -52,19 +52,20 @@ struct Difference {
 Difference Compare(const Cell& ours, const Cell& golden,
                    const PooledDeviation& noise, double margin);
 
-// Are there two or more runs behind `ours`, all equal but for the roundings of
-// a mean? Then they were probably one run, and their number is no evidence.
+// Whether `ours` is the mean of two or more runs that are all equal except for
+// the roundings of a mean. Then they were probably one run, and their number is
+// not evidence.
 bool RunsAreEqual(const Cell& ours);
 
-// PASS if the interval lies within +-margin, FAIL if outside of it, else
-// INCONCLUSIVE; MISTRUSTED instead of PASS and FAIL if all runs behind the
-// noise are equal, unless the numbers are so `by_construction`.
+// PASS if the interval lies within +-margin, FAIL if outside it, else
+// INCONCLUSIVE; MISTRUSTED instead of PASS and FAIL if all runs that the noise
+// was estimated from are equal, unless they are so `by_construction`.
 Status Equivalence(const Difference& difference, const PooledDeviation& noise,
                    double margin, bool by_construction = false);
 
-// Runs of ours from which on PASS or FAIL would be decided, if difference and
-// deviation stayed as they are; 2 if the noise is not known yet, nothing if no
-// number of runs can do that, up to 10,000. For a pair that is INCONCLUSIVE.
+// The least number of our runs that would decide PASS or FAIL if difference and
+// deviation stayed as they are; 2 if the noise is not known yet, nullopt if no
+// number up to 10,000 would. For a pair that is INCONCLUSIVE.
 std::optional<int64_t> RunsNeeded(const Cell& ours, const Cell& golden,
                                   const PooledDeviation& noise, double margin);
 

@@ -35,8 +35,8 @@ Status Judge(const Cell& ours, const Cell& golden, double margin) {
   return Equivalence(Compare(ours, golden, noise, margin), noise, margin);
 }
 
-// FORMAT.md's: s = 0.005, n = 3: half-width 0.017, plus 0.005 rounding:
-// equivalence tighter than 0.022 cannot be shown.
+// The example of FORMAT.md: with s = 0.005 and n = 3 the half-width is 0.017,
+// plus 0.005 for rounding: equivalence tighter than 0.022 cannot be shown.
 TEST(Equivalence, AgreesWithTheExampleOfTheDocumentation) {
   const Cell ours = Measured(2.75, 3, 0.005), golden = Printed(2.75, 0.005);
   const Difference difference = Compare(ours, golden, Pool({&ours}), 0.03);
@@ -67,9 +67,9 @@ TEST(Equivalence, OneRunDecidesNothing) {
 TEST(Equivalence, RunsThatAreAllEqualAreMistrusted) {
   EXPECT_EQ(Judge(Measured(2.751, 3, 0), Printed(2.75, 0.005), 0.03),
             Status::kMistrusted);
-  // A number that is exact on both sides is no measurement.
+  // A number that is exact on both sides is not a measurement.
   EXPECT_EQ(Judge(Measured(2, 3, 0), Printed(2, 0), 0.3), Status::kPass);
-  // Nor do equal runs prove that a number is another.
+  // Nor do equal runs prove that a number is different.
   EXPECT_EQ(Judge(Measured(2.85, 3, 0), Printed(2.75, 0.005), 0.03),
             Status::kMistrusted);
 }
@@ -92,8 +92,8 @@ TEST(RunsAreEqual, NeedsTwoRunsWithoutDeviation) {
   EXPECT_TRUE(RunsAreEqual(Measured(0, 2, 0)));
 }
 
-// What the mean over runs and steps rounds is no noise, neither to trust nor to
-// pool: 2 active experts in every step of every run.
+// Roundings of a mean over runs and steps are not noise, neither to trust nor
+// to pool: 2 active experts in every step of every run.
 TEST(RunsAreEqual, LooksThroughRoundings) {
   const double ulp = 0x1p-51;
   const Cell sparse = Measured(2 + ulp, 5, ulp), soft = Measured(1.73, 3, 0.25);
@@ -145,9 +145,9 @@ Cell Percentage(double percent, int64_t total, int64_t runs) {
 TEST(Compare, PercentagesAreAtLeastAsNoisyAsTheirItems) {
   const Cell ours = Percentage(63, 1838, 3), golden = Percentage(63, 1838, 1);
   const Difference difference = Compare(ours, golden, {0.01, 8}, 3.1);
-  // 1.645 sqrt(2 * 0.63 * 0.37 / 1838) = 2.6197 points. Between equal p
-  // Newcombe's half width is that times sqrt(1 - w + w / (2 p (1 - p))) / (1 +
-  // w), w = 1.645^2 / 1838: less by 0.0017. To two decimals 2.62.
+  // 1.645 sqrt(2 * 0.63 * 0.37 / 1838) = 2.6197 points. For equal p Newcombe's
+  // half width is that times sqrt(1 - w + w / (2 p (1 - p))) / (1 + w), w =
+  // 1.645^2 / 1838: less by 0.0017. That is 2.62 to two decimals.
   EXPECT_NEAR(difference.half_width, 2.62, 0.5e-2);
   const Difference seeds = Compare(ours, golden, {5, 8}, 3.1);
   EXPECT_GT(seeds.half_width, 8);
@@ -225,10 +225,10 @@ RC_GTEST_PROP(EquivalenceProperty, MoreRunsNeverUndecide, ()) {
 RC_GTEST_PROP(EquivalenceProperty, FailsExactlyWhereTheTestRejects, ()) {
   const Case c = RandomCase();
   const Difference difference = Compare(c.ours, c.golden, c.noise, c.margin);
-  // The same test twice: as an interval and as a p-value. Next to the level
-  // the two may round apart, the distribution function twice and numbers below
-  // 1 at most 16 times, in units of a noise of at least c.noise.deviation (the
-  // density is below 1/2).
+  // The same test twice: as an interval and as a p-value. Close to the level
+  // the two may differ by roundings: of the distribution function twice, and of
+  // numbers below 1 at most 16 times, in units of a noise of at least
+  // c.noise.deviation (the density is below 1/2).
   const double rounding =
       2 * kDistributionError + 16 * 0x1p-53 / 2 / c.noise.deviation;
   RC_PRE(std::fabs(difference.p_outside - kLevel) > rounding);

@@ -29,7 +29,7 @@ bool Contains(const Strings& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-// Which comparisons mean something.
+// Whether this comparison is meaningful.
 bool GoTogether(Quantity quantity, Against against) {
   switch (quantity) {
     case Quantity::kLoss:
@@ -90,7 +90,7 @@ class MiniatureReader {
     return measures;
   }
 
-  // In the open interval.
+  // A number in the open interval.
   static double NumberIn(TomlReader* reader, const std::string& key, double low,
                          double high) {
     const double value = reader->Number(key);
@@ -224,7 +224,7 @@ class MiniatureReader {
                              measure->against == Against::kHalfOfSparseRange;
     if (with_sparse)
       RequirePlanned(reader, "against", claims_.sparse, *measure);
-    // Whose noise a case has must be in the pool.
+    // The rows whose noise a case has must be in the pool.
     Strings compared = measure->rows;
     compared.insert(compared.end(), measure->against_rows.begin(),
                     measure->against_rows.end());
@@ -297,7 +297,7 @@ class MiniatureReader {
     }
   }
 
-  // Keys of one quantity alone.
+  // Reads the keys that only one quantity has.
   static void ReadDetails(TomlReader* reader, MiniatureMeasure* measure) {
     switch (measure->quantity) {
       case Quantity::kLateShare:

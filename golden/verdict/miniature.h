@@ -21,20 +21,20 @@ enum class Quantity {
   kInferAe,          // active experts of the final model on validation
   kLogLoadVariance,  // natural logarithm of the relative load variance
   kHellaswag,        // accuracy, as a fraction
-  kLateShare,      // of the last layers in the final k_l, less the uniform one
+  kLateShare,      // of the last layers in the final k_l, minus the uniform one
   kDepthOrder,     // Kendall's tau of the final k_l and depth
   kEarlyMovement,  // share of the final movement of k_l, early in training
-  kHalvingCost,    // loss at half the Infer-AE less that at the trained tau
+  kHalvingCost,    // loss at half the Infer-AE minus that at the trained tau
   kLogThroughput,  // natural logarithm of tokens per second
 };
 
-// What is taken off it.
+// What is subtracted from it.
 enum class Against {
   kZero,
   kBudgetGroup,        // the sparse row of the smallest k >= mean Infer-AE
   kSparseCurve,        // sparse rows, linear in k, at the same Infer-AE
   kRows,               // the row at the same place of `against_rows`
-  kHalfOfSparseRange,  // half of the loss of the first sparse row less the last
+  kHalfOfSparseRange,  // (loss of the first sparse row - of the last) / 2
   kNextActiveExperts,  // the benchmark at the next larger number of experts
 };
 
@@ -45,7 +45,8 @@ enum class Holds { kBelow, kAbove, kWithin };
 // How many cases must hold: all, or more than half of them.
 enum class OfCases { kEvery, kMost };
 
-// Is the effect of the seed, common to all rows, taken out of the deviation?
+// Whether the effect of the seed, common to all rows, is removed from the
+// deviation.
 enum class Noise { kPaired, kPlain };
 
 // One number that is compared, and when it speaks for the claim. Lists are ids
@@ -94,15 +95,15 @@ struct PlannedRuns {
 };
 
 // The procedure that this program's judge follows: FORMAT.md, "Claims in
-// miniature". A change in what it decides is another procedure.
+// miniature". A change in what it decides makes it another procedure.
 inline constexpr int64_t kMiniatureProcedure = 1;
 
 // The whole file.
 struct MiniatureClaims {
   double level = 0;               // of Holm's procedure over all measures
   double confidence = 0;          // of the intervals that are printed
-  double own_deviation = 0;       // a row keeps its own above so many pooled
-  double own_deviation_rows = 0;  // at most this share of the pooled rows does
+  double own_deviation = 0;       // a row keeps its own above this many
+  double own_deviation_rows = 0;  // at most this share of the pooled rows do
   std::vector<PlannedRuns> planned;
   std::vector<std::string> sparse;  // rows of k = 1, 2, ...
   std::vector<MiniatureClaim> claims;
@@ -116,14 +117,14 @@ struct MiniatureClaims {
   // What decides a verdict, as JSON with sorted keys and all digits: everything
   // but titles, sentences, places and reasons.
   std::string DecisiveText() const;
-  // SHA-256 of it, 64 hex digits. Results recorded under another one were
+  // SHA-256 of DecisiveText, 64 hex digits. Results with another hash were
   // recorded under other margins.
   std::string Hash() const;
 };
 
-// Parses and checks the text of such a file; `name` is what messages call it.
-// Throws ConfigError or DataError with FILE:LINE:COLUMN if a key is missing or
-// unknown, a row, group or corpus is not planned or a number out of range.
+// Parses and checks the text of such a file, which messages call `name`. Throws
+// ConfigError or DataError with FILE:LINE:COLUMN if a key is missing or
+// unknown, a row, group or corpus is not planned, or a number is out of range.
 MiniatureClaims ParseMiniatureClaims(const std::string& text,
                                      const std::string& name);
 

@@ -33,7 +33,8 @@ class SparseCurve {
 
   double largest() const { return static_cast<double>(losses_.size()); }
 
-  // Weights of the rows at `active_experts`, a number; held at the ends.
+  // Weights of the rows at `active_experts`, which is clamped to the ends of
+  // the curve.
   Values Weights(double active_experts) const {
     const double k = std::clamp(active_experts, 1.0, largest()) - 1;
     const auto below = std::min(static_cast<size_t>(k), losses_.size() - 2);
@@ -54,7 +55,7 @@ class SparseCurve {
   Values losses_;
 };
 
-// ErrorOf, into the case.
+// Stores ErrorOf in the case.
 void SetError(const std::vector<Term>& terms, const RowNoise& noise,
               MiniatureCase* result) {
   if (!noise.pooled.known()) {
@@ -70,7 +71,7 @@ void SetError(const std::vector<Term>& terms, const RowNoise& noise,
 // The cases of one measure on one corpus.
 class CorpusCases {
  public:
-  // All of it must outlive this.
+  // All arguments must outlive this object.
   CorpusCases(const MiniatureClaims& claims, const MiniatureMeasure& measure,
               const std::map<std::string, SeedRuns>& runs,
               const std::string& corpus)
@@ -122,7 +123,7 @@ class CorpusCases {
     return found == runs_.end() ? kNone : found->second;
   }
 
-  // What can be read of the runs of `rows`.
+  // The values that can be read from the runs of `rows`.
   SeedValues ValuesOf(const std::vector<std::string>& rows,
                       const MiniatureMeasure& measure) const {
     SeedValues values;
@@ -139,7 +140,8 @@ class CorpusCases {
     RowNoise noise = PoolRows(values, kind, claims_.own_deviation,
                               claims_.own_deviation_rows);
     if (measure_.quantity == Quantity::kDepthOrder) {
-      // Kendall's tau moves in steps: one exchange of neighbours is the least.
+      // Kendall's tau moves in steps: one exchange of neighbours is the
+      // smallest.
       size_t layers = 2;
       for (const auto& [row, seeds] : runs_) {
         for (const auto& [seed, run] : seeds) {
@@ -153,7 +155,8 @@ class CorpusCases {
     return noise;
   }
 
-  // Of a run that cannot be read, for it may be bad because of its row.
+  // The problem of a run that cannot be read, for it may be bad because of its
+  // row.
   std::string ProblemOf(const std::string& row,
                         const MiniatureMeasure& measure) const {
     if (RunsOf(row).size() < 2) {
@@ -188,7 +191,7 @@ class CorpusCases {
                        Mean(movements), measure_.least_movement);
   }
 
-  // Is there an accuracy that is not guessed?
+  // Why no accuracy is better than guessing; "" if one is.
   std::string TaskProblem() const {
     if (measure_.quantity != Quantity::kHellaswag) return "";
     const SeedValues values = ValuesOf(measure_.pooled, measure_);
@@ -206,7 +209,7 @@ class CorpusCases {
     return "no row is above chance";
   }
 
-  // The seeds that all rows of `terms` have, two at least, or a problem; sets
+  // The seeds that all rows of `terms` have, at least two, or a problem; sets
   // the counts of the terms.
   std::vector<int64_t> CommonSeeds(std::vector<Term>* terms,
                                    MiniatureCase* result) const {
@@ -227,7 +230,8 @@ class CorpusCases {
     return seeds;
   }
 
-  // A sum of rows with the noise of the measure; all of them can be read.
+  // Compares a sum of rows with the noise of the measure; all of them can be
+  // read.
   void Compare(std::vector<Term> terms, MiniatureCase* result) const {
     const std::vector<int64_t> seeds = CommonSeeds(&terms, result);
     if (!result->problem.empty()) return;
@@ -296,7 +300,7 @@ class CorpusCases {
     return SparseCurve(losses);
   }
 
-  // The number of a run is its distance from the curve at its own Infer-AE; the
+  // A run counts with its distance from the curve at its own Infer-AE; the
   // curve's own noise enters with the mean weights of the sparse rows.
   void AgainstCurve(const std::string& row, MiniatureCase* result) {
     result->label = row + " - sparse curve";
@@ -371,7 +375,7 @@ class CorpusCases {
     SetError({terms[0]}, noise_, result);
     if (result->problem.empty()) result->problem = of_range.problem;
     if (!result->problem.empty()) return;
-    // Does the two-sided interval of the range hold only positive values?
+    // The two-sided interval of the range must hold only positive values.
     if (of_range.seed_error == 0 ||
         StudentCdf(-range / of_range.seed_error, of_range.freedom) >=
             (1 - claims_.confidence) / 2) {
@@ -381,7 +385,8 @@ class CorpusCases {
           first, last, range, of_range.seed_error);
       return;
     }
-    // How the two vary together is not known: the largest error they can make.
+    // How the two vary together is not known, so this is the largest possible
+    // error.
     result->estimate = cost - range / 2;
     result->seed_error += of_range.seed_error / 2;
     result->freedom = std::min(result->freedom, of_range.freedom);
@@ -408,7 +413,7 @@ std::vector<MiniatureCase> ThroughputCases(
       logs[static_cast<int64_t>(logs.size())] = std::log(speed);
     }
   }
-  SeedValues measured;  // those that the measure names
+  SeedValues measured;  // the samples that the measure names
   for (const double experts : measure.active_experts) {
     const auto found = values.find(name(experts));
     if (found != values.end()) measured.insert(*found);

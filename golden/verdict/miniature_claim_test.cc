@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every claim by hand, on made-up runs whose deviations are known exactly.
+// Every claim, worked out by hand on made-up runs whose deviations are known
+// exactly.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -101,7 +102,7 @@ TEST(MiniatureClaim, FewerThanOneActiveExpertHasAGroupButNoCurve) {
 }
 
 TEST(MiniatureClaim, SparseCurveByHand) {
-  // Without noise of the Infer-AE, the curve moves none of the losses.
+  // Without noise in the Infer-AE, the curve moves none of the losses.
   const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->row == "softmoe-star-1.5-calibrated") run->infer_ae = 1.8;
   });
@@ -151,9 +152,9 @@ TEST(MiniatureClaim, InAllConfigurationsNeedsEveryPair) {
   EXPECT_FALSE(measure.leans_to_shown);
   EXPECT_EQ(measure.cases[measure.deciding].label,
             "softmoe-2-calibrated - sparse-4");
-  // Of ten cases any one reversed case would do: Bonferroni over them.
+  // Any one reversed case of ten would do: Bonferroni over them.
   EXPECT_EQ(measure.p, 2 * 10 * measure.cases[measure.deciding].p_contradicted);
-  // One pair alike: nine are not enough, and nothing is contradicted.
+  // With one pair alike, nine are not enough, and nothing is contradicted.
   const MiniatureVerdicts alike = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->corpus == "gcide") AddToLoss("softmoe-2-calibrated", 0.0805, run);
   });
@@ -171,11 +172,11 @@ TEST(MiniatureClaim, LaterLayersByHand) {
   const MiniatureCase& order =
       CaseOf(verdicts, "C2.order", "gcide", "softmoe-2-calibrated");
   EXPECT_EQ(order.estimate, 1);
-  // No deviation at all is taken for one exchange of neighbours, 2 of 45.
+  // Without any deviation, one exchange of neighbours is assumed, 2 of 45.
   EXPECT_NEAR(order.seed_error, 2.0 / 45 / 2, kRounding);
 }
 
-// Ten layers of which only the last three count.
+// Of ten layers only the last three count.
 TEST(MiniatureClaim, ShareIsThatOfTheLastThreeOfTenLayers) {
   auto status = [](const std::vector<double>& final) {
     const MiniatureVerdicts verdicts =
@@ -187,9 +188,9 @@ TEST(MiniatureClaim, ShareIsThatOfTheLastThreeOfTenLayers) {
         });
     return MeasureOf(verdicts, "C2.share").status;
   };
-  // Layers 6 and 7, that a half would count, have little.
+  // Layers 6 and 7, which half of the layers would include, have little.
   EXPECT_EQ(status({2, 2, 2, 2, 2, 1, 1, 2.4, 2.4, 2.4}), kShown);
-  // They have much, and the last three little; so have the first three.
+  // They have much, and the last three have little, as have the first three.
   EXPECT_EQ(status({1, 1, 1, 2, 2, 4, 4, 1.5, 1.5, 1.5}), kContradicted);
   EXPECT_EQ(status({3, 3, 3, 2, 2, 2, 2, 1, 1, 1}), kContradicted);
 }
@@ -319,7 +320,7 @@ TEST(MiniatureClaim, TypicallyIsMoreThanHalfOfThePairs) {
     if (run->corpus == "gcide") AddToLoss("softmoe-2-calibrated", 0.05, run);
   });
   EXPECT_EQ(MeasureOf(one, "C5.loss").status, kShown);
-  // Two: three can no longer hold.
+  // With two, three can no longer hold.
   const MiniatureVerdicts two = JudgeMadeUp([](size_t, MiniatureRun* run) {
     if (run->corpus == "gcide") {
       AddToLoss("softmoe-2-calibrated", 0.05, run);
@@ -354,7 +355,7 @@ TEST(MiniatureClaim, HellaswagIsNotTestableWhileNoRowIsAboveChance) {
   EXPECT_EQ(ClaimOf(chance, "C6").status, kNotTestable);
   EXPECT_NE(MeasureOf(chance, "C6.hellaswag").reason.find("above chance"),
             std::string::npos);
-  // Sampling of the items is the larger noise: 1.96 * sqrt(2) * 0.0045.
+  // The sampling of the items is the larger noise: 1.96 * sqrt(2) * 0.0045.
   const MiniatureVerdicts near = judged(0.287, 0.28);
   EXPECT_EQ(ClaimOf(near, "C6").status, kUndecided);
   const MiniatureCase& pair =

@@ -10,7 +10,7 @@
 namespace softmoe::golden {
 namespace {
 
-constexpr int64_t kMaxSeeds = 10'000;  // more than anybody trains
+constexpr int64_t kMaxSeeds = 10'000;  // more than anybody will train
 
 struct OneSided {
   double shown = 1, contradicted = 1;
@@ -38,9 +38,9 @@ OneSided TestDifference(const MiniatureMeasure& measure, double estimate,
   return {};
 }
 
-// Evidence that at least `count` of the hypotheses are false (Benjamini and
+// The evidence that at least `count` of the hypotheses are false (Benjamini and
 // Heller, "Screening for partial conjunction hypotheses", 2008, with
-// Bonferroni's bound), and the last of those that it takes.
+// Bonferroni's bound), and the last hypothesis that it needs.
 std::pair<double, size_t> PartialConjunction(const std::vector<double>& p,
                                              int64_t count) {
   std::vector<size_t> order(p.size());

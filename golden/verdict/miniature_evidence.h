@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_evidence.h - what cases say of a measure: p-values of differences,
-// and of how many of them hold (FORMAT.md, "Claims in miniature").
+// miniature_evidence.h - what cases say about a measure: p-values of
+// differences, and of how many of them hold (FORMAT.md, "Claims in miniature").
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_EVIDENCE_H_
 
@@ -16,7 +16,7 @@
 namespace softmoe::golden {
 
 // Sets both p-values of every case that can be tested, as if each had `seeds`
-// seeds; nothing: those that it has.
+// seeds, or with its own if that is nullopt.
 void TestCases(const MiniatureMeasure& measure, std::optional<int64_t> seeds,
                std::vector<MiniatureCase>* cases);
 
@@ -27,12 +27,13 @@ struct MeasureTest {
   size_t deciding = 0;
 };
 
-// `needed` of the cases must hold, 1 at least. Two directions.
+// Combines the cases, of which `needed`, at least 1, must hold. Tests both
+// directions.
 MeasureTest Combine(const std::vector<MiniatureCase>& cases, int64_t needed);
 
-// The least number of seeds in every case from which on Combine's p is at most
-// `level`, if estimates and deviations stay; nothing if 10,000 are not enough.
-// For cases that do not decide.
+// The least number of seeds in every case for which Combine's p is at most
+// `level`, if estimates and deviations stay the same; nullopt if 10,000 are not
+// enough. For cases that do not decide yet.
 std::optional<int64_t> SeedsNeeded(const MiniatureMeasure& measure,
                                    std::vector<MiniatureCase> cases,
                                    int64_t needed, double level);

@@ -28,7 +28,7 @@ class MiniatureJudge {
   MiniatureJudge(const MiniatureClaims& claims, const MiniatureResults& results)
       : claims_(claims), results_(results) {}
 
-  // everything: what TestMiniature leaves out, too.
+  // everything: also what TestMiniature leaves out.
   MiniatureVerdicts Run(bool everything) {
     RequireThroughput(results_.throughput);
     runs_ = IndexRuns(claims_, results_.runs);
@@ -96,7 +96,7 @@ class MiniatureJudge {
 
   bool HasEqualSeeds(const MiniatureMeasure& measure) const {
     for (const std::string& corpus : measure.corpora) {
-      // What is compared is in the pools, too.
+      // The rows that are compared are in the pools, too.
       for (const auto* rows : {&measure.pooled, &measure.against_pooled}) {
         for (const std::string& row : *rows) {
           if (equal_.contains({corpus, row})) return true;
@@ -141,7 +141,7 @@ class MiniatureJudge {
     return verdict;
   }
 
-  // What Holm's procedure asks of the first of all measures.
+  // The level that Holm's procedure requires of the first of all measures.
   double LevelOfOne() const {
     return claims_.level / static_cast<double>(claims_.num_measures());
   }
@@ -153,7 +153,7 @@ class MiniatureJudge {
     each->interval = {each->estimate - half, each->estimate + half};
   }
 
-  // Few degrees of freedom occur often.
+  // The same few degrees of freedom occur again and again.
   double Quantile(double freedom) {
     const auto found = quantiles_.find(freedom);
     if (found != quantiles_.end()) return found->second;
@@ -226,7 +226,7 @@ class MiniatureJudge {
     return text;
   }
 
-  // Each once, for most cases have the same.
+  // Lists each problem once, for most cases have the same.
   static std::string Problems(const std::vector<MiniatureCase>& cases) {
     constexpr size_t kMost = 2;
     std::vector<std::string> problems;

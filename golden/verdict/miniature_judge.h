@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_judge.h - what the runs of the mini grid say of the paper's claims
-// (FORMAT.md, "Claims in miniature"). Knows numbers and ids of runs, nothing of
-// grids and files.
+// miniature_judge.h - what the runs of the mini grid say about the paper's
+// claims (FORMAT.md, "Claims in miniature"). Knows numbers and ids of runs,
+// nothing about grids and files.
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_JUDGE_H_
 
@@ -22,7 +22,7 @@ struct AllocationPoint {
   std::vector<double> allocation;
 };
 
-// The final model, evaluated at `factor` times the tau that it was trained at.
+// The final model, evaluated at `factor` times the tau of its training.
 struct TauPoint {
   double factor = 1;
   double infer_ae = 0;
@@ -30,7 +30,7 @@ struct TauPoint {
 };
 
 // One finished run. Numbers of the final model are on validation at T = 1,
-// noise off. NaN: the run diverged, or cannot say.
+// noise off. NaN if the run diverged or does not have the number.
 struct MiniatureRun {
   std::string row, corpus;  // ids, as in the plan
   int64_t seed = 0;
@@ -52,7 +52,7 @@ struct ThroughputSamples {
   std::vector<double> tokens_per_second;
 };
 
-// All that is judged.
+// Everything that is judged.
 struct MiniatureResults {
   std::vector<MiniatureRun> runs;
   std::vector<ThroughputSamples> throughput;  // empty: not measured
@@ -77,7 +77,7 @@ struct MiniatureCase {
   std::string corpus;   // "" for the benchmark
   int64_t seeds = 0;    // or samples
   std::string problem;  // why it cannot be tested; "" if it can
-  // The rest only where there is no problem; in the unit of the measure.
+  // The rest is valid only if there is no problem; in the unit of the measure.
   double estimate = 0;     // theta
   double seed_error = 0;   // standard error over seeds
   double least_error = 0;  // of the items of an accuracy
@@ -98,9 +98,9 @@ struct MiniatureMeasureVerdict {
   size_t deciding = 0;
   double p = 1;  // two directions; before Holm's procedure
   bool leans_to_shown = true;
-  // UNDECIDED: seeds on each corpus (samples, for the benchmark) that would
-  // decide if everything stayed as it is; nothing if no number up to 10,000
-  // would.
+  // If UNDECIDED: how many seeds on each corpus (samples, for the benchmark)
+  // would decide if everything stayed as it is; nullopt if no number up to
+  // 10,000 would.
   std::optional<int64_t> seeds_needed;
   std::string reason;  // one sentence
 };
@@ -108,7 +108,7 @@ struct MiniatureMeasureVerdict {
 struct MiniatureVerdict {
   std::string id, title;
   MiniatureStatus status = MiniatureStatus::kUndecided;
-  // What the status would be if all planned runs were in; else the same.
+  // What the status would be if no run were missing.
   MiniatureStatus leaning = MiniatureStatus::kUndecided;
   std::string assumes;
   std::vector<MiniatureMeasureVerdict> measures;
@@ -120,8 +120,8 @@ struct MiniatureResolution {
   int64_t rows = 0, seeds = 0;
   double plain = 0, paired = 0;  // deviations of a run, nat/token
   double paired_freedom = 0;
-  // Differences between two rows that are found in 80 % of cases: by one test,
-  // and among all measures.
+  // Differences between two rows that are detected in 80 % of cases, by a
+  // single test and among all measures.
   double one_test = 0, family = 0;
 };
 
@@ -134,14 +134,14 @@ struct MiniatureVerdicts {
   std::vector<MiniatureResolution> resolution;  // corpora with known noise
 };
 
-// Judges. Throws DataError for a run that is not planned or is there twice, for
-// steps, factors or layers out of order, and for a throughput that is not
-// positive.
+// Judges the claims. Throws DataError for a run that is not planned or occurs
+// twice, for steps, factors or layers out of order, and for a throughput that
+// is not positive.
 MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
                                  const MiniatureResults& results);
 
-// What decides alone: without hash, intervals, seeds_needed, reasons and
-// resolution, which cost most of the time. For simulations.
+// Judges without hash, intervals, seeds_needed, reasons and resolution, which
+// take most of the time and decide nothing. For simulations.
 MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
                                 const MiniatureResults& results);
 
@@ -152,7 +152,7 @@ void RequireSameMiniatureClaims(const MiniatureClaims& claims,
                                 const std::string& where);
 
 // The difference between two rows with `seeds` runs each that a two-sided test
-// at `level` finds in a share `power` of cases, by t quantiles.
+// at `level` detects in a share `power` of cases, by t quantiles.
 double DetectableDifference(double deviation, double freedom, int64_t seeds,
                             double level, double power);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole family: pairing, Holm, runs that are missing, equal or bad.
+// The whole family: pairing, Holm, missing, equal and bad runs.
 #include "golden/verdict/miniature_judge.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(MiniatureJudge, RunsLikeThePaperShowEveryClaimThatHasNumbers) {
   }
 }
 
-// The seeds move all rows by 0.05 nat, fifty times what is left of the noise.
+// The seeds move all rows by 0.05 nat, fifty times the remaining noise.
 TEST(MiniatureJudge, PairsShowWhatTheEffectOfTheSeedWouldHide) {
   const MiniatureVerdicts paired = JudgeMadeUp();
   EXPECT_EQ(MeasureOf(paired, "C5.loss").status, kShown);
@@ -52,15 +52,15 @@ TEST(MiniatureJudge, PairsShowWhatTheEffectOfTheSeedWouldHide) {
       CaseOf(unpaired, "C5.loss", "gcide", "softmoe-2-calibrated").freedom, 27);
 }
 
-// The other eleven measures have nothing: what one test would find at 5 %, the
-// family must not.
+// The other eleven measures have no effect: the family must not find what one
+// test would find at 5 %.
 TEST(MiniatureJudge, HolmHoldsBackWhatOneTestWouldDecide) {
   auto results = [](const MiniatureClaims& claims, double difference) {
     MiniatureResults made;
     for (const std::string& row : claims.planned[0].rows) {
       const int r = row[1] - '0';
       for (const int64_t seed : claims.planned[0].seeds) {
-        // Of nine rows four have one sign, four the other.
+        // Four of the nine rows have one sign, four the other.
         const double sign = r == 9 ? 0 : r % 2 == 0 ? 1 : -1;
         const double noise = seed == 1 || seed == 4 ? 1 : -1;
         MiniatureRun run;
@@ -106,7 +106,7 @@ TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
       CaseOf(verdicts, "C1.group", "gcide", "softmoe-2-calibrated");
   ASSERT_EQ(noisy.own_deviation.size(), 1u);
   EXPECT_EQ(noisy.own_deviation[0], "softmoe-2-calibrated");
-  // Almost all of the noise is its own, with three degrees of freedom.
+  // Almost all of the noise is the row's own, with three degrees of freedom.
   EXPECT_LT(noisy.freedom, 3.1);
   EXPECT_NE(
       MeasureOf(verdicts, "C1.group").reason.find("gcide/softmoe-2-calibrated"),
@@ -132,7 +132,7 @@ TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {
   EXPECT_NE(MeasureOf(verdicts, "C1.group")
                 .reason.find("softmoe-2-calibrated, seed 1236, gave no number"),
             std::string::npos);
-  // Nor is anything else of it worth a comparison.
+  // Nor is anything else of that run worth a comparison.
   EXPECT_EQ(MeasureOf(verdicts, "C2.order").status, kNotTestable);
   EXPECT_EQ(MeasureOf(verdicts, "C4.balance").status, kNotTestable);
   // Three of four pairs are left, and three are needed.
@@ -158,7 +158,7 @@ TEST(MiniatureJudge, RunWithoutActiveExpertsHasNoGroup) {
       });
   for (const char* measure : {"C1.group", "C1.curve", "C4.balance"}) {
     EXPECT_EQ(MeasureOf(verdicts, measure).status, kNotTestable) << measure;
-    // The other rows go on, without its noise.
+    // The other rows are judged without its noise.
     EXPECT_GT(
         CaseOf(verdicts, measure, "gcide", "softmoe-1.5-calibrated").seed_error,
         0);
@@ -196,7 +196,7 @@ TEST(MiniatureJudge, MissingRunsMakeEveryVerdictInterim) {
   }
   EXPECT_EQ(ClaimOf(verdicts, "C1").leaning, kShown);
   EXPECT_EQ(ClaimOf(verdicts, "C6").leaning, kNotTestable);
-  // The pair goes on with the three seeds that both of its rows have.
+  // The pair is judged on the three seeds that both of its rows have.
   EXPECT_EQ(
       CaseOf(verdicts, "C7.jitter", "gcide", "sparse-3-jitter-0.05").seeds, 3);
   const MiniatureVerdicts nothing = JudgeMiniature(FrozenClaims(), {});
@@ -267,7 +267,7 @@ TEST(MiniatureJudge, ResultsUnderOtherMarginsAreRefused) {
 TEST(MiniatureJudge, SeedsNeededIsTheLeastNumberThatDecides) {
   const MiniatureResults results =
       MadeUpResults(FrozenClaims(), [](size_t, MiniatureRun* run) {
-        // 0.0015 below the margin: leans to shown.
+        // 0.0015 below the margin: leans towards shown.
         if (run->row.find("jitter") != std::string::npos) run->loss -= 0.0385;
       });
   const MiniatureVerdicts verdicts = JudgeMiniature(FrozenClaims(), results);
@@ -293,7 +293,7 @@ TEST(MiniatureJudge, EffectOnTheMarginNeedsMoreSeedsThanAnybodyTrains) {
   const MiniatureVerdicts verdicts = JudgeMiniature(
       FrozenClaims(),
       MadeUpResults(FrozenClaims(), [](size_t, MiniatureRun* run) {
-        // To the sums' last digits on the margin.
+        // On the margin, to the last digits of the sums.
         if (run->row.find("jitter") != std::string::npos) run->loss -= 0.04;
       }));
   const MiniatureMeasureVerdict& measure = MeasureOf(verdicts, "C7.jitter");
@@ -309,7 +309,7 @@ TEST(MiniatureJudge, ResolutionTellsTheGainOfPairing) {
   EXPECT_EQ(gcide.rows, 9);
   EXPECT_EQ(gcide.seeds, 4);
   EXPECT_NEAR(gcide.paired, MadeUpDeviation(), kRounding);
-  // Each row has the effects of the seeds, eight have noise.
+  // Every row has the effects of the seeds, eight have noise.
   EXPECT_NEAR(
       gcide.plain,
       std::sqrt((9 * 2 * (0.05 * 0.05 + 0.03 * 0.03) + 8 * 4 * 1e-6) / 27),

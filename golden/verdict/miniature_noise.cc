@@ -49,8 +49,8 @@ std::set<int64_t> CommonSeeds(const SeedValues& values,
   return common;
 }
 
-// A grid that is not finished has no full table: rows go, those with the
-// fewest seeds first, until the others have two seeds in common.
+// An unfinished grid has no full table: rows are dropped, those with the fewest
+// seeds first, until the others have two seeds in common.
 Block MakeBlock(const SeedValues& values, Noise noise) {
   Block block;
   for (const auto& [row, seeds] : values) {
@@ -116,7 +116,7 @@ PooledDeviation PoolOf(const std::vector<const Values*>& rows, Noise noise) {
   return Deviation(squares, freedom);
 }
 
-// Of a row that is not among `others`.
+// The own deviation of a row that is not among `others`.
 PooledDeviation OwnOf(const Values& row,
                       const std::vector<const Values*>& others, Noise noise) {
   const double squares = noise == Noise::kPaired
@@ -130,7 +130,7 @@ PooledDeviation OwnOf(const Values& row,
 RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
                   double own_rows) {
   const Block block = MakeBlock(values, noise);
-  // Where nothing varies at all, that is what is known.
+  // If nothing varies at all, the deviation is known to be 0.
   std::vector<size_t> rows;
   for (size_t r = 0; r < block.rows.size(); ++r) {
     if (!AllEqual(block.values[r])) rows.push_back(r);

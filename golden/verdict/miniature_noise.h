@@ -33,14 +33,14 @@ struct RowNoise {
 // The deviation pooled over rows with two seeds or more. kPaired: of those rows
 // and seeds that make a full table, less the mean of each row and the effect of
 // each seed. A row above `own_deviation` times the pool of the others keeps its
-// own; at most the share `own_rows` does, and two rows remain. Rows whose value
-// is the same for all seeds, a setting rather than a measurement, do not dilute
-// the pool.
+// own; at most the share `own_rows` do, and at least two rows remain. Rows
+// whose value is the same for all seeds, a setting rather than a measurement,
+// are left out so as not to dilute the pool.
 RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
                   double own_rows);
 
-// A row in a sum of row means, with its sign and weight, and the runs behind
-// its mean.
+// A row in a sum of row means, with its sign and weight, and the number of runs
+// in its mean.
 struct Term {
   std::string row;
   double weight = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Planted effects: made-up runs with known means and deviations. Nothing that
-// is not there may be found too often, and what is there must be found as often
-// as planned.
+// Planted effects: made-up runs with known means and deviations. An effect that
+// is not there must not be found too often, and one that is there must be found
+// as often as planned.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ constexpr int kDraws = 2000;
 // 5 % and three standard errors of a share of 2000 draws.
 constexpr double kFamilyLimit = 0.065;
 
-// Standard normals, one after the other.
+// A sequence of standard normals.
 class Normals {
  public:
   explicit Normals(uint32_t draw) { key_.step = draw; }
@@ -37,7 +37,7 @@ class Normals {
   uint64_t index_ = 0;
 };
 
-// Is any measure decided?
+// Whether any measure is decided.
 bool AnyDecided(const MiniatureVerdicts& verdicts) {
   for (const MiniatureVerdict& claim : verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
@@ -49,10 +49,10 @@ bool AnyDecided(const MiniatureVerdicts& verdicts) {
   return false;
 }
 
-// Random runs in which no claim holds, but only just: all cases lie on their
-// margins, or as few as keep a claim from holding, and the others far on its
-// side. Whatever is decided is decided falsely. Losses, load and accuracies
-// have the effect of their seed in common.
+// Random runs in which every claim just fails to hold: all cases lie on their
+// margins, or only as many as keep a claim from holding, and the others far on
+// its side. Whatever is decided is decided falsely. Losses, load and accuracies
+// share the effect of their seed.
 class BoundaryRuns {
  public:
   BoundaryRuns(const MiniatureClaims& claims, bool all_on_margin)
@@ -92,8 +92,8 @@ class BoundaryRuns {
     const bool sparse = row.starts_with("sparse");
     const bool learned =
         row.starts_with("softmoe-1.5") || row.starts_with("softmoe-2");
-    // The pairs of k = 1.5 on one corpus; what `every` needs, they withhold,
-    // and of four pairs `most` needs one of them.
+    // The pairs of k = 1.5 on one corpus: without them `every` cannot hold, and
+    // of four pairs `most` needs one of them.
     const bool pair = row.find("-1.5-") != std::string::npos;
     const bool on_margin = all_ || (corpus == "gcide" && pair);
     const bool even = all_ || pair;  // learned and fixed allocation are alike
@@ -102,7 +102,7 @@ class BoundaryRuns {
     run.corpus = corpus;
     run.seed = seed;
     // Sparse rows beyond the first are alike, so that the groups and the curve
-    // have one loss wherever the Infer-AE of a row lies.
+    // have the same loss wherever the Infer-AE of a row lies.
     double loss = row.starts_with("sparse-1") ? 3.2 : 3.0;
     if (!sparse && !on_margin) loss = learned && !even ? 2.8 : 2.9;
     if (row.find("jitter") != std::string::npos) {
@@ -201,9 +201,9 @@ double ShareFound(const MiniatureClaims& claims, double difference,
   return static_cast<double>(found) / kDraws;
 }
 
-// What is planned: 80 % for 2.1 deviations by one test, for 2.8 among twelve.
-// Three standard errors of the share, and 0.01 for the planning formula, which
-// takes the noncentral distribution for a shifted one.
+// As planned: 80 % for 2.1 deviations by one test, for 2.8 among twelve. The
+// tolerance is three standard errors of the share, and 0.01 for the planning
+// formula, which treats the noncentral distribution as a shifted one.
 constexpr double kPower = 0.8;
 constexpr double kPowerError = 0.027 + 0.01;
 

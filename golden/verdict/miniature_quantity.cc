@@ -21,7 +21,7 @@ double Mean(const Values& values) {
   return Sum(values) / static_cast<double>(values.size());
 }
 
-// Share of the last layers, less what they would have if all were equal.
+// Share of the last layers, minus what they would have if all were equal.
 double LateShare(const Values& allocation, double share_of_layers) {
   const auto layers = static_cast<double>(allocation.size());
   // As many as the share rounds up to; 0.3 * 10 may be a little above 3.
@@ -60,8 +60,8 @@ Values FirstAllocation(const MiniatureRun& run) {
   return Values(final.size(), Mean(final));
 }
 
-// 1 - what is left of the way to the final allocation at that share of the
-// steps, over the whole way; linear between recorded steps.
+// 1 - (the distance to the final allocation that remains at that share of the
+// steps) / (the whole distance); linear between recorded steps.
 double EarlyMovement(const MiniatureRun& run, double share_of_steps) {
   const AllocationPoint& last = run.allocation.back();
   const double when = share_of_steps * static_cast<double>(last.step);
@@ -83,7 +83,7 @@ double EarlyMovement(const MiniatureRun& run, double share_of_steps) {
   return 1;  // not reached: `when` is before the last step
 }
 
-// Loss at half the active experts less that at the trained tau.
+// Loss at half the active experts minus that at the trained tau.
 QuantityValue HalvingCost(const MiniatureRun& run) {
   const auto trained =
       std::find_if(run.at_tau.begin(), run.at_tau.end(),
@@ -131,7 +131,7 @@ double DepthOrderStep(size_t layers) { return 2 / NumPairs(layers); }
 
 QuantityValue ReadQuantity(const MiniatureMeasure& measure,
                            const MiniatureRun& run) {
-  // Of a run that diverged nothing is worth a comparison.
+  // Nothing of a diverged run is worth a comparison.
   if (!std::isfinite(run.loss)) return {0, "gave no number"};
   QuantityValue result;
   switch (measure.quantity) {

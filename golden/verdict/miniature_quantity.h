@@ -12,24 +12,24 @@
 
 namespace softmoe::golden {
 
-// In the unit of the measure; `problem` says why the run has none, as a
+// A value in the unit of the measure; `problem` says why the run has none, as a
 // predicate ("gave no number"), and is "" otherwise.
 struct QuantityValue {
   double value = 0;
   std::string problem;
 };
 
-// NaN numbers, all of a run without a loss, and allocations that never move are
-// problems.
+// Problems are NaN numbers, any number of a run without a loss, and allocations
+// that never move.
 QuantityValue ReadQuantity(const MiniatureMeasure& measure,
                            const MiniatureRun& run);
 
-// Share of the budget that is in another layer at the end than at the start,
-// of a run that has an allocation.
+// Share of the budget that is in another layer at the end than at the start.
+// The run must have an allocation.
 double MovementOf(const MiniatureRun& run);
 
-// The least that Kendall's tau changes by: one exchange of two neighbours among
-// `layers` layers, two at least.
+// The smallest change of Kendall's tau: one exchange of two neighbours among
+// `layers` layers, at least two.
 double DepthOrderStep(size_t layers);
 
 }  // namespace softmoe::golden

@@ -20,12 +20,12 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 // Every case of every measure.
 std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
 
-// Mean and deviation over seeds of every planned row that has runs, those that
-// enter no claim among them.
+// Mean and deviation over seeds of every planned row that has runs, including
+// those that enter no claim.
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 
-// Everything, with all digits, as one JSON object; what is not there is absent.
+// Everything, with all digits, as one JSON object; unknown members are absent.
 std::string MiniatureJson(const MiniatureVerdicts& verdicts);
 
 }  // namespace softmoe::golden

@@ -17,7 +17,7 @@ void ExpectHas(const std::string& text, const std::string& part) {
 
 MiniatureResults Results() {
   return MadeUpResults(FrozenClaims(), [](size_t, MiniatureRun* run) {
-    // C7 on its margin, but for 0.0002.
+    // C7 on its margin, to within 0.0002.
     if (run->row.find("jitter") != std::string::npos) run->loss -= 0.0398;
   });
 }
@@ -39,7 +39,7 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
             "4 experts, fixed random");
   ExpectHas(text, "gcide      9      4");
   EXPECT_EQ(text.find("missing"), std::string::npos);
-  // The same, whenever it is asked for.
+  // The text is the same each time.
   EXPECT_EQ(text, DescribeMiniature(JudgeMiniature(claims, Results())));
 }
 
@@ -54,7 +54,7 @@ TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
   ExpectHas(text, "C1     INTERIM (SHOWN so far)");
 }
 
-// Of a row that enters no claim, too.
+// Also of a row that enters no claim.
 TEST(DescribeMiniature, NamesSeedsWithEqualBits) {
   MiniatureResults results = Results();
   double first = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature_runs.h - the runs that are judged, checked and by their ids.
+// miniature_runs.h - the runs that are judged, checked and indexed by their
+// ids.
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_RUNS_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_RUNS_H_
 
@@ -22,12 +23,13 @@ using RunIndex = std::map<std::string, std::map<std::string, SeedRuns>>;
 std::string NameOfRun(const std::string& corpus, const std::string& row,
                       int64_t seed);
 
-// `runs` must outlive the index. Throws DataError for a run that is not planned
-// or is there twice, and for steps, factors or layers out of order.
+// The index of `runs`, which must outlive it. Throws DataError for a run that
+// is not planned or occurs twice, and for steps, factors or layers out of
+// order.
 RunIndex IndexRuns(const MiniatureClaims& claims,
                    const std::vector<MiniatureRun>& runs);
 
-// Throws DataError if a number of experts is there twice or a speed is none.
+// Throws DataError if a number of experts occurs twice or a speed is not valid.
 void RequireThroughput(const std::vector<ThroughputSamples>& throughput);
 
 }  // namespace softmoe::golden

@@ -16,10 +16,9 @@ namespace softmoe::golden {
 namespace {
 
 // In double the incomplete beta function misses kDistributionError from 1e4
-// items on (1.8e-13 at 3000 of 10042, p = 0.3): x^a (1-x)^b is raised to powers
-// that large. So the type is named here, with at least 11 bits to spare, and
-// none is chosen by Boost, which would promote as it sees fit. What it cannot
-// evaluate is thrown.
+// items on (1.8e-13 at 3000 of 10042, p = 0.3): x^a (1-x)^b has powers that
+// large. So the type is fixed here, with at least 11 bits to spare, and Boost
+// may not promote it as it sees fit. What Boost cannot evaluate is thrown.
 using Real = long double;
 static_assert(std::numeric_limits<Real>::digits >= 64);
 namespace policies = boost::math::policies;
@@ -125,7 +124,7 @@ std::vector<bool> HolmRejections(const std::vector<double>& p_values,
                                  double level) {
   std::vector<size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // A NaN has no order: behind all others.
+  // A NaN has no order: it comes after all others.
   auto key = [&](size_t i) {
     return std::isnan(p_values[i]) ? std::numeric_limits<double>::infinity()
                                    : p_values[i];

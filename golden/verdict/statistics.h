@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// statistics.h - distributions and intervals behind the verdicts.
+// statistics.h - the distributions and intervals on which verdicts rest.
 //
 // The distributions are those of Boost.Math, in long double. Arguments outside
 // of the stated ranges, NaN among them, are an InternalError.
@@ -45,8 +45,8 @@ Interval ProportionDifference(double p, double p_total, double q,
                               double q_total, double confidence);
 
 // Holm's step-down procedure: which hypotheses are rejected so that the chance
-// of any false rejection is at most `level`, whatever their dependence (Holm
-// 1979). p-values in [0, 1]; a NaN counts as 1.
+// of any false rejection is at most `level`, however they depend on each other
+// (Holm 1979). p-values in [0, 1]; a NaN counts as 1.
 std::vector<bool> HolmRejections(const std::vector<double>& p_values,
                                  double level);
 

@@ -19,7 +19,7 @@
 namespace softmoe::golden {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 // Half a unit of the last digit that a source prints.
 constexpr double HalfUnit(int decimals) {
@@ -103,14 +103,15 @@ TEST(NormalQuantile, AgreesWithPublishedDigits) {
   for (const Entry& e :
        {Entry{0.95, 1.644853626951473}, Entry{0.975, 1.959963984540054},
         Entry{0.995, 2.575829303548901}, Entry{0.05, -1.644853626951473}}) {
-    // Over the density: half an ulp of the probability, and erfc, of which
-    // glibc says 5 ulp. Of the quantile: two roundings of erfc's argument and
-    // the last ulp of the bisection.
+    // Divided by the density: half an ulp of the probability, and erfc's error,
+    // which glibc gives as 5 ulp. Relative to the quantile: two roundings of
+    // erfc's argument and the last ulp of the bisection.
     const double tail = std::min(e.probability, 1 - e.probability);
     const double density = std::exp(-e.quantile * e.quantile / 2) *
                            std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-    const double rounding = (kUnit / 2 + 5 * 2 * kUnit * tail) / density +
-                            (2 + 2) * kUnit * std::fabs(e.quantile);
+    const double rounding =
+        (kDoubleUnit / 2 + 5 * 2 * kDoubleUnit * tail) / density +
+        (2 + 2) * kDoubleUnit * std::fabs(e.quantile);
     EXPECT_NEAR(NormalQuantile(e.probability), e.quantile,
                 HalfUnit(15) + rounding)
         << e.probability;
@@ -120,8 +121,8 @@ TEST(NormalQuantile, AgreesWithPublishedDigits) {
 
 // Fisher's expansion: the distribution function is Phi(z) - phi(z) (a + b +
 // ...) with a = (z^3 + z) / (4 nu), b = (3 z^7 - 7 z^5 - 5 z^3 - 3 z) / (96
-// nu^2). |phi b| is at most 0.225/nu^2, at |z| = 2.83; what follows is less
-// than a tenth of it from nu = 1e3.
+// nu^2). |phi b| is at most 0.225/nu^2, at |z| = 2.83; the later terms are less
+// than a tenth of it from nu = 1e3 on.
 TEST(StudentCdf, TendsToTheNormal) {
   for (double freedom : {1e3, 2e4}) {
     for (double z : {-3.0, -1.0, 0.5, 2.0}) {
@@ -154,10 +155,10 @@ double BinomialSum(int64_t first, int64_t last, int64_t total, long double p) {
   }
   return static_cast<double>(sum);
 }
-// How far that may be off: each term has rounded at most 4 total + 2 times in
-// long double, the sum as often as it has terms, and once in double.
+// The error of that: each term is rounded at most 4 total + 2 times in long
+// double, the sum as often as it has terms, and once to double.
 double BinomialError(int64_t total) {
-  return (5 * static_cast<double>(total) + 3) * 0x1p-64 + kUnit;
+  return (5 * static_cast<double>(total) + 3) * 0x1p-64 + kDoubleUnit;
 }
 
 TEST(RegularizedBeta, IsTheBinomialTail) {
@@ -215,8 +216,8 @@ TEST(WilsonInterval, AgreesWithNewcombesExample) {
   EXPECT_NEAR(interval.high, 0.3662, HalfUnit(4));
 }
 
-// The paper's tasks by hand, 196 sqrt(2 p (1-p) / n) points: what a difference
-// of two runs, unpaired, may be at 95 %.
+// The paper's tasks by hand, 196 sqrt(2 p (1-p) / n) points: how far two
+// unpaired runs may differ at 95 %.
 TEST(ProportionDifference, GivesTheHalfWidthsOfThePapersTasks) {
   auto half = [](double p, double n) {
     const Interval i = ProportionDifference(p, n, p, n, 0.95);
@@ -248,8 +249,8 @@ RC_GTEST_PROP(ProportionProperty, ExactIntervalsCover, ()) {
       covered += BinomialSum(k, k, n, p);
     }
   }
-  // What is left out on either side has the tail's probability at most.
-  const double summing = (static_cast<double>(n) + 1) * kUnit;
+  // What is left out on either side has at most the tail's probability.
+  const double summing = (static_cast<double>(n) + 1) * kDoubleUnit;
   RC_ASSERT(covered >=
             0.9 - 2 * kDistributionError - BinomialError(n) - summing);
 }
@@ -259,8 +260,8 @@ RC_GTEST_PROP(ProportionProperty, WilsonNarrowsAndHoldsItsCentre, ()) {
   const double n = *rc::gen::inRange(1, 5000);
   const Interval few = WilsonInterval(p, n, 0.9);
   const Interval many = WilsonInterval(p, 4 * n, 0.9);
-  // Numbers up to 1 that round 5 (the centre), 8 (half the width) and 1 times.
-  const double rounding = (5 + 8 + 1) * kUnit;
+  // Numbers up to 1, rounded 5 (the centre), 8 (half the width) and 1 times.
+  const double rounding = (5 + 8 + 1) * kDoubleUnit;
   RC_ASSERT(few.low <= p + rounding && p <= few.high + rounding);
   RC_ASSERT(many.high - many.low <= few.high - few.low);
 }
@@ -284,7 +285,7 @@ TEST(Statistics, ArgumentsOutOfRangeAreInternalErrors) {
   EXPECT_THROW(NormalCdf(nan), InternalError);
   EXPECT_THROW(ExactProportionInterval(3, 2, 0.9), InternalError);
   EXPECT_THROW(ExactProportionInterval(1, 2, 1), InternalError);
-  // In range, but beyond what Boost evaluates: its exception is ours.
+  // In range, but beyond what Boost can evaluate: its exception becomes ours.
   EXPECT_THROW(StudentQuantile(1e-300, 1e-5), InternalError);
 }
 
@@ -314,7 +315,8 @@ RC_GTEST_PROP(HolmProperty, RejectsLikeItsDefinition, ()) {
   RC_ASSERT(static_cast<size_t>(
                 std::count(rejected.begin(), rejected.end(), true)) == count);
   for (size_t i = 0; i < p.size(); ++i) {
-    // Never more than without correction, never less than Bonferroni.
+    // Never more rejections than without correction, never fewer than
+    // Bonferroni.
     if (rejected[i]) RC_ASSERT(p[i] <= 0.05);
     if (p[i] * static_cast<double>(p.size()) <= 0.05) RC_ASSERT(rejected[i]);
   }

@@ -26,7 +26,7 @@ int Severity(Status status) {
   return 4;
 }
 
-// The same difference of many rows is one.
+// Adds a difference; the same one in many rows is one entry.
 void Add(const FieldDifference& field, const std::string& row,
          std::vector<SetUpDifference>* differences) {
   for (SetUpDifference& difference : *differences) {
@@ -62,7 +62,7 @@ void CompareSetUps(const Document& results, const Document& golden,
   }
 }
 
-// What a reader of the verdicts must know of what they do not cover.
+// What a reader must know about what the verdicts do not cover.
 void AddRemarks(const Document& results, const Document& golden,
                 Verdicts* verdicts) {
   std::vector<std::string>& remarks = verdicts->remarks;

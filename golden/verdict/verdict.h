@@ -17,7 +17,7 @@
 
 namespace softmoe::golden {
 
-// The more severe of two, `a` where they are alike. The order of
+// The more severe of two; `a` if they are equally severe. The order of
 // FORMAT.md, "Verdicts": FAIL, MISTRUSTED, NOT_COMPARABLE, INCONCLUSIVE and
 // UNSUPPORTED, PASS.
 Status Worse(Status a, Status b);
@@ -25,31 +25,32 @@ Status Worse(Status a, Status b);
 ExitCode ExitCodeOf(Status status);
 
 // A field of the set-up that does not simply agree, and the rows of the golden
-// where it is so: "main_results/owt/sparse/k1", at least one.
+// for which this is so: "main_results/owt/sparse/k1", at least one.
 struct SetUpDifference {
   FieldDifference field;
   std::vector<std::string> rows;
 };
 
-// What is said of one cell of the golden. Numbers are in the column's unit.
+// The verdict on one cell of the golden. Numbers are in the column's unit.
 struct CellVerdict {
   std::string table, row, column;  // ids
   Status status = Status::kInconclusive;
   std::string reason;                // one sentence; "" for a plain pass
-  std::vector<size_t> assumptions;   // of the row: indices of those of Verdicts
+  std::vector<size_t> assumptions;   // of the row: indices into Verdicts'
   std::string golden_text;           // as printed
-  std::optional<double> ours;        // nothing: the results have no value
+  std::optional<double> ours;        // nullopt: the results have no value
   std::optional<double> difference;  // ours - golden
-  // Of the confidence interval of the difference, without rounding; 0 if there
-  // is no noise, or if it is not known.
+  // Half the width of the confidence interval of the difference, without
+  // rounding; 0 if there is no noise, or if it is not known.
   double half_width = 0;
   double margin = 0;  // 0: the column has none
-  // INCONCLUSIVE: runs of ours that would decide, 2 to see any noise; 0: none.
+  // If INCONCLUSIVE: how many of our runs would decide, 2 to see any noise; 0
+  // if no number would.
   int64_t runs_needed = 0;
   std::vector<std::string> notes;  // ids of the golden's notes on the cell
 };
 
-// What our own runs say of one claim.
+// What our own runs say about one claim.
 struct ClaimVerdict {
   std::string claim;  // id
   Status status = Status::kInconclusive;
@@ -57,7 +58,7 @@ struct ClaimVerdict {
   std::vector<size_t> assumptions;  // of its rows, as in CellVerdict
 };
 
-// All that Judge has to say, in the order of the golden.
+// Everything that Judge has to say, in the order of the golden.
 struct Verdicts {
   // Fields that must match and that the golden states.
   std::vector<SetUpDifference> fingerprint_differences;
@@ -65,30 +66,30 @@ struct Verdicts {
   // verdicts hold under them.
   std::vector<SetUpDifference> assumptions;
   std::vector<SetUpDifference> reported;  // fields that are only reported
-  // Sentences on definitions of columns that differ, rows of the golden that
-  // the results lack, a golden of our own.
+  // Sentences about columns whose definitions differ, rows of the golden that
+  // the results lack, and a golden of our own.
   std::vector<std::string> remarks;
   std::vector<CellVerdict> cells;
   // Columns of the lane "report": shown, never judged; status has no meaning.
   std::vector<CellVerdict> recorded;
   std::vector<ClaimVerdict> claims;
-  // The worst of all. NOT_COMPARABLE if results and golden have no cell in
-  // common, INCONCLUSIVE if only recorded ones.
+  // The most severe of all. NOT_COMPARABLE if results and golden have no cell
+  // in common, INCONCLUSIVE if only recorded ones.
   Status overall = Status::kInconclusive;
 
   // The code of DESIGN.md ruling 1; statuses in `allowed` count as PASS.
   ExitCode exit_code(const std::set<Status>& allowed = {}) const;
 };
 
-// Every cell and claim of `golden` that `results` has a row for. Rows are
-// matched by id; `results` with other fingerprints are NOT_COMPARABLE, and the
-// reason lists the fields. A cell that the golden has and the results do not
-// is UNSUPPORTED, which counts as INCONCLUSIVE. FAIL and claims are corrected
-// for their number by Holm's procedure. Measurements whose runs all gave the
-// same bits are MISTRUSTED, for they are no evidence for either side. What is
-// decided while the golden leaves fields open says under which assumptions; a
-// strict claim (< or >) is then INCONCLUSIVE. Both documents as FirstProblem
-// accepts them.
+// Judges every cell and claim of `golden` for which `results` has a row. Rows
+// are matched by id; `results` with other fingerprints are NOT_COMPARABLE, and
+// the reason lists the fields. A cell that the golden has and the results do
+// not is UNSUPPORTED, which counts as INCONCLUSIVE. FAIL and claims are
+// corrected for their number by Holm's procedure. Measurements whose runs all
+// gave the same bits are MISTRUSTED, for they are evidence for neither side.
+// What is decided while the golden leaves fields open names its assumptions; a
+// strict claim (< or >) is then INCONCLUSIVE. FirstProblem must accept both
+// documents.
 Verdicts Judge(const Document& results, const Document& golden);
 
 }  // namespace softmoe::golden

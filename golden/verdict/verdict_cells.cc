@@ -114,7 +114,8 @@ class CellJudge {
     }
   }
 
-  // Ours must print as the golden. Doubles made of decimals are off by an ulp.
+  // Ours must print like the golden. Doubles made from decimals are off by an
+  // ulp.
   static void JudgeExact(const Cell& cell, const Cell& golden_cell,
                          CellVerdict* verdict) {
     const double slack = 4e-16 * std::max(std::fabs(golden_cell.low),
@@ -169,7 +170,7 @@ class CellJudge {
     verdict->status = Equivalence(difference, noise, margin, constructed);
     const bool decided =
         verdict->status == Status::kPass || verdict->status == Status::kFail;
-    // Also where other rows tell of noise: of this one there is a single run.
+    // Also if other rows show noise: this one has really run only once.
     if (decided && AreSuspicious(cell, golden_, golden_cell)) {
       verdict->status = Status::kMistrusted;
     }
@@ -205,7 +206,8 @@ class CellJudge {
                "golden runs, or items";
   }
 
-  // A FAIL stands only if Holm's procedure over all statistical cells says so.
+  // A FAIL stands only if Holm's procedure over all statistical cells confirms
+  // it.
   void ApplyHolm() {
     std::vector<double> p_values;
     for (const Candidate& candidate : candidates_) {
@@ -255,7 +257,7 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
   std::vector<const Cell*> theirs;
   CollectCells(results, table, column, corpus, &cells);
   CollectCells(golden, table, column, corpus, &theirs);
-  // Runs that both documents hold are one piece of evidence, not two.
+  // Runs that are in both documents are one piece of evidence, not two.
   const size_t ours = cells.size();
   for (const Cell* cell : theirs) {
     const bool known = std::any_of(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Claims are tested on our own runs against each other, one-sided, and never on
+// Claims are tested, one-sided, on our own runs against each other and never on
 // the golden's numbers; what those say is the claim's published verdict.
 #include <fmt/format.h>
 
@@ -15,13 +15,13 @@
 namespace softmoe::golden::internal {
 namespace {
 
-// A claim's test: positive `advantage` speaks for the claim.
+// The test of a claim: a positive `advantage` speaks for the claim.
 struct ClaimTest {
   double p_holds = 1;
   double p_refuted = 1;
 };
 
-// One-sided p-values of an observed difference with its standard error.
+// One-sided p-values of an observed difference with this standard error.
 ClaimTest StudentTest(double advantage, double error, double freedom) {
   if (error == 0) {
     return {advantage > 0 ? 0.0 : 1.0, advantage < 0 ? 0.0 : 1.0};
@@ -82,7 +82,7 @@ class ClaimJudge {
     verdicts_.claims.push_back(std::move(verdict));
   }
 
-  // Appends what is not there yet.
+  // Appends the items that are not there yet.
   template <typename T>
   static void Merge(const std::vector<T>& from, std::vector<T>* to) {
     for (const T& item : from) {
@@ -109,7 +109,7 @@ class ClaimJudge {
     }
     PooledDeviation noise = NoiseOf(claim, left);
     if (!right.is_number) {
-      // The same, unless the claim is about two columns or corpora.
+      // The same noise, unless the claim is about two columns or corpora.
       const PooledDeviation other = NoiseOf(claim, right);
       noise.deviation = std::max(noise.deviation, other.deviation);
       noise.freedom = std::min(noise.freedom, other.freedom);
@@ -131,7 +131,7 @@ class ClaimJudge {
     const bool holds = test.p_holds <= test.p_refuted;
     const double p = std::min(1.0, 2 * std::min(test.p_holds, test.p_refuted));
     tested_.push_back({verdicts_.claims.size(), p, holds, capped});
-    verdict->reason = Published(claim);  // the test goes before it
+    verdict->reason = Published(claim);  // the test's text precedes it
   }
 
   PooledDeviation NoiseOf(const Claim& claim, const ClaimSide& side) const {
@@ -139,7 +139,7 @@ class ClaimJudge {
                       *side.row);
   }
 
-  // What the golden's numbers say, and what is left of it beside their noise.
+  // What the golden's numbers say, and how much of it survives their noise.
   std::string Published(const Claim& claim) const {
     std::string text = "; the published numbers: " + claim.published_verdict;
     const PublishedEvidence evidence = EvidenceOf(golden_, claim);
@@ -155,7 +155,7 @@ class ClaimJudge {
     return text;
   }
 
-  // A cell of ours that should have noise and has none.
+  // Whether a cell of ours should have noise and has none.
   bool IsSuspicious(const Claim& claim, const ClaimSide& side) const {
     if (side.is_number) return false;
     const Table* table = golden_.FindTable(claim.scope);

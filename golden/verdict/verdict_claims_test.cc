@@ -69,7 +69,7 @@ TEST(Judge, ClaimsTellWhatNoiseLeavesOfThePublishedNumbers) {
   EXPECT_TRUE(Contains(Claimed(verdicts, "soft_higher_hellaswag.1").reason,
                        "the published numbers: HOLDS (NOT_RESOLVED_BY_PAPER "
                        "with the sampling error of their items)"));
-  // Resolved all the same: nothing to add.
+  // Resolved despite the noise: nothing to add.
   EXPECT_TRUE(Claimed(verdicts, "soft_higher_hellaswag.3")
                   .reason.ends_with("the published numbers: HOLDS"));
   EXPECT_TRUE(Contains(Claimed(verdicts, "star_lower_loss.1").reason,
@@ -83,7 +83,7 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
   EXPECT_EQ(strict.status, Status::kInconclusive);
   EXPECT_TRUE(Contains(strict.reason, "our runs say that it holds"))
       << strict.reason;
-  // What is decided says under which assumptions, those of both sides.
+  // What is decided names the assumptions of both sides.
   const ClaimVerdict& decided = Claimed(verdicts, "learned_loss_not_higher.1");
   EXPECT_EQ(decided.status, Status::kPass);
   const std::string reason = ReasonText(decided);
@@ -105,7 +105,7 @@ TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
                "assumption"));
 }
 
-// The same cap where no noise is in the way.
+// The same cap without any noise.
 TEST(Judge, StrictClaimsOnExactColumnsAreCappedToo) {
   auto judge = [](Document paper) {
     for (Claim& claim : paper.claims) {

@@ -23,13 +23,14 @@ PooledDeviation PoolColumn(const Document& results, const Document& golden,
                            const std::string& table, const std::string& column,
                            const Row& row);
 
-// Is the golden's number what it is by construction, as the k active experts of
-// top-k and what is worked out from them? Then equal runs are no surprise. The
-// paper's exact cells, and those of runs whose own values never differed.
+// Whether the golden's number is fixed by construction, like the k active
+// experts of top-k and what is computed from them; then equal runs are no
+// surprise. True of the paper's exact cells, and of those of runs whose own
+// values never differed.
 bool IsByConstruction(const Document& golden, const Cell& golden_cell);
 
-// Runs of a measurement that agree to the last bit. Counts of few items often
-// agree by chance: percentages are left out.
+// Whether the runs of a measurement agree to the last bit. Percentages are left
+// out, since counts of few items often agree by chance.
 bool AreSuspicious(const Cell& ours, const Document& golden,
                    const Cell& golden_cell);
 
@@ -41,15 +42,17 @@ std::vector<std::string> FieldNames(
     const std::vector<FieldDifference>& differences);
 std::string JoinNames(const std::vector<std::string>& names);
 
-// The indices of the fields `open` in `assumptions`, which has them all.
+// The indices of the fields `open` in `assumptions`, which must contain them
+// all.
 std::vector<size_t> IndicesOf(const std::vector<FieldDifference>& open,
                               const std::vector<SetUpDifference>& assumptions);
 
-// Cells of `golden` against those of `results`, Holm over all FAIL included.
+// Judges cells of `golden` against those of `results`, with Holm's procedure
+// over every FAIL.
 void JudgeCells(const Document& results, const Document& golden,
                 Verdicts* verdicts);
 
-// Claims of `golden` on the cells of `results`.
+// Judges claims of `golden` on the cells of `results`.
 void JudgeClaims(const Document& results, const Document& golden,
                  Verdicts* verdicts);
 

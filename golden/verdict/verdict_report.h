@@ -21,16 +21,16 @@ std::vector<std::string> DifferenceLines(
 // "A1 router.tau: ...", as DifferenceLines.
 std::vector<std::string> AssumptionLines(const Verdicts& verdicts);
 
-// What is reported for the record: fields, then remarks.
+// What is reported only for the record: fields, then remarks.
 std::vector<std::string> RecordLines(const Verdicts& verdicts);
 
-// The reason; where something is decided, with the assumptions that it stands
-// under: "...; under assumptions A1-A3, A7".
+// The reason; if something is decided, with the assumptions on which it rests:
+// "...; under assumptions A1-A3, A7".
 std::string ReasonText(const CellVerdict& verdict);
 std::string ReasonText(const ClaimVerdict& verdict);
 
-// Differences of set-up, assumptions, one line for each cell and claim, and
-// the overall verdict with its exit code; `allowed` is named in it.
+// Differences of set-up, assumptions, one line for each cell and claim, and the
+// overall verdict with its exit code, which names `allowed`.
 std::string DescribeVerdicts(const Verdicts& verdicts,
                              const std::set<Status>& allowed);
 

@@ -44,8 +44,7 @@ TEST(Judge, APerfectReproductionPassesUnderAssumptions) {
   };
   EXPECT_TRUE(assumes(open, "router.tau"));
   EXPECT_FALSE(assumes(stated, "router.tau"));
-  // Sparse rows stand under fewer assumptions; the labels are those of the
-  // list.
+  // Sparse rows rest on fewer assumptions; the labels are those of the list.
   EXPECT_EQ(ReasonText(Verdict(verdicts, "owt/sparse/k1", "val_loss")),
             "under assumptions A1-A12");
   const auto tau =
@@ -124,7 +123,7 @@ TEST(Judge, OneRunIsInconclusive) {
   EXPECT_EQ(verdicts.exit_code({Status::kInconclusive}), ExitCode::kDone);
 }
 
-// Seeds of other rows of the same corpus tell the noise, those of another
+// Seeds of other rows of the same corpus show the noise, those of another
 // corpus do not.
 TEST(Judge, PoolsSeedNoiseWithinACorpus) {
   Document results = Reproduction(1, 0);
@@ -140,7 +139,8 @@ TEST(Judge, PoolsSeedNoiseWithinACorpus) {
             Status::kInconclusive);
 }
 
-// The field says which corpus, in TOML's quotes or not; ids are only names.
+// The field says which corpus it is, with or without TOML's quotes; ids are
+// only names.
 TEST(Judge, TheFieldSaysWhichCorpus) {
   Document results = Reproduction(1, 0);
   for (Row& row : results.tables[0].rows) {
@@ -174,7 +174,7 @@ TEST(Judge, FarOutFails) {
   EXPECT_NE(verdicts.exit_code({Status::kFail}), ExitCode::kFailed);
 }
 
-// A single cell at p = 0.01 fails alone, but not as one of 108 comparisons.
+// A cell at p = 0.01 fails on its own, but not as one of 108 comparisons.
 TEST(Judge, HolmKeepsAFewChanceOutliersFromFailing) {
   Document alone = Reproduction(3, 0.2);
   const Cell golden_cell =
@@ -220,8 +220,8 @@ TEST(Judge, EqualRunsAreMistrusted) {
   EXPECT_EQ(verdicts.exit_code({Status::kInconclusive}), ExitCode::kMistrusted);
 }
 
-// Seeds of other rows tell of noise, but a row whose own runs are all equal
-// has probably run once: five copies are no evidence for either side.
+// Seeds of other rows show noise, but a row whose own runs are all equal has
+// probably run once: five copies are evidence for neither side.
 TEST(Judge, EqualRunsOfOneRowAreMistrustedAmongOthersThatDiffer) {
   Document results = Reproduction(5, 0.05);
   At(&results, "owt/sparse/k1", "val_loss").deviation = 0;
@@ -243,7 +243,7 @@ TEST(Judge, EqualRunsOfOneRowAreMistrustedAmongOthersThatDiffer) {
   EXPECT_EQ(status("owt/softmoe/k2/a2", "active_params"), Status::kMistrusted);
 }
 
-// Nothing of them varies, and nothing has to.
+// Nothing in them varies, and nothing has to.
 TEST(Judge, SparseRowsAloneHaveTheirActiveParametersByConstruction) {
   Document results = Reproduction(3, 0.05);
   std::erase_if(results.tables[0].rows,
@@ -341,7 +341,7 @@ TEST(Judge, ExactCellsMustPrintAlike) {
 }
 
 // One golden cell that stands for 2.875 to 3.125, in a column whose values may
-// differ by 0.5: all binary fractions, so that the limits are exact.
+// differ by 0.5; all are binary fractions, so that the limits are exact.
 class BoundLane : public testing::Test {
  protected:
   static constexpr const char* kRow = "owt/sparse/k1";
@@ -358,7 +358,7 @@ class BoundLane : public testing::Test {
     cell.high = 3.125;
   }
 
-  // Of a number of ours that stands for `low` to `high`.
+  // The verdict on a number of ours that stands for `low` to `high`.
   CellVerdict Of(double low, double high) {
     Cell& cell = At(&results_, kRow, "val_loss");
     SetValue(&cell, (low + high) / 2);
@@ -397,7 +397,7 @@ TEST_F(BoundLane, FailsOverItsBoundOnEitherSide) {
     EXPECT_EQ(cell.reason, "over its bound");
     EXPECT_LT(cell.difference, 0);
   }
-  // No pooled noise and no Holm: one run decides, whatever the others are.
+  // No pooled noise and no Holm: one run decides, whatever the others say.
   Of(4, 4);
   EXPECT_EQ(Judge(results_, golden_).overall, Status::kFail);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "golden/paper/lattice.h"
+#include "golden/paper/percentage_counts.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
