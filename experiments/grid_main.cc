@@ -43,7 +43,7 @@ using Strings = std::vector<std::string>;
 
 constexpr char kDescription[] =
     "Reruns the paper's experiments: a grid is rows (routers) x corpora x "
-    "seeds, described by a TOML file, and every run of it is a folder. Each "
+    "seeds, described by a TOML file, and every run has a folder. Each "
     "table and figure of the paper is an experiment, at several scales.";
 
 constexpr char kExamples[] = R"(
@@ -99,7 +99,7 @@ instruction set; 5 no GPU for a grid of the paper's scale, a file is missing, th
 disk is full, or a lock is of a machine that cannot be asked; 7 two seeds have
 the same bits; 75 stopped by a signal, state saved.)";
 
-// What any subcommand can be told.
+// The arguments of all subcommands.
 struct Arguments {
   std::string grid, scale, out;
   Strings overrides, runtime, rows, corpora, only, seeds;
@@ -112,14 +112,14 @@ struct Arguments {
 
 Grid Load(const Arguments& arguments) {
   Strings overrides = arguments.overrides;
-  // The options of [runtime] are short forms of --set.
+  // The options for [runtime] are short forms of --set.
   overrides.insert(overrides.end(), arguments.runtime.begin(),
                    arguments.runtime.end());
   return SelectGrid(arguments.grid, arguments.scale, overrides,
                     ParseSeeds(arguments.seeds));
 }
 
-// The experiments that share the folder of one of them.
+// The experiments that share the folder of `grid`.
 std::vector<Grid> LoadAll(const Grid& grid, const Arguments& arguments) {
   return LoadExperiments(grid.path, grid.overrides,
                          ParseSeeds(arguments.seeds));
@@ -144,7 +144,7 @@ std::optional<RunRecord> RecordOf(const Arguments& arguments) {
   return record;
 }
 
-// What is on disk of a grid, and in the record.
+// What disk and record hold of a grid.
 GridOutcome ReadRuns(const Grid& grid, const fs::path& folder,
                      const std::optional<RunRecord>& record) {
   GridOutcome outcome = ReadGrid(grid, folder, /*check_checkpoints=*/false);
@@ -168,12 +168,12 @@ std::unique_ptr<FolderLock> LockForReport(const fs::path& grid_folder) {
   });
 }
 
-// Judges what is there, says it and writes the report, one process at a time:
+// Judges what is there, prints it and writes the report, one process at a time:
 // the last one to finish has all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
                 const std::vector<size_t>& selected,
                 const fs::path& grid_folder) {
-  MakeFolder(grid_folder);  // of a record alone there is none yet
+  MakeFolder(grid_folder);  // there is none yet for a record alone
   const auto lock = LockForReport(grid_folder);
   GridOutcome outcome = ReadRuns(grid, grid_folder, record);
   for (RunOutcome& run : outcome.runs) run.selected = false;
@@ -200,7 +200,7 @@ ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
   return report.invariants_hold ? ExitCode::kDone : ExitCode::kFailed;
 }
 
-// The reports of all experiments that have one of the selected runs of `all`.
+// Reports on all experiments that have one of the selected runs of `all`.
 ExitCode ReportEach(const Grid& all, const std::vector<size_t>& selected,
                     const fs::path& folder, const Arguments& arguments) {
   const std::optional<RunRecord> record = RecordOf(arguments);
@@ -244,8 +244,8 @@ ExitCode ReportAgain(const Arguments& arguments) {
   const fs::path folder = record ? GridFolder(grid, arguments.out)
                                  : ExistingFolder(grid, arguments);
   const GridOutcome outcome = ReadRuns(grid, folder, record);
-  // Another folder, or other settings: a report of nothing would take the
-  // place of that of what was run.
+  // Another folder, or other settings: an empty report would replace the one on
+  // what was run.
   const auto waits = [](const RunOutcome& run) {
     return run.state == RunState::kWaiting;
   };
@@ -292,7 +292,7 @@ ExitCode Record(const Arguments& arguments) {
       UserPath(arguments.record.empty() ? "golden/runs/" + name + ".h5"
                                         : arguments.record);
   MakeFolder(path.parent_path());
-  // Whoever records at the same time would drop what this one adds.
+  // A process that records at the same time would drop what this one adds.
   const FolderLock lock(path.parent_path());
   RunRecord record = OpenRunRecord(path);
   const RecordChange change = AddFinishedRuns(outcome, record);
@@ -311,7 +311,7 @@ ExitCode VerifyRecord(const Arguments& arguments) {
                        ReadWholeFile(RunfilePath("CHANGELOG.md")));
   }
   VerifyOptions options;
-  // No name that anything else gives a folder: it is deleted in the end.
+  // A name that nothing else gives a folder, since it is deleted in the end.
   std::string name = "verify-" + run.id;
   std::ranges::replace(name, '/', '-');
   const fs::path out =
@@ -328,20 +328,20 @@ ExitCode VerifyRecord(const Arguments& arguments) {
 
 ExitCode Clean(const Arguments& arguments) {
   Grid grid = Load(arguments);
-  // The folder is that of all experiments of the scale.
+  // All experiments of the scale share the folder.
   if (!grid.experiment.empty()) {
     grid = LoadExperiment(kAllExperiments, grid.path, grid.overrides,
                           ParseSeeds(arguments.seeds));
   }
   const fs::path folder = ExistingFolder(grid, arguments);
   const FolderLock lock(folder);
-  const std::pair<const char*, Waste> kKinds[] = {
-      {"temporary", Waste::kTemporary},
-      {"checkpoints", Waste::kCheckpoint},
-      {"runs", Waste::kRun}};
-  std::vector<WasteItem> items;
+  const std::pair<const char*, StaleKind> kKinds[] = {
+      {"temporary", StaleKind::kTemporary},
+      {"checkpoints", StaleKind::kCheckpoint},
+      {"runs", StaleKind::kRun}};
+  std::vector<StaleItem> items;
   int64_t bytes = 0;
-  for (const WasteItem& item : FindWaste(grid, folder)) {
+  for (const StaleItem& item : FindStale(grid, folder)) {
     bool wanted = arguments.only.empty();
     for (const auto& [name, kind] : kKinds) {
       for (const std::string& only : arguments.only) {
@@ -361,7 +361,7 @@ ExitCode Clean(const Arguments& arguments) {
     fmt::print("{}: {} could go, {} in all; --yes deletes them\n",
                folder.string(), items.size(), size);
   } else {
-    DeleteWaste(items);
+    DeleteStale(items);
     fmt::print("{}: deleted {}, {} in all\n", folder.string(), items.size(),
                size);
   }
@@ -408,7 +408,7 @@ class CommandLine {
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
     run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
-                  "of finished runs, also where the grid lets them go");
+                  "keep those of finished runs, even if the grid would not");
     clean->add_flag("--yes", arguments_.yes, "delete what is shown");
     clean
         ->add_option("--only", arguments_.only,
@@ -440,13 +440,14 @@ class CommandLine {
                      "smoke, mini, midi, paper, the path of a .toml file, or, "
                      "with --scale, an experiment: see list")
         ->required();
-    command->add_option("--scale", arguments_.scale,
-                        "of an experiment: smoke, mini, midi, paper, or the "
-                        "path of a .toml file");
+    command->add_option(
+        "--scale", arguments_.scale,
+        "that of the experiment: smoke, mini, midi, paper, or the "
+        "path of a .toml file");
     command->add_option("--out", arguments_.out,
                         "folder of the results [runs/GRID]");
     command->add_option("--set", arguments_.overrides,
-                        "section.key=value over every run; may be repeated");
+                        "section.key=value for every run; may be repeated");
     command
         ->add_option("--seeds", arguments_.seeds,
                      "these seeds instead of the grid's: N,N,...; x4: the "
@@ -458,7 +459,7 @@ class CommandLine {
   void AddVerifyRecord() {
     CLI::App* verify = app_.add_subcommand(
         "verify-record", "train a recorded run again and compare all bits");
-    verify->add_option("file", arguments_.record, "what `record` wrote")
+    verify->add_option("file", arguments_.record, "file that `record` wrote")
         ->required();
     verify
         ->add_option("--run", arguments_.run,

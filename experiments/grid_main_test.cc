@@ -130,7 +130,7 @@ TEST_F(GridMain, RunsOnceThenOnlyReads) {
   ExpectEnd(Grid({"report", "micro.toml"}), 0, {"report.html"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
-  // Of other settings there is nothing, which does not take its place.
+  // With other settings there is nothing to report, and the report stays.
   ExpectEnd(Grid({"report", "micro.toml", "--set", "training.steps=61"}), 5,
             {"runs/micro", "--set"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), results);
@@ -149,7 +149,7 @@ TEST_F(GridMain, StatusAndCleanTellWhatIsThere) {
   ExpectEnd(Grid({"clean", "micro.toml"}), 0,
             {"checkpoint.h5", "3 could go", "--yes deletes them"});
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
-  // Seen from a grid of other settings, these runs are nobody's.
+  // For a grid with other settings, these runs belong to nobody.
   const Strings other = {"clean", "micro.toml", "--set", "training.steps=9"};
   ExpectEnd(Grid(other), 0, {"FINISHED", "3 could go"});
   ExpectEnd(Grid({"clean", "micro.toml", "--yes", "--only", "checkpoints"}), 0,
@@ -178,7 +178,7 @@ TEST_F(GridMain, SomeRowsNow_TheOthersLater) {
   EXPECT_EQ(Bytes("whole/results.h5"), results);
 }
 
-// The same bits from two runs and from one thread and three.
+// Two runs, with one thread and with three, give the same bits.
 TEST_F(GridMain, ThreadsChangeNoBit) {
   for (const std::string threads : {"1", "3"}) {
     const auto run =
@@ -225,7 +225,8 @@ TEST_F(GridMain, NobodyCleansWhereOthersWork) {
     ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 5, {"another process"});
   }
   EXPECT_TRUE(fs::exists(RunFolder(0) / "checkpoint.h5"));
-  // In order of the names, learned-1.5 went before the held one was met.
+  // In the order of names, learned-1.5 was deleted before the held one was
+  // reached.
   ExpectEnd(Grid({"clean", "micro.toml", "--yes"}), 0, {"deleted 2"});
 }
 

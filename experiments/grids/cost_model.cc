@@ -11,7 +11,7 @@ constexpr double kForwardPasses = 3;  // of a training step: one and two
 constexpr double kBf16 = 2, kFp32 = 4;
 
 // Bytes kept for the backward pass of one token that activates `routed` experts
-// in all layers together: in every layer the inputs of both norms, q, k, v, the
+// over all layers: in every layer the inputs of both norms, q, k, v, the
 // attention output and the router input (7 d_model) in bf16, scores and soft
 // weights in fp32; gate, up and activation (3 d_ffn) of each active expert in
 // bf16. Norm outputs and expert outputs are recomputed.
@@ -51,10 +51,10 @@ double CpuActivationBytes(const Config& config) {
   const double jitter = config.router.noise == NoiseKind::kInputJitter ? d : 0;
   const auto caps = static_cast<double>(optimized::LargestTotalActive(config));
   const auto cap = static_cast<double>(optimized::LargestMaxActive(config));
-  // Numbers per token. Kept in every layer: the residual entering both halves,
-  // both norms' outputs, q, k, v, the attention output; scores, soft weights.
-  // Gate and up of every active expert. Then the last norm, the gradients of
-  // all of these in one layer, and the rows of its experts.
+  // Numbers per token. Kept in every layer: the residual that enters both
+  // halves, both norms' outputs, q, k, v, the attention output; scores, soft
+  // weights. Gate and up of every active expert. Then the last norm, the
+  // gradients of all of these in one layer, and the rows of its experts.
   const double kept = layers * (8 * d + jitter + 2 * e) + caps * 2 * f;
   const double scratch = 2 * d + 6 * d + jitter + e + cap * (d + 3 * f);
   const int64_t tokens =

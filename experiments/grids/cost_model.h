@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cost_model.h - what a run will take, computed from its configuration alone:
+// cost_model.h - what a run will cost, computed from its configuration alone:
 // parameters, tokens, FLOPs, memory, GPU hours or core hours. `grid plan`
 // prints these without touching a device.
 //
 // FLOPs count a multiply-add as two and a training step as three forward
-// passes (the usual MFU convention: nothing for recomputation). Attention is
-// causal: a query sees (sequence_length + 1)/2 keys on average.
+// passes (the usual MFU convention, which counts no recomputation). Attention
+// is causal: a query sees (sequence_length + 1)/2 keys on average.
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_COST_MODEL_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_COST_MODEL_H_
 
@@ -18,7 +18,7 @@
 
 namespace softmoe::experiments {
 
-// Forward FLOPs of one token, by where they are spent.
+// Forward FLOPs of one token, by the place where they are spent.
 struct ForwardFlops {
   double attention_projections = 0;  // q, k, v and output
   double attention = 0;              // scores and weighted sum
@@ -48,8 +48,8 @@ struct Cluster {
   double gpu_bytes = 96e9;          // memory of one GPU; GH200, as in the paper
   int64_t gpus_per_node = 4;        // at most
   std::vector<std::string> sbatch;  // more options: "--partition=gpu"
-  // Of the fp32 training step on one core. 40e9 is half of what the step of
-  // the midi grid reached on one AVX-512 core (//:bench).
+  // FLOP/s of the fp32 training step on one core. 40e9 is half of what the midi
+  // grid's step reached on one AVX-512 core (//:bench).
   double core_flops = 40e9;
 };
 
@@ -62,7 +62,7 @@ struct RunCost {
   double train_flops_per_token = 0;
   double train_flops = 0;
   double state_bytes_per_gpu = 0;  // weights, gradients, optimizer
-  // Of one micro-batch, with as many active experts as the caps allow.
+  // For one micro-batch, with as many active experts as the caps allow.
   double activation_bytes_per_gpu = 0;
   double gpu_hours = 0;  // at the assumed MFU
   double hours = 0;
@@ -70,9 +70,9 @@ struct RunCost {
 };
 
 // Bytes that the fp32 CPU trainer reserves for one balance group: activations
-// and scratch of a forward and backward pass, with as many active experts as
-// the caps allow (optimized/workspace.h; what does not grow with d_model, d_ffn
-// or num_experts is left out).
+// and scratch space of a forward and backward pass, with as many active experts
+// as the caps allow (optimized/workspace.h; anything that does not grow with
+// d_model, d_ffn or num_experts is left out).
 double CpuActivationBytes(const Config& config);
 
 // The cost of training `config` with `active_experts` on `cluster`.

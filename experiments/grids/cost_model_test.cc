@@ -43,7 +43,7 @@ TEST(CostModel, PaperRunsCountTheirTokens) {
 }
 
 // At 989 TFLOP/s times the MFU, the hours are the FLOPs divided by the rate.
-// Twice as many GPUs halve a number without rounding it.
+// Twice as many GPUs halve the number without rounding it.
 TEST(CostModel, HoursScaleWithTheCluster) {
   const Config config;
   Cluster cluster;
@@ -61,7 +61,7 @@ TEST(CostModel, HoursScaleWithTheCluster) {
             18.0 * 1'631'409'280);
 }
 
-// A model small enough to count every multiply-add of it by hand.
+// A model small enough to count every one of its multiply-adds by hand.
 Config Tiny() {
   Config config;
   config.model = {.num_layers = 2,
@@ -141,7 +141,7 @@ TEST(CostModel, MemoryOfASmallModel) {
   // 12 tokens of a micro-batch; in each of 2 layers 7*8 bf16 and 2*3 fp32, and
   // 3*4 bf16 of each of the 3 experts that the cap allows.
   EXPECT_EQ(cost.activation_bytes_per_gpu, 12 * 2 * (112 + 24 + 3 * 24));
-  // What is active on average is no bound on memory.
+  // The average number of active experts does not bound memory.
   EXPECT_EQ(EstimateCost(Tiny(), 1, cluster).activation_bytes_per_gpu,
             cost.activation_bytes_per_gpu);
 }
@@ -157,9 +157,9 @@ TEST(CostModel, MemoryOfThePaperModel) {
             61'440.0 * 10 * (8960 + 256 + 30720));
 }
 
-// What the model itself says it reserves. Left out are 5 numbers a layer and 7
-// an active expert of each token, against 8 d_model and 2 d_ffn; with the sums
-// of the router's blocks that is less than 3 % here.
+// Compared with what the model itself reserves. The estimate leaves out, for
+// each token, 5 numbers per layer and 7 per active expert, against 8 d_model
+// and 2 d_ffn; with the sums of the router's blocks that is less than 3 % here.
 TEST(CostModel, CpuMemoryIsWhatTheModelReserves) {
   ThreadPool pool(1);
   for (const bool jitter : {false, true}) {

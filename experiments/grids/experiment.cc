@@ -24,7 +24,7 @@ bool IsPlaced(const Placement& placement, const GridRow& row) {
          Contains(placement.variants, row.variant);
 }
 
-// The row of main that a row of an experiment is like.
+// The row of main from which a row of an experiment is derived.
 const RowPart& Model(const GridParts& parts, const Placement& placement,
                      const toml::table& row) {
   const std::string like = Required(row, "like", "[[rows]]");
@@ -41,7 +41,7 @@ const RowPart& Model(const GridParts& parts, const Placement& placement,
                          : " of the variants in its [experiments]"));
 }
 
-// A row of the experiment's own: a row of main with another name, and with some
+// A row of the experiment's own: a row of main with another name and some
 // settings of its own.
 RowPart ReadOwnRow(const GridParts& parts, const Placement& placement,
                    const toml::table& table, std::set<std::string>& taken_ids) {
@@ -137,7 +137,7 @@ Grid ReadExperiment(const std::string& name, GridParts& parts) {
   return grid;
 }
 
-// One name, one configuration, but for the seed.
+// Checks that a name means one configuration, apart from the seed.
 void CheckNames(const std::vector<Grid>& experiments) {
   std::map<std::string, const GridRun*> named;
   for (const Grid& grid : experiments) {
@@ -169,7 +169,7 @@ void AddEvaluations(const trainer::EvaluationPlan& more,
   plan->keep_checkpoint |= more.keep_checkpoint;
 }
 
-// Gives every run the folder and the evaluations that it has in all of them.
+// Gives every run the same folder and the same evaluations in all experiments.
 void ShareRuns(std::vector<Grid>& experiments) {
   std::map<std::string, GridRun> shared;
   for (Grid& grid : experiments) {
@@ -206,7 +206,7 @@ Grid Union(const std::vector<Grid>& experiments) {
       if (rows.insert(run.row.id).second) all.rows.push_back(run.row);
     }
   }
-  // Corpus by corpus, as every grid.
+  // Corpus by corpus, as in every grid.
   const auto place = [&](const GridRun& run) {
     return std::ranges::find(all.corpora, run.corpus.id, &GridCorpus::id) -
            all.corpora.begin();

@@ -67,7 +67,7 @@ TEST(Experiments, ThePaperTakesThirtyEightTrainings) {
                                                  {"figures", 28}}));
 }
 
-// The grid of mini is frozen: what it lacks for T6 is on top.
+// The mini grid is frozen: what it lacks for T6 comes on top.
 TEST(Experiments, MiniTakesItsSeventySixAndFourteenMore) {
   const Grid all = Experiment("all", "mini");
   EXPECT_EQ(RunsByFirst(all),
@@ -95,8 +95,9 @@ TEST(Experiments, EveryScaleHasEveryExperiment) {
   }
 }
 
-// Held to the paper's own tables: at its scale every row of T6 and T8 is one
-// run, with the settings that the row's name says, and none is left over.
+// Compared with the paper's own tables: at its scale every row of T6 and T8 is
+// one run, with the settings that the row's name states, and no run is left
+// over.
 TEST(Experiments, RowsAreThoseOfThePapersTables) {
   const golden::Document paper =
       golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
@@ -131,7 +132,8 @@ TEST(Experiments, RowsAreThoseOfThePapersTables) {
   }
 }
 
-// Run by run, whoever asks: the folder, and what is measured at the end.
+// For each run, whichever experiment asks: the folder, and what is measured at
+// the end.
 TEST(Experiments, ASharedRunIsOneRun) {
   const Grid main = Experiment("main", "paper");
   const Grid tau = Experiment("tau", "paper");
@@ -156,14 +158,14 @@ TEST(Experiments, ASharedRunIsOneRun) {
       EXPECT_EQ(factors, of_t7 ? (std::vector<double>{0.5, 1, 1.5, 2})
                                : std::vector<double>{})
           << grid.experiment << " " << run.id;
-      // Figures and T5 want those of every row of main.
+      // Figures and T5 need these for every row of main.
       EXPECT_EQ(run.evaluations.router_health, run.first_experiment == "main")
           << grid.experiment << " " << run.id;
     }
   }
 }
 
-// What is measured does not make another run of it.
+// Measuring more does not make it another run.
 TEST(Experiments, EvaluationsAreNoPartOfTheHash) {
   for (const Grid& grid : Experiments("mini")) {
     for (const GridRun& run : grid.runs) {
@@ -204,7 +206,7 @@ TEST(SeedOption, GoesOnAfterTheGridsOwn) {
     EXPECT_THROW(ParseSeeds(wrong), ConfigError) << wrong.front();
   }
   EXPECT_EQ(Experiment("all", "paper", ParseSeeds({"x4"})).runs.size(), 152u);
-  // Places, not numbers: the first two of four are the first two of these.
+  // Positions, not values: the first two of four become the first two of these.
   EXPECT_EQ(Experiment("tau", "mini", {7, 8, 9}).runs.size(), 20u);
 }
 
@@ -254,7 +256,7 @@ TEST(Experiments, AScaleOfTheUsers) {
   EXPECT_EQ(all.scale_grid, "own");
 }
 
-// Two experiments that claim one run with different settings.
+// Two experiments that give one run different settings.
 TEST(Experiments, OneNameWithTwoSettingsIsRefused) {
   const std::string row = R"([[rows]]
 id = "sparse-2-jitter-0.05"

@@ -106,12 +106,12 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
   EXPECT_EQ(fs::last_write_time(shared / "result.h5"), written);
   EXPECT_TRUE(fs::exists(folder_ / "runs/micro/report.html"));
 
-  // Nobody's waste is what another experiment of the folder has.
+  // What another experiment in the folder has is not stale.
   const auto clean = Grid(Words({"clean", "main"}));
   ExpectEnd(clean, 0, {"3 could go"});
   EXPECT_EQ(clean.output.find("FINISHED"), std::string::npos) << clean.output;
 
-  // The reports of all that have a run of these.
+  // The reports of all experiments that have one of these runs.
   const auto all = Grid(Words({"run", "all"}, {"--rows", "star-1,sparse-1"}));
   ExpectEnd(all, 0,
             {"2 runs", "2 finished", "Experiment main:", "Experiment tau:",
@@ -122,8 +122,8 @@ TEST_F(GridExperiment, ASharedRunIsTrainedOnceWhoeverAsksFirst) {
   EXPECT_FALSE(fs::exists(folder_ / "runs/micro/throughput"));
 }
 
-// What one experiment measures at the end is there for all, for the checkpoint
-// may be gone when they ask.
+// What one experiment measures at the end is measured for all, since the
+// checkpoint may be gone when they ask.
 TEST_F(GridExperiment, EveryExperimentMeasuresWhatAnyNeeds) {
   ExpectEnd(Grid(Words({"run", "main"}, {"--rows", "learned-2"})), 0,
             {"1 of 1 rows finished"});
@@ -135,8 +135,8 @@ TEST_F(GridExperiment, EveryExperimentMeasuresWhatAnyNeeds) {
   ExpectEnd(Grid(Words({"run", "inference_tau"})), 0, {"1 finished"});
 }
 
-// A run that was trained without is measured later, while its checkpoint is
-// there; else the user is told.
+// A run that was trained without evaluations is measured later, while its
+// checkpoint exists; otherwise a message says so.
 TEST_F(GridExperiment, WhatIsLackingIsMeasuredOnTheCheckpoint) {
   ExpectEnd(Grid({"run", "micro.toml", "--rows", "learned-2"}), 0, {});
   const fs::path folder = Folder("inference_tau", "learned-2");
@@ -186,7 +186,8 @@ TEST_F(GridExperiment, UsageErrorsEndWithTwo) {
   for (const auto& [arguments, texts] : kCases) {
     ExpectEnd(Grid(arguments), 2, texts);
   }
-  // Two that claim one run with different settings: both places.
+  // Two experiments that give one run different settings: the error names both
+  // places.
   WriteGrid(MicroGrid(60, std::string(kMoreRows) + R"([[rows]]
 id = "sparse-2-jitter-0.05"
 label = "Sparse MoE"

@@ -22,17 +22,17 @@ struct GridCorpus {
   std::string id;  // "owt"
   std::string title;
   std::string paper_dataset;  // "owt" or "c4"; "" for a stand-in
-  std::string stands_for;     // of a stand-in: whose rows it is put beside
-  int64_t gpus = 0;           // of the paper's runs; 0 where that means nothing
+  std::string stands_for;     // for a stand-in: whose rows it is put beside
+  int64_t gpus = 0;           // of the paper's runs; 0 where meaningless
 };
 
 struct GridRow {
   std::string id;         // "softmoe-star-1.5-calibrated"
   std::string label;      // "SoftMoE*"
-  std::string paper_row;  // "softmoe_star/k1.5/a2", behind the dataset
+  std::string paper_row;  // "softmoe_star/k1.5/a2", after the dataset
   std::string variant;    // "calibrated", "paper" (ruling 7), or ""
-  // Whose rows of the paper it is put beside, whatever the corpus ("owt",
-  // "unstated"); "": those of the corpus.
+  // The dataset whose rows of the paper this one is put beside, whatever the
+  // corpus ("owt", "unstated"); "": that of the corpus.
   std::string paper_dataset;
   std::string place;  // FILE:LINE:COLUMN
 };
@@ -46,15 +46,16 @@ struct GridRun {
   Config config;  // validated
   RuntimeConfig runtime;
   trainer::EvaluationPlan evaluations;
-  // Of an experiment: the first that has this run, and what it calls the row,
-  // which names the run's folder; "": this grid, and its row.
+  // In an experiment: the first one that has this run, and its name for the
+  // row, which names the run's folder; "": this grid, and its row.
   std::string first_experiment, first_row;
   // "owt/sparse/k1": the row of the paper's table that this one repeats, or,
   // on a stand-in corpus, is put beside; "" if there is none.
   std::string paper_id() const;
 };
 
-// What `--seeds` says: nothing, a list, or "the first four".
+// What `--seeds` says: nothing, a list of seeds, or a number of them, "the
+// first four".
 struct SeedOption {
   SeedOption() = default;
   SeedOption(std::vector<int64_t> list) : listed(std::move(list)) {}
@@ -63,7 +64,8 @@ struct SeedOption {
   std::vector<int64_t> listed;
   size_t first = 0;  // if there is no list; 0: all that the grid has
 
-  // Of a grid with these. More than it has: the integers after its largest.
+  // The chosen ones of a grid with these seeds. If more are asked for than it
+  // has, the integers after its largest follow.
   std::vector<int64_t> Apply(const std::vector<int64_t>& seeds) const;
 };
 
@@ -78,25 +80,25 @@ struct Grid {
   std::vector<GridRow> rows;
   Cluster cluster;
   trainer::EvaluationPlan evaluations;  // of the file, for every run
-  // Of an experiment (experiment.h): its name and title, the name of the grid
+  // For an experiment (experiment.h): its name and title, the name of the grid
   // file whose folder it shares, and the table of the paper that it repeats.
   std::string experiment, experiment_title, scale_grid, table;
   std::vector<GridRun> runs;  // corpus by corpus, row by row, seed by seed
 };
 
-// The scales of grids, from small to large: what verdicts may say of them.
+// The scales of grids, from small to large; they decide what verdicts may say.
 const std::vector<std::string>& Scales();
 
 // The experiments of the paper, in the order in which `all` runs them.
 const std::vector<std::string>& ExperimentNames();
 
-// Reads and validates a grid; `overrides` ("section.key=value") go over every
-// run, and what `seeds` says replaces the seeds of the file, place by place: a
-// row that chose the first two of the file has the first two of these.
+// Reads and validates a grid; `overrides` ("section.key=value") apply to every
+// run, and what `seeds` says replaces the seeds of the file, position by
+// position: a row that chose the first two of the file gets the first two of
+// these.
 // Throws ConfigError with FILE:LINE:COLUMN for unknown keys, repeated ids,
 // seeds and corpora that the grid lacks, rows and corpora without a run, and
-// configurations that cannot be meant, EnvironmentError if the file cannot be
-// read.
+// invalid configurations; EnvironmentError if the file cannot be read.
 Grid LoadGrid(const std::filesystem::path& path,
               const std::vector<std::string>& overrides,
               const SeedOption& seeds = {});

@@ -17,7 +17,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// The grids that ship, as Bazel's runfiles show them.
+// The grids that ship, from Bazel's runfiles.
 std::filesystem::path Shipped(const std::string& name) {
   return std::filesystem::path(std::getenv("TEST_SRCDIR")) / "softmoe" /
          "experiments" / "grids" / (name + ".toml");
@@ -30,7 +30,7 @@ std::filesystem::path Write(const std::string& text) {
   return path;
 }
 
-// The smallest grid, with a place for something wrong.
+// The smallest grid, with a place for a mistake.
 std::string Minimal(const std::string& extra) {
   return R"([grid]
 name = "tiny"
@@ -86,9 +86,9 @@ TEST(Grid, ShippedGridsHaveTheNineRows) {
   }
 }
 
-// The grid that is really run: nine rows with calibrated tau, with 4 seeds on
-// one corpus and 2 on the other; five with the published tau and 2 seeds; three
-// with input jitter and 4.
+// The grid that is really run: nine rows with calibrated tau, 4 seeds on one
+// corpus and 2 on the other; five rows with the published tau and 2 seeds;
+// three with input jitter and 4.
 TEST(Grid, MiniHasItsSeventySixRuns) {
   const Grid grid = LoadGrid(Shipped("mini"), {});
   std::map<std::string, int> runs;
@@ -190,7 +190,7 @@ TEST(Grid, ChoicesThatTheGridLacksAreNamedWithTheirPlace) {
         << wrong.text;
     EXPECT_NE(failure.find(wrong.message), std::string::npos) << failure;
   }
-  // A corpus that every row left out.
+  // A corpus that every row leaves out.
   std::string text = Choosing("corpora = [\"a\"]\n");
   text.insert(text.find("[[rows]]\nid = \"some"), "corpora = [\"a\"]\n");
   const std::string failure = FailureOf(text);
@@ -198,7 +198,7 @@ TEST(Grid, ChoicesThatTheGridLacksAreNamedWithTheirPlace) {
       << failure;
 }
 
-// --seeds with fewer than the rows chose among.
+// --seeds with fewer seeds than the rows choose from.
 TEST(Grid, SeedsThatLeaveNothingAreRefused) {
   std::string text = Minimal("");
   text.insert(text.find("[rows.config"), "seeds = [2]\n");
@@ -234,8 +234,8 @@ TEST(Grid, SeedsAndOverridesReachEveryRun) {
   EXPECT_EQ(grid.runs[1].paper_id(), "");
 }
 
-// Runs are found by their hash: as long as a file stays what it is, its rows
-// keep theirs, whatever keys are added. Of another file it is another.
+// Runs are found by their hash: as long as a file is unchanged, its rows keep
+// theirs, whatever keys are added. A changed file has others.
 TEST(Grid, ShippedRowsKeepTheirHashes) {
   const std::map<std::string, std::map<std::string, std::string>> kHashes = {
       {"smoke",
@@ -268,7 +268,7 @@ TEST(Grid, ShippedRowsKeepTheirHashes) {
   }
 }
 
-// What a layer leaves out follows what all of them set together.
+// What the layers of settings leave out follows from what they set together.
 TEST(Grid, BatchSizesFollowWhateverLayerSetsThem) {
   const auto sizes = [](const std::string& layers,
                         const std::vector<std::string>& overrides) {
@@ -306,7 +306,7 @@ TEST(Grid, SeedsOnTheCommandLineReplaceTheFiles) {
   EXPECT_NE(failure.find("--seeds"), std::string::npos) << failure;
 }
 
-// A stand-in's row is put beside the paper's row and never called it; the
+// A stand-in's row is put beside the paper's row and never presented as it; the
 // comparison then says NOT_COMPARABLE and why.
 TEST(Grid, StandInsSayWhoseRowsTheyStandFor) {
   for (const GridRun& run : LoadGrid(Shipped("smoke"), {}).runs) {
@@ -357,7 +357,8 @@ TEST(Grid, MistakesAreNamedWithTheirPlace) {
   EXPECT_NE(range.find("sparse-2"), std::string::npos) << range;
 }
 
-// Each run is held in memory: thousands of lines would be billions of runs.
+// Each run is held in memory, and thousands of lines would make billions of
+// runs.
 TEST(Grid, TooManyRunsAreRefused) {
   std::string rows;
   for (int i = 0; i < 5001; ++i) {

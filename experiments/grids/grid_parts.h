@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_parts.h - a grid file, read and checked but not yet spelled out as
-// runs: what grid_file.cc makes a grid of, and experiment.cc several.
+// grid_parts.h - a grid file, read and checked but not yet expanded into runs:
+// grid_file.cc makes a grid from it, experiment.cc several.
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_
 
@@ -20,8 +20,8 @@
 
 namespace softmoe::experiments {
 
-// Places in a list of the grid file, which stay what they are when --seeds
-// replaces that list; nothing: all of them, also those that --seeds adds.
+// Positions in a list of the grid file, which stay the same when --seeds
+// replaces that list; nullopt: all, also those that --seeds adds.
 using Places = std::optional<std::set<size_t>>;
 
 Places Intersection(const Places& a, const Places& b);
@@ -36,12 +36,12 @@ struct CorpusPart {
 struct RowPart {
   const toml::table* table;  // where the row is written
   GridRow row;
-  std::vector<const toml::table*> configs;  // a later one goes over an earlier
+  std::vector<const toml::table*> configs;  // later ones override earlier ones
   Places seeds, corpora;
   trainer::EvaluationPlan evaluations;
 };
 
-// [experiments.NAME]: where an experiment is run at this scale.
+// [experiments.NAME]: on what an experiment is run at this scale.
 struct Placement {
   const toml::table* table = nullptr;
   Places corpora, seeds;
@@ -56,16 +56,18 @@ struct GridParts {
   std::map<std::string, Placement> placements;  // by the experiment's name
 };
 
-// Reads a grid file. Throws as LoadGrid, but for configurations.
+// Reads a grid file. Throws what LoadGrid throws, but does not check
+// configurations.
 GridParts ReadGridParts(const std::filesystem::path& path,
                         const std::vector<std::string>& overrides);
 
-// [evaluations] of a grid or an experiment, over what is there already.
+// Reads [evaluations] of a grid or an experiment, overriding what is there
+// already.
 void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan);
 
-// Runs of these rows: corpus by corpus, row by row, seed by seed of
+// Runs of these rows, corpus by corpus, row by row, seed by seed of
 // `parts.grid`, all with the overrides of the grid. Throws ConfigError for
-// configurations that cannot be meant, and for more runs than fit.
+// invalid configurations, and for too many runs.
 std::vector<GridRun> MakeRuns(const GridParts& parts,
                               const std::vector<RowPart>& rows);
 

@@ -20,11 +20,11 @@
 namespace softmoe::experiments {
 namespace {
 
-// Beyond it the seeds are no longer counted up by hand.
+// Beyond this number nobody wants the first seeds.
 constexpr size_t kMostFirstSeeds = 10'000;
 
-// A whole number that is written as digits only; nothing if it is not one, or
-// not below 2^63 - 1.
+// A whole number written with digits only; nullopt for anything else, and
+// unless it is below 2^63 - 1.
 std::optional<int64_t> ParseInteger(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] =
@@ -44,7 +44,7 @@ bool IsExperiment(const std::string& name) {
   return name == kAllExperiments || Contains(ExperimentNames(), name);
 }
 
-// `asked` must be ids of `known`.
+// Throws unless all of `asked` are ids in `known`.
 void CheckIds(const std::string& option, const std::string& kind,
               const std::string& grid, const std::vector<std::string>& asked,
               const std::vector<std::string>& known) {

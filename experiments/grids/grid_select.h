@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_select.h - which grid, and which of its runs, a command line means.
+// grid_select.h - finds the grid, and the runs of it, that a command line
+// means.
 #ifndef SOFTMOE_EXPERIMENTS_GRIDS_GRID_SELECT_H_
 #define SOFTMOE_EXPERIMENTS_GRIDS_GRID_SELECT_H_
 
@@ -16,20 +17,20 @@ namespace softmoe::experiments {
 // Names of the grids that ship with the program: one for each scale.
 const std::vector<std::string>& ShippedGrids();
 
-// The file of a grid: of one that ships, by name, or of the user's, by a path
-// (one that has a '/' or ends in .toml). Throws ConfigError with a suggestion
-// for an unknown name.
+// The file of a grid: one that ships, given by name, or one of the user's,
+// given by a path (which has a '/' or ends in .toml). Throws ConfigError with a
+// suggestion for an unknown name.
 std::filesystem::path GridPath(const std::string& name);
 
 // What a command line means: with `scale` (a name or a path, as above) the
-// experiment `name` at that scale, "all" of them, or, without, the grid `name`;
-// one that ships is its experiment "main". Throws ConfigError for names that
-// there are not, and for a scale too few or too many.
+// experiment `name` at that scale, or "all" of them; without it the grid
+// `name`, which for one that ships is its experiment "main". Throws ConfigError
+// for unknown names, and for a scale that is missing or superfluous.
 Grid SelectGrid(const std::string& name, const std::string& scale,
                 const std::vector<std::string>& overrides,
                 const SeedOption& seeds = {});
 
-// The words of a command line that mean `grid`: {"paper"}, {"tau",
+// The words that mean `grid` on a command line: {"paper"}, {"tau",
 // "--scale=paper"}, {"/home/me/my.toml"}.
 std::vector<std::string> CommandWords(const Grid& grid);
 
@@ -40,8 +41,9 @@ std::vector<size_t> SelectRuns(const Grid& grid,
                                const std::vector<std::string>& rows,
                                const std::vector<std::string>& corpora);
 
-// What the words of --seeds mean, "3", "7" or "x4" alone: the first four. Throws
-// ConfigError for what is no seed, and for one that is listed twice.
+// What the words of --seeds mean: "3", "7" are seeds, "x4" alone is the first
+// four. Throws ConfigError for a word that is not a seed, and for one that is
+// listed twice.
 SeedOption ParseSeeds(const std::vector<std::string>& words);
 
 }  // namespace softmoe::experiments

@@ -25,7 +25,7 @@ namespace softmoe::experiments {
 void CheckKeys(const toml::table& table, const std::string& where,
                const std::vector<std::string>& known);
 
-// The value at `key`, `fallback` if there is none. Throws ConfigError if it
+// The value at `key`, or `fallback` if there is none. Throws ConfigError if it
 // has another type.
 template <typename T>
 T Get(const toml::table& table, const std::string& key, const T& fallback) {
@@ -36,12 +36,12 @@ T Get(const toml::table& table, const std::string& key, const T& fallback) {
   return *value;
 }
 
-// The text at `key`, which must be there and not be empty.
+// The text at `key`, which must exist and not be empty.
 std::string Required(const toml::table& table, const std::string& key,
                      const std::string& where);
 
-// The 'id' of `table`, which becomes part of folder names; not in `seen`, into
-// which it goes.
+// The 'id' of `table`, which becomes part of folder names. It must not be in
+// `seen`, to which it is added.
 std::string RequiredId(const toml::table& table, const std::string& where,
                        std::set<std::string>& seen);
 
@@ -52,7 +52,7 @@ double PositiveNumber(const toml::table& table, const std::string& key,
 // The table at `key`; nullptr if there is none.
 const toml::table* Subtable(const toml::table& table, const std::string& key);
 
-// The tables of the array [[key]]; none if there is no such key.
+// The tables of the array [[key]]; empty if there is no such key.
 std::vector<const toml::table*> TablesOf(const toml::table& table,
                                          const std::string& key);
 
@@ -61,8 +61,8 @@ bool Contains(const std::vector<T>& list, const T& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// The values at `key`: a list, not empty, of values that `read` takes from
-// their nodes, none twice. Nothing if there is no such key.
+// The values at `key`: a non-empty list without duplicates, in which `read`
+// turns nodes into values. nullopt if there is no such key.
 template <typename Read>
 auto ReadList(const toml::table& table, const std::string& key, Read read) {
   std::vector<decltype(read(table))> values;
@@ -81,7 +81,7 @@ auto ReadList(const toml::table& table, const std::string& key, Read read) {
   return values;
 }
 
-// A text that is one of `known`, which are of one kind: "corpus".
+// A text that must be one of `known`; `kind` says what they are: "corpus".
 std::string ReadKnown(const toml::node& node, const std::string& kind,
                       const std::vector<std::string>& known);
 

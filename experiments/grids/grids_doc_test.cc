@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GRIDS.md says what the code does: its example loads, and it knows every key.
+// GRIDS.md agrees with the code: its example loads, and it knows every key.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -63,8 +63,8 @@ TEST(GridsDoc, KnowsEveryKeyOfAConfiguration) {
   EXPECT_GT(count, 40);
 }
 
-// What the tables of [grid], [[corpora]], ... list is known to the reader, and
-// nothing else is: an unknown key is refused with the list of the known ones.
+// The reader knows exactly the keys that the tables of [grid], [[corpora]], ...
+// list: an unknown key is refused with the list of the known ones.
 TEST(GridsDoc, KnowsEveryKeyOfAGrid) {
   const std::string example = Between(Doc(), "```toml\n", "```");
   for (const char* table : {"[grid]", "[[corpora]]", "[[rows]]", "[cluster]",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our speed against PyTorch's, in turns on one machine (DESIGN.md, ruling 16).
+"""Our speed against PyTorch's, in turn on one machine (DESIGN.md, ruling 16).
 
     ./bazelw build //:bench
     python3 experiments/peers/compare.py bazel-bin/optimized/bench
@@ -11,15 +11,15 @@ both sides run for a few seconds, one after the other; a side's figure is its
 median step (LapSum: its best call), a round's ratio is ours to the faster form
 of the peer, and the ratio printed is the median of the rounds. Rounds in which
 other processes took more than 5 % of the machine are repeated, and where that
-does not help the line says how much they took: such a ratio is no result.
+does not help the line says how much they took: such a ratio is not a result.
 
-Both sides run as many threads as //:bench takes by itself, one per core and at
+Both sides run as many threads as //:bench does by default, one per core and at
 most four, or --threads. With more threads than cores a ratio is void: PyTorch's
-threads spin while they wait, and lose far more to each other than ours do.
+threads spin while they wait, and disturb each other far more than ours do.
 
 Beside each comparison both sides multiply 1024^3 matrices: where torch reaches
 less than 60 % of our rate it is not at its best here, and the ratio is void.
-Ends with 1 if a ratio misses what is asked of it, 4 if one is void or disturbed.
+Exits with 1 if a ratio misses its target, 4 if one is void or disturbed.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ LAPSUM_EXPERTS, K, ROWS = (8, 16, 32), 2.0, 8192
 
 
 class Machine:
-    """CPU time that processes other than our children took."""
+    """CPU time used by processes other than our children."""
 
     def __init__(self):
         self.start = self.clocks()
@@ -66,7 +66,7 @@ class Machine:
 
 
 def wait_for_quiet():
-    """Returns when others leave the machine alone, or patience ends."""
+    """Returns when the machine is quiet, or patience is at an end."""
     for _ in range(PATIENCE):
         machine = Machine()
         time.sleep(1)
@@ -93,7 +93,7 @@ class Ours:
         return parsed["benchmarks"]
 
     def machine(self):
-        """The threads that it takes by itself, and the cores that there are."""
+        """The threads that it uses by default, and the available cores."""
         threads, self.args.threads = self.args.threads, None
         self.run("^BM_FmaPeak/threads:1/", 0.01)
         self.args.threads = threads
@@ -155,7 +155,7 @@ def too_many(threads, cores):
 
 
 def compare(args, kind, what, run_round):
-    """Runs the rounds; prints and returns what came of them."""
+    """Runs the rounds; prints and returns their results."""
     quiet, disturbed = [], []
     attempts = ATTEMPTS * args.rounds if args.repeat else args.rounds
     for _ in range(attempts):
@@ -204,7 +204,7 @@ def processor():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("benchmark", help="the program behind //:bench")
+    parser.add_argument("benchmark", help="the program of //:bench")
     parser.add_argument("--sizes", default="smoke,midi")
     parser.add_argument("--routers", default="sparse,soft")
     parser.add_argument("--rounds", type=int, default=3)

@@ -11,10 +11,10 @@
 
 Compiles the clone's CPU source outside of the clone, has it answer 400 vectors
 at f64 and 300 at f32 through the clone's own Python, and lets check-vectors
-judge: forward pass and the gradients by scores, k and temperature. Then once
-more with a copy of the source in which the one thing is changed that the
-operator's interface rounds: `const float alpha` to `const double alpha`. Ends
-with 0 when all are judged, whatever the verdicts; 2 for a clone that is none.
+judge: forward pass and gradients by scores, k and temperature. Then it does so
+again with a copy of the source in which the one thing is changed that the
+operator's interface rounds: `const float alpha` to `const double alpha`. Exits
+with 0 when all are judged, whatever the verdicts; 2 if it is not such a clone.
 """
 import argparse
 import importlib.util
@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from torch.utils import cpp_extension
 
-KNOWN_COMMIT = "c277d1a"  # the one that SPEC.md's counts are of
+KNOWN_COMMIT = "c277d1a"  # the one on which SPEC.md's counts were made
 VECTORS = {"f64": 400, "f32": 300}
 PACKAGE = "lapsum/lapsum/topk"
 SOURCE = PACKAGE + "/cpu/soft_topk.cpp"
@@ -45,7 +45,7 @@ def fail(message, code=2):
 
 
 def commit_of(clone):
-    """The clone's commit, "-dirty" behind it if files were changed."""
+    """The clone's commit, with "-dirty" appended if files were changed."""
     git = subprocess.run(
         ["git", "-C", clone, "describe", "--always", "--dirty", "--abbrev=7",
          "--exclude=*"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -87,9 +87,9 @@ def answer(soft_topk, vectors, outputs):
                      for key, data in case["inputs"].items()}
             scores = given["scores"].requires_grad_()
             k = given["mean_active"].requires_grad_()
-            # A tensor: with a number the operator's backward pass fails. Its
-            # content is overwritten by -temperature, hence the clone, and the
-            # sign of the gradient.
+            # A tensor, since with a number the operator's backward pass fails.
+            # Its content is overwritten by -temperature, hence the clone and
+            # the sign of the gradient.
             alpha = given["temperature"].clone().requires_grad_()
             weights = soft_topk(scores, k.expand(len(scores), 1).contiguous(),
                                 alpha)
@@ -125,7 +125,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("clone", type=pathlib.Path)
     parser.add_argument("verify", type=pathlib.Path,
-                        help="the program behind //:verify")
+                        help="the program of //:verify")
     parser.add_argument("--seed", type=int, default=0,
                         help="of the vectors [0]")
     args = parser.parse_args()

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The training step of this repository's model in PyTorch, float32, CPU.
 
-The peer that README's ratios are taken against (DESIGN.md, ruling 16): same
+The peer of the ratios in README.md (DESIGN.md, ruling 16): same
 sizes, same threads, the faster of two honest forms of the experts
     loop     one dense SwiGLU per expert over the rows it was given
     batched  rows padded to the busiest expert, three torch.bmm calls
 with torch's own attention, cross-entropy and fused AdamW. Independent of the
-C++ code; nothing is recomputed, nothing left out that the C++ step does.
+C++ code; it recomputes nothing, and leaves out nothing that the C++ step does.
 
     python3 pytorch_step.py --size smoke [--router sparse|soft] [--threads N]
 
@@ -24,7 +24,8 @@ import torch.nn.functional as F
 
 from lapsum_peer import default_threads, gemm_gflops, soft_topk
 
-# The labels that //:bench gives its rows: compare.py holds both sides to them.
+# The labels that //:bench gives its rows, which compare.py checks on both
+# sides.
 LABELS = {
     "smoke": "layers=4 d_model=64 heads=4 d_ffn=128 experts=8 vocab=1024 length=128 sequences=16",
     "midi": "layers=6 d_model=256 heads=4 d_ffn=512 experts=16 vocab=4096 length=256 sequences=32",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The benchmarks claim to time the training steps of the smoke and midi grids:
-// hold their sizes, and those of the peer, to the grids that ship.
+// compare their sizes, and those of the peer, with the grids that ship.
 #include "kernels/benchmark_sizes.h"
 
 #include <fmt/format.h>

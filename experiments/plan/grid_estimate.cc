@@ -12,7 +12,8 @@
 namespace softmoe::experiments {
 namespace {
 
-// Of every router and model once: rows come on several corpora.
+// Computed once for every router and model, since rows occur on several
+// corpora.
 class InitialActivities {
  public:
   const InitialActivity& Of(const Config& config) {

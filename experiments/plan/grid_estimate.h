@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_estimate.h - what every row of a grid is expected to take, beside what
-// the paper says that its own row took.
+// grid_estimate.h - what every row of a grid is expected to cost, beside what
+// the paper says that its own row cost.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_GRID_ESTIMATE_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_GRID_ESTIMATE_H_
 
@@ -17,12 +17,12 @@
 
 namespace softmoe::experiments {
 
-// One row on one corpus: runs that differ in nothing but the seed.
+// One row on one corpus: runs that differ only in the seed.
 struct RowEstimate {
   GridRun run;        // the first of them
   int64_t seeds = 0;  // how many there are
-  // The mean that FLOPs and memory are computed with: the paper's Train-AE of
-  // this row on this corpus, or, for stand-ins and rows of one's own, k.
+  // The mean for which FLOPs and memory are computed: the paper's Train-AE of
+  // this row on this corpus or, for stand-ins and rows of one's own, k.
   double active_experts = 0;
   bool active_from_paper = false;
   RunCost cost;  // of one run
@@ -40,8 +40,8 @@ struct RowEstimate {
 std::vector<RowEstimate> EstimateGrid(const Grid& grid,
                                       const golden::Document& paper);
 
-// Sums over all runs of the rows. On disk is what they leave, and, of the run
-// at work, its peak.
+// Sums over all runs of the rows. The disk holds what finished runs leave, and
+// the peak of the run at work.
 struct GridTotal {
   int64_t runs = 0, tokens = 0, disk_bytes = 0;
   double train_flops = 0, gpu_hours = 0, core_hours = 0;
@@ -55,9 +55,10 @@ std::optional<double> PaperNumber(const golden::Document& paper,
                                   const std::string& row,
                                   const std::string& column);
 
-// How the sequences of a step fall on the GPUs. Whole balance groups stay on
-// one GPU, since the load-balancing loss is defined over them (DESIGN.md,
-// ruling 6); `problem` is empty if all of it divides, or says what does not.
+// How the sequences of a step are divided over the GPUs. Whole balance groups
+// stay on one GPU, since the load-balancing loss is defined over them
+// (DESIGN.md, ruling 6); `problem` says what does not divide, and is empty if
+// everything does.
 struct BatchSplit {
   int64_t groups = 0;          // of a step
   int64_t groups_per_gpu = 0;  // 0 if they do not divide

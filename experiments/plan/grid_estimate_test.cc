@@ -49,7 +49,7 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
   }
 }
 
-// On a stand-in there is no number of the paper to assume: k it is.
+// For a stand-in the paper has no number to assume, so k is used.
 TEST(GridEstimate, StandInsAssumeKAndCountSeeds) {
   const std::vector<RowEstimate> rows = EstimateGrid(Shipped("midi"), Paper());
   ASSERT_EQ(rows.size(), 28u);
@@ -85,7 +85,7 @@ TEST(GridEstimate, MemoryHoldsWhatCalibrationRanks) {
   EXPECT_GT(largest, 0);
 }
 
-// Every finished run leaves a checkpoint, or none; the one at work has two.
+// A finished run leaves one checkpoint or none; the one at work has two.
 TEST(GridEstimate, DiskIsWhatRunsLeaveAndThePeakOfOne) {
   Grid grid = Shipped("smoke");
   for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;

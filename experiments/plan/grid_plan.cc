@@ -50,13 +50,13 @@ std::vector<Rows> ByCorpus(const Rows& rows) {
   return corpora;
 }
 
-// Rows and corpora may have some of the seeds only.
+// False if some row or corpus has only some of the seeds.
 bool IsWhole(const Grid& grid) {
   return grid.runs.size() ==
          grid.corpora.size() * grid.rows.size() * grid.seeds.size();
 }
 
-// Which experiments train the runs of this one, which may have them first.
+// Which experiments train the runs of this one first, if others do.
 std::string WhoTrains(const Grid& grid) {
   if (grid.experiment.empty()) return "";
   std::string who;
@@ -74,7 +74,7 @@ std::string WhoTrains(const Grid& grid) {
       Count(static_cast<int64_t>(grid.runs.size()), "training"), who));
 }
 
-// What is measured on the final weights.
+// What is measured on the final parameters.
 std::string Evaluations(const Grid& grid) {
   trainer::EvaluationPlan any;
   int64_t with_tau = 0;
@@ -176,8 +176,8 @@ std::string SlurmSection(const Grid& grid, const Rows& rows,
 
 namespace {
 
-// How many rows the paper's table has, and, at every scale, how many runs the
-// experiment needs and how many of them none before it has.
+// How many rows the paper's table has and, at every scale, how many runs the
+// experiment needs and how many of them no earlier one has.
 std::string ListExperiments(const golden::Document& paper) {
   std::vector<std::string> header = {"experiment", "paper's rows"};
   std::vector<std::vector<std::string>> lines;

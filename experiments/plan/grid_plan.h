@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_plan.h - what `grid plan` and `grid list` say: what a grid will train,
-// what that takes, what looks wrong, and the script that runs it on a cluster.
+// grid_plan.h - what `grid plan` and `grid list` print: what a grid will train,
+// what that costs, what looks wrong, and the script that runs it on a cluster.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
 

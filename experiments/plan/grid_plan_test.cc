@@ -29,7 +29,7 @@ Grid Shipped(const std::string& name,
 }
 
 // The plan of a grid that ships, of an experiment at the paper's scale, and the
-// list of them all: each made once, for they take their time.
+// list of them all; each is made once, since that takes time.
 const std::string& PlanOf(const std::string& name) {
   static std::map<std::string, std::string> plans;
   const auto [plan, is_new] = plans.try_emplace(name);
@@ -107,7 +107,7 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.
   EXPECT_TRUE(Contains(plan, "calibrating tau: up to 750.0 MiB of host"));
   EXPECT_TRUE(Contains(plan, "calibrating tau: up to 1.8 GiB of host"));
-  // Each of the paper's 18 rows once, although two of ours repeat some.
+  // Each of the paper's 18 rows counts once, although two of ours repeat some.
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 180)"));
   EXPECT_TRUE(Contains(plan, "the paper's 9 rows: 4,052)"));
 }
@@ -185,7 +185,8 @@ TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   --out '/data/my runs' \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
 )")) << plan;
-  // With a fallback every token has an expert: nothing to warn of but disk.
+  // With a fallback every token has an expert: only the disk deserves a
+  // warning.
   EXPECT_FALSE(Contains(plan, "WARNING owt/")) << plan;
 }
 
@@ -216,7 +217,7 @@ mean_active_experts = 2
   return path;
 }
 
-// It is named by its path, and its problems by its rows.
+// The grid is named by its path, its problems by its rows.
 TEST(GridPlan, UsersGrid) {
   const fs::path path = WriteUsersGrid();
   const std::string plan = DescribePlan(LoadGrid(path, {}), "/tmp");
@@ -236,8 +237,8 @@ TEST(GridPlan, UsersGrid) {
   EXPECT_TRUE(Contains(plan, "#SBATCH --gpus-per-node=5\n")) << plan;
 }
 
-// The script's command is one that the runner takes, down to the row: srun
-// hands it on, and a row that the grid lacks is all that is wrong with it.
+// The runner accepts the script's command, down to the row: srun passes it on,
+// and the only thing wrong with it is a row that the grid lacks.
 TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
   std::string script = DescribePlan(
       LoadGrid(WriteUsersGrid(), {"router.fallback=\"top1\""}), "/tmp/nothing");
@@ -263,7 +264,7 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
       << ended.output;
 }
 
-// The paper's rows, then runs and new ones at smoke, mini, midi and paper
+// The paper's rows, then all runs and new runs at smoke, mini, midi and paper
 // scale.
 TEST(GridList, CountsTheRunsOfExperiments) {
   const std::string& list = List();

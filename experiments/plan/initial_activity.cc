@@ -47,7 +47,7 @@ std::vector<float> DrawScores(const Config& config, int64_t num_rows,
   return scores;
 }
 
-// Before any fallback.
+// The routing before any fallback.
 struct Routing {
   std::vector<int32_t> num_active;  // [rows]
   std::vector<float> gates;         // [rows, max_active]
@@ -97,8 +97,9 @@ Routing Route(const Config& config, const std::vector<float>& scores,
   return routing;
 }
 
-// As trainer/run/calibration.h: the rank of the mean active experts among the
-// largest max_active weights of each row, in units of the uniform weight.
+// As in trainer/run/calibration.h: from the rank of the mean active experts
+// among the largest max_active weights of each row, in units of the uniform
+// weight.
 double CalibratedTau(const Config& config, int64_t num_rows) {
   const std::vector<float> scores =
       DrawScores(config, num_rows, /*noise=*/false);

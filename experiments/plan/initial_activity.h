@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // initial_activity.h - how many experts a router activates before anything is
-// learnt, found without a model, a corpus or a step of training.
+// learnt, estimated without a model, a corpus or a step of training.
 //
 // A router score is x W_r: x comes out of RMSNorm with gain one, W_r is drawn
 // from N(0, init_std^2) (optimized/initialize.h). Given x, the scores of a
 // token are therefore independent N(0, init_std^2 |x|^2), and
 //   |x|^2 = d_model * v / (v + norm_epsilon),   v = mean square of the residual
-// v = init_std^2 behind the embedding. What attention and experts add to the
+// v = init_std^2 after the embedding. What attention and experts add to the
 // stream raises v, so that norm_epsilon matters less in deeper layers; that is
-// left out (at the paper's sizes 1.2 % of the scores' deviation at most).
+// left out (at the paper's sizes at most 1.2 % of the scores' deviation).
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_INITIAL_ACTIVITY_H_
 
@@ -33,8 +33,8 @@ double InitialScoreDeviation(const Config& config, bool noise);
 
 // Draws `num_rows` rows of scores (Philox, from training.seed), and routes them
 // as the step after `completed_updates` would if the router had learnt nothing:
-// T(completed_updates), cutoff, cap, fallback. With tau = "calibrated" the rows
-// are calibrated on first, noise off, as the trainer does with its first
+// T(completed_updates), cutoff, cap, fallback. With tau = "calibrated", tau is
+// first calibrated on the rows, noise off, as the trainer does on its first
 // batches. Sparse routers activate k, exactly. Throws ConfigError if scores of
 // this size overflow.
 InitialActivity EstimateInitialActivity(const Config& config,

@@ -68,8 +68,9 @@ TEST(InitialActivity, AgreesWithTheSpecification) {
     Config config = PaperRouter(1, 4);
     config.router.tau = known.tau;
     const InitialActivity activity = EstimateInitialActivity(config);
-    // Where a handful of rows has an expert at all, the sample's own standard
-    // error may be 0; that of a Poisson count with the known mean is not.
+    // Where only a handful of rows have an expert at all, the sample's own
+    // standard error may be 0; that of a Poisson count with the known mean is
+    // not.
     const double error =
         std::max(activity.standard_error, std::sqrt(known.active / 4096));
     EXPECT_NEAR(activity.active_experts, known.active,
@@ -157,7 +158,7 @@ TEST(InitialActivity, IsTheSameEveryTime) {
   EXPECT_EQ(a.active_experts, b.active_experts);
 }
 
-// A small model, its real initialisation and its real first step.
+// A small model with its real initialisation and its real first step.
 struct ModelCase {
   std::string name;
   RouterKind kind;
@@ -222,8 +223,8 @@ class RealModel : public testing::TestWithParam<ModelCase> {};
 // estimate, over its standard error, follows a t-distribution of 15 degrees of
 // freedom, which exceeds 6 once in 40,000.
 //
-// Left out of the estimate is the growth of the residual stream, which matters
-// through norm_epsilon alone. Attention over t tokens adds the share
+// The estimate leaves out the growth of the residual stream, which matters only
+// through norm_epsilon. Attention over t tokens adds the share
 // (d_model init_std)^2/(2 layers t) of the embedding's variance to it, half of
 // that where epsilon halves |x|^2: 2.6 % in the mean over 32 positions (sum of
 // 1/t is 4.06), twice as much in the second layer. v/(v + epsilon) grows by

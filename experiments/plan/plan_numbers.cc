@@ -11,8 +11,8 @@ std::string Thousands(int64_t number) {
   const std::string digits = std::to_string(number);
   std::string text;
   for (size_t i = 0; i < digits.size(); ++i) {
-    const size_t behind = digits.size() - i;
-    if (i > 0 && behind % 3 == 0 && digits[i - 1] != '-') text += ',';
+    const size_t after = digits.size() - i;
+    if (i > 0 && after % 3 == 0 && digits[i - 1] != '-') text += ',';
     text += digits[i];
   }
   return text;

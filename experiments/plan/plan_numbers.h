@@ -21,7 +21,7 @@ std::string Scientific(double number);
 std::string Count(int64_t number, const std::string& noun,
                   const std::string& plural = "");
 
-// Three significant digits at most and no exponent: "0.072", "7.4", "4,051".
+// At most three significant digits and no exponent: "0.072", "7.4", "4,051".
 std::string Amount(double number);
 
 }  // namespace softmoe::experiments

@@ -39,7 +39,7 @@ std::string StepLine(const RowEstimate& row) {
                      t.balance_group_sequences);
 }
 
-// What the tokens of the paper's corpora take on disk; stand-ins are small.
+// How much disk the tokens of the paper's corpora take; stand-ins are small.
 std::string TokenLine(const RowEstimate& row) {
   const Config& config = row.run.config;
   const double bytes_per_token = config.model.vocab_size < 65500 ? 2 : 4;
@@ -125,7 +125,7 @@ std::string WhatItTakes(const Rows& rows, bool gpus) {
   return table.Text();
 }
 
-// What the paper's own runs took of the rows that stand here, each once.
+// What the paper's own runs of the rows listed here took, each counted once.
 std::string PaperTotal(const Rows& rows) {
   std::set<std::string> seen;
   double hours = 0;

@@ -21,10 +21,10 @@ std::string Paragraph(const std::string& text, size_t first = 0);
 std::string DescribeModel(const ModelConfig& model);
 
 // The rows of one corpus: how a step is made up, what is trained, what that
-// takes.
+// costs.
 std::string DescribeCorpus(const std::vector<RowEstimate>& rows);
 
-// What the columns of DescribeCorpus are and on which assumptions.
+// What the columns of DescribeCorpus mean, and under which assumptions.
 std::string PlanLegend(const Cluster& cluster, bool gpus);
 
 // "owt: 14 runs, ..., 121 GPU hours (the paper's 9 rows: 180), ... on disk"

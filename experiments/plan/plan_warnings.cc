@@ -14,7 +14,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// Below it next to no expert is trained (DESIGN.md, ruling 7).
+// Below this hardly any expert is trained (DESIGN.md, ruling 7).
 constexpr double kFewActiveExperts = 0.5;
 constexpr int64_t kScheduleSamples = 50;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_warnings.h - what in a grid will not do what its author wants.
+// plan_warnings.h - warns where a grid will not do what its author wants.
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_PLAN_WARNINGS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_PLAN_WARNINGS_H_
 
@@ -13,7 +13,7 @@
 
 namespace softmoe::experiments {
 
-// Each "CORPUS/ROW, ...: what is wrong and what to do"; rows with the same
+// Warnings "CORPUS/ROW, ...: what is wrong and what to do"; rows with the same
 // problem share one:
 //   - fewer than 0.5 active experts on average at the start (DESIGN.md,
 //     ruling 7)

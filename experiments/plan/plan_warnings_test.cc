@@ -44,7 +44,7 @@ TEST(PlanWarnings, NoneWhereNothingIsWrong) {
   EXPECT_TRUE(Warnings({Row("a"), Row("b")}).empty());
 }
 
-// The border of DESIGN.md, ruling 7.
+// The limit of DESIGN.md, ruling 7.
 TEST(PlanWarnings, FewActiveExperts) {
   RowEstimate row = Row("a");
   row.initial.active_experts = 0.5;
@@ -60,8 +60,8 @@ TEST(PlanWarnings, FewActiveExperts) {
   EXPECT_TRUE(Contains(warnings[0], "\"calibrated\"")) << warnings[0];
 }
 
-// At T = 5 to 1 with tau = 1.8 the mean comes to 0.5 on the way (SPEC.md 2.3:
-// 2.4 at T = 1); if T stays at 5 it never does.
+// As T goes from 5 to 1 with tau = 1.8 the mean reaches 0.5 on the way (SPEC.md
+// 2.3: 2.4 at T = 1); if T stays at 5 it never does.
 TEST(PlanWarnings, SaysWhetherTheTemperatureWillMendIt) {
   RowEstimate row = Row("a");
   row.run.config.router.tau = 1.8;
@@ -88,7 +88,7 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
   const std::vector<std::string> warnings = Warnings({row});
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(Contains(warnings[0], "owt/a: 8 balance groups of 30"));
-  row.run.corpus.gpus = 0;  // CPU: no GPUs to divide over
+  row.run.corpus.gpus = 0;  // CPU: no GPUs over which to divide
   EXPECT_TRUE(Warnings({row}).empty());
 }
 

@@ -54,7 +54,7 @@ TEST(EvaluationTables, AreMissingWhereNothingWasMeasured) {
   GridOutcome outcome = ExampleOutcome();
   EXPECT_TRUE(EvaluationTables(outcome).empty());
   EXPECT_EQ(DescribeTables(EvaluationTables(outcome)), "");
-  // A plan of other tau alone leaves the sparse router without anything.
+  // If a plan asks only for other tau, the sparse router has nothing.
   RunOf(outcome, "sparse-1").result->final_evaluations =
       trainer::FinalEvaluations();
   EXPECT_TRUE(EvaluationTables(outcome).empty());

@@ -21,7 +21,7 @@ std::string Name(const RowSummary& row) {
   return row.corpus->id + "/" + row.row->id;
 }
 
-// Of all steps; validation, calibration and checkpoints are not among it.
+// The time of all steps, without validation, calibration and checkpoints.
 double StepSeconds(const RunResult& r) {
   double seconds = 0;
   for (const trainer::StepRecord& step : r.steps) seconds += step.seconds;

@@ -2,7 +2,7 @@
 //
 // experiment_tables.h - what the report of an experiment shows besides the
 // table and the curves that every grid has: clock times, which no result may
-// hold, and the figure of active experts.
+// hold, and the figure on active experts.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_EXPERIMENT_TABLES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_EXPERIMENT_TABLES_H_
 
@@ -14,8 +14,8 @@
 
 namespace softmoe::experiments {
 
-// By the paper's table that the experiment repeats (Grid::table); none for
-// those whose numbers are all in the results, and where nothing is finished.
+// Chosen by the paper's table that the experiment repeats (Grid::table); none
+// if its numbers are all in the results, or if nothing is finished.
 //
 //   compute, throughput   hours, milliseconds a step and tokens a second, with
 //                         the paper's own beside them on its own corpora

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_report.h - everything that is said about the runs of a grid: for the
-// terminal, for people (report.html), for programs (results.h5, CSV).
+// grid_report.h - the report on the runs of a grid: for the terminal, for
+// people (report.html), for programs (results.h5, CSV).
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 
@@ -21,7 +21,7 @@ struct GridReport {
   std::vector<std::filesystem::path> files;
 };
 
-// Judges what is finished and writes into `folder`, each file whole or not at
+// Judges what is finished and writes to `folder`, each file whole or not at
 // all:
 //
 //   results.h5   the golden form (golden/FORMAT.md); results-calibrated.h5

@@ -27,7 +27,7 @@ bool Measured(const Sample& sample) {
   return sample.runs > 0 && !std::isnan(sample.mean);
 }
 
-// A measured column; there is room for the deviation over seeds of one.
+// A measured column; only one has room for its deviation over seeds.
 struct MeasuredColumn {
   const RunColumn& column;
   bool with_deviation = false;
@@ -123,7 +123,7 @@ GridTable MakeGridTable(const GridOutcome& outcome) {
           fmt::format("{}/{}", row.Finished().size(), row.runs.size()));
     }
     if (problems) cells.push_back(Problem(row));
-    // What is not finished comes last.
+    // Unfinished rows come last.
     keyed.push_back({corpus,
                      budget == 0 ? INT64_MAX : budget,
                      {row.corpus->id, std::move(cells), Problem(row)}});
@@ -149,7 +149,7 @@ std::string DescribeGridTable(const GridOutcome& outcome) {
     std::string budget;
     for (; row != table.rows.end() && row->corpus == corpus; ++row) {
       std::vector<std::string> cells = row->cells;
-      // Once for the rows that share it.
+      // Shown only once for the rows that share it.
       if (cells[0] == budget) cells[0] = "";
       budget = row->cells[0];
       lines.Add(cells);

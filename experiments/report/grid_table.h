@@ -13,7 +13,7 @@
 
 namespace softmoe::experiments {
 
-// A table as texts, for a terminal and for HTML alike.
+// A table as texts, for both terminal and HTML.
 struct GridTable {
   struct Row {
     std::string corpus;              // its id
@@ -21,7 +21,7 @@ struct GridTable {
     std::string problem;             // "FAILED", "not finished"; else ""
   };
   // Settings, the columns of run_columns.h that some row has, then seeds and
-  // problems where there are any.
+  // problems if there are any.
   std::vector<std::string> header;
   // By corpus, expert budget, and order in the grid, as the paper groups them.
   std::vector<Row> rows;

@@ -20,10 +20,10 @@ std::string HtmlTable(const std::string& caption,
                       const std::vector<std::string>& header,
                       const std::vector<std::vector<HtmlCell>>& rows);
 
-// <details> with a summary line; `content` is HTML already.
+// <details> with a summary line; `content` is already HTML.
 std::string Details(const std::string& summary, const std::string& content);
 
-// A whole page: `body` is HTML already. Self-contained: style inside, no
+// A whole page; `body` is already HTML. It is self-contained: style inside, no
 // script, nothing loaded from elsewhere.
 std::string HtmlPage(const std::string& title, const std::string& body);
 

@@ -21,8 +21,8 @@ using trainer::RunResult;
 using trainer::StepRecord;
 using trainer::Validation;
 
-// What one run says of one invariant: how near it is to breaking it. Negative
-// or NaN: broken.
+// What one run says about one invariant: how near it is to breaking it.
+// Negative or NaN: broken.
 struct Reading {
   double slack = 0;
   std::string words;  // "sum k_l = 6.000 (K = 6)"
@@ -30,7 +30,8 @@ struct Reading {
 
 constexpr double kBroken = -1;
 
-// Has all that the invariants look at: one entry per layer everywhere.
+// Whether the result has all that the invariants look at: one entry per layer
+// everywhere.
 bool IsComplete(const RunResult& result) {
   const auto layers = static_cast<size_t>(result.config.model.num_layers);
   const auto full = [&](const auto& list) { return list.size() == layers; };
@@ -62,13 +63,14 @@ bool IsLearned(const GridRun& run) {
 bool IsSparse(const GridRun& run) { return !IsSoft(run); }
 bool IsAny(const GridRun&) { return true; }
 
-// What was neither asked for nor done says nothing and owes nothing.
+// A run that was neither requested nor done does not count.
 bool Counts(const RunOutcome& run) {
   return run.selected || run.state == RunState::kFinished;
 }
 
-// Reads every finished run that `applies`, and keeps the one nearest to
-// breaking the invariant. Nothing if no run of the grid could say anything.
+// Reads every finished run to which `applies` says yes, and keeps the one
+// nearest to breaking the invariant. nullopt if the invariant concerns no run
+// of the grid.
 std::optional<Invariant> OverRuns(
     const GridOutcome& outcome, const std::string& id, const std::string& text,
     const std::function<bool(const GridRun&)>& applies,
@@ -128,8 +130,8 @@ void ForEachAllocation(const RunResult& result, Visit visit) {
 }
 
 // k_l = 1 + (K-L) s_l with shares s_l = e_l / sum(e) in double, u = 2^-53. The
-// e_l cancel: the shares add up to 1 within (L-1) u of their sum and u of each
-// quotient. Product and sum with 1 add 2u, summing here (L-1) u: all told
+// e_l cancel: the shares add up to 1 within (L-1) u from their sum and u from
+// each quotient. Product and sum with 1 add 2u, summing here (L-1) u: in total
 // (2L + 1) u K, and terms of u^2, for which the bound leaves room.
 Reading AllocationSum(const RunResult& result) {
   const auto layers = static_cast<double>(result.allocation.size());
@@ -174,7 +176,7 @@ int64_t MostActive(const std::vector<int64_t>& histogram) {
   return most;
 }
 
-// Ruling 5, written down once more: what is checked must not be asked.
+// Ruling 5, written down again, since the code under test cannot be asked.
 int64_t CapOf(const Config& config, double allocation) {
   const RouterConfig& router = config.router;
   if (router.kind == RouterKind::kSparse) {
@@ -261,7 +263,7 @@ std::optional<Invariant> SparseActiveParameters(const GridOutcome& outcome) {
     if (run.state != RunState::kFinished) continue;
     const double count = ActiveParameters(
         run.run.config.model, run.result->final_validation.active_experts);
-    // fmin and fmax pass over a NaN: the first count takes its place.
+    // fmin and fmax ignore a NaN: the first count replaces it.
     range.low = std::fmin(range.low, count);
     range.high = std::fmax(range.high, count);
   }
@@ -311,7 +313,7 @@ Reading LossFalls(const RunResult& result) {
     last += result.steps[n - 1 - i].loss / static_cast<double>(tenth);
   }
   const double fall = first - last;
-  // Strictly less: no fall at all is none.
+  // Strictly less: an unchanged loss has not fallen.
   return {fall > 0 ? fall : std::min(fall, kBroken),
           fmt::format("{:.4f} -> {:.4f} nat/token", first, last)};
 }

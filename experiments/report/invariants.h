@@ -3,8 +3,8 @@
 // invariants.h - what must hold for the runs of any grid, at any scale.
 //
 // The paper's numbers can be compared only at the paper's scale; that the
-// method does what its formulas say can be checked at every one. These decide
-// the exit code of `grid run`.
+// method does what its formulas say can be checked at every scale. The
+// invariants decide the exit code of `grid run`.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_INVARIANTS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_INVARIANTS_H_
 
@@ -26,11 +26,11 @@ struct Invariant {
   std::string detail = {};  // the worst case, or the first that breaks it
 };
 
-// Those that apply to the rows that were asked for, over all finished runs. One
-// that applies to no finished run does not hold: what was not seen is not
-// confirmed; neither is a result that lacks steps or layers.
+// The invariants that apply to the requested rows, over all finished runs. One
+// that applies to no finished run does not hold, since what was not seen is not
+// confirmed; nor does one with a result that lacks steps or layers.
 //
-// - rows_finished: every run that was asked for finished.
+// - rows_finished: every requested run finished.
 // - allocation_sum: sum_l k_l = K at every step (SoftMoE; SPEC.md 2.1).
 // - allocation_floor: k_l >= 1 at every step (soft routers).
 // - cap: no token in training has more active experts than the largest cap so

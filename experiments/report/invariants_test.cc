@@ -43,7 +43,8 @@ void MoveToken(size_t layer, size_t from, size_t to, trainer::Validation& v) {
       static_cast<int64_t>(to) - static_cast<int64_t>(from);
 }
 
-// Each one is broken in one way, by one run: it alone fails, and names the run.
+// Each invariant is broken in one way, by one run: it alone fails, and names
+// the run.
 struct Break {
   const char* id;    // of the invariant
   const char* row;   // of the run that is changed

@@ -15,7 +15,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// Okabe and Ito's colours: told apart by colour-blind readers too.
+// Okabe and Ito's colours, which colour-blind readers can distinguish, too.
 constexpr const char* kColors[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                    "#56B4E9", "#D55E00", "#000000", "#B8A800"};
 constexpr size_t kNumColors = std::size(kColors);

@@ -21,7 +21,7 @@ using trainer::StepRecord;
 using trainer::Validation;
 namespace metrics = trainer::metrics;
 
-// RFC 4180: quoted where a separator, a quote or a line end is inside.
+// RFC 4180: quoted if it contains a separator, a quote or a line end.
 std::string Field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -12,22 +12,22 @@ namespace softmoe::experiments {
 
 // One line for each run: run, corpus, row, label, variant, seed, state,
 // mean_active_experts, expansion_factor, RunColumns() by their names,
-// config_hash. Numbers read back exactly; what a run does not have is empty.
-// Units: GRIDS.md.
+// config_hash. Numbers read back exactly; cells for what a run does not have
+// are empty. Units: GRIDS.md.
 std::string RunsCsv(const GridOutcome& outcome);
 
-// One line for each step of each finished run: run, step, and what is measured
-// of a step (trainer/results/metrics.h) but for lists and what a clock gave.
+// One line for each step of each finished run: run, step, and the metrics of a
+// step (trainer/results/metrics.h) except lists and clock times.
 std::string StepsCsv(const GridOutcome& outcome);
 
-// One line for each finished run and each other tau that it was validated with:
-// run, factor, tau, and the single numbers of a validation. The sparse router
-// has none.
+// One line for each finished run and each other tau with which it was
+// validated: run, factor, tau, and the single numbers of a validation. There
+// are none for the sparse router.
 std::string InferenceTauCsv(const GridOutcome& outcome);
 
 // One line for each layer of each finished run whose routers were measured:
-// run, layer (from 0), and what is measured of a router (truncated_mass is
-// empty for the sparse one).
+// run, layer (from 0), and the metrics of a router (truncated_mass is empty for
+// the sparse one).
 std::string RouterHealthCsv(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

@@ -17,7 +17,7 @@ using trainer::RunResult;
 using trainer::StepRecord;
 namespace metrics = trainer::metrics;
 
-constexpr size_t kMostPoints = 150;  // of a curve; more only blur
+constexpr size_t kMostPoints = 150;  // of a curve; more would only blur it
 
 struct Line {
   std::string name;

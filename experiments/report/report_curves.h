@@ -14,14 +14,14 @@ namespace softmoe::experiments {
 
 struct Curves {
   std::string title;    // "Training loss, foldoc"
-  std::string caption;  // what is drawn, also for who cannot see it
+  std::string caption;  // what is drawn, also for those who cannot see
   Plot plot;
 };
 
-// For each corpus, over the finished runs with the first seed of the grid that
-// finished for the row: training loss, active experts, learned allocation over
-// the layers at the end, and for each row that learns it, of every layer during
-// training. Plots without a line are left out.
+// For each corpus, over the runs with the first seed of the grid that finished
+// for the row: training loss, active experts, learned allocation over the
+// layers at the end, and, for each row that learns it, that of every layer
+// during training. Plots without a line are left out.
 std::vector<Curves> MakeCurves(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

@@ -23,7 +23,7 @@ TEST(MakeCurves, LayersCountFromOne) {
   EXPECT_EQ(layers.series[0].name, "soft-2");
   EXPECT_EQ(layers.series[0].x, (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(layers.series[0].y, (std::vector<double>{1.75, 2, 2.25}));
-  // And so do the names of what they were during training.
+  // So do the names of the curves during training.
   const Plot& steps = PlotOf(curves, "steps_0_0");
   ASSERT_EQ(steps.series.size(), 3u);
   EXPECT_EQ(steps.series[0].name, "layer 1");

@@ -14,7 +14,7 @@
 
 namespace softmoe::experiments {
 
-// One results file and what the paper's goldens say of it.
+// One results file and what the paper's goldens say about it.
 struct JudgedResults {
   std::string variant;  // reading of tau, or ""
   std::string file;     // "results.h5"
@@ -22,10 +22,10 @@ struct JudgedResults {
   golden::Verdicts verdicts;
 };
 
-// What this is and what it is not; results beside the paper's; what was
-// measured on the final models; invariants; curves; the verdict of every cell
-// and claim; configurations and provenance. Without gnuplot the curves are
-// missing, and the page says so.
+// The page says what this is and what it is not, and shows results beside the
+// paper's; what was measured on the final models; invariants; curves; the
+// verdict of every cell and claim; configurations and provenance. Without
+// gnuplot the curves are missing, and the page says so.
 std::string ReportHtml(const GridOutcome& outcome,
                        const std::vector<Invariant>& invariants,
                        const std::vector<JudgedResults>& judged,

@@ -27,7 +27,7 @@ using golden::Known;
 using golden::Table;
 using trainer::RunResult;
 
-// What is printed of a measured number; the stored one has all its digits.
+// Decimals of a measured number as printed; the stored one has all its digits.
 constexpr int kDecimals = 6;
 
 bool IsSoft(const Config& config) {
@@ -47,8 +47,8 @@ Cell EmptyCell(const std::string& flag) {
 Cell MakeCell(const RowSummary& row, const Measure& measure) {
   if (measure.applies && !measure.applies(row.config())) return EmptyCell("");
   if (!measure.read) return EmptyCell("NOT_MEASURED");
-  // Also where only some seeds failed: the mean of those that survived is not
-  // what the row gives.
+  // Also if only some seeds failed: the mean of those that survived is not the
+  // row's result.
   if (row.AnyFailed()) return EmptyCell("DIVERGED");
   const Sample sample = row.Over(measure.read);
   if (sample.runs == 0) return EmptyCell("NOT_RUN");
@@ -83,7 +83,7 @@ std::string OverSeeds(
   return JoinDistinct(values);
 }
 
-// tau as the row was given it; a calibrated one with what came out.
+// tau as configured; a calibrated one with its result.
 std::string TauText(const RowSummary& row) {
   if (row.config().router.tau) return TomlText(*row.config().router.tau);
   const std::string used = OverSeeds(
@@ -167,9 +167,9 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
   SOFTMOE_CHECK(index >= 0)
       << golden_table.id << " has no column " << measure.column;
   Column column = golden_table.columns[static_cast<size_t>(index)];
-  // What the golden knows exactly, as the sum of an allocation, is measured
-  // here: as a golden for later runs it is no bound on their roundings and
-  // seeds. Claims on it are the golden's, and stay exact.
+  // What the golden knows exactly, such as the sum of an allocation, is
+  // measured here, and as a golden for later runs must not bound their
+  // roundings and seeds. Claims on it are the golden's, and stay exact.
   if (column.lane == golden::Lane::kExact && !measure.setting) {
     column.lane = golden::Lane::kReportOnly;
   }
@@ -179,7 +179,7 @@ Column MakeColumn(const Table& golden_table, const Measure& measure,
   return column;
 }
 
-// What the grid calls a corpus that was prepared.
+// The grid's name for a corpus that was prepared.
 std::string CorpusId(const GridOutcome& outcome,
                      const trainer::PreparedCorpus& corpus) {
   for (const RunOutcome& run : outcome.runs) {
@@ -205,10 +205,11 @@ class Builder {
     for (const RowSummary& row : rows_) {
       const std::string paper_id = row.paper_id();
       const std::string own_id = row.corpus->id + "/" + row.row->id;
-      // Stands for none of the paper's rows, or a second time for one.
+      // It stands for none of the paper's rows, or for one that is already
+      // taken.
       const bool none = paper_id.empty() || !taken.insert(paper_id).second;
       table_ids_.push_back(none ? own_id : paper_id);
-      // A row that repeats one of another table than the first.
+      // A row that repeats a row of another table than the first.
       ids_.push_back(row.row->paper_dataset.empty() ? table_ids_.back()
                                                     : own_id);
     }
@@ -224,7 +225,7 @@ class Builder {
     return table;
   }
 
-  // The same, of the table whose rows an experiment repeats.
+  // The same for the table whose rows an experiment repeats.
   Table MakeRepeated(const std::string& id,
                      const std::vector<Measure>& measures) const {
     Table table = MakeEmpty(id, measures);
@@ -297,7 +298,7 @@ class Builder {
   }
 
  private:
-  // The golden's table with the columns of ours, and no rows.
+  // The golden's table with our columns, and without rows.
   Table MakeEmpty(const std::string& id,
                   const std::vector<Measure>& measures) const {
     const Table* golden_table = paper_.FindTable(id);
@@ -331,8 +332,8 @@ class Builder {
 
   const Document& paper_;
   std::vector<RowSummary> rows_;
-  // Of rows_, the paper's where there is one: in Table 1 and those like it, and
-  // in the table that the experiment repeats.
+  // The ids of rows_, the paper's where there is one: in Table 1 and those like
+  // it, and in the table that the experiment repeats.
   std::vector<std::string> ids_, table_ids_;
   bool paper_sizes_ = false;
 };
@@ -353,7 +354,7 @@ std::vector<std::string> Variants(const Grid& grid) {
     }
   }
   if (!repeated) return {""};
-  // The published values first: they are what the tables are about.
+  // The published values come first: the tables are about them.
   std::stable_partition(variants.begin(), variants.end(),
                         [](const std::string& v) { return v == "paper"; });
   return variants;

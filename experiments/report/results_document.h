@@ -29,7 +29,7 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 //                  parameters (the paper's formula at its sizes, else exact),
 //                  held-out loss. Zero-shot accuracies are empty: they are not
 //                  measured. Rows are GridRun::paper_id(), or CORPUS/ROW where
-//                  a row stands for none of the paper's. Behind them, for the
+//                  a row stands for none of the paper's. After them, for the
 //                  record: exact active parameters, the unigram's loss, share
 //                  of tokens without an expert.
 //   load_variance  of the final model on validation tokens
@@ -43,10 +43,10 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 //                  a tau that the paper does not have is /infer_tau_xFACTOR.
 //
 // A value is the mean over the finished seeds, with their number and standard
-// deviation. A row of which a seed failed has empty cells with the flag
-// DIVERGED, one that has not run NOT_RUN, what no run can say NOT_MEASURED.
-// Fields are configuration keys; what all rows share stands at the document.
-// Holds no clock value: equal runs give equal documents.
+// deviation. Cells are empty with the flag DIVERGED in a row of which a seed
+// failed, NOT_RUN in one that has not run, and NOT_MEASURED where no run has
+// the number. Fields are configuration keys; those that all rows share belong
+// to the document. It holds no clock value: equal runs give equal documents.
 golden::Document ResultsDocument(const GridOutcome& outcome,
                                  const std::string& variant,
                                  const golden::Document& paper);

@@ -118,7 +118,7 @@ TEST(ResultsDocument, TheAllocationIsThatOfEveryStep) {
   result.steps[4].allocation = {1.9, 2, 2.1};
   // 1.9 and 2.1 are off by at most 2^-53 and 2^-52, the quotient by 2^-54.
   EXPECT_NEAR(cell("moved_by_25k").value, 0.4, 7 * 0x1p-53);
-  // A run that ends there says nothing of what would have come.
+  // A run that ends there says nothing about what would have come.
   for (auto& step : result.steps) step.step /= 8;
   ASSERT_EQ(result.steps.back().step, 25000);
   EXPECT_EQ(cell("moved_by_25k").flags,
@@ -133,7 +133,7 @@ TEST(ResultsDocument, FieldsAreConfigurationKeys) {
             "calibrated: 1.174");
   EXPECT_EQ(FieldOf(document, "owt/softmoe/k2/a2", "router.kind"),
             "\"soft_learned\"");
-  // What all rows share stands once, at the document.
+  // What all rows share is stored once, at the document.
   for (const auto& row : document.FindTable("main_results")->rows) {
     for (const auto& field : row.fields) {
       EXPECT_NE(field.name, "model.d_model");
@@ -153,8 +153,8 @@ TEST(ResultsDocument, SeedsGiveMeanAndDeviation) {
   EXPECT_EQ(*cell.deviation, 0.25);
 }
 
-// A deviation of one rounding would be a noise that nothing has: pooled with
-// others it would narrow their intervals. 7 x (1/7) is not 1 in doubles.
+// A deviation of one rounding would not be real noise: pooled with others it
+// would narrow their intervals. 7 x (1/7) is not 1 in doubles.
 TEST(ResultsDocument, EqualRunsHaveNoDeviation) {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3, 4, 5, 6, 7}});
   for (RunOutcome& run : outcome.runs) run.result->train_ae = 1;
@@ -254,8 +254,8 @@ TEST(ResultsDocument, ThePapersSetUpIsJudged) {
   EXPECT_EQ(status("owt/sparse/k1", "piqa"), Status::kUnsupported);
 }
 
-// Sums of an allocation differ in their last bits from build to build, and the
-// allocation itself from seed to seed: no FAIL without a test of the noise.
+// Sums of an allocation differ in their last bits between builds, and the
+// allocation itself between seeds: no FAIL without a test of the noise.
 TEST(ResultsDocument, ServesAsTheGoldenOfLaterRuns) {
   const GridOutcome outcome = ExampleOutcome({.seeds = {1, 2, 3}});
   GridOutcome later = outcome;
@@ -325,8 +325,8 @@ TEST(ResultsDocument, RepeatsTheTableOfTheExperiment) {
             run.result->final_validation.loss);
 }
 
-// With the tau of the paper its rows, else named by the factor; the sparse
-// router has none.
+// With the paper's tau these are its rows; others are named by the factor, and
+// the sparse router has none.
 TEST(ResultsDocument, HasInferenceAtOtherTau) {
   GridOutcome outcome = ExampleOutcome();
   outcome.grid.table = "inference_tau_ablation";
@@ -351,7 +351,7 @@ TEST(ResultsDocument, HasInferenceAtOtherTau) {
   EXPECT_TRUE(std::ranges::any_of(fields, [](const golden::Field& field) {
     return field.name == "eval.tau" && field.value == "0.6";
   }));
-  // Planned, and not measured.
+  // Planned but not measured.
   EXPECT_EQ(CellOf(document, row + "2.4", "ae", id).flags,
             std::vector<std::string>{"NOT_MEASURED"});
   EXPECT_EQ(

@@ -44,7 +44,7 @@ Column Recorded(const std::string& id, const Metric& metric) {
   return column;
 }
 
-// A column of the golden's table that is one of ours.
+// A column of ours that the golden's table has.
 Measure Golden(const std::string& id, const Metric& metric) {
   return {id, ColumnOf(metric).read};
 }
@@ -70,7 +70,7 @@ double LastThreeShare(const RunResult& r) {
   return std::accumulate(last, k.end(), 0.0) / Sum(k);
 }
 
-// The sum of the allocation at the step where it is furthest from K.
+// The sum of the allocation at the step at which it is furthest from K.
 double WorstBudget(const RunResult& r) {
   const double budget = r.config.router.mean_active_experts *
                         static_cast<double>(r.config.model.num_layers);
@@ -90,8 +90,8 @@ double SmallestAllocation(const RunResult& r) {
   return least;
 }
 
-// sum_l |k_l(25k) - k_l(0)| over the same at the end; every layer begins with
-// the same k. Says nothing of a run that ends before, or moves nothing.
+// sum_l |k_l(25k) - k_l(0)| divided by the same at the end; every layer begins
+// with the same k. NaN for a run that ends earlier or moves nothing.
 double MovedEarly(const RunResult& r) {
   const auto moved = [&](const std::vector<double>& allocation) {
     double sum = 0;

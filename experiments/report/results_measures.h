@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// results_measures.h - which number of a run stands in which column of the
+// results_measures.h - which number of a run goes to which column of the
 // results.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_RESULTS_MEASURES_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_RESULTS_MEASURES_H_
@@ -20,7 +20,7 @@ namespace softmoe::experiments {
 // One column of a results table: where its numbers come from.
 struct Measure {
   std::string column;  // its id; of the golden's table, unless `own` is there
-  // nullptr: not measured. NaN: this run cannot say.
+  // nullptr: not measured. NaN: this run does not have it.
   std::function<double(const trainer::RunResult&)> read;
   bool setting = false;  // a setting, not a measurement
   // Rows to which the column does not apply have empty cells.
@@ -29,7 +29,7 @@ struct Measure {
 };
 
 // The model of the paper, whose Active-Param column is 58.54464 + 49.2 AE
-// (ruling 17); for others it means nothing.
+// (ruling 17); for other sizes that formula is meaningless.
 bool HasPaperSizes(const ModelConfig& model);
 
 // The paper's Table 1. paper_sizes: all rows have them.
@@ -45,7 +45,7 @@ std::vector<Measure> JitterMeasures();
 // The paper's Table 7: validation with `factor` times the tau of training.
 std::vector<Measure> InferenceTauMeasures(double factor);
 
-// What the paper says of the learned allocation.
+// The paper's statements about the learned allocation.
 std::vector<Measure> AllocationMeasures();
 
 // "layer_1", ...: k_l of every layer at the end of training.

@@ -43,7 +43,7 @@ std::vector<RowSummary> SummarizeRows(const GridOutcome& outcome);
 
 // Experts per token that a row may use, as the paper groups its tables: the
 // smallest whole number not below its mean number of active experts, in
-// training and in inference, give or take rounding errors. At least 1; 0 if
+// training and in inference, apart from rounding errors. At least 1; 0 if
 // nothing is finished.
 int64_t ExpertBudget(const RowSummary& row);
 

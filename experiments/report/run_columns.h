@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_columns.h - what reports show of a finished run: which metric of
-// trainer/results/metrics.h, and where a result holds it. runs.csv, the tables of
-// terminal and page, and the results document are loops over this list.
+// run_columns.h - what reports show of a finished run: the metrics of
+// trainer/results/metrics.h, and where a result holds them. runs.csv, the
+// tables of terminal and page, and the results document are loops over this
+// list.
 #ifndef SOFTMOE_EXPERIMENTS_REPORT_RUN_COLUMNS_H_
 #define SOFTMOE_EXPERIMENTS_REPORT_RUN_COLUMNS_H_
 
@@ -24,7 +25,7 @@ struct RunColumn {
 // In the order of runs.csv.
 const std::vector<RunColumn>& RunColumns();
 
-// The one of `metric`. Throws InternalError if there is none.
+// The column of `metric`. Throws InternalError if there is none.
 const RunColumn& ColumnOf(const trainer::Metric& metric);
 
 // "loss (nat/token): mean cross-entropy of ...": for legends.

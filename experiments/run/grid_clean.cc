@@ -53,7 +53,7 @@ bool IsRegular(const fs::directory_entry& entry) {
   return entry.is_regular_file() && !entry.is_symlink();
 }
 
-// A file as the trainer or the grid makes them in the folder of a run.
+// Whether the trainer or the grid makes such files in the folder of a run.
 bool IsRunPart(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   return IsRegular(entry) &&
@@ -76,20 +76,20 @@ std::vector<fs::directory_entry> Entries(const fs::path& folder) {
 }
 
 void AddTemporary(const fs::directory_entry& entry,
-                  std::vector<WasteItem>* items) {
+                  std::vector<StaleItem>* items) {
   const auto owner =
       static_cast<pid_t>(TemporaryFileOwner(entry.path().filename().string()));
   if (owner == 0 || !IsRegular(entry)) return;
   if (::kill(owner, 0) == 0 || errno != ESRCH) return;
   items->push_back(
-      {.kind = Waste::kTemporary,
+      {.kind = StaleKind::kTemporary,
        .path = entry.path(),
        .bytes = static_cast<int64_t>(entry.file_size()),
        .reason = fmt::format("left by process {}, which is gone", owner)});
 }
 
-// The folder of a run of other settings, if nothing but a run is in it.
-void AddForeignRun(const fs::path& folder, std::vector<WasteItem>* items) {
+// Adds the folder of a run with other settings, if it holds nothing but a run.
+void AddForeignRun(const fs::path& folder, std::vector<StaleItem>* items) {
   int64_t bytes = 0;
   bool finished = false;
   for (const auto& entry : Entries(folder)) {
@@ -98,7 +98,7 @@ void AddForeignRun(const fs::path& folder, std::vector<WasteItem>* items) {
     finished |= entry.path().filename() == trainer::kResultName;
   }
   items->push_back(
-      {.kind = Waste::kRun,
+      {.kind = StaleKind::kRun,
        .path = folder,
        .bytes = bytes,
        .reason = fmt::format("a{} run that the grid does not have: of other "
@@ -106,8 +106,8 @@ void AddForeignRun(const fs::path& folder, std::vector<WasteItem>* items) {
                              finished ? " FINISHED" : "n unfinished")});
 }
 
-// A checkpoint can go if the result is there and whole: otherwise it is what
-// the result would be made from.
+// A checkpoint can go if the result is there and whole: otherwise the result
+// would be made from it.
 bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
   try {
     return ReadRun(run, grid_folder).state == RunState::kFinished;
@@ -117,13 +117,13 @@ bool IsFinished(const GridRun& run, const fs::path& grid_folder) {
 }
 
 void AddOwnRun(const GridRun& run, const fs::path& folder,
-               std::vector<WasteItem>* items) {
+               std::vector<StaleItem>* items) {
   const bool finished = IsFinished(run, folder.parent_path());
   for (const auto& entry : Entries(folder)) {
     AddTemporary(entry, items);
     if (finished && IsRegular(entry) &&
         entry.path().filename() == trainer::kCheckpointName) {
-      items->push_back({.kind = Waste::kCheckpoint,
+      items->push_back({.kind = StaleKind::kCheckpoint,
                         .path = entry.path(),
                         .bytes = static_cast<int64_t>(entry.file_size()),
                         .reason = "of a finished run; only //:evaluate and "
@@ -141,11 +141,11 @@ void Remove(const fs::path& path) {
 
 }  // namespace
 
-std::vector<WasteItem> FindWaste(const Grid& grid,
+std::vector<StaleItem> FindStale(const Grid& grid,
                                  const fs::path& grid_folder) {
   std::map<std::string, const GridRun*> own;
   for (const GridRun& run : grid.runs) own[RunFolderName(run)] = &run;
-  std::vector<WasteItem> items;
+  std::vector<StaleItem> items;
   for (const auto& entry : Entries(grid_folder)) {
     const std::string name = entry.path().filename().string();
     AddTemporary(entry, &items);
@@ -159,22 +159,22 @@ std::vector<WasteItem> FindWaste(const Grid& grid,
   return items;
 }
 
-void DeleteWaste(const std::vector<WasteItem>& items) {
-  for (const WasteItem& item : items) {
+void DeleteStale(const std::vector<StaleItem>& items) {
+  for (const StaleItem& item : items) {
     const fs::path folder =
-        item.kind == Waste::kRun ? item.path : item.path.parent_path();
-    // The folder of the grid is the caller's. A temporary file's process can be
-    // gone here and alive on another machine.
+        item.kind == StaleKind::kRun ? item.path : item.path.parent_path();
+    // The caller holds the lock on the folder of the grid. The process of a
+    // temporary file can be gone here and alive on another machine.
     std::optional<FolderLock> lock;
     if (IsRunFolderName(folder.filename().string())) lock.emplace(folder);
-    if (item.kind != Waste::kRun) {
+    if (item.kind != StaleKind::kRun) {
       Remove(item.path);
       continue;
     }
     for (const auto& entry : Entries(folder)) {
       if (IsRunPart(entry)) Remove(entry.path());
     }
-    Remove(folder);  // fails if something else has come in meanwhile
+    Remove(folder);  // fails if something else has appeared meanwhile
   }
 }
 

@@ -13,28 +13,28 @@
 
 namespace softmoe::experiments {
 
-enum class Waste {
+enum class StaleKind {
   kTemporary,   // .NAME.PID.N.tmp of a process that is gone
   kCheckpoint,  // of a finished run
   kRun,         // the folder of a run that the grid does not have
 };
 
-struct WasteItem {
-  Waste kind;
+struct StaleItem {
+  StaleKind kind;
   std::filesystem::path path;
   int64_t bytes = 0;
   std::string reason;
 };
 
-// What could go from `grid_folder`, in order of the paths. Names that neither
-// the trainer nor the grid give to files, links, and folders with anything
-// else in them are never among it.
-std::vector<WasteItem> FindWaste(const Grid& grid,
+// What could be deleted from `grid_folder`, in order of the paths. It never
+// includes links, files with names that neither the trainer nor the grid gives,
+// and folders that contain anything else.
+std::vector<StaleItem> FindStale(const Grid& grid,
                                  const std::filesystem::path& grid_folder);
 
-// Deletes it. Throws EnvironmentError if a process works in the folder of a
-// run, or a file cannot be deleted.
-void DeleteWaste(const std::vector<WasteItem>& items);
+// Deletes the items. Throws EnvironmentError if a process works in the folder
+// of a run, or a file cannot be deleted.
+void DeleteStale(const std::vector<StaleItem>& items);
 
 }  // namespace softmoe::experiments
 

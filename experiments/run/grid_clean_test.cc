@@ -45,7 +45,7 @@ class GridClean : public testing::Test {
   }
   std::string Found() const {
     std::string text;
-    for (const WasteItem& item : FindWaste(grid_, folder_)) {
+    for (const StaleItem& item : FindStale(grid_, folder_)) {
       text += item.path.lexically_relative(folder_).string() + " " +
               std::to_string(item.bytes) + "\n";
     }
@@ -58,26 +58,26 @@ class GridClean : public testing::Test {
   const std::string foreign_ = "text-sparse-1-seed8-0123456789abcdef";
 };
 
-TEST_F(GridClean, TemporaryFilesOfTheDeadAreWaste) {
+TEST_F(GridClean, TemporaryFilesOfTheDeadAreStale) {
   const std::string dead = std::to_string(DeadProcess());
   const std::string alive = std::to_string(getpid());
   Write(".results.h5." + dead + ".1.tmp", 5);
   Write(".results.h5." + alive + ".1.tmp");
   Write(own_ + "/.checkpoint.h5." + dead + ".12.tmp", 6);
   Write(own_ + "/.checkpoint.h5." + alive + ".1.tmp");
-  // Not names that we give.
+  // Names that we never give.
   Write("results.h5." + dead + ".1.tmp");
   Write(".results.h5." + dead + ".tmp");
   Write(".results.h5.0.1.tmp");
   Write(".results.h5.x" + dead + ".1.tmp");
   EXPECT_EQ(Found(), ".results.h5." + dead + ".1.tmp 5\n" + own_ +
                          "/.checkpoint.h5." + dead + ".12.tmp 6\n");
-  DeleteWaste(FindWaste(grid_, folder_));
+  DeleteStale(FindStale(grid_, folder_));
   EXPECT_EQ(Found(), "");
   EXPECT_EQ(FilesIn(folder_ / own_).size(), 1u);
 }
 
-TEST_F(GridClean, FoldersOfOtherRunsAreWasteIfOnlyARunIsInThem) {
+TEST_F(GridClean, FoldersOfOtherRunsAreStaleIfOnlyARunIsInThem) {
   Write(foreign_ + "/checkpoint.h5", 100);
   Write(foreign_ + "/metrics.jsonl", 20);
   Write(foreign_ + "/problem.txt", 3);
@@ -91,7 +91,7 @@ TEST_F(GridClean, FoldersOfOtherRunsAreWasteIfOnlyARunIsInThem) {
   Write("text-sparse-1-seed8-0123456789ABCDEF/checkpoint.h5");  // never ours
   Write("my-runs/checkpoint.h5");
   EXPECT_EQ(Found(), foreign_ + " 123\n");
-  DeleteWaste(FindWaste(grid_, folder_));
+  DeleteStale(FindStale(grid_, folder_));
   EXPECT_FALSE(fs::exists(folder_ / foreign_));
   EXPECT_TRUE(fs::exists(folder_ / dirty / "checkpoint.h5"));
   EXPECT_TRUE(fs::exists(folder_ / nested / "checkpoint.h5"));
@@ -117,17 +117,17 @@ TEST_F(GridClean, CheckpointsOfUnfinishedOrDamagedRunsStay) {
 
 TEST_F(GridClean, WhatCameInMeanwhileStays) {
   Write(foreign_ + "/checkpoint.h5");
-  const auto items = FindWaste(grid_, folder_);
+  const auto items = FindStale(grid_, folder_);
   ASSERT_EQ(items.size(), 1u);
   Write(foreign_ + "/notes.txt");
-  EXPECT_THROW(DeleteWaste(items), EnvironmentError);
+  EXPECT_THROW(DeleteStale(items), EnvironmentError);
   EXPECT_TRUE(fs::exists(folder_ / foreign_ / "notes.txt"));
 }
 
 TEST_F(GridClean, ARunAtWorkStays) {
   Write(foreign_ + "/checkpoint.h5");
   const FolderLock lock(folder_ / foreign_);
-  EXPECT_THROW(DeleteWaste(FindWaste(grid_, folder_)), EnvironmentError);
+  EXPECT_THROW(DeleteStale(FindStale(grid_, folder_)), EnvironmentError);
   EXPECT_TRUE(fs::exists(folder_ / foreign_ / "checkpoint.h5"));
 }
 

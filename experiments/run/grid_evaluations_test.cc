@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a grid lists to be measured after training, and what becomes of the
+// What a grid wants measured after training, and what becomes of the
 // checkpoints.
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class GridEvaluations : public GridProgram {
             .keep_checkpoint = false};
   }
 
-  // The outcome, and in lines_ what a user sees on the way.
+  // Returns the outcome, and leaves in lines_ what a user sees meanwhile.
   GridOutcome Run(const std::string& out,
                   const trainer::EvaluationPlan& evaluations) {
     for (GridRun& run : grid_.runs) run.evaluations = evaluations;
@@ -82,7 +82,7 @@ TEST_F(GridEvaluations, AreMeasuredAndThenTheCheckpointsGo) {
 
 TEST_F(GridEvaluations, OfFinishedRunsTakeTheCheckpointsNotTheTraining) {
   const GridOutcome expected = Run("at once", all_);
-  // As a grid was until it came to list them.
+  // As grids were before they could list evaluations.
   Run("later", {});
   const GridOutcome later = Run("later", all_);
   EXPECT_EQ(Mentions("step "), 0) << lines_;

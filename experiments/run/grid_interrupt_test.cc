@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 class GridInterrupt : public GridProgram {};
 
 TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
-  // 60 lines of 150 letters and more do not fit into the pipe: the process
-  // cannot be at the end of the row when the signal comes.
+  // 60 lines of at least 150 letters do not fit into the pipe: the process
+  // cannot have reached the end of the row when the signal comes.
   WriteGrid(MicroGrid(60));
   ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
   const Strings arguments = {"run", "micro.toml", "--threads", "2"};
@@ -47,7 +47,7 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
     EXPECT_FALSE(fs::exists(RunFolder(finished) / "result.h5"));
     ExpectEnd(Grid({"status", "micro.toml"}), 0, {"interrupted"});
   }
-  // What is there can be shown, but is not all.
+  // What is there can be shown, but it is incomplete.
   ExpectEnd(Grid({"report", "micro.toml"}), 1, {"2 of 3 rows finished"});
   ExpectEnd(Grid(arguments), 0, {"2 finished, 1 interrupted"});
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
@@ -59,7 +59,7 @@ TEST_F(GridInterrupt, SignalsSaveAndTheSameCommandGoesOn) {
 }
 
 TEST_F(GridInterrupt, AFailingRowDoesNotHideTheOthers) {
-  // A learning rate beyond all measure overflows fp32 within a few steps.
+  // An enormous learning rate overflows fp32 within a few steps.
   WriteGrid(MicroGrid(60, R"([[rows]]
 id = "diverges"
 label = "Sparse MoE"
@@ -110,7 +110,7 @@ TEST_F(GridInterrupt, DamagedFilesAreNamedNotRetrained) {
     ExpectEnd(Grid({"status", "micro.toml"}), 2, {"damaged", result.string()});
     ExpectEnd(Grid({"report", "micro.toml"}), 2, {result.string()});
   }
-  // While the result is damaged, its checkpoint is what can make it again.
+  // While the result is damaged, only its checkpoint can make it again.
   const ProgramResult clean = Grid({"clean", "micro.toml"});
   ExpectEnd(clean, 0, {"1 could go", RunFolder(0).filename().string()});
   fs::remove(result);
@@ -144,7 +144,7 @@ TEST_F(GridInterrupt, AFileDamagedOnTheWayIsNoDivergedRow) {
 
 TEST_F(GridInterrupt, AFullDiskEndsWithFiveAndNothingHalfWritten) {
   if (!kBeginsOnFullDisk) GTEST_SKIP() << "TSan's runtime needs large files";
-  // So that the limit below meets the runs, not the tokens.
+  // Prepared first, so that the limit below affects the runs, not the tokens.
   const Strings arguments = {"run", "micro.toml"};
   ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
   // In blocks of 512 bytes: room for metrics, not for a checkpoint.
@@ -189,7 +189,7 @@ TEST_F(GridInterrupt, RunsOnAnotherInstructionSetDoNotMix) {
   trainer::RunResult result = trainer::ReadRunResult(path);
   result.identity.isa = "v2";  // no machine's, so that any differs
   trainer::WriteRunResult(result, path);
-  // Reading takes no kernels.
+  // Reading runs no kernels.
   ExpectEnd(Grid(arguments), 0, {"3 of 3 rows finished"});
   fs::remove(RunFolder(2) / "result.h5");
   ExpectEnd(Grid(arguments), 2,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many processes, one grid: those of --jobs, and the same command given twice.
-// //:grid as a user meets it, with signals.
+// Many processes on one grid: those of --jobs, and the same command given
+// twice. //:grid as a user meets it, with signals.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 class GridJobs : public GridProgram {
  protected:
-  // 150 letters and more a step: a row does not fit into the pipe of a held
-  // program. And what results.h5 of an unbroken run by one process is.
+  // At least 150 letters a step: a row does not fit into the pipe of a held
+  // program. Also makes the results.h5 of an uninterrupted run by one process.
   void SetUp() override {
     GridProgram::SetUp();
     WriteGrid(MicroGrid(60));
@@ -81,8 +81,8 @@ TEST_F(GridJobs, ARunWhoseProcessIsGoneIsTakenOver) {
   ExpectWhole();
 }
 
-// 20 moments, chosen by the lines read before, of both processes. No session
-// begins before the checkpoint that an earlier one left.
+// 20 moments, chosen by the number of lines read from both processes before. No
+// session begins before the checkpoint that an earlier one left.
 TEST_F(GridJobs, SigkillAtRandomMomentsLosesNoMoreThanSinceTheCheckpoint) {
   std::mt19937 random(20261122);
   std::vector<int64_t> saved(3, 0);
@@ -122,7 +122,7 @@ TEST_F(GridJobs, JobsAreTheSameBits) {
   ExpectEnd(Grid({"run", "micro.toml", "--jobs", "0"}), 2, {"--jobs"});
 }
 
-// As a scheduler does, which signals every process: the one of the run, too.
+// As a scheduler does, which signals every process, including that of the run.
 TEST_F(GridJobs, SignalsSaveAllJobs) {
   HeldProgram held(Program(), two_, folder_);
   ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
@@ -157,7 +157,8 @@ TEST_F(GridJobs, JobsEndWithTheirParent) {
   HeldProgram held(Program(), two_, folder_);
   ASSERT_TRUE(held.ReadUntil("row 1/3 sparse-2, grid"));
   held.Signal(SIGKILL);
-  // Then the jobs have been told, too: they could go on only while it is read.
+  // By then the jobs have been signalled, too: they can go on only while it is
+  // read.
   held.WaitForEnd();
   // Reads until the jobs have closed the pipe, too.
   EXPECT_EQ(held.Finish().exit_status, 128 + SIGKILL);

@@ -20,10 +20,10 @@
 namespace softmoe::experiments {
 namespace {
 
-// The first steps fault their memory in: no time is told from fewer.
+// The first steps fault their memory in: fewer steps give no time estimate.
 constexpr int64_t kStepsBeforeAnEstimate = 5;
 
-// What tells the runs of this grid apart.
+// The parts of the id that distinguish the runs of this grid.
 std::string ShortName(const GridOutcome& outcome, const GridRun& run) {
   const bool one_corpus = outcome.grid.corpora.size() == 1;
   const bool one_seed = outcome.grid.seeds.size() == 1;
@@ -90,7 +90,7 @@ void GridProgress::Step(const trainer::StepRecord& record) {
   const Run& run = runs_[current_];
   Steps& steps = steps_[current_];
   const bool first = steps.done == 0;
-  // The first step of this session tells where an earlier one had stopped.
+  // The first step of this session shows where an earlier one had stopped.
   if (first) steps.first = record.step - 1;
   steps.done = record.step;
   seconds_per_step_ = seconds_per_step_ == 0
@@ -115,7 +115,7 @@ void GridProgress::End(size_t position, const RunOutcome& outcome) {
   Steps& steps = steps_[position];
   const int64_t all = run.config.training.steps;
   if (outcome.state == RunState::kFailed) {
-    // What it will not do any more is no work left.
+    // What a failed run will not do any more does not count as work left.
     steps.done = steps.first = all;
     output_.Note(
         fmt::format("{} FAILED: {}", Place(position), outcome.problem));

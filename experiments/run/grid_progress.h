@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid_progress.h - how far a grid is, and how long it will take still.
+// grid_progress.h - how far a grid is, and how long it will still take.
 //
 //   row 3/9 sparse-3, grid 31%, 1m20 left | step 150/300 | loss 3.2127 | ...
 //   row 3/9 sparse-3 finished: loss 3.1902 (unigram 5.8613), AE 3.00, 24s
 //
-// Runs side by side (--jobs) are processes: each speaks of its own run, and all
-// count the steps of all.
+// Runs side by side (--jobs) are processes: each reports its own run, and all
+// count everybody's steps.
 //
 // On a terminal the first line is rewritten at every step; in a log it appears
 // every runtime.log_every steps. Runs count by their estimated FLOPs.
@@ -30,26 +30,26 @@ namespace softmoe::experiments {
 class GridProgress {
  public:
   // `selected` are the indices into outcome.runs that this session is about;
-  // those that are finished already count as done, but not for the speed.
+  // those that are already finished count as done, but not towards the speed.
   GridProgress(const GridOutcome& outcome, const std::vector<size_t>& selected,
                ProgressOptions options = {});
 
-  // A line that stays.
+  // Prints a line that stays.
   void Note(const std::string& line);
-  // Run `position` of `selected` starts. Step and Evaluating are of the run
-  // that began last, or of that of this process, forked since.
+  // Run `position` of `selected` starts. Step and Evaluating refer to the run
+  // that began last or, in a process forked since, to the run of that process.
   void Begin(size_t position);
-  // It has done a step.
+  // The run has done a step.
   void Step(const trainer::StepRecord& record);
-  // Is measured after training; one call for every balance group.
+  // The run is measured after training; one call for every balance group.
   void Evaluating();
-  // Run `position` has ended, here, in a forked process, or in a foreign one.
+  // Run `position` has ended, here, in a forked process, or in somebody else's.
   void End(size_t position, const RunOutcome& outcome);
   std::string Place(size_t position) const;  // "row 3/9 sparse-3"
 
-  // Of the work of all selected runs, in [0, 1].
+  // Share of the work of all selected runs that is done, in [0, 1].
   double done() const;
-  // Until the last run ends; infinite before a few steps are done.
+  // Time until the last run ends; infinite before a few steps are done.
   double seconds_left() const;
 
  private:

@@ -12,7 +12,7 @@
 namespace softmoe::experiments {
 namespace {
 
-constexpr double kUnit = 0x1p-53;
+constexpr double kDoubleUnit = 0x1p-53;
 
 // Two runs of 100 steps, the second of which costs more; a clock to move.
 class GridProgressTest : public testing::Test {
@@ -68,7 +68,7 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
   GridProgress progress(outcome_, {0, 1}, Options());
   EXPECT_EQ(progress.done(), 0);
   EXPECT_TRUE(std::isinf(progress.seconds_left()));
-  now_ += 500;  // preparing corpora is no step
+  now_ += 500;  // preparing corpora is not a step
   progress.Begin(0);
   for (int64_t step = 1; step <= 100; ++step) {
     now_ += 1;
@@ -81,7 +81,7 @@ TEST_F(GridProgressTest, WeighsRunsByTheirFlops) {
   // Either run's FLOPs are divided by 100 and multiplied again; two roundings
   // of the estimate and two here.
   const double expected = 100 * large_ / small_;
-  EXPECT_NEAR(progress.seconds_left(), expected, 8 * kUnit * expected);
+  EXPECT_NEAR(progress.seconds_left(), expected, 8 * kDoubleUnit * expected);
 }
 
 TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
@@ -91,20 +91,20 @@ TEST_F(GridProgressTest, WhatWasThereBeforeDoesNotCountForTheSpeed) {
   progress.Begin(0);
   progress.End(0, outcome_.runs[0]);
   progress.Begin(1);
-  // Goes on behind the checkpoint of step 50.
+  // Continues after the checkpoint of step 50.
   for (int64_t step = 51; step <= 75; ++step) {
     now_ += 2;
     progress.Step(Record(step));
   }
   // As many FLOPs are left as were spent: a division and a product.
-  EXPECT_NEAR(progress.seconds_left(), 50, 2 * kUnit * 50);
+  EXPECT_NEAR(progress.seconds_left(), 50, 2 * kDoubleUnit * 50);
   EXPECT_NE(out_.str().find("row 1/2 row-1 finished: val loss 2.5000 (unigram "
                             "5.5000), infer AE 0.00, earlier\n"),
             std::string::npos)
       << out_.str();
 }
 
-// On a terminal, where it is rewritten; a log says what came of it.
+// Only on a terminal, where the line is rewritten; a log shows the result.
 TEST_F(GridProgressTest, SaysThatATrainedRunIsMeasured) {
   const auto says = [&](int columns) {
     out_.str("");
@@ -136,8 +136,8 @@ TEST_F(GridProgressTest, AFailedRunIsNoWorkLeft) {
     now_ += 1;
     progress.Step(Record(step));
   }
-  // The one second of the failed run is part of what was spent.
-  EXPECT_NEAR(progress.seconds_left(), 51, 2 * kUnit * 51);
+  // The one second of the failed run is part of the time spent.
+  EXPECT_NEAR(progress.seconds_left(), 51, 2 * kDoubleUnit * 51);
 }
 
 TEST_F(GridProgressTest, ALogHasALineEveryLogEverySteps) {

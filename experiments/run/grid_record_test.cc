@@ -30,7 +30,7 @@ TEST_F(GridRecord, RecordsWhatIsFinishedAndGrows) {
              "1 runs are new"});
   const std::string partial = Bytes("golden/runs/micro.h5");
 
-  // Runs of another folder, the first of them not among them.
+  // Runs of another folder, without the first of them.
   ASSERT_EQ(Grid({"run", "micro.toml", "--out", "later", "--rows",
                   "star-1.5,learned-1.5"})
                 .exit_status,
@@ -63,23 +63,26 @@ TEST_F(GridRecord, CountsRecordedRunsAsFinished) {
   ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
   const std::string line = "a.h5: 2 runs count as finished, of version ";
   // Where nothing was ever run.
-  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}),
-            1, {line, "instruction set v", "2 of 3 rows finished"});
-  const std::string told = Bytes("told/results.h5");
-  fs::remove_all(folder_ / "told");
-  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}),
-            1, {line});
-  EXPECT_EQ(Bytes("told/results.h5"), told);
+  ExpectEnd(
+      Grid({"report", "micro.toml", "--from", "a.h5", "--out", "reported"}), 1,
+      {line, "instruction set v", "2 of 3 rows finished"});
+  const std::string reported = Bytes("reported/results.h5");
+  fs::remove_all(folder_ / "reported");
+  ExpectEnd(
+      Grid({"report", "micro.toml", "--from", "a.h5", "--out", "reported"}), 1,
+      {line});
+  EXPECT_EQ(Bytes("reported/results.h5"), reported);
 
   ExpectEnd(Grid({"run", "micro.toml", "--from", "a.h5", "--out", "more"}), 0,
             {line, "row 3/3 learned-1.5 finished", "3 of 3 rows finished"});
   EXPECT_FALSE(fs::exists(RunFolder(0, "more")));
   EXPECT_TRUE(fs::exists(RunFolder(2, "more") / "result.h5"));
-  // The numbers of one that trained all of them.
+  // The numbers are those of a grid that trained all of them.
   ASSERT_EQ(Grid({"run", "micro.toml"}).exit_status, 0);
   EXPECT_EQ(Bytes("more/results.h5"), Bytes("runs/micro/results.h5"));
 
-  // Other tokens here: trained again. Other settings: no run of the record.
+  // Other tokens here: trained again. Other settings: none of the record's runs
+  // fits.
   WriteFileAtomically(folder_ / "text.txt",
                       Bytes("text.txt") + "\n\nOne document more.\n");
   ExpectEnd(Grid({"run", "micro.toml", "--from", "a.h5", "--out", "other"}), 0,

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What metrics.jsonl, which grows with every step, tells of a run.
+// What metrics.jsonl, which grows with every step, says about a run.
 struct Progressed {
   int64_t step = 0;
   double loss = 0;     // nats per token, of that step

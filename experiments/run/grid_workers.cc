@@ -24,10 +24,10 @@ namespace softmoe::experiments {
 namespace {
 
 constexpr int kWaitMilliseconds = 200;
-// The exit status of a body that returned false; no ExitCode.
+// The exit status of a body that returned false; not an ExitCode.
 constexpr int kNotDone = 64;
-// From the parent. It, a terminal and a scheduler may all signal a child, which
-// is one wish: only the parent ends at once at a second signal.
+// Sent by the parent. It, a terminal and a scheduler may all signal a child and
+// mean one request: only the parent ends at once at a second signal.
 constexpr int kSaveAndEnd = SIGUSR1;
 
 std::atomic<bool> asked = false;  // of a child
@@ -105,7 +105,7 @@ void GridWorkers::Start(size_t job, const std::function<bool()>& body) {
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw EnvironmentError(fmt::format("no pipe: {}", strerror(errno)));
   }
-  // What is in the buffers would be printed by the child, too.
+  // Otherwise the child would print the buffers' content, too.
   std::fflush(nullptr);
   std::cerr.flush();
   const pid_t parent = getpid();
@@ -137,7 +137,7 @@ std::vector<WorkerEnd> GridWorkers::Wait() {
   }
   std::vector<WorkerEnd> ends;
   if (poll(pipes.data(), pipes.size(), kWaitMilliseconds) <= 0) return ends;
-  // From the last, since ended ones go.
+  // Backwards, since ended ones are removed.
   for (size_t i = pipes.size(); i-- > 0;) {
     if (pipes[i].revents == 0) continue;
     Worker& worker = workers_[i];

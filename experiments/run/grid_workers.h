@@ -2,9 +2,9 @@
 //
 // grid_workers.h - runs of a grid side by side, a child process for each.
 //
-// Processes rather than threads: a signal is a wish to the loop of one run,
-// the kernels choose one instruction set for a process, and what one run's
-// process loses (memory, a crash) no other loses with it.
+// Processes rather than threads: a signal is a request to the loop of one run,
+// the kernels choose one instruction set per process, and what goes wrong in
+// one run's process (memory, a crash) harms no other.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_GRID_WORKERS_H_
 #define SOFTMOE_EXPERIMENTS_RUN_GRID_WORKERS_H_
 
@@ -26,8 +26,8 @@ struct WorkerEnd {
   std::string problem;  // what it threw, or which signal ended it
 };
 
-// Children that save and end when this process asks them to, and when it ends,
-// however it ends.
+// Children that save and end when this process asks them to, and when it ends
+// in whatever way.
 class GridWorkers {
  public:
   GridWorkers() = default;
@@ -38,10 +38,11 @@ class GridWorkers {
   // Calls `body` in a child. This process must have no other thread then.
   // Throws EnvironmentError if the system has no process left.
   void Start(size_t job, const std::function<bool()>& body);
-  // As SIGTERM does. However many signals reach a child, it saves and ends.
+  // Has the effect of SIGTERM. However many signals reach a child, it saves and
+  // ends.
   void AskToStop() const;
-  // Those that have ended; waits for one, but not longer than 0.2 s, nor after
-  // a signal.
+  // The children that have ended; waits for one, but at most 0.2 s, and not
+  // after a signal.
   std::vector<WorkerEnd> Wait();
 
   size_t size() const { return workers_.size(); }

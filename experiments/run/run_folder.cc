@@ -45,7 +45,8 @@ trainer::RunResult ReadResult(const GridRun& run, const fs::path& path) {
   return result;
 }
 
-// Why the run failed. Who tries it again deletes the file, perhaps just now.
+// Why the run failed. A process that tries it again deletes the file, perhaps
+// just now.
 std::optional<std::string> ReadProblem(const fs::path& run_folder) {
   const fs::path path = run_folder / kProblemName;
   if (!fs::exists(path)) return std::nullopt;
@@ -67,7 +68,7 @@ void CheckCheckpoint(const RunOutcome& outcome) {
     throw DataError(fmt::format("{}. Or delete it: the run then begins again",
                                 error.what()));
   } catch (const EnvironmentError&) {
-    // Another process may have finished the run and let its checkpoint go.
+    // Another process may have finished the run and deleted its checkpoint.
     if (fs::exists(path)) throw;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_folder.h - where the runs of a grid live, and what their folders tell.
+// run_folder.h - where the runs of a grid are stored, and what their folders
+// say.
 //
 //   runs/GRID/                                 or --out; SCALE for experiments
 //     CORPUS-ROW-seedSEED-CONFIGHASH/          one run
@@ -21,8 +22,8 @@ namespace softmoe::experiments {
 
 inline constexpr char kProblemName[] = "problem.txt";
 
-// "foldoc-sparse-1-seed1234-0123456789abcdef"; the same for a run in whatever
-// experiment.
+// "foldoc-sparse-1-seed1234-0123456789abcdef"; the same in every experiment
+// that has the run.
 std::string RunFolderName(const GridRun& run);
 
 // `out` as the user typed it, or runs/GRID, both from where the user stands.
@@ -32,22 +33,22 @@ std::filesystem::path GridFolder(const Grid& grid, const std::string& out);
 std::filesystem::path ReportFolder(const Grid& grid,
                                    const std::filesystem::path& grid_folder);
 
-// What is on disk of `run`; a result is read and must be of its configuration.
+// What is on disk for `run`; a result is read and must have its configuration.
 // Throws DataError that names a damaged or foreign file and the remedy.
 RunOutcome ReadRun(const GridRun& run,
                    const std::filesystem::path& grid_folder);
 
-// All runs and corpora of a grid. With `check_checkpoints`, those of
+// All runs and corpora of a grid. With `check_checkpoints`, the checkpoints of
 // interrupted runs are opened, too. Throws DataError with all damaged files.
 GridOutcome ReadGrid(const Grid& grid, const std::filesystem::path& grid_folder,
                      bool check_checkpoints);
 
-// Notes in the folder of a run that it failed, or that it no longer does.
+// Records in the folder of a run that it failed, or deletes that record.
 void RecordProblem(const std::filesystem::path& run_folder,
                    const std::string& problem);
 void ForgetProblem(const std::filesystem::path& run_folder);
 
-// corpus-CORPUS-KEY, the same for runs that train on the same tokens.
+// corpus-CORPUS-KEY.json, the same for runs that train on the same tokens.
 std::filesystem::path CorpusRecord(const GridRun& run,
                                    const std::filesystem::path& grid_folder);
 

@@ -54,7 +54,7 @@ ProgressOptions Quiet(bool quiet) {
   return options;
 }
 
-// When a run's failure was noted, if it was: who finds another time knows that
+// When a run's failure was recorded, if it was: another time shows that
 // somebody has tried the run since.
 std::optional<fs::file_time_type> ProblemTime(const fs::path& run_folder) {
   std::error_code missing;
@@ -86,7 +86,7 @@ class GridRunner {
       WriteCorpusRecords();
     }
     TrainSelected();
-    // With what others have finished meanwhile, and in the order in which a
+    // Includes what others have finished meanwhile, in the order in which a
     // later `report` reads it.
     outcome_ = ReadRuns(outcome_.grid, /*check_checkpoints=*/false);
     CheckFinishedRuns();
@@ -94,13 +94,13 @@ class GridRunner {
   }
 
  private:
-  // What is on disk, and what a record adds.
+  // Reads what is on disk, and what a record adds.
   GridOutcome ReadRuns(const Grid& grid, bool check_checkpoints) {
     GridOutcome outcome =
         ReadGrid(grid, Made(options_.folder), check_checkpoints);
     if (options_.record.empty()) return outcome;
     const RunRecord record = ReadRunRecord(options_.record);
-    // A run counts only on the tokens of here.
+    // A run counts only if its tokens are the ones here.
     for (const size_t r : options_.selected) {
       const RunOutcome& run = outcome.runs[r];
       if (run.state == RunState::kFinished) continue;
@@ -144,7 +144,7 @@ class GridRunner {
                        options_.selected.size());
   }
 
-  // Behind the reason why the grid stopped.
+  // Printed after the reason why the grid stopped.
   std::string GoesOn() const {
     return fmt::format(" ({}; the same command goes on)", FinishedRows());
   }
@@ -170,7 +170,7 @@ class GridRunner {
     return trainer::MissingEvaluations(run.run.evaluations, *run.result);
   }
 
-  // Against others that prepare the same corpora, or write a report.
+  // Keeps out others that prepare the same corpora or write a report.
   std::unique_ptr<FolderLock> LockFolder() {
     bool said = false;
     return WaitForFolder(options_.folder, [&](const LockHolder& holder) {
@@ -182,8 +182,8 @@ class GridRunner {
     });
   }
 
-  // Of every corpus that a run is still to be trained or evaluated on, or whose
-  // record is missing.
+  // Prepares every corpus on which a run is still to be trained or evaluated,
+  // or whose record is missing.
   void PrepareCorpora() {
     for (size_t r : options_.selected) {
       const RunOutcome& run = outcome_.runs[r];
@@ -209,9 +209,9 @@ class GridRunner {
         trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
   }
 
-  // The instruction set that finished runs must be of: the one asked for, or
-  // the one that those to come will use, or those of this session have. "" if
-  // neither is: reading takes none.
+  // The instruction set that finished runs must have: the requested one, or the
+  // one that later runs will use or runs of this session have. "" if there is
+  // none: reading needs no kernels.
   std::string RequiredIsa(const RunOutcome& run) const {
     const std::string& asked = run.run.runtime.isa;
     const bool all_finished = CountSelected(RunState::kFinished) ==
@@ -221,11 +221,11 @@ class GridRunner {
     return kernels::IsaName(kernels::ActiveIsa());
   }
 
-  // Runs on other tokens, or with other kernels than those to come, do not
-  // belong to this grid.
+  // Runs on other tokens, or with other kernels than later ones, do not belong
+  // to this grid.
   void CheckFinishedRuns() const {
     for (const RunOutcome& run : outcome_.runs) {
-      // Those of a record may be of any instruction set, and say it.
+      // Runs of a record may have any instruction set, and say which.
       if (run.state != RunState::kFinished || run.recorded) continue;
       const trainer::RunIdentity& there = run.result->identity;
       trainer::RunIdentity here = there;  // ReadRun compared the configuration
@@ -260,8 +260,8 @@ class GridRunner {
     return outcome_.runs[options_.selected[position]];
   }
 
-  // Until nothing of what is selected is open: takes what nobody holds, and
-  // waits where others hold what is left.
+  // Until no selected run is open, takes those that nobody holds, and waits
+  // while others hold the rest.
   void TrainSelected() {
     while (!open_.empty() || workers_.size() > 0) {
       if (stop_.requested() && workers_.size() > 0) {
@@ -278,7 +278,7 @@ class GridRunner {
     }
   }
 
-  // False if all that is open is held by processes that live.
+  // False if live processes hold all open runs.
   bool StartNext() {
     std::string obstacle;
     for (size_t i = 0; i < open_.size(); ++i) {
@@ -308,14 +308,14 @@ class GridRunner {
       Close(i);
       return true;
     }
-    // All else is done: nothing is lost but the waiting.
+    // Everything else is done, so only the waiting is given up.
     if (!obstacle.empty() && workers_.size() == 0) {
       throw EnvironmentError(obstacle + GoesOn());
     }
     return false;
   }
 
-  // Why nobody can know whether the process that has the lock is at work.
+  // Why it cannot be known whether the process that holds the lock is at work.
   static std::string ObstacleToWaiting(const fs::path& run_folder) {
     try {
       const FolderLock lock(run_folder);
@@ -336,7 +336,8 @@ class GridRunner {
                                Describe(holder)));
   }
 
-  // Reads again what is on disk of a run that was open when this began.
+  // Reads again what is on disk for a run that was open when this process
+  // began.
   bool SettledByOthers(size_t position) {
     RunOutcome& run = Selected(position);
     if (run.state == RunState::kFinished) return false;
@@ -356,7 +357,8 @@ class GridRunner {
       progress_.End(end.job, run);
       return;
     }
-    // Others came first; or it has saved, and the same command goes on.
+    // Others came first, or it has saved its state and the same command
+    // continues it.
     open_.push_back(end.job);
     if (end.code == ExitCode::kDone || stopping_) return;
     workers_.AskToStop();
@@ -376,7 +378,7 @@ class GridRunner {
       options.runtime.threads =
           std::max<int64_t>(1, AvailableCores() / options_.jobs);
     }
-    options.quiet = true;  // GridProgress speaks
+    options.quiet = true;  // GridProgress reports instead
     options.evaluations = run.run.evaluations;
     options.on_step = [this](const trainer::StepRecord& record) {
       progress_.Step(record);
@@ -391,7 +393,7 @@ class GridRunner {
     } catch (const EnvironmentError& error) {
       throw EnvironmentError(error.what() + GoesOn());
     } catch (const DataError& error) {
-      // A damaged file is no property of the row: verdicts would call it
+      // A damaged file is not a property of the row, which verdicts would call
       // diverged.
       throw DataError(error.what() + GoesOn());
     }
@@ -424,7 +426,7 @@ class GridRunner {
     }
   }
 
-  // Where it cannot be done, the run stays finished, and the reason is said.
+  // Where that is impossible, the run stays finished and the reason is printed.
   void EvaluateFinished(RunOutcome& run) {
     const fs::path checkpoint = run.folder / trainer::kCheckpointName;
     std::string obstacle;
@@ -450,7 +452,7 @@ class GridRunner {
   GridOutcome outcome_;
   GridProgress progress_;
   std::vector<size_t> open_;  // positions in options_.selected
-  // When this began, of each position.
+  // For each position, the time when this process began.
   std::vector<std::optional<fs::file_time_type>> problem_times_;
   std::set<size_t> said_held_;
   bool trained_ = false;   // something, in this session
@@ -498,8 +500,8 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
         trainer::EstimateResources(run.run.config);
     need += one.disk_bytes - 2 * one.checkpoint_bytes -
             bytes_there(run, trainer::kMetricsName);
-    // While a checkpoint is written, the one before is still there; in the end
-    // one stays, or none.
+    // While a checkpoint is written, the previous one is still there; in the
+    // end one stays, or none.
     int64_t checkpoints =
         2 * one.checkpoint_bytes - bytes_there(run, trainer::kCheckpointName);
     if (run.run.evaluations.keep_checkpoint) {
@@ -508,7 +510,8 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
     }
     at_work.push_back(checkpoints);
   }
-  // Whichever they are, no more than the largest are there together.
+  // Whichever runs are at work, together they take no more than the largest
+  // ones.
   std::ranges::sort(at_work, std::greater());
   for (size_t i = 0; i < at_work.size() && std::cmp_less(i, jobs); ++i) {
     need += at_work[i];

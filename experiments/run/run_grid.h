@@ -24,32 +24,32 @@ struct GridRunOptions {
 };
 
 // Throws EnvironmentError for a grid of the paper's scale: this build trains
-// on the CPU alone. What counts is the scale that the grid file states, not
-// the sizes: results under that name are judged as the paper's.
+// only on the CPU. What counts is the scale that the grid file states, not the
+// sizes: results under that name are judged as the paper's.
 void RequireDevice(const Grid& grid);
 
-// Bytes that the unfinished ones of `runs` will still write, at their peak,
-// where `jobs` of them, any, are at work at one time.
+// Bytes that the unfinished ones of `runs` will still write, at their peak, if
+// any `jobs` of them are at work at a time.
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs, int64_t jobs);
 
 // Prepares the corpora, then trains what is selected and not finished; runs
 // that were interrupted go on, those that failed are tried again. Returns the
-// outcome of all runs of the grid, whoever trained them. Same grid, same bits,
-// for any number of threads, jobs and processes, interrupted or not.
+// outcome of all runs of the grid, whoever trained them. The same grid gives
+// the same bits, for any number of threads, jobs and processes, interrupted or
+// not.
 //
 // Other processes may work in the folder: this one takes runs that nobody
 // holds, and in the end waits for those that are held, to take them over if
-// their process goes before they are finished.
+// their process disappears before they are finished.
 //
-// What the evaluations of a run ask for and a finished run lacks is measured on
-// its checkpoint; where that is gone a line says what is missing and how to get
-// it, and the grid goes on.
+// Evaluations that a finished run lacks are measured on its checkpoint; if that
+// is gone, a line says what is missing and how to get it, and the grid goes on.
 //
 // A run that fails (NumericsError, ConfigError, DataError) is recorded and
 // does not keep the others from running. Throws, besides what LoadGrid and
 // PrepareCorpus throw: EnvironmentError (no device, disk full, a lock of a
-// machine that cannot be asked), DataError (damaged files found there, before
-// anything is trained), StoppedError (SIGINT or SIGTERM, state saved).
+// machine that cannot be asked), DataError (damaged files found in the folder,
+// before anything is trained), StoppedError (SIGINT or SIGTERM, state saved).
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);
 
 }  // namespace softmoe::experiments

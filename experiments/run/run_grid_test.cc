@@ -34,8 +34,8 @@ TEST(DiskBytesStillNeeded, CountsOneSecondCheckpointForAllRuns) {
   EXPECT_EQ(DiskBytesStillNeeded({small, large}, 1), l.disk_bytes);
 }
 
-// Of three runs whose checkpoints go, the larger ones count as often as they
-// can be there together.
+// Of three runs whose checkpoints are deleted, the larger ones count as often
+// as they can exist together.
 TEST(DiskBytesStillNeeded, CountsTheLargestOfThoseSideBySide) {
   std::vector<RunOutcome> runs(3);
   std::vector<int64_t> checkpoints;
@@ -69,7 +69,7 @@ TEST(DiskBytesStillNeeded, WhatIsThereIsNotWrittenAgain) {
   EXPECT_EQ(DiskBytesStillNeeded({run}, 1), all - 1200);
 }
 
-// Only those of the run at work are there, beside what lay there already.
+// Only those of the run at work exist, besides what was there already.
 TEST(DiskBytesStillNeeded, CheckpointsThatGoCountOnce) {
   RunOutcome small, large;
   small.run.config.model.d_ffn = 64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_outcome.h - what became of each run of a grid: what the runner hands to
+// run_outcome.h - what became of each run of a grid, as the runner passes it to
 // the tables, the invariants, the results file and the report.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_OUTCOME_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_OUTCOME_H_
@@ -27,7 +27,7 @@ struct RunOutcome {
   GridRun run;
   std::filesystem::path folder;
   RunState state = RunState::kWaiting;
-  // Asked for by the command (--rows, --corpora): must finish for exit code 0.
+  // Requested by the command (--rows, --corpora): must finish for exit code 0.
   bool selected = true;
   std::optional<trainer::RunResult> result;  // of a finished run
   bool recorded = false;  // `result` is from a RunRecord, its steps thinned

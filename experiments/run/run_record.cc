@@ -38,7 +38,7 @@ namespace {
 namespace fs = std::filesystem;
 using trainer::StepRecord;
 
-// As result.h5, of whose groups it is made: run_result_hdf5.h.
+// The version of result.h5, whose groups it consists of: run_result_hdf5.h.
 const Hdf5Kind kRecordKind{.name = "run-record", .version = 3};
 
 constexpr size_t kFirstPoints = 10;
@@ -76,7 +76,7 @@ void CheckRuns(const RunRecord& record) {
   }
 }
 
-// The points of each run in the curves of all, checked.
+// Reads the points of each run from the curves of all runs, checked.
 class CurveReader {
  public:
   explicit CurveReader(const Hdf5Reader& file) : file_(file) {}
@@ -162,7 +162,7 @@ RunRecord Read(const fs::path& path) {
   return record;
 }
 
-// "v3" -> 12: how many have each.
+// "v3" -> 12: how many runs have each value.
 using Counts = std::map<std::string, size_t>;
 std::string Listed(const Counts& counts) {
   std::vector<std::string> texts;
@@ -172,7 +172,7 @@ std::string Listed(const Counts& counts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// The tokens of `run` here, nullptr if nothing is known of them.
+// The tokens of `run` here, nullptr if nothing is known about them.
 const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
                                          const std::string& corpus_record) {
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {
@@ -383,9 +383,9 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
                       record.path.string(), recorded->id, other));
       continue;
     }
-    if (const auto told = record.corpora.find(corpus);
-        here == nullptr && told != record.corpora.end()) {
-      outcome.corpora.push_back(told->second);
+    if (const auto known = record.corpora.find(corpus);
+        here == nullptr && known != record.corpora.end()) {
+      outcome.corpora.push_back(known->second);
       outcome.corpora.back().prefix = corpus;
     }
     run.state = RunState::kFinished;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // run_record.h - finished runs of a grid in one small file, to be kept with the
-// sources: all their numbers but the parameters, curves thinned. It stands in
-// for the folders of the runs in reports, claims and `grid run --from`.
+// sources: all their numbers except the parameters, with curves thinned. It
+// replaces the folders of the runs in reports, claims and `grid run --from`.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_RUN_RECORD_H_
 #define SOFTMOE_EXPERIMENTS_RUN_RUN_RECORD_H_
 
@@ -19,7 +19,7 @@
 
 namespace softmoe::experiments {
 
-// Points that a curve keeps at most.
+// The most points that a curve keeps.
 inline constexpr size_t kRecordedPoints = 150;
 
 struct PlannedRun {
@@ -37,25 +37,25 @@ struct RunRecord {
   std::filesystem::path path;
   // MiniatureClaims::Hash() when the first run was recorded.
   std::string margins_sha256;
-  // Of all grids that were recorded here, each run once.
+  // The runs of all grids that were recorded here, each once.
   std::vector<PlannedRun> planned;
   std::vector<RecordedRun> runs;  // by id
-  // What they were trained on, by the name of CorpusRecord.
+  // The corpora on which they were trained, by the name of CorpusRecord.
   std::map<std::string, trainer::PreparedCorpus> corpora;
 
   const RecordedRun* Find(const std::string& key) const;  // nullptr: not there
-  // Ids of the planned runs that are not there.
+  // Ids of the planned runs that the record lacks.
   std::vector<std::string> Missing() const;
 };
 
-// At most kRecordedPoints of them, the last among them: all, or the first ten,
+// At most kRecordedPoints of them, including the last: all, or the first ten,
 // where the loss falls fastest, and 140 spread evenly, so that every twentieth
-// part of training ends at one.
+// of training ends at one.
 std::vector<trainer::StepRecord> ThinnedSteps(
     const std::vector<trainer::StepRecord>& steps);
 
-// Throws EnvironmentError if it cannot be written; then what stood there is
-// intact. Refuses what ReadRunRecord refuses.
+// Throws EnvironmentError if it cannot be written; then the old file is intact.
+// Refuses what ReadRunRecord refuses.
 void WriteRunRecord(const RunRecord& record);
 
 // Throws EnvironmentError if the file is missing; DataError with the remedy if
@@ -66,27 +66,30 @@ RunRecord ReadRunRecord(const std::filesystem::path& path);
 // An empty one if there is no file.
 RunRecord OpenRunRecord(const std::filesystem::path& path);
 
-// How many runs were new, and how many of those there gained evaluations.
+// How many runs were new, and how many of the old ones gained evaluations.
 struct RecordChange {
   size_t added = 0, completed = 0;
 };
 
-// Adds the finished runs of `outcome` that the record lacks; none that it has
-// is dropped or replaced, but for evaluations that it lacks. Throws DataError
-// if it was recorded under other margins or on other tokens, if it has the same
-// run with other bits, or another run of the same id; and as ReadRunRecord.
+// Adds the finished runs of `outcome` that the record lacks. Runs that it has
+// are neither dropped nor replaced; they only gain evaluations that they lack.
+// Throws DataError if the record was made under other margins or on other
+// tokens, or has the same run with other bits or another run with the same id;
+// and what ReadRunRecord throws.
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record);
 
 // "12 of 76 planned runs: PARTIAL; missing: ...": a line each.
 std::string DescribeRecord(const RunRecord& record);
 
-// Throws DataError if it was recorded under other margins than this program's.
+// Throws DataError if it was recorded under other margins than this program
+// has.
 void RequireSameMargins(const RunRecord& record);
 
-// Counts the runs of `outcome` that are not finished and that the record has as
-// finished, if configuration and tokens are the same; tokens that outcome has
-// nothing of are taken from the record. Returns what to tell the user: how
-// many, versions and instruction sets, and what was left out.
+// Counts runs of `outcome` that are not finished but are in the record as
+// finished, if configuration and tokens are the same; for corpora that
+// `outcome` does not know, the record's tokens are assumed. Returns what to
+// print for the user: how many, versions and instruction sets, and what was
+// left out.
 std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
                                           GridOutcome& outcome);
 

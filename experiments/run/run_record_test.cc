@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using trainer::StepRecord;
 
-// Eight finished runs: four rows, two seeds, as a grid would leave them.
+// Eight finished runs, four rows with two seeds, as a grid would leave them.
 GridOutcome Example() {
   GridOutcome outcome = ExampleOutcome({.seeds = {1, 2}});
   for (size_t i = 0; i < outcome.runs.size(); ++i) {
@@ -137,7 +137,7 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
   ExpectHas(DescribeRecord(partial), "2 of 8 planned runs: PARTIAL");
   ExpectHas(DescribeRecord(partial), "missing: foldoc/sparse-2/seed1, ");
 
-  // Another session, which has others, and evaluations of the first.
+  // Another session, which has other runs, and evaluations of the first ones.
   GridOutcome others = all;
   Interrupt(others.runs[1]);
   RunRecord record = OpenRunRecord(path);
@@ -151,7 +151,7 @@ TEST(RunRecord, GrowsAndNeverDropsARun) {
     EXPECT_TRUE(run.result.final_evaluations.has_value()) << run.id;
   }
   EXPECT_EQ(AddFinishedRuns(all, record).added, 0u);
-  // The same bytes as of all at once.
+  // The same bytes as with all at once.
   WriteRunRecord(record);
   Recorded(all, path.parent_path() / "at_once.h5");
   EXPECT_EQ(ReadWholeFile(path),
@@ -283,13 +283,13 @@ TEST(RunRecord, StandsInForFolders) {
   ExpectHas(notes[0], "does not count as finished");
   ExpectHas(notes[8], "0 runs count as finished");
   EXPECT_EQ(other.runs[0].state, RunState::kInterrupted);
-  // What was trained here is not taken from elsewhere.
+  // A run that was trained here is not taken from the record.
   GridOutcome finished = all;
   TakeRecordedRuns(record, finished);
   EXPECT_FALSE(finished.runs[0].recorded);
 }
 
-// A number with all its bits, another one at each call.
+// A number that uses all its bits, a different one at each call.
 double Digits() {
   static uint64_t index = 0;
   const auto words = PhiloxWords({1, RandomStream::kTestData, 0, 0}, ++index);
@@ -309,8 +309,8 @@ void Fill(trainer::Validation& v) {
   }
 }
 
-// Of the size of the mini grid: 76 runs of 1000 steps, 10 layers and 16
-// experts, 36 of them sparse; nothing that a run measures compresses.
+// A record of the size of the mini grid: 76 runs of 1000 steps, 10 layers and
+// 16 experts, 36 of them sparse; nothing that a run measures compresses.
 TEST(RunRecord, OfTheMiniGridHasAtMostFiveMebibytes) {
   std::vector<int64_t> seeds;
   for (int64_t seed = 1; seed <= 19; ++seed) seeds.push_back(seed);

@@ -28,7 +28,7 @@ std::string CorpusOf(const RecordedRun& run) {
   return run.key.substr(0, run.key.find('/'));
 }
 
-// What asks for all that was measured on the recorded run's final model.
+// The plan that asks for everything measured on the recorded run's final model.
 trainer::EvaluationPlan PlanOf(const trainer::RunResult& result) {
   trainer::EvaluationPlan plan;
   plan.keep_checkpoint = false;
@@ -165,7 +165,7 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
         "{}: {} was trained on other token files than '{}' gives here: {}",
         record.path.string(), run.id, there.config.data.corpus, other));
   }
-  // A result of before is no training of now; a checkpoint is gone on with.
+  // An earlier result would not be trained now; a checkpoint is continued.
   if (fs::exists(options.folder / trainer::kResultName)) {
     fs::remove_all(options.folder);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// verify_record.h - trains a recorded run again and compares it with what was
-// recorded.
+// verify_record.h - trains a recorded run again and compares it with the
+// record.
 #ifndef SOFTMOE_EXPERIMENTS_RUN_VERIFY_RECORD_H_
 #define SOFTMOE_EXPERIMENTS_RUN_VERIFY_RECORD_H_
 
@@ -18,15 +18,16 @@
 
 namespace softmoe::experiments {
 
-// How the losses of one corpus scatter over seeds: sum over its rows of squared
-// deviations from the row's mean, over their degrees of freedom.
+// How the losses of one corpus scatter over seeds: the root of the squared
+// deviations from each row's mean, summed over its rows, over their degrees of
+// freedom.
 struct SeedDeviation {
   double deviation = 0;  // nat/token
   int64_t freedom = 0;
 };
-// Of final validation losses. Rows are the runs of the record that differ from
-// `run` and from each other in nothing but the seed; all rows of its corpus
-// with two seeds or more.
+// That of final validation losses, over all rows of the corpus of `run` with
+// two seeds or more. A row consists of runs of the record that differ only in
+// the seed.
 SeedDeviation PooledDeviation(const RunRecord& record, const RecordedRun& run);
 
 struct RunVerdict {
@@ -34,11 +35,12 @@ struct RunVerdict {
   std::string text;
 };
 
-// What `again`, trained now, says of the recorded `run`: kDone if all bits are
-// the same. kFailed if not, on the same instruction set; but where `changed_by`
-// names the commit that changed the bits on purpose, kDone within 3 pooled
-// deviations of the final validation loss, and kInconclusive if the record
-// cannot tell them. kNotComparable on another instruction set.
+// What `again`, trained now, says about the recorded `run`: kDone if all bits
+// are the same. kFailed if not, on the same instruction set; but where
+// `changed_by` names the commit that changed the bits on purpose, kDone within
+// 3 pooled deviations of the final validation loss, and kInconclusive if the
+// record does not determine the deviation. kNotComparable on another
+// instruction set.
 RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
                       const trainer::RunResult& again,
                       const std::string& changed_by);
@@ -57,8 +59,8 @@ struct VerifyOptions {
   std::string changed_by;  // JudgeAgain
 };
 
-// Trains it again, or goes on where it was stopped, and judges. Throws
-// DataError if its corpus has other tokens here, and as TrainRun.
+// Trains the run again, or continues where it was stopped, and judges. Throws
+// DataError if its corpus has other tokens here, and what TrainRun throws.
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options);
 

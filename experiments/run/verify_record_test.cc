@@ -59,7 +59,7 @@ TEST(VerifyRecord, Judges) {
   const RecordedRun& run = record.runs[0];
   trainer::RunResult again = run.result;
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kDone, "same bits");
-  // What was measured afterwards counts, too.
+  // Measurements after training count, too.
   again.final_evaluations.emplace().inference_tau.resize(1);
   Expect(JudgeAgain(record, run, again, ""), ExitCode::kFailed, "FAIL");
   again = run.result;

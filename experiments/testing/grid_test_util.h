@@ -29,9 +29,9 @@ class GridProgram : public testing::Test {
  protected:
   void SetUp() override;
 
-  // //:grid with these arguments, words as a shell has them.
+  // Runs //:grid with these arguments, each one word of a shell.
   ProgramResult Grid(const Strings& arguments) const;
-  // `prologue; exec //:grid ...`, by the shell.
+  // Runs `prologue; exec //:grid ...` in a shell.
   ProgramResult GridAfter(const std::string& prologue,
                           const Strings& arguments) const;
   static std::string Program();
@@ -48,7 +48,7 @@ class GridProgram : public testing::Test {
 
 // A process whose progress lines go into a pipe of one page. Once this reader
 // stops reading, the process can print a few more lines and then waits, so
-// that a signal meets it where the test wants it, on any machine.
+// that a signal reaches it where the test wants it, on any machine.
 class HeldProgram {
  public:
   HeldProgram(const std::string& program, const Strings& arguments,
@@ -57,17 +57,18 @@ class HeldProgram {
   HeldProgram(const HeldProgram&) = delete;
   HeldProgram& operator=(const HeldProgram&) = delete;
 
-  // Reads up to and with `text`, `count` times; false if the output ends
-  // before.
+  // Reads up to and including `text`, `count` times; false if the output ends
+  // first.
   bool ReadUntil(const std::string& text, int count = 1);
   // Reads `count` lines in all, each from whichever of the two prints first, or
-  // until both have ended. Of processes that wait for each other: reading one
-  // alone could wait for a line that it prints only once the other goes on.
+  // until both have ended. For processes that wait for each other: reading only
+  // one could wait for a line that it prints once the other goes on.
   static void ReadLinesOfEither(HeldProgram* a, HeldProgram* b, int count);
   void Signal(int number) const;
-  // Of the process itself, not its children; it must need no reader for that.
+  // Waits for the end of the process itself, not of its children; the process
+  // must not need a reader to end.
   void WaitForEnd() const;
-  // Reads on to the end of the output: of the process and its children.
+  // Reads to the end of the output, that of the process and of its children.
   ProgramResult Finish();
 
  private:
@@ -83,7 +84,7 @@ class HeldProgram {
   EXPECT_NE((result).output.find(text), std::string::npos) \
       << "expected: " << (text) << "\ngot: " << (result).output
 
-// All of `texts`, and the exit status.
+// Expects all of `texts` in the output, and this exit status.
 void ExpectEnd(const ProgramResult& result, int status, const Strings& texts);
 
 }  // namespace softmoe::experiments

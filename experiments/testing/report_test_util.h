@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report_test_util.h - a grid with made-up results, for tests of what is said
-// about results.
+// report_test_util.h - a grid with made-up results, for tests of reports.
 #ifndef SOFTMOE_EXPERIMENTS_TESTING_REPORT_TEST_UTIL_H_
 #define SOFTMOE_EXPERIMENTS_TESTING_REPORT_TEST_UTIL_H_
 
@@ -26,7 +25,7 @@ GridOutcome ExampleOutcome(const ExampleOptions& options = {});
 // The first run of row `row_id`.
 RunOutcome& RunOf(GridOutcome& outcome, const std::string& row_id);
 
-// While it lives, no program is found: PATH leads nowhere.
+// During its lifetime no program is found: PATH leads nowhere.
 class NoPrograms {
  public:
   NoPrograms();
@@ -38,7 +37,7 @@ class NoPrograms {
   std::string path_;
 };
 
-// Takes the result of a run away.
+// Removes the result of a run.
 void Fail(RunOutcome& run, const std::string& problem);
 void Interrupt(RunOutcome& run);
 
