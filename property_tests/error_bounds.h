@@ -45,7 +45,7 @@ inline constexpr double kUnderflow = 64 * FloatRounding::kUnderflow;
 template <typename Number>
 Number InSteps(const Number& weight, double steps) {
   const double rescaled = 5 * steps;  // (1 + a)/(1 - a) = 1 + 2 a/(1 - a)
-  return weight.Rounded(2 * rescaled / (1 - rescaled * Number::kUnit));
+  return weight.Rounded(2 * rescaled / (1 - rescaled * Number::kRoundoff));
 }
 // The same for the logarithm of the sum.
 inline Bounded LogarithmInSteps(const Bounded& log_sum_exp, double steps) {

@@ -109,7 +109,7 @@ class CompensatedSum<Dual> {
       sum_.Add(term.value);
       error_ += term.error;
       magnitude_ += std::abs(term.value);
-      terms_ += Approximate::kUnit;
+      terms_ += Approximate::kRoundoff;
     }
     Approximate Get() const {
       return Approximate(sum_.Get(), error_ + terms_ * terms_ * magnitude_)

@@ -53,7 +53,8 @@ TEST(Dual, HasTheBitsOfDoubleAndTheDerivative) {
     // difference, a division and 3 sums; twice the divisor, which cancels.
     const double divisor = 1 + x * x / (1 - x * x);
     EXPECT_LE(y.slope.error, (2 + 2 + 1 + 3 + 1 + 1 + 1 + 3 + 2 * divisor) *
-                                 Approximate::kUnit * 3 * terms.abs().sum());
+                                 Approximate::kRoundoff * 3 *
+                                 terms.abs().sum());
     EXPECT_GT(y.slope.error, 0);
   }
 }
@@ -84,10 +85,10 @@ TEST(Dual, SumsWithTheBitsOfTheCompensatedSum) {
   EXPECT_EQ(duals.Get().slope.value, sum.Get());
   // The terms are exact: u |sum| is left, and what compensation leaves, twice
   // for that to be rounded.
-  EXPECT_LE(
-      duals.Get().slope.error,
-      Approximate::kUnit * std::abs(sum.Get()) +
-          2 * std::pow(100 * Approximate::kUnit, 2) * terms.cwiseAbs().sum());
+  EXPECT_LE(duals.Get().slope.error,
+            Approximate::kRoundoff * std::abs(sum.Get()) +
+                2 * std::pow(100 * Approximate::kRoundoff, 2) *
+                    terms.cwiseAbs().sum());
 }
 
 // The closed form's derivative against the implicit one of LapSumRootGradient,
@@ -118,13 +119,14 @@ TEST(Dual, MovesTheRootOfLapSumAsTheImplicitFunctionTheoremSays) {
       EXPECT_EQ(x.value.value, solution.root());
       // The other side: a dozen roundings of numbers of this size.
       EXPECT_LE(std::abs(x.slope.value - expected),
-                x.slope.error + 64 * Approximate::kUnit * std::abs(expected) +
-                    64 * Approximate::kUnit)
+                x.slope.error +
+                    64 * Approximate::kRoundoff * std::abs(expected) +
+                    64 * Approximate::kRoundoff)
           << "k = " << k << ", draw " << draw;
       // How sharp it is: from a score to the root there are some 60 operations
       // (differences, exponentials, sums, the root of the product, hypot, log),
       // each on numbers that err in value and in slope.
-      EXPECT_LE(x.slope.error, 2 * 64 * Approximate::kUnit * magnitude);
+      EXPECT_LE(x.slope.error, 2 * 64 * Approximate::kRoundoff * magnitude);
     }
   }
 }

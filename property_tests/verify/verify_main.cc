@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/process/become_target.h"
+#include "core/process/exec_target.h"
 #include "property_tests/verify/commands.h"
 #include "property_tests/verify/explain.h"
 #include "property_tests/verify/foreign/limits.h"
@@ -219,8 +219,8 @@ int main(int argc, char** argv) {
     if (*explain) return Explain(options);
     if (*mutate) {
       // Tests with mutants in them are not built with every build of this.
-      BecomeTarget("//:verify -- mutate", "//property_tests/mutation:mutate",
-                   mutate->remaining());
+      ExecTarget("//:verify -- mutate", "//property_tests/mutation:mutate",
+                 mutate->remaining());
     }
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);

@@ -30,7 +30,7 @@ PathDual Chain(reference::Dual result,
 }  // namespace
 
 double BackwardError(const PathDual& x, double roundings) {
-  const double units = roundings * reference::Approximate::kUnit;
+  const double units = roundings * reference::Approximate::kRoundoff;
   // Products of two errors, which dual.h counts for one computation where here
   // are two, and the roundings of the bound itself.
   constexpr double kSecondOrder = 1 + 0x1p-10;
@@ -99,7 +99,7 @@ void CompensatedSum<verify::PathDual>::Add(const verify::PathDual& term) {
 verify::PathDual CompensatedSum<verify::PathDual>::Get() const {
   verify::PathDual total;
   total.dual = sum_.Get();
-  total.dual.value.error += terms_ * Approximate::kUnit * absolute_;
+  total.dual.value.error += terms_ * Approximate::kRoundoff * absolute_;
   total.magnitude = magnitude_;
   total.slack = slack_;
   return total;

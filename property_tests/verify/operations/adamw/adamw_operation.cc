@@ -143,7 +143,7 @@ class AdamW : public Operation {
                                         gradient, &parameters, &state);
       norm_bounds.emplace_back(
           norms[s],
-          norms[s] * Bounded::kUnit * (static_cast<double>(size) + 1) / 2);
+          norms[s] * Bounded::kRoundoff * (static_cast<double>(size) + 1) / 2);
       const reference::formula::AdamWStep<Bounded> step =
           StepBounds(update.training, rate, update.completed + s, norms[s]);
       for (const ParameterTensor& tensor : update.layout.tensors) {

@@ -47,8 +47,8 @@ struct Data {
 
 // |out_before| may be in every partial sum of a token's experts.
 Bounded Loosened(const Bounded& out, double before, int64_t active) {
-  return {out.value, out.error + static_cast<double>(active) * Bounded::kUnit *
-                                     std::abs(before)};
+  return {out.value, out.error + static_cast<double>(active) *
+                                     Bounded::kRoundoff * std::abs(before)};
 }
 // The naive program does as the formula says, and so does the reference.
 Naive Loosened(const Naive& out, double, int64_t) { return out; }
