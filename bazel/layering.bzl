@@ -82,10 +82,10 @@ _edges_aspect = aspect(
 )
 
 def _layering_test_impl(ctx):
-    edges = depset(transitive = [target[_Edges].edges for target in ctx.attr.targets]).to_list()
+    edges = depset(transitive = [target[_Edges].edges for target in ctx.attr.targets])
     violations = []
     checked = 0
-    for edge in edges:
+    for edge in edges.to_list():
         if edge.source == edge.destination and not _rooms_allow(edge, ctx.attr.reverse_rooms):
             violations.append("%s depends on %s, a later room" % (edge.source_label, edge.destination_label))
         if edge.source == edge.destination or edge.source not in ALLOWED:
@@ -107,7 +107,7 @@ def _layering_test_impl(ctx):
         (checked, len(violations), "\n".join(violations), verdict),
         is_executable = True,
     )
-    return [DefaultInfo()]
+    return [DefaultInfo(), _Edges(edges = edges)]
 
 _layering_test = rule(
     implementation = _layering_test_impl,
@@ -134,6 +134,7 @@ def package_layering_test(at_least = 1, **kwargs):
         size = "small",
         testonly = True,
         at_least = at_least,
+        visibility = ["//bazel:__pkg__"],
         targets = [
             ":" + name
             for name, attributes in native.existing_rules().items()
@@ -144,3 +145,34 @@ def package_layering_test(at_least = 1, **kwargs):
         ],
         **kwargs
     )
+
+def _layer_edges_impl(ctx):
+    edges = depset(transitive = [test[_Edges].edges for test in ctx.attr.tests])
+    lines = {
+        "%s/%s %s/%s %s\n" % (
+            edge.source,
+            edge.source_room,
+            edge.destination,
+            edge.destination_room,
+            "test" if edge.testonly else "product",
+        ): None
+        for edge in edges.to_list()
+    }
+    ctx.actions.write(ctx.outputs.list, "".join(sorted(lines)))
+    return [DefaultInfo(
+        files = depset([ctx.outputs.list]),
+        runfiles = ctx.runfiles([ctx.outputs.list]),
+    )]
+
+layer_edges = rule(
+    implementation = _layer_edges_impl,
+    doc = """Who depends on whom, as "trainer/run trainer/tokens product".
+
+    One line for each pair of rooms; "test" instead of "product" if the
+    dependency is that of a test or of another testonly target.""",
+    attrs = {"tests": attr.label_list(
+        doc = "layering_test of every package that counts",
+        providers = [_Edges],
+    )},
+    outputs = {"list": "%{name}.txt"},
+)
