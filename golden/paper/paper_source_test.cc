@@ -85,6 +85,7 @@ std::vector<TableColumns> AllColumns() {
 }
 
 TEST(Paper, EveryPrintedCellIsThere) {
+  EXPECT_EQ(Paper().tables.size(), AllColumns().size());
   int64_t cells = 0;
   for (const TableColumns& expected : AllColumns()) {
     const Table* table = Paper().FindTable(expected.table);
