@@ -2,6 +2,10 @@
 
 _KINDS = ["cc", "cu", "h", "inc"]
 
+def package_sources(folders = "**/"):
+    """The sources of this package that clang-format knows."""
+    return native.glob([folders + "*." + kind for kind in _KINDS])
+
 def package_format_test(folders = "**/"):
     """Tests that clang-format would change nothing in this package's sources.
 
@@ -13,6 +17,5 @@ def package_format_test(folders = "**/"):
         size = "small",
         srcs = ["//bazel:check_format.sh"],
         args = ["$(location //:.clang-format)", native.package_name() or "."],
-        data = ["//:.clang-format"] +
-               native.glob([folders + "*." + kind for kind in _KINDS]),
+        data = ["//:.clang-format"] + package_sources(folders),
     )
