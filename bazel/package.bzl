@@ -23,4 +23,4 @@ def package_checks(folders = "**/", at_least_edges = 1):
     kinds = [rule["kind"] for rule in native.existing_rules().values()]
     if [kind for kind in kinds if kind in ["cc_binary", "cc_library", "cc_test"]]:
         package_layering_test(at_least = at_least_edges)
-        package_tidy()
+    package_tidy()

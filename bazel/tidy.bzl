@@ -1,7 +1,7 @@
 """clang-tidy, one cached action per source, and compile_commands.json.
 
-    ./bazelw build --aspects=bazel/tidy.bzl%tidy --output_groups=tidy //core/files/...
-    ./bazelw build //:tidy                  all of it: an hour of two cores, once
+    ./bazelw build -k //core/files:tidy
+    ./bazelw build -k //:tidy               all of it: an hour of two cores, once
     ./bazelw run //:compile_commands        writes compile_commands.json
 
 A source is checked again only when it, a header that it may include, its flags
@@ -104,7 +104,25 @@ _collect = rule(
 )
 
 def package_tidy():
-    """Makes :tidy and :compile_commands_parts of the targets defined so far."""
+    """Makes :tidy and :compile_commands_parts of the targets defined so far.
+
+    In the root package: of all packages, and :compile_commands.
+    """
+    if native.package_name() == "":
+        native.filegroup(
+            name = "tidy",
+            testonly = True,
+            srcs = ["//%s:tidy" % package for package in PACKAGES if package],
+            tags = ["manual"],
+        )
+        native.sh_binary(
+            name = "compile_commands",
+            testonly = True,
+            srcs = ["//bazel:write_compile_commands.sh"],
+            data = ["//%s:compile_commands_parts" % package for package in PACKAGES if package],
+            tags = ["manual"],
+        )
+        return
     targets = [
         ":" + name
         for name, attributes in native.existing_rules().items()
@@ -119,7 +137,3 @@ def package_tidy():
             targets = targets,
             visibility = ["//:__pkg__"],
         )
-
-def every_package(name):
-    """The targets `name` of all packages."""
-    return ["//%s:%s" % (package, name) for package in PACKAGES]
