@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/kernel_test_support.h"
+#include "kernels/testing/kernel_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

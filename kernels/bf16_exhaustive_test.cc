@@ -11,8 +11,8 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/bounded.h"
-#include "kernels/vector_math_probe.h"
+#include "kernels/testing/bounded.h"
+#include "kernels/testing/vector_math_probe.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -14,8 +14,8 @@
 #include "kernels/rmsnorm_body.h"
 #include "kernels/router_backward_body.h"
 #include "kernels/router_body.h"
-#include "kernels/router_testing.h"
 #include "kernels/swiglu_body.h"
+#include "kernels/testing/router_testing.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/kernel_test_support.h"
+#include "kernels/testing/kernel_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

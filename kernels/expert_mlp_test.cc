@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/kernel_test_support.h"
+#include "kernels/testing/kernel_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "kernels/kernel_test_support.h"
+#include "kernels/testing/kernel_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

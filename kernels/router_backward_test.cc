@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/router.h"
-#include "kernels/router_testing.h"
+#include "kernels/testing/router_testing.h"
 
 namespace softmoe::kernels {
 namespace {

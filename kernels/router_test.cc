@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "kernels/router_testing.h"
+#include "kernels/testing/router_testing.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/vector_math_probe.h"
+#include "kernels/testing/vector_math_probe.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -14,8 +14,8 @@
 #include "kernels/cuda/row_kernels.h"
 #include "optimized/optimizer.h"
 #include "property_tests/error_bounds.h"
-#include "property_tests/kernel_case.h"
-#include "property_tests/simulated_case.h"
+#include "property_tests/testing/kernel_case.h"
+#include "property_tests/testing/simulated_case.h"
 #include "reference/adamw.h"
 #include "reference/adamw_formula.h"
 

@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "property_tests/kernel_case.h"
+#include "property_tests/testing/kernel_case.h"
 
 namespace softmoe::property_tests {
 namespace {

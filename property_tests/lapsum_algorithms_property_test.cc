@@ -10,9 +10,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "property_tests/generators.h"
-#include "property_tests/lapsum_algorithms.h"
-#include "property_tests/lapsum_bounds.h"
+#include "property_tests/testing/generators.h"
+#include "property_tests/testing/lapsum_algorithms.h"
+#include "property_tests/testing/lapsum_bounds.h"
 
 namespace softmoe::property_tests {
 namespace {

@@ -10,8 +10,8 @@
 #include <eigen3/Eigen/Eigenvalues>
 #include <vector>
 
-#include "property_tests/generators.h"
-#include "property_tests/lapsum_bounds.h"
+#include "property_tests/testing/generators.h"
+#include "property_tests/testing/lapsum_bounds.h"
 #include "reference/budget.h"
 #include "reference/lapsum.h"
 

@@ -14,8 +14,8 @@
 #include <cmath>
 #include <vector>
 
-#include "property_tests/generators.h"
-#include "property_tests/lapsum_bounds.h"
+#include "property_tests/testing/generators.h"
+#include "property_tests/testing/lapsum_bounds.h"
 #include "reference/lapsum.h"
 #include "reference/softmax.h"
 

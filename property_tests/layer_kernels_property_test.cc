@@ -11,8 +11,8 @@
 
 #include "kernels/cuda/layer_kernels.h"
 #include "property_tests/error_bounds.h"
-#include "property_tests/generators.h"
-#include "property_tests/simulated_case.h"
+#include "property_tests/testing/generators.h"
+#include "property_tests/testing/simulated_case.h"
 #include "reference/embedding.h"
 #include "reference/embedding_formula.h"
 #include "reference/expert_formula.h"

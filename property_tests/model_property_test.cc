@@ -13,7 +13,7 @@
 
 #include "core/config/parameter_layout.h"
 #include "kernels/isa.h"
-#include "property_tests/model_difference.h"
+#include "property_tests/testing/model_difference.h"
 
 namespace softmoe::property_tests {
 namespace {

@@ -17,7 +17,7 @@
 #include "core/comparator.h"
 #include "core/parallel_for.h"
 #include "optimized/initialize.h"
-#include "property_tests/training_oracle.h"
+#include "property_tests/testing/training_oracle.h"
 #include "reference/adamw.h"
 #include "reference/adamw_formula.h"
 #include "reference/dual.h"

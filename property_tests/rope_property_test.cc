@@ -9,7 +9,7 @@
 
 #include "kernels/attention.h"
 #include "property_tests/error_bounds.h"
-#include "property_tests/kernel_case.h"
+#include "property_tests/testing/kernel_case.h"
 #include "reference/rope.h"
 #include "reference/rope_formula.h"
 

@@ -19,7 +19,7 @@
 #include "core/parallel_for.h"
 #include "optimized/model.h"
 #include "property_tests/error_bounds.h"
-#include "property_tests/model_difference.h"
+#include "property_tests/testing/model_difference.h"
 #include "reference/laplace.h"
 #include "reference/metrics.h"
 #include "reference/router.h"

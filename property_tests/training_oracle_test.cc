@@ -5,7 +5,7 @@
 // (golden/oracles/README.md). Every step begins from the recorded state. So a
 // fault that reference and optimized model share is found: balance groups
 // scaled wrongly, a temperature that is a step late, noise of the wrong token.
-#include "property_tests/training_oracle.h"
+#include "property_tests/testing/training_oracle.h"
 
 #include <gtest/gtest.h>
 

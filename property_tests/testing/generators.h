@@ -6,8 +6,8 @@
 // code: exact ties, ties but for a few ulp, plateaus, one dominant score,
 // scores of size 1e-6 and 1e3, temperatures from 1e-3 to 1e3, and k at
 // integers, at the ends and at node values S(r_i) give or take 3 ulp.
-#ifndef SOFTMOE_PROPERTY_TESTS_GENERATORS_H_
-#define SOFTMOE_PROPERTY_TESTS_GENERATORS_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_GENERATORS_H_
+#define SOFTMOE_PROPERTY_TESTS_TESTING_GENERATORS_H_
 
 #include <rapidcheck.h>
 
@@ -72,4 +72,4 @@ void Classify(const LapSumCase& lapsum_case);
 
 }  // namespace softmoe::property_tests
 
-#endif  // SOFTMOE_PROPERTY_TESTS_GENERATORS_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_GENERATORS_H_

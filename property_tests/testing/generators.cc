@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/generators.h"
+#include "property_tests/testing/generators.h"
 
 #include <algorithm>
 #include <cmath>

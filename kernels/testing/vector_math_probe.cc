@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/vector_math_probe.h"
+#include "kernels/testing/vector_math_probe.h"
 
 #include "kernels/lapsum_body.h"
 #include "kernels/swiglu.h"

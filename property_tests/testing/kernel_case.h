@@ -2,8 +2,8 @@
 //
 // kernel_case.h - what every difference test of a kernel does: draw data by
 // address, run at each ISA level with 1, 2 and 4 threads, demand equal bits.
-#ifndef SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
-#define SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_KERNEL_CASE_H_
+#define SOFTMOE_PROPERTY_TESTS_TESTING_KERNEL_CASE_H_
 
 #include <rapidcheck.h>
 
@@ -75,4 +75,4 @@ std::vector<std::vector<Floats>> RunAtEveryLevel(const Body& body) {
 
 }  // namespace softmoe::property_tests
 
-#endif  // SOFTMOE_PROPERTY_TESTS_KERNEL_CASE_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_KERNEL_CASE_H_

@@ -3,8 +3,8 @@
 // vector_math_probe.h - lets a test reach simd.h, vector_math.h and the scalar
 // functions of swiglu.h and lapsum_body.h, which only per-ISA sources may
 // include.
-#ifndef SOFTMOE_KERNELS_VECTOR_MATH_PROBE_H_
-#define SOFTMOE_KERNELS_VECTOR_MATH_PROBE_H_
+#ifndef SOFTMOE_KERNELS_TESTING_VECTOR_MATH_PROBE_H_
+#define SOFTMOE_KERNELS_TESTING_VECTOR_MATH_PROBE_H_
 
 #include <cstdint>
 
@@ -45,4 +45,4 @@ constexpr int ProbeWidth(Isa isa) { return isa == Isa::kV4 ? 16 : 8; }
 
 }  // namespace softmoe::kernels
 
-#endif  // SOFTMOE_KERNELS_VECTOR_MATH_PROBE_H_
+#endif  // SOFTMOE_KERNELS_TESTING_VECTOR_MATH_PROBE_H_

@@ -2,8 +2,8 @@
 //
 // simulated_case.h - runs CUDA kernels in the simulator (kernels/simt/shim) in
 // three schedules and demands equal bits.
-#ifndef SOFTMOE_PROPERTY_TESTS_SIMULATED_CASE_H_
-#define SOFTMOE_PROPERTY_TESTS_SIMULATED_CASE_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_SIMULATED_CASE_H_
+#define SOFTMOE_PROPERTY_TESTS_TESTING_SIMULATED_CASE_H_
 
 #include <rapidcheck.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/simt/shim/simulator.h"
-#include "property_tests/kernel_case.h"
+#include "property_tests/testing/kernel_case.h"
 
 namespace softmoe::property_tests {
 
@@ -43,4 +43,4 @@ std::vector<Floats> RunInTheSimulator(const Body& body) {
 
 }  // namespace softmoe::property_tests
 
-#endif  // SOFTMOE_PROPERTY_TESTS_SIMULATED_CASE_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_SIMULATED_CASE_H_

@@ -3,8 +3,8 @@
 // bounded.h - the number types that the naive formulas of the kernels' tests
 // run over: float arithmetic with its error bound, doubles, and dual numbers
 // (tests only).
-#ifndef SOFTMOE_KERNELS_BOUNDED_H_
-#define SOFTMOE_KERNELS_BOUNDED_H_
+#ifndef SOFTMOE_KERNELS_TESTING_BOUNDED_H_
+#define SOFTMOE_KERNELS_TESTING_BOUNDED_H_
 
 #include <cmath>
 
@@ -64,4 +64,4 @@ class Sum<Bounded> : public BoundedSum<Bounded> {};
 
 }  // namespace softmoe::kernels
 
-#endif  // SOFTMOE_KERNELS_BOUNDED_H_
+#endif  // SOFTMOE_KERNELS_TESTING_BOUNDED_H_

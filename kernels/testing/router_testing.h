@@ -14,8 +14,8 @@
 //     |du_i| <= u (C + 4 (|z_i| + |t|))
 //     |dp_i| <= f_i (e^{du_i} - 1) + 3u p_i
 // and results below 1.7e-38 are flushed. Nothing here is fitted.
-#ifndef SOFTMOE_KERNELS_ROUTER_TESTING_H_
-#define SOFTMOE_KERNELS_ROUTER_TESTING_H_
+#ifndef SOFTMOE_KERNELS_TESTING_ROUTER_TESTING_H_
+#define SOFTMOE_KERNELS_TESTING_ROUTER_TESTING_H_
 
 #include <cstdint>
 #include <string>
@@ -92,4 +92,4 @@ std::string Describe(const RouterShape& shape);
 
 }  // namespace softmoe::kernels
 
-#endif  // SOFTMOE_KERNELS_ROUTER_TESTING_H_
+#endif  // SOFTMOE_KERNELS_TESTING_ROUTER_TESTING_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/lapsum_algorithms.h"
+#include "property_tests/testing/lapsum_algorithms.h"
 
 #include <algorithm>
 #include <cmath>

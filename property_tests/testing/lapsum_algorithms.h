@@ -8,8 +8,8 @@
 //   C  all pairs: S at every score decides the segment, no sort
 //   D  the ceil(2k) largest by repeated maximum, the rest as one sum
 //   bisection on the definition
-#ifndef SOFTMOE_PROPERTY_TESTS_LAPSUM_ALGORITHMS_H_
-#define SOFTMOE_PROPERTY_TESTS_LAPSUM_ALGORITHMS_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_LAPSUM_ALGORITHMS_H_
+#define SOFTMOE_PROPERTY_TESTS_TESTING_LAPSUM_ALGORITHMS_H_
 
 #include <vector>
 
@@ -34,4 +34,4 @@ AlgorithmResult Bisection(const std::vector<double>& scores, double k,
 
 }  // namespace softmoe::property_tests
 
-#endif  // SOFTMOE_PROPERTY_TESTS_LAPSUM_ALGORITHMS_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_LAPSUM_ALGORITHMS_H_

@@ -2,8 +2,8 @@
 //
 // kernel_test_support.h - what the tests of the matrix kernels share: data,
 // guarded buffers, comparisons with bounds.
-#ifndef SOFTMOE_KERNELS_KERNEL_TEST_SUPPORT_H_
-#define SOFTMOE_KERNELS_KERNEL_TEST_SUPPORT_H_
+#ifndef SOFTMOE_KERNELS_TESTING_KERNEL_TEST_SUPPORT_H_
+#define SOFTMOE_KERNELS_TESTING_KERNEL_TEST_SUPPORT_H_
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/philox.h"
-#include "kernels/bounded.h"
 #include "kernels/isa.h"
+#include "kernels/testing/bounded.h"
 
 namespace softmoe::kernels {
 
@@ -133,4 +133,4 @@ std::vector<std::vector<float>> SameForAllIsasAndThreads(Body body) {
 
 }  // namespace softmoe::kernels
 
-#endif  // SOFTMOE_KERNELS_KERNEL_TEST_SUPPORT_H_
+#endif  // SOFTMOE_KERNELS_TESTING_KERNEL_TEST_SUPPORT_H_

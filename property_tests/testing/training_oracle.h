@@ -9,8 +9,8 @@
 // terms one after another and torch by halves, up to sqrt(n) larger ones, n
 // being the longest sum. Both sides err: (1 + sqrt(n)) e; both round what
 // comes out: 2 units more.
-#ifndef SOFTMOE_PROPERTY_TESTS_TRAINING_ORACLE_H_
-#define SOFTMOE_PROPERTY_TESTS_TRAINING_ORACLE_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_TRAINING_ORACLE_H_
+#define SOFTMOE_PROPERTY_TESTS_TESTING_TRAINING_ORACLE_H_
 
 #include <gtest/gtest.h>
 
@@ -135,4 +135,4 @@ struct GroupText {
 
 }  // namespace softmoe::property_tests
 
-#endif  // SOFTMOE_PROPERTY_TESTS_TRAINING_ORACLE_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_TRAINING_ORACLE_H_

@@ -23,8 +23,8 @@
 // soft weight is within its tolerance of the boundary, and nowhere else; the
 // reference then replays the model's selection, so that everything downstream
 // is compared with the same choice.
-#ifndef SOFTMOE_PROPERTY_TESTS_MODEL_DIFFERENCE_H_
-#define SOFTMOE_PROPERTY_TESTS_MODEL_DIFFERENCE_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
+#define SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 
 #include <cstdint>
 #include <string>
@@ -81,4 +81,4 @@ ModelDifference CompareModels(const ModelCase& model_case,
 
 }  // namespace softmoe::property_tests
 
-#endif  // SOFTMOE_PROPERTY_TESTS_MODEL_DIFFERENCE_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/router_testing.h"
+#include "kernels/testing/router_testing.h"
 
 #include <gtest/gtest.h>
 

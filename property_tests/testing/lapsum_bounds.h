@@ -23,13 +23,13 @@
 // f_i |u_i| <= 1/(2e), and f_i |t| <= (ln n)/2 + 1/(2e) because d > 0 puts the
 // root in the upper half of the gap (t >= -Delta/2 - (ln n)/2): the bound is
 // below u (18 + 5 ln n), 5e-15 at n = 256, whatever the scores.
-#ifndef SOFTMOE_PROPERTY_TESTS_LAPSUM_BOUNDS_H_
-#define SOFTMOE_PROPERTY_TESTS_LAPSUM_BOUNDS_H_
+#ifndef SOFTMOE_PROPERTY_TESTS_TESTING_LAPSUM_BOUNDS_H_
+#define SOFTMOE_PROPERTY_TESTS_TESTING_LAPSUM_BOUNDS_H_
 
 #include <vector>
 
 #include "core/testing/bounded.h"
-#include "property_tests/generators.h"
+#include "property_tests/testing/generators.h"
 #include "reference/lapsum.h"
 
 namespace softmoe::property_tests {
@@ -68,4 +68,4 @@ double SumOf(const reference::Vector& values);
 
 }  // namespace softmoe::property_tests
 
-#endif  // SOFTMOE_PROPERTY_TESTS_LAPSUM_BOUNDS_H_
+#endif  // SOFTMOE_PROPERTY_TESTS_TESTING_LAPSUM_BOUNDS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/lapsum_bounds.h"
+#include "property_tests/testing/lapsum_bounds.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "property_tests/model_difference.h"
+#include "property_tests/testing/model_difference.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
