@@ -191,7 +191,8 @@ class TableReader {
     draft_->origins[key] = where;
   }
 
-  // The text of a node; for a plain-text override, what it says.
+  // The text of a string node; for any other node what the override wrote or,
+  // in a file, the node's type.
   std::string Text(const toml::node& node) const {
     if (const auto* text = node.as_string()) return text->get();
     return origin_.empty() ? std::string(TypeOf(node)) : raw_;

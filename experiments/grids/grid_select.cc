@@ -20,7 +20,7 @@
 namespace softmoe::experiments {
 namespace {
 
-// Beyond this number nobody wants the first seeds.
+// Nobody asks for more of the first seeds than this.
 constexpr size_t kMostFirstSeeds = 10'000;
 
 // A whole number written with digits only; nullopt for anything else, and

@@ -56,7 +56,7 @@ bool IsWhole(const Grid& grid) {
          grid.corpora.size() * grid.rows.size() * grid.seeds.size();
 }
 
-// Which experiments train the runs of this one first, if others do.
+// How many of this experiment's runs each experiment is the first to have.
 std::string WhoTrains(const Grid& grid) {
   if (grid.experiment.empty()) return "";
   std::string who;

@@ -14,7 +14,7 @@ constexpr const char* kMeasure =
     "store what was measured; a run that gave no number has an empty cell "
     "with the flag DIVERGED";
 
-// Whether the text holds a place for something that was to be filled in later.
+// Whether the text is a placeholder for something to be filled in later.
 bool IsPlaceholder(const std::string& text) {
   std::string lower;
   for (unsigned char c : text) lower += static_cast<char>(std::tolower(c));
