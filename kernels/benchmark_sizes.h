@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// benchmark_sizes.h - the sizes at which speed is measured: those of the smoke
-// and midi grids, to which //experiments/plan:benchmark_sizes_test holds them.
+// benchmark_sizes.h - the sizes at which speed is measured: those of the smoke,
+// mini and midi grids. //experiments/plan:benchmark_sizes_test holds them to
+// the grids.
 #ifndef SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
 #define SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
 
@@ -13,7 +14,8 @@ namespace softmoe::kernels {
 struct BenchmarkSize {
   const char* name;
   int64_t num_layers, d_model, num_heads, d_ffn, num_experts, vocab_size;
-  int64_t sequence_length, num_sequences;  // of one balance group
+  // Of one step, which is timed as one balance group; the mini grid has four.
+  int64_t sequence_length, num_sequences;
 
   int64_t tokens() const { return num_sequences * sequence_length; }
 
@@ -38,6 +40,15 @@ inline constexpr BenchmarkSize kBenchmarkSizes[] = {
      .d_ffn = 128,
      .num_experts = 8,
      .vocab_size = 1024,
+     .sequence_length = 128,
+     .num_sequences = 16},
+    {.name = "mini",
+     .num_layers = 10,
+     .d_model = 128,
+     .num_heads = 4,
+     .d_ffn = 256,
+     .num_experts = 16,
+     .vocab_size = 2048,
      .sequence_length = 128,
      .num_sequences = 16},
     {.name = "midi",

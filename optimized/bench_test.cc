@@ -35,9 +35,10 @@ TEST(Bench, ListsStepsProductsAndRouters) {
   EXPECT_EQ(listed.exit_code, 0);
   const std::string list = "\n" + listed.text;
   for (const char* name :
-       {"smoke/sparse1/", "smoke/sparse2/", "smoke/soft_fixed2/",
-        "smoke/soft_learned2/", "midi/sparse1/", "midi/sparse2/",
-        "midi/soft_fixed2/", "midi/soft_learned2/"}) {
+       {"mini/sparse1/", "mini/random1.5/", "mini/sparse2/", "mini/sparse3/",
+        "mini/sparse4/", "smoke/sparse1/", "smoke/sparse2/",
+        "smoke/soft_fixed2/", "smoke/soft_learned2/", "midi/sparse1/",
+        "midi/sparse2/", "midi/soft_fixed2/", "midi/soft_learned2/"}) {
     EXPECT_EQ(Count(list, name), 1) << name << " in\n" << list;
   }
   for (const std::string name :
@@ -95,6 +96,24 @@ TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
   EXPECT_EQ(step.at("threads"), threads);
   EXPECT_GT(step.at("tokens/s"), 0);
   EXPECT_GE(step.at("best_tokens/s"), step.at("tokens/s"));
+}
+
+// What `grid record mini --bench` asks of it (experiments/run/bench_samples.h).
+TEST(Bench, RoutesAsManyExpertsAtRandomAsTheNameSays) {
+  const ProgramOutput run = RunBench(
+      "--threads=1 --benchmark_filter=^mini/random1.5/ "
+      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
+  ASSERT_EQ(run.exit_code, 0) << run.text;
+  const auto json = nlohmann::json::parse(run.text);
+  ASSERT_EQ(json.at("benchmarks").size(), 1);
+  const auto& step = json.at("benchmarks")[0];
+  EXPECT_EQ(step.at("run_type"), "iteration");
+  EXPECT_EQ(step.at("label"),
+            "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 "
+            "length=128 sequences=16");
+  // One of its 20,480 pairs of token and layer more or less is 0.00005.
+  EXPECT_NEAR(step.at("active_experts"), 1.5, 0.001);
+  EXPECT_GT(step.at("tokens/s"), 0);
 }
 
 TEST(Bench, CountsTheProductsAgainstThePeak) {

@@ -5,6 +5,8 @@
 //
 //   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
 //   bench --profile=midi/sparse2       one step, operation by operation
+//   bench --benchmark_filter='^mini/(sparse|random)' --benchmark_repetitions=5
+//         --benchmark_format=json      for `grid record mini --bench`
 //
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
 #include <benchmark/benchmark.h>
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,11 +48,26 @@ struct Row {
   const char* name;
   RouterKind kind;
   double mean_active_experts;
+  // Fixed random routing: a soft router as it was drawn, with the cutoff at
+  // which that many experts are active.
+  bool exact = false;
 };
 constexpr Row kRows[] = {{"sparse1", RouterKind::kSparse, 1},
                          {"sparse2", RouterKind::kSparse, 2},
                          {"soft_fixed2", RouterKind::kSoftFixed, 2},
                          {"soft_learned2", RouterKind::kSoftLearned, 2}};
+// At the mini size besides: throughput by active experts, a claim of the paper.
+constexpr Row kMiniRows[] = {{"random1.5", RouterKind::kSoftFixed, 1.5, true},
+                             {"sparse3", RouterKind::kSparse, 3},
+                             {"sparse4", RouterKind::kSparse, 4}};
+
+std::vector<Row> RowsOf(const BenchmarkSize& size) {
+  std::vector<Row> rows(std::begin(kRows), std::end(kRows));
+  if (std::string(size.name) == "mini") {
+    rows.insert(rows.end(), std::begin(kMiniRows), std::end(kMiniRows));
+  }
+  return rows;
+}
 
 std::string NameOf(const BenchmarkSize& size, const Row& row) {
   return std::string(size.name) + "/" + row.name;
@@ -78,16 +96,13 @@ class Trainee {
           static_cast<int32_t>(PhiloxWords(key, static_cast<uint64_t>(t))[0] %
                                static_cast<uint32_t>(size.vocab_size)));
     }
+    if (row.exact) ChooseTau(row.mean_active_experts);
   }
 
   // One step; returns the mean number of active experts.
   double Step() {
-    const auto n = static_cast<size_t>(size_.tokens());
-    const std::span<const int32_t> ids = text_;
-    // A cutoff that leaves about mean_active_experts active.
     const StepStats stats = model_.ForwardBackward(
-        {size_.num_sequences, ids.first(n), ids.subspan(1)},
-        {.temperature = 1.5, .tau = 1.0}, 1.0 / static_cast<double>(n), 1.0,
+        Text(), routing_, 1.0 / static_cast<double>(size_.tokens()), 1.0,
         gradients_);
     // Rate 0 costs the same, and the routing stays as it was initialised.
     optimizer_.Update(0.0, step_++, gradients_, model_.parameters());
@@ -95,11 +110,30 @@ class Trainee {
   }
 
  private:
+  Batch Text() const {
+    const auto n = static_cast<size_t>(size_.tokens());
+    const std::span<const int32_t> ids = text_;
+    return {size_.num_sequences, ids.first(n), ids.subspan(1)};
+  }
+
+  // By bisection: the larger tau, the fewer experts are active.
+  void ChooseTau(double active_experts) {
+    double low = 0, high = 8;
+    for (int i = 0; i < 24; ++i) {
+      routing_.tau = (low + high) / 2;
+      const double active =
+          model_.Forward(Text(), routing_).MeanActiveExperts();
+      (active > active_experts ? low : high) = routing_.tau;
+    }
+  }
+
   const BenchmarkSize& size_;
   Model model_;
   Optimizer optimizer_;
   std::vector<float> gradients_;
   std::vector<int32_t> text_;
+  // A cutoff that leaves about mean_active_experts active.
+  RoutingState routing_{.temperature = 1.5, .tau = 1.0};
   int64_t step_ = 0;
 };
 
@@ -138,7 +172,7 @@ StepProfile Measure(const BenchmarkSize& size, const Row& row, int threads) {
 void PrintProfile(const std::string& name) {
   std::string known;
   for (const BenchmarkSize& size : kernels::kBenchmarkSizes) {
-    for (const Row& row : kRows) {
+    for (const Row& row : RowsOf(size)) {
       known += " " + NameOf(size, row);
       if (NameOf(size, row) != name) continue;
       const StepProfile all = Measure(size, row, kernels::benchmark_threads);
@@ -153,7 +187,7 @@ void PrintProfile(const std::string& name) {
 
 void AddBenchmarks() {
   for (const BenchmarkSize& size : kernels::kBenchmarkSizes) {
-    for (const Row& row : kRows) {
+    for (const Row& row : RowsOf(size)) {
       benchmark::RegisterBenchmark(NameOf(size, row).c_str(), BM_TrainingStep,
                                    size, row)
           ->Unit(benchmark::kMillisecond)

@@ -28,6 +28,7 @@ from lapsum_peer import default_threads, gemm_gflops, soft_topk
 # sides.
 LABELS = {
     "smoke": "layers=4 d_model=64 heads=4 d_ffn=128 experts=8 vocab=1024 length=128 sequences=16",
+    "mini": "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 length=128 sequences=16",
     "midi": "layers=6 d_model=256 heads=4 d_ffn=512 experts=16 vocab=4096 length=256 sequences=32",
 }
 SIZES = {name: {key: int(value) for key, value in
