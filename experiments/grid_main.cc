@@ -28,6 +28,8 @@
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/grid_plan.h"
 #include "experiments/report/grid_report.h"
+#include "experiments/report/record_results.h"
+#include "experiments/report/report_claims.h"
 #include "experiments/run/grid_clean.h"
 #include "experiments/run/grid_status.h"
 #include "experiments/run/run_folder.h"
@@ -72,6 +74,8 @@ Examples:
       the report of runs that were recorded; `run` trains those that are not
   grid verify-record golden/runs/mini.h5 --run gcide/sparse-1/seed1234
       one of them is trained again, and must give the same bits
+  grid record mini --renew     the record again, as this program writes it; so
+                               also to take in --bench FILE alone
   grid record mini             finished runs into golden/runs/mini.h5, without
                                their parameters; runs that it has stay
 
@@ -104,10 +108,11 @@ struct Arguments {
   std::string grid, scale, out;
   Strings overrides, runtime, rows, corpora, only, seeds;
   std::string record;  // --from, --to, FILE
+  std::string bench;
   std::string run, changed_by, isa;
   int64_t threads = 0;
   int64_t jobs = 1;
-  bool quiet = false, yes = false, keep_checkpoints = false;
+  bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
 };
 
 Grid Load(const Arguments& arguments) {
@@ -274,10 +279,10 @@ ExitCode Plan(const Arguments& arguments) {
   return ExitCode::kDone;
 }
 
-ExitCode Record(const Arguments& arguments) {
-  const Grid grid = Load(arguments);
-  const GridOutcome outcome = ReadGrid(grid, ExistingFolder(grid, arguments),
-                                       /*check_checkpoints=*/false);
+// What of the grid is on disk, some of it finished.
+GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
+  GridOutcome outcome = ReadGrid(grid, ExistingFolder(grid, arguments),
+                                 /*check_checkpoints=*/false);
   if (std::ranges::none_of(outcome.runs, [](const RunOutcome& run) {
         return run.state == RunState::kFinished;
       })) {
@@ -286,6 +291,18 @@ ExitCode Record(const Arguments& arguments) {
         "the --out, --seeds and --set that it was run with",
         GridFolder(grid, arguments.out).string(), grid.name));
   }
+  return outcome;
+}
+
+// The grid whose report stands in the folder of the scale itself.
+Grid MainOf(const Grid& grid, const Arguments& arguments) {
+  return grid.experiment.empty() ? grid : LoadAll(grid, arguments).front();
+}
+
+ExitCode Record(const Arguments& arguments) {
+  const Grid grid = Load(arguments);
+  std::optional<GridOutcome> outcome;
+  if (!arguments.renew) outcome = ReadFinished(grid, arguments);
   const std::string& name =
       grid.scale_grid.empty() ? grid.name : grid.scale_grid;
   const fs::path path =
@@ -294,12 +311,27 @@ ExitCode Record(const Arguments& arguments) {
   MakeFolder(path.parent_path());
   // A process that records at the same time would drop what this one adds.
   const FolderLock lock(path.parent_path());
-  RunRecord record = OpenRunRecord(path);
-  const RecordChange change = AddFinishedRuns(outcome, record);
+  RunRecord record =
+      arguments.renew ? ReadRunRecord(path) : OpenRunRecord(path);
+  RecordChange change;
+  if (outcome) {
+    change = AddFinishedRuns(*outcome, record);
+  } else {
+    RequireSameMargins(record);
+  }
+  if (!arguments.bench.empty()) {
+    const fs::path bench = UserPath(arguments.bench);
+    AddBenchmark(ReadWholeFile(bench), bench.string(), record);
+  }
+  const auto claims = SummarizeRecord(MainOf(grid, arguments), record);
   WriteRunRecord(record);
   fmt::print("{}{} runs are new, {} gained evaluations; {}\n",
              DescribeRecord(record), change.added, change.completed,
              FormatBytes(static_cast<int64_t>(fs::file_size(path))));
+  if (claims) {
+    WriteFileAtomically(VerdictsPath(path), ClaimsText(*claims));
+    fmt::print("verdicts on the claims: {}\n", VerdictsPath(path).string());
+  }
   return ExitCode::kDone;
 }
 
@@ -391,6 +423,12 @@ class CommandLine {
     record->add_option("--to", arguments_.record,
                        "the file, which keeps the runs it has "
                        "[golden/runs/GRID.h5]");
+    record->add_option("--bench", arguments_.bench,
+                       "what //:bench wrote as JSON at the mini grid's sizes: "
+                       "throughput by active experts");
+    record->add_flag("--renew", arguments_.renew,
+                     "write the record anew, as this program does, without "
+                     "any run folder");
     AddVerifyRecord();
     CLI::App* clean = Add("clean", "show what could be deleted, or delete it");
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@
 #include "golden/document/document.h"
 #include "golden/paper/document_report.h"
 #include "golden/paper/paper_arithmetic.h"
+#include "golden/verdict/miniature.h"
+#include "golden/verdict/miniature_judge.h"
+#include "golden/verdict/miniature_report.h"
+#include "golden/verdict/recorded_results.h"
 #include "golden/verdict/verdict.h"
 #include "golden/verdict/verdict_report.h"
 
@@ -40,6 +45,9 @@ Examples:
       which of the paper's numbers disagree with others of its numbers
   golden compare runs/paper/results.h5
       verdicts on what `grid run` measured, against the paper
+  golden compare golden/runs/mini.h5
+      of runs that `grid record` kept, with verdicts on the paper's claims in
+      miniature: rows against each other, no reproduction
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
 
@@ -127,22 +135,79 @@ std::set<Status> Allowed(const std::vector<std::string>& names) {
   return allowed;
 }
 
-ExitCode Compare(const CompareOptions& options) {
-  const Document results = Load(options.results);
-  const Document golden = Load(options.golden);
-  const std::set<Status> allowed = Allowed(options.allow);
+// What is printed, kept as JSON, and how it ends.
+struct Comparison {
+  std::string text, json;
+  ExitCode code = ExitCode::kDone;
+};
+
+Comparison CompareDocument(const Document& results, const Document& golden,
+                           const std::set<Status>& allowed) {
   const softmoe::golden::Verdicts verdicts =
       softmoe::golden::Judge(results, golden);
-  std::fputs(
-      ("results  " + results.provenance.source + "\ngolden   " +
-       golden.provenance.source + "\n\n" + DescribeVerdicts(verdicts, allowed))
-          .c_str(),
-      stdout);
+  return {.text = "results  " + results.provenance.source + "\ngolden   " +
+                  golden.provenance.source + "\n\n" +
+                  DescribeVerdicts(verdicts, allowed),
+          .json = VerdictsJson(verdicts, allowed),
+          .code = verdicts.exit_code(allowed)};
+}
+
+// The worse of two, in the order of the help.
+ExitCode Worse(ExitCode a, ExitCode b) {
+  for (const ExitCode code :
+       {ExitCode::kFailed, ExitCode::kMistrusted, ExitCode::kNotComparable,
+        ExitCode::kInconclusive}) {
+    if (a == code || b == code) return code;
+  }
+  return ExitCode::kDone;
+}
+
+// A record of runs: its documents, then the claims in miniature, which change
+// nothing in how this ends unless they are not to be trusted.
+Comparison CompareRecord(const std::filesystem::path& path,
+                         const Document& golden,
+                         const std::set<Status>& allowed) {
+  using namespace softmoe::golden;
+  const RecordedResults recorded = ReadRecordedResults(path);
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());
+  Comparison all;
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [name, document] : recorded.documents) {
+    const Comparison one = CompareDocument(document, golden, allowed);
+    all.text += one.text + "\n";
+    all.code = Worse(all.code, one.code);
+    json["results"][name] = nlohmann::ordered_json::parse(one.json);
+  }
+  if (!recorded.miniature.runs.empty()) {
+    const MiniatureVerdicts verdicts =
+        JudgeMiniature(claims, recorded.miniature);
+    if (!verdicts.equal_seeds.empty() &&
+        !allowed.contains(Status::kMistrusted)) {
+      all.code = Worse(all.code, ExitCode::kMistrusted);
+    }
+    all.text += DescribeMiniature(verdicts);
+    json["claims_in_miniature"] =
+        nlohmann::ordered_json::parse(MiniatureJson(verdicts));
+  }
+  all.json = json.dump(2) + "\n";
+  return all;
+}
+
+ExitCode Compare(const CompareOptions& options) {
+  const std::filesystem::path path = softmoe::UserPath(options.results);
+  const Document golden = Load(options.golden);
+  const std::set<Status> allowed = Allowed(options.allow);
+  const Comparison comparison =
+      softmoe::golden::IsRunRecord(path)
+          ? CompareRecord(path, golden, allowed)
+          : CompareDocument(Load(options.results), golden, allowed);
+  std::fputs(comparison.text.c_str(), stdout);
   if (!options.json.empty()) {
     softmoe::WriteFileAtomically(softmoe::UserPath(options.json),
-                                 VerdictsJson(verdicts, allowed));
+                                 comparison.json);
   }
-  return verdicts.exit_code(allowed);
+  return comparison.code;
 }
 
 }  // namespace

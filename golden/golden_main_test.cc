@@ -19,6 +19,8 @@
 #include "golden/document/document.h"
 #include "golden/document/document_format.h"
 #include "golden/testing/document_test_util.h"
+#include "golden/testing/miniature_test_util.h"
+#include "golden/verdict/recorded_results.h"
 
 namespace softmoe::golden {
 namespace {
@@ -297,6 +299,62 @@ TEST(Golden, PathsStartWhereTheUserStands) {
   setenv("BUILD_WORKING_DIRECTORY", folder.c_str(), 1);
   EXPECT_EQ(RunGolden("show mine.h5", "/").exit_code, 0);
   unsetenv("BUILD_WORKING_DIRECTORY");
+}
+
+// A record with one document and the made-up runs of the mini grid.
+void WriteRecord(const std::string& margins, const MiniatureResults& miniature,
+                 const fs::path& path) {
+  Hdf5Writer file(path, RunRecordKind());
+  file.WriteAttribute("/", "margins_sha256", margins);
+  WriteRecordedResults({.margins_sha256 = margins,
+                        .miniature = miniature,
+                        .documents = {{"results.h5", OwnRuns(2.845)}}},
+                       file);
+  file.Commit();
+}
+
+TEST(Golden, ComparesARecordAndItsClaims) {
+  const fs::path folder = FreshFolder("main_record");
+  const std::string margins = FrozenClaims().Hash();
+  WriteDocument(ExampleDocument(), folder / "golden.h5");
+  WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
+  // The cells decide how it ends, as they do alone.
+  const Output output = RunGolden("compare record.h5 golden.h5", folder);
+  EXPECT_EQ(output.exit_code, 4) << output.text;
+  ExpectSays(output, "OVERALL INCONCLUSIVE (exit code 4)");
+  ExpectSays(output, "No reproduction of the paper");
+  ExpectSays(output, "C1     SHOWN         Soft routing beats sparse\n");
+  for (const MiniatureClaim& claim : FrozenClaims().claims) {
+    ExpectSays(output, "\n" + claim.id + "     ");
+  }
+  ASSERT_EQ(
+      RunGolden("compare record.h5 golden.h5 --json v.json", folder).exit_code,
+      4);
+  const auto json = nlohmann::json::parse(ReadWholeFile(folder / "v.json"));
+  EXPECT_EQ(json.at("claims_in_miniature").at("claims").size(), 9u);
+  EXPECT_EQ(json.at("results").size(), 1u);
+
+  // Two seeds with the same bits.
+  MiniatureResults twins = MadeUpResults(FrozenClaims());
+  const int64_t seed = twins.runs[1].seed;
+  twins.runs[1] = twins.runs[0];
+  twins.runs[1].seed = seed;
+  WriteRecord(margins, twins, folder / "twins.h5");
+  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_code, 7);
+  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted", folder)
+                .exit_code,
+            4);
+
+  WriteRecord(std::string(64, '0'), twins, folder / "margins.h5");
+  const Output other = RunGolden("compare margins.h5 golden.h5", folder);
+  EXPECT_EQ(other.exit_code, 2);
+  ExpectSays(other, "margins.h5 was recorded under other margins");
+  std::string bytes = ReadWholeFile(folder / "record.h5");
+  bytes[bytes.size() / 2] ^= 1;
+  WriteFileAtomically(folder / "damaged.h5", bytes);
+  const Output damaged = RunGolden("compare damaged.h5", folder);
+  EXPECT_EQ(damaged.exit_code, 2);
+  ExpectSays(damaged, "is damaged");
 }
 
 }  // namespace

@@ -13,10 +13,12 @@
 #include "experiments/report/experiment_tables.h"
 #include "experiments/report/grid_table.h"
 #include "experiments/report/invariants.h"
+#include "experiments/report/report_claims.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_html.h"
 #include "experiments/report/results_document.h"
 #include "golden/document/document.h"
+#include "golden/verdict/miniature_report.h"
 #include "golden/verdict/verdict.h"
 #include "golden/verdict/verdict_report.h"
 
@@ -80,11 +82,21 @@ std::string DescribeVersions(const GridOutcome& outcome) {
 
 }  // namespace
 
+golden::Document ReportDocument(const GridOutcome& outcome,
+                                const std::string& variant,
+                                const std::optional<MiniClaims>& claims,
+                                const golden::Document& paper) {
+  golden::Document document = ResultsDocument(outcome, variant, paper);
+  if (claims) document.tables.push_back(ClaimsTable(*claims));
+  return document;
+}
+
 GridReport WriteGridReport(const GridOutcome& outcome,
                            const std::filesystem::path& folder) {
   const golden::Document paper =
       golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
+  const std::optional<MiniClaims> claims = JudgeMiniClaims(outcome);
   GridReport report;
   report.invariants_hold = AllHold(invariants);
   report.text = DescribeGridTable(outcome) + "\n" +
@@ -97,7 +109,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     JudgedResults one;
     one.variant = variant;
     one.file = ResultsName(outcome.grid, variant);
-    one.results = ResultsDocument(outcome, variant, paper);
+    one.results = ReportDocument(outcome, variant, claims, paper);
     one.verdicts = golden::Judge(one.results, paper);
     golden::WriteDocument(one.results, folder / one.file);
     report.files.push_back(folder / one.file);
@@ -105,6 +117,9 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     judged.push_back(std::move(one));
   }
   report.text += DescribeVersions(outcome);
+  if (claims) {
+    report.text += "\n" + golden::DescribeMiniature(claims->verdicts);
+  }
   const auto write = [&](const char* name, const std::string& content) {
     WriteFileAtomically(folder / name, content);
     report.files.push_back(folder / name);
@@ -115,7 +130,12 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     write("inference_tau.csv", InferenceTauCsv(outcome));
     write("router_health.csv", RouterHealthCsv(outcome));
   }
-  write("report.html", ReportHtml(outcome, invariants, judged, paper));
+  if (claims) {
+    write("claims.txt", ClaimsText(*claims));
+    write("claims.csv", ClaimsCsv(*claims));
+  }
+  write("report.html", ReportHtml(outcome, invariants, judged,
+                                  claims ? ClaimsHtml(*claims) : "", paper));
   return report;
 }
 

@@ -6,10 +6,13 @@
 #define SOFTMOE_EXPERIMENTS_REPORT_GRID_REPORT_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/report/mini_claims.h"
 #include "experiments/run/run_outcome.h"
+#include "golden/document/document.h"
 
 namespace softmoe::experiments {
 
@@ -21,6 +24,13 @@ struct GridReport {
   std::vector<std::filesystem::path> files;
 };
 
+// ResultsDocument, with the table of the claims in miniature where there are
+// any.
+golden::Document ReportDocument(const GridOutcome& outcome,
+                                const std::string& variant,
+                                const std::optional<MiniClaims>& claims,
+                                const golden::Document& paper);
+
 // Judges what is finished and writes to `folder`, each file whole or not at
 // all:
 //
@@ -30,6 +40,7 @@ struct GridReport {
 //   report.html  one self-contained page
 //   runs.csv, steps.csv   report_csv.h; where final models were measured,
 //                inference_tau.csv and router_health.csv beside them
+//   claims.txt, claims.csv   of the mini grid: report_claims.h
 //
 // Throws EnvironmentError if a file cannot be written.
 GridReport WriteGridReport(const GridOutcome& outcome,

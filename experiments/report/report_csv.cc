@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "experiments/report/csv_text.h"
 #include "experiments/report/row_summary.h"
 #include "experiments/report/run_columns.h"
 #include "trainer/results/metrics.h"
@@ -21,20 +22,7 @@ using trainer::StepRecord;
 using trainer::Validation;
 namespace metrics = trainer::metrics;
 
-// RFC 4180: quoted if it contains a separator, a quote or a line end.
-std::string Field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-// Shortest text that reads back as the same double.
-std::string Number(double value) { return fmt::format("{}", value); }
-
+std::string Number(double value) { return CsvNumber(value); }
 std::string Number(int64_t value) { return std::to_string(value); }
 std::string Number(const std::optional<double>& value) {
   return value ? Number(*value) : "";
@@ -73,11 +61,11 @@ std::string RunsCsv(const GridOutcome& outcome) {
   std::string text = fmt::format("{}\n", fmt::join(header, ","));
   for (const RunOutcome& run : outcome.runs) {
     const RouterConfig& router = run.run.config.router;
-    std::vector<std::string> fields = {Field(run.run.id),
-                                       Field(run.run.corpus.id),
-                                       Field(run.run.row.id),
-                                       Field(run.run.row.label),
-                                       Field(run.run.row.variant),
+    std::vector<std::string> fields = {CsvField(run.run.id),
+                                       CsvField(run.run.corpus.id),
+                                       CsvField(run.run.row.id),
+                                       CsvField(run.run.row.label),
+                                       CsvField(run.run.row.variant),
                                        std::to_string(run.run.seed),
                                        StateName(run.state),
                                        Setting(router.mean_active_experts),
@@ -110,7 +98,7 @@ std::string StepsCsv(const GridOutcome& outcome) {
   text += "\n";
   for (const RunOutcome& run : outcome.runs) {
     if (run.state != RunState::kFinished) continue;
-    const std::string id = Field(run.run.id);
+    const std::string id = CsvField(run.run.id);
     for (const StepRecord& step : run.result->steps) {
       text += fmt::format("{},{}", id, step.step);
       for (const auto member : members) text += "," + Number(step.*member);
@@ -134,7 +122,7 @@ std::string InferenceTauCsv(const GridOutcome& outcome) {
   for (const RunOutcome& run : outcome.runs) {
     if (!run.result || !run.result->final_evaluations) continue;
     for (const auto& at : run.result->final_evaluations->inference_tau) {
-      text += fmt::format("{},{},{}", Field(run.run.id), Number(at.factor),
+      text += fmt::format("{},{},{}", CsvField(run.run.id), Number(at.factor),
                           Number(at.tau));
       for (const auto member : members) {
         text += "," + Number(at.validation.*member);
@@ -155,7 +143,7 @@ std::string RouterHealthCsv(const GridOutcome& outcome) {
     if (!run.result || !run.result->final_evaluations) continue;
     const auto& layers = run.result->final_evaluations->router_health;
     for (size_t l = 0; l < layers.size(); ++l) {
-      text += fmt::format("{},{}", Field(run.run.id), l);
+      text += fmt::format("{},{}", CsvField(run.run.id), l);
       trainer::VisitHealthMetrics([&](const Metric&, auto member) {
         text += "," + Number(layers[l].*member);
       });

@@ -268,10 +268,11 @@ std::string Provenance(const GridOutcome& outcome) {
 std::string ReportHtml(const GridOutcome& outcome,
                        const std::vector<Invariant>& invariants,
                        const std::vector<JudgedResults>& judged,
+                       const std::string& claims_html,
                        const golden::Document& paper) {
   const std::string body =
       WhatThisIs(outcome) + Invariants(invariants) + Results(outcome) +
-      MoreTables(EvaluationTables(outcome)) +
+      claims_html + MoreTables(EvaluationTables(outcome)) +
       MoreTables(ExperimentTables(outcome, paper)) + CurvePlots(outcome) +
       Verdicts(judged) + Provenance(outcome) +
       Paragraph("Paper: " + paper.provenance.source, "soft");

@@ -25,10 +25,11 @@ struct JudgedResults {
 // The page says what this is and what it is not, and shows results beside the
 // paper's; what was measured on the final models; invariants; curves; the
 // verdict of every cell and claim; configurations and provenance. Without
-// gnuplot the curves are missing, and the page says so.
+// gnuplot the curves are missing, and the page says so. `claims_html`: ClaimsHtml, or "".
 std::string ReportHtml(const GridOutcome& outcome,
                        const std::vector<Invariant>& invariants,
                        const std::vector<JudgedResults>& judged,
+                       const std::string& claims_html,
                        const golden::Document& paper);
 
 }  // namespace softmoe::experiments

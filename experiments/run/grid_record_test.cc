@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records of runs as a user meets them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
@@ -16,7 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class GridRecord : public GridProgram {};
+class GridRecord : public GridProgram {
+ protected:
+  ProgramResult Golden(Strings arguments) const {
+    arguments.insert(arguments.begin(), fs::absolute("golden/golden").string());
+    return RunProgram(arguments, folder_);
+  }
+};
 
 TEST_F(GridRecord, RecordsWhatIsFinishedAndGrows) {
   ExpectEnd(Grid({"record", "micro.toml"}), 5, {"no such folder"});
@@ -120,6 +128,127 @@ TEST_F(GridRecord, VerifiesByTrainingAgain) {
   ExpectEnd(Grid(excused), 2, {"CHANGELOG.md names no such commit"});
   WriteFileAtomically(folder_ / "text.txt", Bytes("text.txt") + "More.\n");
   ExpectEnd(Grid(verify), 2, {"other token files"});
+}
+
+// The micro grid under the name of mini, with three of its rows and two of its
+// seeds: 6 of 76 planned runs.
+std::string MicroMini() {
+  std::string toml = MicroGrid(60);
+  const std::pair<std::string, std::string> kChanges[] = {
+      {"name = \"micro\"", "name = \"mini\""},
+      {"scale = \"smoke\"", "scale = \"mini\""},
+      {"seeds = [7]", "seeds = [1234, 1235]"},
+      {"id = \"text\"", "id = \"gcide\""},
+      {"id = \"star-1.5\"", "id = \"softmoe-star-1.5-calibrated\""},
+      {"id = \"learned-1.5\"", "id = \"softmoe-1.5-calibrated\""}};
+  for (const auto& [from, to] : kChanges) {
+    toml.replace(toml.find(from), from.size(), to);
+  }
+  return toml;
+}
+
+TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
+  WriteGrid(MicroMini());
+  const Strings verdicts = {"No reproduction of the paper",
+                            "runs     6 of 76 planned", "C1     INTERIM (",
+                            "C9     INTERIM (NOT_TESTABLE so far)"};
+  ExpectEnd(Grid({"run", "micro.toml"}), 0, verdicts);
+  const std::string claims = Bytes("runs/mini/claims.txt");
+  EXPECT_NE(Bytes("runs/mini/report.html").find("Claims in miniature"),
+            std::string::npos);
+  EXPECT_NE(Bytes("runs/mini/claims.csv").find("C1.group,NOT_TESTABLE,gcide,"),
+            std::string::npos);
+  // Other settings are another grid.
+  const auto other = Grid(
+      {"run", "micro.toml", "--set", "training.steps=9", "--out", "other"});
+  EXPECT_EQ(other.output.find("miniature"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "other/claims.txt"));
+
+  ExpectEnd(Grid({"record", "micro.toml"}), 0,
+            {"golden/runs/mini.h5: 6 of 6 planned runs\n",
+             "golden/runs/mini_verdicts.txt"});
+  EXPECT_EQ(Bytes("golden/runs/mini_verdicts.txt"), claims);
+  for (const char* out : {"told", "again"}) {
+    ExpectEnd(Grid({"report", "micro.toml", "--from", "golden/runs/mini.h5",
+                    "--out", out}),
+              0, verdicts);
+    EXPECT_EQ(Bytes(out + std::string("/claims.txt")), claims);
+    EXPECT_EQ(Bytes(out + std::string("/claims.csv")),
+              Bytes("runs/mini/claims.csv"));
+    EXPECT_EQ(Bytes(out + std::string("/results.h5")),
+              Bytes("runs/mini/results.h5"));
+  }
+  Strings said = verdicts;
+  said.insert(said.end(),
+              {"OVERALL NOT_COMPARABLE", "C2     INTERIM (", "C3     INTERIM (",
+               "C4     INTERIM (", "C5     INTERIM (", "C6     INTERIM (",
+               "C7     INTERIM (", "C8     INTERIM ("});
+  ExpectEnd(Golden({"compare", "golden/runs/mini.h5"}), 3, said);
+  // Written anew, nothing changes.
+  const std::string record = Bytes("golden/runs/mini.h5");
+  ExpectEnd(Grid({"record", "micro.toml", "--renew"}), 0, {"0 runs are new"});
+  EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
+}
+
+TEST_F(GridRecord, TakesInABenchmark) {
+  WriteGrid(MicroMini());
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
+  const std::string before = Bytes("a_verdicts.txt");
+  const auto bench = [](double speed) {
+    std::string samples;
+    for (const auto& [name, experts] :
+         {std::pair<std::string, double>{"sparse1", 1},
+          {"random1.5", 1.5},
+          {"sparse2", 2},
+          {"sparse3", 3},
+          {"sparse4", 4}}) {
+      for (int repetition = 0; repetition < 3; ++repetition) {
+        samples += fmt::format(
+            R"({}{{"name": "mini/{}/real_time", "run_type": "iteration", )"
+            R"("repetition_index": {}, "active_experts": {}, "tokens/s": {}, )"
+            R"("label": "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 )"
+            R"(vocab=2048 length=128 sequences=16"}})",
+            samples.empty() ? "" : ",", name, repetition, experts,
+            speed / experts + repetition);
+      }
+    }
+    return R"({"benchmarks": [)" + samples + "]}";
+  };
+  WriteFileAtomically(folder_ / "bench.json", bench(1000));
+  ExpectEnd(Grid({"record", "micro.toml", "--renew", "--to", "a.h5", "--bench",
+                  "bench.json"}),
+            0, {"0 runs are new"});
+  EXPECT_NE(Bytes("a_verdicts.txt"), before);
+  EXPECT_NE(Bytes("a_verdicts.txt").find("C9     INTERIM (SHOWN so far)"),
+            std::string::npos);
+  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}),
+            1, {"C9     INTERIM (SHOWN so far)"});
+  EXPECT_EQ(Bytes("told/claims.txt"), Bytes("a_verdicts.txt"));
+  ExpectEnd(Golden({"compare", "a.h5"}), 3, {"C9     INTERIM (SHOWN so far)"});
+  // Nobody chooses between two.
+  const std::string record = Bytes("a.h5");
+  WriteFileAtomically(folder_ / "bench.json", bench(2000));
+  ExpectEnd(Grid({"record", "micro.toml", "--renew", "--to", "a.h5", "--bench",
+                  "bench.json"}),
+            2, {"a.h5: has another benchmark"});
+  EXPECT_EQ(Bytes("a.h5"), record);
+}
+
+TEST_F(GridRecord, RefusesOtherMargins) {
+  WriteGrid(MicroMini());
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
+  RunRecord record = ReadRunRecord(folder_ / "a.h5");
+  record.margins_sha256 = std::string(64, '0');
+  WriteRunRecord(record);
+  const Strings refused = {"a.h5 was recorded under other margins",
+                           "judge it with the version that recorded it"};
+  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5"}), 2, refused);
+  ExpectEnd(Grid({"run", "micro.toml", "--from", "a.h5"}), 2, refused);
+  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5"}), 2, refused);
+  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 2,
+            refused);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/grids/grid_file.h"
+#include "golden/verdict/miniature_judge.h"
 #include "trainer/results/run_result.h"
 #include "trainer/tokens/prepared_corpus.h"
 
@@ -41,6 +42,8 @@ struct GridOutcome {
   // One for each corpus that was prepared; found by PreparedCorpus::corpus ==
   // Config::data.corpus.
   std::vector<trainer::PreparedCorpus> corpora;
+  // Of the record that `runs` were taken from, if it holds a benchmark.
+  std::vector<golden::ThroughputSamples> throughput;
 };
 
 }  // namespace softmoe::experiments

@@ -8,9 +8,10 @@
 //   /runs/{0000,...}     run_result_hdf5.h; attrs besides: id, key,
 //                        training_sha256, num_points
 //   /curves/layersL/*    step_table.h: the points of all runs with L layers,
-//   one
-//                        run after the other; long columns, since only those
-//                        are compressed
+//                        one run after the other; long columns, since only
+//                        those are compressed
+//   /bench/json          u8: RunRecord::bench, if there is one
+//   /miniature, /results recorded_results.h
 #include "experiments/run/run_record.h"
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include "core/errors.h"
 #include "core/hdf5/hdf5_file.h"
 #include "experiments/grids/experiment.h"
+#include "experiments/run/bench_samples.h"
 #include "experiments/run/run_folder.h"
 #include "golden/verdict/miniature.h"
 #include "golden/verdict/miniature_judge.h"
@@ -38,8 +40,7 @@ namespace {
 namespace fs = std::filesystem;
 using trainer::StepRecord;
 
-// The version of result.h5, whose groups it consists of: run_result_hdf5.h.
-const Hdf5Kind kRecordKind{.name = "run-record", .version = 3};
+constexpr char kBench[] = "/bench/json";
 
 constexpr size_t kFirstPoints = 10;
 constexpr size_t kEvenPoints = kRecordedPoints - kFirstPoints;
@@ -126,7 +127,8 @@ class CurveReader {
 };
 
 RunRecord Read(const fs::path& path) {
-  const Hdf5Reader file(path, kRecordKind);
+  // Version 3 had neither a benchmark nor results.
+  const Hdf5Reader file(path, golden::RunRecordKind());
   RunRecord record;
   record.path = path;
   record.margins_sha256 = file.ReadString("/", "margins_sha256");
@@ -142,6 +144,10 @@ RunRecord Read(const fs::path& path) {
   for (const std::string& name : file.Children("/corpora")) {
     record.corpora[name] = trainer::ParsePreparedCorpus(
         file.ReadString("/corpora/" + name, "json"), path);
+  }
+  if (file.Has(kBench)) {
+    const auto bytes = file.ReadDataset<uint8_t>(kBench).values;
+    record.bench.assign(bytes.begin(), bytes.end());
   }
   CurveReader curves(file);
   for (const std::string& name : file.Children("/runs")) {
@@ -249,7 +255,7 @@ std::vector<StepRecord> ThinnedSteps(const std::vector<StepRecord>& steps) {
 
 void WriteRunRecord(const RunRecord& record) {
   CheckRuns(record);
-  Hdf5Writer file(record.path, kRecordKind);
+  Hdf5Writer file(record.path, golden::RunRecordKind());
   file.WriteAttribute("/", "margins_sha256", record.margins_sha256);
   std::vector<std::string> ids, keys;
   for (const PlannedRun& plan : record.planned) {
@@ -280,6 +286,18 @@ void WriteRunRecord(const RunRecord& record) {
   }
   for (const auto& [num_layers, points] : curves) {
     trainer::WriteStepTable(points, num_layers, CurvesGroup(num_layers), file);
+  }
+  if (!record.bench.empty()) {
+    file.WriteDataset(
+        kBench, std::vector<uint8_t>(record.bench.begin(), record.bench.end()));
+  }
+  if (!record.results.documents.empty()) {
+    try {
+      golden::WriteRecordedResults(record.results, file);
+    } catch (const EnvironmentError& error) {  // of a temporary folder
+      throw EnvironmentError(fmt::format("{}: not recorded: {}",
+                                         record.path.string(), error.what()));
+    }
   }
   file.Commit();
 }
@@ -342,6 +360,19 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
   return change;
 }
 
+void AddBenchmark(const std::string& text, const std::string& place,
+                  RunRecord& record) {
+  ParseBenchSamples(text, place);
+  if (!record.bench.empty() && record.bench != text) {
+    throw DataError(fmt::format(
+        "{}: has another benchmark than {}, and keeps what it has: of two "
+        "measurements nobody may choose. Record into another file (--to) to "
+        "judge by this one",
+        record.path.string(), place));
+  }
+  record.bench = text;
+}
+
 std::string DescribeRecord(const RunRecord& record) {
   const std::vector<std::string> missing = record.Missing();
   Counts versions, levels;
@@ -395,6 +426,9 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
     ++taken;
     ++versions[recorded->result.code_version];
     ++levels[recorded->result.identity.isa];
+  }
+  if (!record.bench.empty()) {
+    outcome.throughput = ParseBenchSamples(record.bench, record.path.string());
   }
   const std::string from =
       fmt::format("{}: {} runs count as finished", record.path.string(), taken);

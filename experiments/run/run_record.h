@@ -14,6 +14,7 @@
 
 #include "experiments/grids/grid_file.h"
 #include "experiments/run/run_outcome.h"
+#include "golden/verdict/recorded_results.h"
 #include "trainer/results/run_result.h"
 #include "trainer/tokens/prepared_corpus.h"
 
@@ -42,6 +43,11 @@ struct RunRecord {
   std::vector<RecordedRun> runs;  // by id
   // The corpora on which they were trained, by the name of CorpusRecord.
   std::map<std::string, trainer::PreparedCorpus> corpora;
+  // What //:bench wrote at the size of the mini grid, as it is; "": nothing.
+  std::string bench;
+  // What the runs come to for //:golden; without documents it is not written.
+  // Never read here: SummarizeRecord makes it of the runs.
+  golden::RecordedResults results;
 
   const RecordedRun* Find(const std::string& key) const;  // nullptr: not there
   // Ids of the planned runs that the record lacks.
@@ -77,6 +83,12 @@ struct RecordChange {
 // tokens, or has the same run with other bits or another run with the same id;
 // and what ReadRunRecord throws.
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record);
+
+// Takes in what //:bench wrote (bench_samples.h); `place` is what messages call
+// it. Throws DataError if it is no such text, or if the record has another: of
+// two measurements nobody may choose.
+void AddBenchmark(const std::string& text, const std::string& place,
+                  RunRecord& record);
 
 // "12 of 76 planned runs: PARTIAL; missing: ...": a line each.
 std::string DescribeRecord(const RunRecord& record);

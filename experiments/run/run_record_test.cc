@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/run/run_record.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -247,6 +248,54 @@ TEST(RunRecord, RefusesWhatCannotBe) {
   ExpectHas(Refusal([&] { AddFinishedRuns(all, moved); }, ExitCode::kUsage),
             "recorded under other margins");
   EXPECT_EQ(ReadWholeFile(path), bytes);
+}
+
+// What //:bench writes, with made-up speeds.
+std::string Bench(double speed) {
+  return fmt::format(
+      R"({{"benchmarks": [{{"name": "mini/sparse1/real_time",
+      "run_type": "iteration", "active_experts": 1.0, "tokens/s": {},
+      "label": "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 )"
+      R"(length=128 sequences=16"}}]}})",
+      speed);
+}
+
+TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
+  const fs::path path = FreshFolder("bench") / "example.h5";
+  RunRecord record = OpenRunRecord(path);
+  AddFinishedRuns(Example(), record);
+  AddBenchmark(Bench(1000), "bench.json", record);
+  AddBenchmark(Bench(1000), "bench.json", record);
+  WriteRunRecord(record);
+  record = ReadRunRecord(path);
+  EXPECT_EQ(record.bench, Bench(1000));
+  ExpectHas(Refusal([&] { AddBenchmark(Bench(2000), "b.json", record); },
+                    ExitCode::kUsage),
+            "nobody may choose");
+  ExpectHas(
+      Refusal([&] { AddBenchmark("{}", "b.json", record); }, ExitCode::kUsage),
+      "b.json: is no JSON of //:bench");
+  EXPECT_EQ(record.bench, Bench(1000));
+  GridOutcome outcome = Example();
+  TakeRecordedRuns(record, outcome);
+  ASSERT_EQ(outcome.throughput.size(), 1u);
+  EXPECT_EQ(outcome.throughput[0].tokens_per_second, std::vector<double>{1000});
+}
+
+TEST(RunRecord, ReadsVersion3) {
+  RunRecord record =
+      ReadRunRecord("experiments/run/testdata/version_3/mini.h5");
+  ASSERT_EQ(record.runs.size(), 1u);
+  EXPECT_EQ(record.runs[0].id, "gcide/sparse-1/seed1234");
+  EXPECT_EQ(record.planned.size(), 76u);
+  EXPECT_EQ(record.bench, "");
+  RequireSameMargins(record);
+  // Written again, it is one of today's with the same runs.
+  record.path = FreshFolder("version_3") / "mini.h5";
+  WriteRunRecord(record);
+  const RunRecord again = ReadRunRecord(record.path);
+  trainer::ExpectSameResult(record.runs[0].result, again.runs[0].result);
+  EXPECT_EQ(again.runs[0].training_sha256, record.runs[0].training_sha256);
 }
 
 TEST(RunRecord, StandsInForFolders) {

@@ -59,7 +59,9 @@ Validation MakeValidation(const ModelConfig& model, double active,
   return v;
 }
 
-RunResult MakeResult(const GridRun& run) {
+}  // namespace
+
+RunResult ExampleResult(const GridRun& run) {
   RunResult r;
   r.config = run.config;
   r.identity = {.config = run.config,
@@ -116,6 +118,8 @@ RunResult MakeResult(const GridRun& run) {
   r.code_version = "0123456789ab";
   return r;
 }
+
+namespace {
 
 GridRow MakeRow(const std::string& id, const std::string& label,
                 const std::string& paper_row, const std::string& variant) {
@@ -193,7 +197,7 @@ GridOutcome ExampleOutcome(const ExampleOptions& options) {
       out.run = run;
       out.folder = "/runs/" + row.id;
       out.state = RunState::kFinished;
-      out.result = MakeResult(run);
+      out.result = ExampleResult(run);
       outcome.runs.push_back(std::move(out));
     }
   }

@@ -37,33 +37,10 @@ std::string SeedsNeeded(const MiniatureMeasureVerdict& measure) {
                               : "none would do";
 }
 
-std::string ClaimLines(const MiniatureVerdicts& verdicts) {
-  TextTable table({"claim", "verdict", "what it says"});
-  for (const MiniatureVerdict& claim : verdicts.claims) {
-    std::string status = MiniatureStatusName(claim.status);
-    if (claim.status != claim.leaning) {
-      status += fmt::format(" ({} so far)", MiniatureStatusName(claim.leaning));
-    }
-    table.Add({claim.id, status, claim.title});
-  }
-  return table.Text();
-}
-
-std::string MeasureLines(const MiniatureVerdicts& verdicts) {
-  TextTable table({"measure", "verdict", "effect", "from", "to", "unit",
-                   "margin", "seeds", "p", "seeds needed", "of the case"});
-  for (const MiniatureVerdict& claim : verdicts.claims) {
-    for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      const MiniatureCase& deciding = measure.cases[measure.deciding];
-      const std::vector<std::string> effect = EffectTexts(deciding);
-      table.Add({measure.id, MiniatureStatusName(measure.status), effect[0],
-                 effect[1], effect[2], measure.unit,
-                 fmt::format("{:.3g}", measure.margin), effect[3],
-                 fmt::format("{:.2g}", measure.p), SeedsNeeded(measure),
-                 deciding.problem.empty() ? Place(deciding) : "-"});
-    }
-  }
-  return table.Text();
+std::string TextOf(const MiniatureTable& table) {
+  TextTable text(table.header);
+  for (const std::vector<std::string>& row : table.rows) text.Add(row);
+  return text.Text();
 }
 
 std::string Reasons(const MiniatureVerdicts& verdicts) {
@@ -174,14 +151,75 @@ std::string MeanText(const std::vector<double>& values) {
 
 }  // namespace
 
+const char* MiniatureDisclaimer() {
+  return "Claims in miniature: rows of the mini grid against each other. No "
+         "reproduction of the paper, whatever the verdicts: other text, other "
+         "sizes.";
+}
+
+std::string ClaimStatusText(const MiniatureVerdict& claim) {
+  std::string status = MiniatureStatusName(claim.status);
+  if (claim.status != claim.leaning) {
+    status += fmt::format(" ({} so far)", MiniatureStatusName(claim.leaning));
+  }
+  return status;
+}
+
+MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts) {
+  MiniatureTable table{{"claim", "verdict", "what it says"}, {}};
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    table.rows.push_back({claim.id, ClaimStatusText(claim), claim.title});
+  }
+  return table;
+}
+
+MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
+  MiniatureTable table{{"measure", "verdict", "effect", "from", "to", "unit",
+                        "margin", "seeds", "p", "seeds needed", "of the case"},
+                       {}};
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      const MiniatureCase& deciding = measure.cases[measure.deciding];
+      const std::vector<std::string> effect = EffectTexts(deciding);
+      table.rows.push_back({measure.id, MiniatureStatusName(measure.status),
+                            effect[0], effect[1], effect[2], measure.unit,
+                            fmt::format("{:.3g}", measure.margin), effect[3],
+                            fmt::format("{:.2g}", measure.p),
+                            SeedsNeeded(measure),
+                            deciding.problem.empty() ? Place(deciding) : "-"});
+    }
+  }
+  return table;
+}
+
+MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts) {
+  MiniatureTable table{{"measure", "corpus", "case", "effect", "from", "to",
+                        "seeds", "p holds", "p reversed", "remarks"},
+                       {}};
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      for (const MiniatureCase& each : measure.cases) {
+        const std::vector<std::string> effect = EffectTexts(each);
+        const bool tested = each.problem.empty();
+        std::string remarks = each.problem;
+        if (!each.own_deviation.empty()) {
+          remarks = fmt::format("own deviation: {}",
+                                fmt::join(each.own_deviation, ", "));
+        }
+        table.rows.push_back(
+            {measure.id, each.corpus, each.label, effect[0], effect[1],
+             effect[2], effect[3],
+             tested ? fmt::format("{:.2g}", each.p_shown) : "-",
+             tested ? fmt::format("{:.2g}", each.p_contradicted) : "-",
+             remarks});
+      }
+    }
+  }
+  return table;
+}
+
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
-  std::string text =
-      Wrap(
-          "Claims in miniature: rows of the mini grid against each other. No "
-          "reproduction of the paper, whatever the verdicts: other text, other "
-          "sizes.",
-          kWidth, 0) +
-      "\n";
+  std::string text = Wrap(MiniatureDisclaimer(), kWidth, 0) + "\n";
   text += fmt::format("margins  {}, fixed before any run\n", verdicts.hash);
   text += fmt::format("runs     {} of {} planned\n", verdicts.finished,
                       verdicts.planned);
@@ -193,8 +231,8 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
             "\n";
   }
   text += "\n";
-  text += ClaimLines(verdicts) + "\n";
-  text += MeasureLines(verdicts) + "\n";
+  text += TextOf(MiniatureClaimTable(verdicts)) + "\n";
+  text += TextOf(MiniatureMeasureTable(verdicts)) + "\n";
   text += Reasons(verdicts);
   const std::string resolution = Resolution(verdicts);
   if (!resolution.empty()) text += "\n" + resolution;
@@ -202,27 +240,7 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
 }
 
 std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts) {
-  TextTable table({"measure", "corpus", "case", "effect", "from", "to", "seeds",
-                   "p holds", "p reversed", "remarks"});
-  for (const MiniatureVerdict& claim : verdicts.claims) {
-    for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      for (const MiniatureCase& each : measure.cases) {
-        const std::vector<std::string> effect = EffectTexts(each);
-        const bool tested = each.problem.empty();
-        std::string remarks = each.problem;
-        if (!each.own_deviation.empty()) {
-          remarks = fmt::format("own deviation: {}",
-                                fmt::join(each.own_deviation, ", "));
-        }
-        table.Add({measure.id, each.corpus, each.label, effect[0], effect[1],
-                   effect[2], effect[3],
-                   tested ? fmt::format("{:.2g}", each.p_shown) : "-",
-                   tested ? fmt::format("{:.2g}", each.p_contradicted) : "-",
-                   remarks});
-      }
-    }
-  }
-  return table.Text();
+  return TextOf(MiniatureCaseTable(verdicts));
 }
 
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,

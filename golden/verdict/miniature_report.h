@@ -6,18 +6,37 @@
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_REPORT_H_
 
 #include <string>
+#include <vector>
 
 #include "golden/verdict/miniature.h"
 #include "golden/verdict/miniature_judge.h"
 
 namespace softmoe::golden {
 
+// A table of texts; each row has as many as the header.
+struct MiniatureTable {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+
+// A row for each claim; for each measure, with the case that decides it; for
+// each case of every measure.
+MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts);
+MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts);
+MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
+
+// What all of it is, and what it is not: a reproduction.
+const char* MiniatureDisclaimer();
+
+// "INTERIM (SHOWN so far)".
+std::string ClaimStatusText(const MiniatureVerdict& claim);
+
 // One line for each claim and measure, with the case that decides it, its
 // effect and interval; then reasons, assumptions, missing runs, and what
 // difference each corpus can resolve. Equal verdicts give equal text.
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 
-// Every case of every measure.
+// MiniatureCaseTable.
 std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
 
 // Mean and deviation over seeds of every planned row that has runs, including

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/mini_claims.h"
+
+#include <algorithm>
+
+#include "experiments/run/run_record.h"
+
+namespace softmoe::experiments {
+namespace {
+
+// The name of grids/mini.toml, and its scale.
+constexpr char kMini[] = "mini";
+
+// k_l that a step is taken with is that of the updates before it.
+std::vector<golden::AllocationPoint> AllocationOf(
+    const trainer::RunResult& result) {
+  std::vector<golden::AllocationPoint> points;
+  for (const trainer::StepRecord& step : ThinnedSteps(result.steps)) {
+    points.push_back({step.step - 1, step.allocation});
+  }
+  points.push_back({result.config.training.steps, result.allocation});
+  return points;
+}
+
+golden::TauPoint PointAt(double factor, const trainer::Validation& validation) {
+  return {.factor = factor,
+          .infer_ae = validation.active_experts,
+          .loss = validation.loss};
+}
+
+// With the trained tau, whether or not the plan listed it.
+std::vector<golden::TauPoint> TauPointsOf(const trainer::RunResult& result) {
+  std::vector<golden::TauPoint> points;
+  if (!result.final_evaluations) return points;
+  for (const trainer::InferenceTau& at :
+       result.final_evaluations->inference_tau) {
+    points.push_back(PointAt(at.factor, at.validation));
+  }
+  const auto trained =
+      std::ranges::lower_bound(points, 1.0, {}, &golden::TauPoint::factor);
+  if (!points.empty() && (trained == points.end() || trained->factor != 1)) {
+    points.insert(trained, PointAt(1, result.final_validation));
+  }
+  return points;
+}
+
+}  // namespace
+
+bool IsMiniature(const Grid& grid) {
+  const bool main =
+      grid.experiment.empty() || grid.experiment == ExperimentNames().front();
+  return main && grid.name == kMini && grid.scale == kMini &&
+         std::ranges::all_of(grid.overrides, [](const std::string& set) {
+           return set.starts_with("runtime.");
+         });
+}
+
+golden::MiniatureRun MiniatureRunOf(const GridRun& run,
+                                    const trainer::RunResult& result) {
+  golden::MiniatureRun one;
+  one.row = run.row.id;
+  one.corpus = run.corpus.id;
+  one.seed = run.seed;
+  one.loss = result.final_validation.loss;
+  one.infer_ae = result.final_validation.active_experts;
+  one.train_ae = result.train_ae;
+  one.load_variance = result.final_validation.relative_load_variance;
+  if (result.config.router.kind == RouterKind::kSoftLearned) {
+    one.allocation = AllocationOf(result);
+  }
+  one.at_tau = TauPointsOf(result);
+  return one;
+}
+
+std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome) {
+  if (!IsMiniature(outcome.grid)) return std::nullopt;
+  MiniClaims judged;
+  judged.claims = golden::LoadMiniatureClaims();
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state != RunState::kFinished) continue;
+    const std::vector<int64_t>* seeds =
+        judged.claims.PlannedSeeds(run.run.row.id, run.run.corpus.id);
+    if (seeds == nullptr ||
+        std::ranges::find(*seeds, run.run.seed) == seeds->end()) {
+      judged.unplanned.push_back(run.run.id);
+    } else {
+      judged.results.runs.push_back(MiniatureRunOf(run.run, *run.result));
+    }
+  }
+  judged.results.throughput = outcome.throughput;
+  judged.verdicts = golden::JudgeMiniature(judged.claims, judged.results);
+  return judged;
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From finished runs of the mini grid to verdicts on its claims, and what a
+// report says of them.
+#include "experiments/report/mini_claims.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/report/report_claims.h"
+#include "experiments/run/run_record.h"
+#include "experiments/testing/mini_claims_test_util.h"
+#include "golden/document/document.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using golden::MiniatureRun;
+using golden::MiniatureStatus;
+
+// Made up once; a copy for each test that changes it.
+const GridOutcome& Whole() {
+  static const GridOutcome whole = MadeUpMini();
+  return whole;
+}
+
+RunOutcome& RunOf(GridOutcome& outcome, const std::string& id) {
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.id == id) return run;
+  }
+  throw InternalError("no run " + id);
+}
+
+void ExpectHas(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
+}
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(MiniatureRunOf, TakesEveryNumberOfTheFinalModel) {
+  GridOutcome outcome = Whole();
+  RunOutcome& run = RunOf(outcome, "gcide/softmoe-2-calibrated/seed1236");
+  trainer::RunResult& result = *run.result;
+  result.final_validation.loss = 2.5;
+  result.final_validation.active_experts = 3.25;
+  result.final_validation.relative_load_variance = 0.125;
+  result.at_schedule_temperature.loss = 9;
+  result.train_ae = 3;
+  result.steps.back().loss = 9;
+  const MiniatureRun one = MiniatureRunOf(run.run, result);
+  EXPECT_EQ(one.row, "softmoe-2-calibrated");
+  EXPECT_EQ(one.corpus, "gcide");
+  EXPECT_EQ(one.seed, 1236);
+  EXPECT_EQ(one.loss, 2.5);
+  EXPECT_EQ(one.infer_ae, 3.25);
+  EXPECT_EQ(one.train_ae, 3);
+  EXPECT_EQ(one.load_variance, 0.125);
+  EXPECT_FALSE(one.hellaswag.has_value());
+}
+
+// Step s is taken with the k_l of the s - 1 updates before it.
+TEST(MiniatureRunOf, CountsTheUpdatesOfAnAllocation) {
+  GridOutcome outcome = Whole();
+  RunOutcome& run = RunOf(outcome, "gcide/softmoe-1.5-calibrated/seed1234");
+  trainer::RunResult& result = *run.result;
+  for (trainer::StepRecord& step : result.steps) {
+    step.allocation.assign(10, static_cast<double>(step.step - 1));
+  }
+  result.allocation.assign(10, 1000);
+  const MiniatureRun one = MiniatureRunOf(run.run, result);
+  ASSERT_EQ(one.allocation.size(), ThinnedSteps(result.steps).size() + 1);
+  for (const golden::AllocationPoint& point : one.allocation) {
+    EXPECT_EQ(point.allocation[9], static_cast<double>(point.step));
+  }
+  EXPECT_EQ(one.allocation.front().step, 0);
+  EXPECT_EQ(one.allocation.back().step, 1000);
+  // Rows of fixed allocation have none.
+  for (const char* id : {"gcide/sparse-1/seed1234",
+                         "gcide/softmoe-star-1.5-calibrated/seed1234"}) {
+    const RunOutcome& fixed = RunOf(outcome, id);
+    EXPECT_TRUE(MiniatureRunOf(fixed.run, *fixed.result).allocation.empty());
+  }
+}
+
+TEST(MiniatureRunOf, HasTheTrainedTauAmongTheOthers) {
+  GridOutcome outcome = Whole();
+  RunOutcome& run = RunOf(outcome, "gcide/softmoe-2-calibrated/seed1234");
+  auto& factors = run.result->final_evaluations->inference_tau;
+  ASSERT_EQ(factors.size(), 4u);
+  const MiniatureRun whole = MiniatureRunOf(run.run, *run.result);
+  ASSERT_EQ(whole.at_tau.size(), 4u);
+  EXPECT_EQ(whole.at_tau[3].factor, 2);
+  EXPECT_EQ(whole.at_tau[3].loss, factors[3].validation.loss);
+  EXPECT_EQ(whole.at_tau[3].infer_ae, factors[3].validation.active_experts);
+  // A plan that lists other tau only: that of training is in every result.
+  factors.erase(factors.begin() + 1);
+  const MiniatureRun others = MiniatureRunOf(run.run, *run.result);
+  ASSERT_EQ(others.at_tau.size(), 4u);
+  EXPECT_EQ(others.at_tau[1].factor, 1);
+  EXPECT_EQ(others.at_tau[1].loss, run.result->final_validation.loss);
+  factors.clear();
+  EXPECT_TRUE(MiniatureRunOf(run.run, *run.result).at_tau.empty());
+  run.result->final_evaluations.reset();
+  EXPECT_TRUE(MiniatureRunOf(run.run, *run.result).at_tau.empty());
+}
+
+TEST(JudgeMiniClaims, IsOfTheMiniGridAsItIs) {
+  GridOutcome outcome = Whole();
+  for (RunOutcome& run : outcome.runs) run.state = RunState::kWaiting;
+  outcome.grid.overrides = {"runtime.threads=1"};
+  EXPECT_TRUE(JudgeMiniClaims(outcome).has_value());
+  outcome.grid.overrides.push_back("training.steps=10");
+  EXPECT_FALSE(JudgeMiniClaims(outcome).has_value());
+  outcome.grid.overrides.clear();
+  outcome.grid.experiment = "jitter";
+  EXPECT_FALSE(JudgeMiniClaims(outcome).has_value());
+  outcome.grid.experiment = "main";
+  EXPECT_TRUE(JudgeMiniClaims(outcome).has_value());
+  outcome.grid.name = "midi";
+  EXPECT_FALSE(JudgeMiniClaims(outcome).has_value());
+}
+
+TEST(JudgeMiniClaims, JudgesWhatTheRunsSay) {
+  const MiniClaims judged = *JudgeMiniClaims(Whole());
+  EXPECT_EQ(judged.verdicts.finished, 76);
+  EXPECT_EQ(judged.verdicts.planned, 76);
+  EXPECT_TRUE(judged.unplanned.empty());
+  const golden::MiniatureVerdicts expected = golden::JudgeMadeUp();
+  for (size_t c = 0; c < expected.claims.size(); ++c) {
+    const golden::MiniatureVerdict& claim = judged.verdicts.claims[c];
+    EXPECT_EQ(claim.status, expected.claims[c].status) << claim.id;
+    EXPECT_EQ(claim.status, claim.id == "C6" || claim.id == "C9"
+                                ? MiniatureStatus::kNotTestable
+                                : MiniatureStatus::kShown)
+        << claim.id;
+    for (size_t m = 0; m < claim.measures.size(); ++m) {
+      const auto& measure = claim.measures[m];
+      const auto& there = expected.claims[c].measures[m];
+      EXPECT_EQ(measure.reason, there.reason);
+      // Curves are thinned, so that C3 interpolates between other steps.
+      if (measure.id == "C3.early") {
+        EXPECT_NEAR(measure.p, there.p, 1e-6 * there.p);
+      } else {
+        EXPECT_EQ(measure.p, there.p) << measure.id;
+      }
+    }
+  }
+}
+
+// The worst that can be planted into one number of each kind.
+TEST(JudgeMiniClaims, EveryNumberReachesItsClaim) {
+  const struct {
+    const char* claim;
+    std::function<void(RunOutcome& run)> change;
+  } kChanges[] = {
+      {"C1", [](RunOutcome& run) { run.result->final_validation.loss *= 2; }},
+      {"C2",
+       [](RunOutcome& run) { std::ranges::reverse(run.result->allocation); }},
+      {"C3",
+       [](RunOutcome& run) {
+         for (auto& step : run.result->steps) {
+           if (step.step <= 900) step.allocation.assign(10, 2.0);
+         }
+       }},
+      {"C4",
+       [](RunOutcome& run) {
+         run.result->final_validation.relative_load_variance *= 100;
+       }},
+      {"C5",
+       [](RunOutcome& run) {
+         run.result->final_validation.active_experts -= 1.9;
+       }},
+      {"C8", [](RunOutcome& run) {
+         for (auto& at : run.result->final_evaluations->inference_tau) {
+           if (at.factor > 1) at.validation.loss += 1;
+         }
+       }}};
+  for (const auto& [claim, change] : kChanges) {
+    GridOutcome outcome = Whole();
+    for (RunOutcome& run : outcome.runs) {
+      if (run.run.row.id == "softmoe-2-calibrated" ||
+          run.run.row.id == "softmoe-1.5-calibrated") {
+        change(run);
+      }
+    }
+    EXPECT_EQ(golden::ClaimOf(JudgeMiniClaims(outcome)->verdicts, claim).status,
+              MiniatureStatus::kContradicted)
+        << claim;
+  }
+  GridOutcome outcome = Whole();
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id.find("jitter") != std::string::npos) {
+      run.result->final_validation.loss -= 1;
+    }
+  }
+  EXPECT_EQ(golden::ClaimOf(JudgeMiniClaims(outcome)->verdicts, "C7").status,
+            MiniatureStatus::kContradicted);
+  outcome = Whole();
+  for (const double experts : {1.0, 1.5, 2.0, 3.0, 4.0}) {
+    const double speed = 1e4 * (5 - experts);
+    outcome.throughput.push_back({experts, {speed, speed + 1, speed + 2}});
+  }
+  EXPECT_EQ(golden::ClaimOf(JudgeMiniClaims(outcome)->verdicts, "C9").status,
+            MiniatureStatus::kShown);
+}
+
+TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
+  GridOutcome outcome = Whole();
+  for (RunOutcome& run : outcome.runs) run.result->final_evaluations.reset();
+  MiniClaims judged = *JudgeMiniClaims(outcome);
+  const golden::MiniatureVerdict& tau = golden::ClaimOf(judged.verdicts, "C8");
+  EXPECT_EQ(tau.status, MiniatureStatus::kNotTestable);
+  ExpectHas(tau.measures[0].reason, "was not evaluated at other tau");
+
+  // A run that has begun, one that failed, and one of a seed that nobody
+  // planned.
+  outcome = Whole();
+  RunOf(outcome, "gcide/sparse-1/seed1234").state = RunState::kInterrupted;
+  RunOf(outcome, "foldoc/sparse-4/seed1235").state = RunState::kFailed;
+  RunOutcome more = RunOf(outcome, "gcide/sparse-2/seed1234");
+  more.run.seed = 1238;
+  more.run.id = "gcide/sparse-2/seed1238";
+  outcome.runs.push_back(more);
+  judged = *JudgeMiniClaims(outcome);
+  EXPECT_EQ(judged.verdicts.finished, 74);
+  EXPECT_EQ(judged.verdicts.missing,
+            (std::vector<std::string>{"gcide/sparse-1/1234",
+                                      "foldoc/sparse-4/1235"}));
+  EXPECT_EQ(judged.unplanned,
+            std::vector<std::string>{"gcide/sparse-2/seed1238"});
+  for (const golden::MiniatureVerdict& claim : judged.verdicts.claims) {
+    EXPECT_EQ(claim.status, MiniatureStatus::kInterim) << claim.id;
+  }
+  ExpectHas(ClaimsText(judged), "not judged: gcide/sparse-2/seed1238\n");
+
+  // Two seeds with the same numbers.
+  outcome = Whole();
+  RunOf(outcome, "gcide/sparse-1/seed1235").result =
+      RunOf(outcome, "gcide/sparse-1/seed1234").result;
+  EXPECT_EQ(golden::ClaimOf(JudgeMiniClaims(outcome)->verdicts, "C1").status,
+            MiniatureStatus::kMistrusted);
+
+  // Nothing at all.
+  for (RunOutcome& run : outcome.runs) run.state = RunState::kWaiting;
+  ExpectHas(ClaimsText(*JudgeMiniClaims(outcome)), "runs     0 of 76 planned");
+}
+
+// The record's curves are thinned, and it has runs by id.
+TEST(MiniClaims, OfARecordAreThoseOfTheFolders) {
+  const fs::path path = FreshFolder("claims_record") / "mini.h5";
+  RunRecord record = OpenRunRecord(path);
+  AddFinishedRuns(Whole(), record);
+  WriteRunRecord(record);
+  GridOutcome told = Whole();
+  for (RunOutcome& run : told.runs) {
+    run.state = RunState::kWaiting;
+    run.result.reset();
+  }
+  TakeRecordedRuns(ReadRunRecord(path), told);
+  const MiniClaims there = *JudgeMiniClaims(Whole());
+  const MiniClaims here = *JudgeMiniClaims(told);
+  EXPECT_EQ(here.verdicts.finished, 76);
+  EXPECT_EQ(ClaimsText(here), ClaimsText(there));
+  EXPECT_EQ(ClaimsCsv(here), ClaimsCsv(there));
+}
+
+TEST(ClaimsText, HasVerdictsCasesAndRowsAndIsNoReproduction) {
+  const std::string text = ClaimsText(*JudgeMiniClaims(Whole()));
+  ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
+  ExpectHas(text, "C1     SHOWN         Soft routing beats sparse\n");
+  ExpectHas(text, "\nEvery case:\n");
+  // Shown beside the others, not judged.
+  ExpectHas(text, "gcide   softmoe-2-paper-tau");
+  EXPECT_EQ(text, ClaimsText(*JudgeMiniClaims(Whole())));
+  EXPECT_EQ(Count(text, "reproduc"), 1u);
+}
+
+TEST(ClaimsCsv, HasALineForEachCase) {
+  const MiniClaims judged = *JudgeMiniClaims(Whole());
+  const std::string text = ClaimsCsv(judged);
+  size_t cases = 0;
+  for (const auto& claim : judged.verdicts.claims) {
+    for (const auto& measure : claim.measures) cases += measure.cases.size();
+  }
+  EXPECT_EQ(Count(text, "\n"), cases + 1);
+  const golden::MiniatureCase& first =
+      golden::MeasureOf(judged.verdicts, "C1.group").cases[0];
+  ExpectHas(text, fmt::format("\nC1,SHOWN,C1.group,SHOWN,gcide,{},{},{},{},"
+                              "nat/token,0,4,",
+                              first.label, first.estimate, first.interval.low,
+                              first.interval.high));
+  // A case that cannot be tested has its reason and no numbers.
+  ExpectHas(text, "C9,NOT_TESTABLE,C9.throughput,NOT_TESTABLE,,");
+  ExpectHas(text, ",,,,log,0,0,,,0,");
+  // One case decides each measure that can be tested: ten of twelve.
+  EXPECT_EQ(Count(text, ",1,,"), 10u);
+}
+
+TEST(ClaimsHtml, EscapesWhatItSays) {
+  MiniClaims judged = *JudgeMiniClaims(Whole());
+  judged.verdicts.claims[0].title = "a < b & c";
+  const std::string html = ClaimsHtml(judged);
+  ExpectHas(html, "a &lt; b &amp; c");
+  ExpectHas(html, "No reproduction of the paper");
+  ExpectHas(html, "76 of 76 planned runs are in.");
+  ExpectHas(html, "C5.experts");
+  EXPECT_EQ(html.find("INTERIM"), std::string::npos);
+}
+
+TEST(ClaimsTable, IsATableThatADocumentCanHave) {
+  for (const bool whole : {true, false}) {
+    GridOutcome outcome = Whole();
+    if (!whole) outcome.runs.resize(5);
+    golden::Document document;
+    document.provenance.source = "a test";
+    document.provenance.generator = "a test";
+    document.tables = {ClaimsTable(*JudgeMiniClaims(outcome))};
+    EXPECT_EQ(golden::FirstProblem(document), "");
+    const fs::path path = FreshFolder("claims_table") / "results.h5";
+    golden::WriteDocument(document, path);
+    const golden::Table table = golden::ReadDocument(path).tables[0];
+    ASSERT_EQ(table.rows.size(), 12u);
+    const golden::Row& row = *table.FindRow("C1.group");
+    const golden::Cell& effect =
+        row.cells[static_cast<size_t>(table.FindColumn("effect"))];
+    EXPECT_EQ(effect.empty(), !whole);
+    if (whole) {
+      const golden::MiniatureMeasureVerdict measure =
+          golden::MeasureOf(JudgeMiniClaims(outcome)->verdicts, "C1.group");
+      EXPECT_EQ(effect.value, measure.cases[measure.deciding].estimate);
+      EXPECT_EQ(effect.runs, measure.cases[measure.deciding].seeds);
+    }
+    EXPECT_EQ(row.fields[1].name, "claim.verdict");
+    EXPECT_EQ(row.fields[1].value,
+              whole ? "SHOWN" : "INTERIM (NOT_TESTABLE so far)");
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/bench_samples.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "kernels/benchmark_sizes.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string LabelOf(const std::string& size) {
+  for (const kernels::BenchmarkSize& each : kernels::kBenchmarkSizes) {
+    if (each.name == size) return each.Label();
+  }
+  return "";
+}
+
+// One line of Google Benchmark's JSON, with our counters; the speeds are made
+// up.
+Json Sample(const std::string& name, double active_experts, double speed) {
+  return {{"name", name + "/real_time"},
+          {"family_index", 0},
+          {"per_family_instance_index", 0},
+          {"run_name", name + "/real_time"},
+          {"run_type", "iteration"},
+          {"repetitions", 2},
+          {"repetition_index", 0},
+          {"threads", 2},
+          {"iterations", 3},
+          {"real_time", 300.0},
+          {"cpu_time", 299.0},
+          {"time_unit", "ms"},
+          {"active_experts", active_experts},
+          {"best_tokens/s", speed * 1.1},
+          {"tokens/s", speed},
+          {"label", LabelOf("mini")}};
+}
+
+Json Example() {
+  Json json = {{"context", {{"isa", "v3"}, {"cores", "2"}}},
+               {"benchmarks", Json::array()}};
+  const auto add = [&](const std::string& name, double active, double speed) {
+    json["benchmarks"].push_back(Sample(name, active, speed));
+    json["benchmarks"].push_back(Sample(name, active, speed + 1));
+    Json mean = Sample(name, active, speed + 0.5);
+    mean["name"] = name + "/real_time_mean";
+    mean["run_type"] = "aggregate";
+    json["benchmarks"].push_back(mean);
+  };
+  add("mini/sparse1", 1, 9000);
+  add("mini/soft_fixed2", 2.3, 5000);
+  add("mini/sparse4", 4, 4000);
+  add("mini/random1.5", 1.4999, 8000);
+  add("mini/sparse2", 2, 7000);
+  add("mini/sparse3", 3, 5500);
+  return json;
+}
+
+std::string Refusal(const std::string& text) {
+  try {
+    ParseBenchSamples(text, "bench.json");
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ParseBenchSamples, TakesTheRepetitionsOfEachNumberOfExperts) {
+  const auto samples = ParseBenchSamples(Example().dump(2), "bench.json");
+  ASSERT_EQ(samples.size(), 5u);
+  const double experts[] = {1, 1.5, 2, 3, 4};
+  const double speeds[] = {9000, 8000, 7000, 5500, 4000};
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(samples[i].active_experts, experts[i]);
+    EXPECT_EQ(samples[i].tokens_per_second,
+              (std::vector<double>{speeds[i], speeds[i] + 1}));
+  }
+}
+
+TEST(ParseBenchSamples, RefusesWhatIsNotOfTheMiniGrid) {
+  const auto changed = [](const std::function<void(Json&)>& change) {
+    Json json = Example();
+    change(json["benchmarks"][0]);
+    return json.dump();
+  };
+  const struct {
+    std::string text;
+    std::string says;
+  } kCases[] = {
+      {"", "no JSON of //:bench"},
+      {Example().dump().substr(0, 500), "no JSON of //:bench"},
+      {"{}", "no JSON of //:bench"},
+      {R"({"benchmarks": []})", "has no benchmark mini/sparse1"},
+      {changed([](Json& each) { each["label"] = LabelOf("smoke"); }),
+       "mini/sparse1/real_time is of the sizes layers=4"},
+      {changed([](Json& each) { each["active_experts"] = 1.1; }),
+       "mini/sparse1/real_time has 1.1 active experts"},
+      {changed([](Json& each) { each.erase("tokens/s"); }), "tokens/s"},
+      {changed([](Json& each) { each["tokens/s"] = "fast"; }),
+       "no JSON of //:bench"}};
+  for (const auto& [text, says] : kCases) {
+    const std::string refusal = Refusal(text);
+    EXPECT_NE(refusal.find("bench.json: "), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find(says), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("--benchmark_filter='^mini/"), std::string::npos);
+  }
+  // Of other sizes and kinds nothing is asked.
+  const std::string other = changed([](Json& each) {
+    each["name"] = "midi/sparse1/real_time";
+    each["label"] = LabelOf("midi");
+  });
+  EXPECT_EQ(ParseBenchSamples(other, "b")[0].tokens_per_second,
+            std::vector<double>{9001});
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

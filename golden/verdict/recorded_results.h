@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// recorded_results.h - what a record of runs (kind "run-record"; GRIDS.md,
+// "Records") holds for those who judge it: its numbers in the words of the
+// judges, beside the runs themselves, which only the grid's programs read.
+#ifndef SOFTMOE_GOLDEN_VERDICT_RECORDED_RESULTS_H_
+#define SOFTMOE_GOLDEN_VERDICT_RECORDED_RESULTS_H_
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/hdf5/hdf5_file.h"
+#include "golden/document/document.h"
+#include "golden/verdict/miniature_judge.h"
+
+namespace softmoe::golden {
+
+// Version 3, which is still read, held runs alone.
+inline Hdf5Kind RunRecordKind() { return {"run-record", 4, 3}; }
+
+struct RecordedResults {
+  std::string margins_sha256;  // MiniatureClaims::Hash()
+  MiniatureResults miniature;  // none if it is not of the mini grid
+  // "results.h5", ...: what the grid's report writes of these runs.
+  std::vector<std::pair<std::string, Document>> documents;
+};
+
+// Into groups /miniature and /results, of which nothing is there yet; not the
+// margins, which the record has anyhow.
+void WriteRecordedResults(const RecordedResults& results, Hdf5Writer& file);
+
+// True if the file says that it is a record, damaged or not.
+bool IsRunRecord(const std::filesystem::path& path);
+
+// Throws EnvironmentError if the file is missing, and DataError with the remedy
+// if it is damaged, or of a version that held runs alone.
+RecordedResults ReadRecordedResults(const std::filesystem::path& path);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_RECORDED_RESULTS_H_

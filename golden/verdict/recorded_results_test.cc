@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/verdict/recorded_results.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "golden/testing/document_test_util.h"
+#include "golden/testing/miniature_test_util.h"
+#include "golden/verdict/miniature_report.h"
+
+namespace softmoe::golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+RecordedResults Example() {
+  RecordedResults results;
+  results.margins_sha256 = FrozenClaims().Hash();
+  results.miniature = MadeUpResults(FrozenClaims());
+  results.miniature.runs[0].hellaswag = 0.3;
+  results.miniature.throughput = {{1, {1e5, 1.1e5, 1.2e5}}, {1.5, {9e4}}};
+  results.documents = {{"results-calibrated.h5", ExampleDocument()},
+                       {"results.h5", ExampleDocument()}};
+  return results;
+}
+
+void Write(const RecordedResults& results, const fs::path& path) {
+  Hdf5Writer file(path, RunRecordKind());
+  file.WriteAttribute("/", "margins_sha256", results.margins_sha256);
+  WriteRecordedResults(results, file);
+  file.Commit();
+}
+
+std::string Refusal(const fs::path& path) {
+  try {
+    ReadRecordedResults(path);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+void ExpectHas(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
+}
+
+TEST(RecordedResults, ReadBackEveryNumber) {
+  const fs::path folder = FreshFolder("recorded_results");
+  const RecordedResults written = Example();
+  Write(written, folder / "a.h5");
+  EXPECT_TRUE(IsRunRecord(folder / "a.h5"));
+  const RecordedResults read = ReadRecordedResults(folder / "a.h5");
+  EXPECT_EQ(read.margins_sha256, written.margins_sha256);
+  ASSERT_EQ(read.documents.size(), 2u);
+  EXPECT_EQ(read.documents[0].first, "results-calibrated.h5");
+  EXPECT_EQ(read.documents[1].second, ExampleDocument());
+  ASSERT_EQ(read.miniature.runs.size(), 76u);
+  EXPECT_EQ(read.miniature.runs[0].hellaswag, 0.3);
+  EXPECT_FALSE(read.miniature.runs[1].hellaswag.has_value());
+  ASSERT_EQ(read.miniature.throughput.size(), 2u);
+  EXPECT_EQ(read.miniature.throughput[0].tokens_per_second,
+            (std::vector<double>{1e5, 1.1e5, 1.2e5}));
+  // Every number of every run decides somewhere, or stands among the rows.
+  EXPECT_EQ(MiniatureJson(JudgeMiniature(FrozenClaims(), read.miniature)),
+            MiniatureJson(JudgeMiniature(FrozenClaims(), written.miniature)));
+  EXPECT_EQ(DescribeMiniatureRows(FrozenClaims(), read.miniature),
+            DescribeMiniatureRows(FrozenClaims(), written.miniature));
+  // Equal results give equal bytes.
+  Write(read, folder / "b.h5");
+  EXPECT_EQ(ReadWholeFile(folder / "b.h5"), ReadWholeFile(folder / "a.h5"));
+}
+
+// 76 runs of the mini grid, 16 with k_l of ten layers at 151 steps, of which no
+// digit repeats: less than a tenth of what a record may have.
+TEST(RecordedResults, AreSmall) {
+  const fs::path path = FreshFolder("recorded_small") / "a.h5";
+  RecordedResults results = Example();
+  double root = 0;
+  for (MiniatureRun& run : results.miniature.runs) {
+    if (run.allocation.empty()) continue;
+    run.allocation.clear();
+    for (int64_t step = 0; step <= 150; ++step) {
+      run.allocation.push_back({step, {}});
+      for (int layer = 0; layer < 10; ++layer) {
+        run.allocation.back().allocation.push_back(std::sqrt(++root));
+      }
+    }
+  }
+  Write(results, path);
+  EXPECT_LE(fs::file_size(path), size_t{512} << 10);
+}
+
+TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
+  const fs::path folder = FreshFolder("recorded_refused");
+  Write(Example(), folder / "a.h5");
+  std::string bytes = ReadWholeFile(folder / "a.h5");
+  bytes[bytes.size() / 2] ^= 1;
+  WriteFileAtomically(folder / "damaged.h5", bytes);
+  EXPECT_TRUE(IsRunRecord(folder / "damaged.h5"));
+  ExpectHas(Refusal(folder / "damaged.h5"), "is damaged");
+  EXPECT_THROW(ReadRecordedResults(folder / "none.h5"), EnvironmentError);
+  EXPECT_FALSE(IsRunRecord(folder / "none.h5"));
+  WriteDocument(ExampleDocument(), folder / "document.h5");
+  EXPECT_FALSE(IsRunRecord(folder / "document.h5"));
+  WriteFileAtomically(folder / "short.h5", "short");
+  EXPECT_FALSE(IsRunRecord(folder / "short.h5"));
+
+  // Runs alone.
+  Hdf5Writer runs(folder / "runs.h5", RunRecordKind());
+  runs.WriteAttribute("/", "margins_sha256", "");
+  runs.Commit();
+  ExpectHas(Refusal(folder / "runs.h5"), "--renew --to");
+
+  const auto with = [&](const std::string& json) {
+    Hdf5Writer file(folder / "json.h5", RunRecordKind());
+    file.WriteAttribute("/", "margins_sha256", "");
+    file.WriteDataset("/miniature/json",
+                      std::vector<uint8_t>(json.begin(), json.end()));
+    file.CreateGroup("/results");
+    file.Commit();
+    return Refusal(folder / "json.h5");
+  };
+  EXPECT_EQ(with(R"({"runs": [], "throughput": []})"), "accepted");
+  for (const char* json :
+       {"", "[", "[]", R"({"runs": 1, "throughput": []})",
+        R"({"runs": [{"row": "sparse-1"}], "throughput": []})",
+        R"({"runs": [], "throughput": [[1, "fast"]]})"}) {
+    ExpectHas(with(json), "/miniature/json");
+  }
+}
+
+// A record of a disk that is full stays what it was: Commit is the last step.
+TEST(RecordedResults, AreNotWrittenInPart) {
+  const fs::path path = FreshFolder("recorded_full") / "a.h5";
+  Write(Example(), path);
+  const std::string bytes = ReadWholeFile(path);
+  {
+    const FullDisk full(8 << 10);
+    EXPECT_THROW(Write(Example(), path), EnvironmentError);
+  }
+  EXPECT_EQ(ReadWholeFile(path), bytes);
+}
+
+}  // namespace
+}  // namespace softmoe::golden
