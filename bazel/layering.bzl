@@ -29,6 +29,17 @@ ROOMS = {
     "golden": ["document", "paper", "verdict", ""],
     "trainer": ["corpora", "identity", "tokens", "results", "evaluation", "run", ""],
     "experiments": ["grids", "plan", "run", "report", ""],
+    # Testonly as a whole: its libraries are held to the order. Of the rooms that
+    # a "*" stands for none sees another.
+    "property_tests": [
+        "verify/engine",
+        "verify/implementations",
+        "verify/operations",
+        "verify/operations/*",
+        "verify/gradients",
+        "verify/foreign",
+        "verify",
+    ],
 }
 
 _Edges = provider(fields = ["edges"])
@@ -43,18 +54,28 @@ def _layer(label):
 def _room(label):
     return label.package.partition("/")[2]
 
+def _rank(room, rooms):
+    """The room's place among `rooms`, -1 if it has none."""
+    if room in rooms:
+        return rooms.index(room)
+    one_of = room.rpartition("/")[0] + "/*"
+    return rooms.index(one_of) if one_of in rooms else -1
+
 def _rooms_allow(edge, reverse):
     rooms = ROOMS.get(edge.source, [])
     if reverse:
         rooms = reversed(rooms)
-    if edge.testonly or edge.source_room not in rooms or edge.destination_room not in rooms:
+    source = _rank(edge.source_room, rooms)
+    destination = _rank(edge.destination_room, rooms)
+    if edge.free or -1 in [source, destination] or edge.source_room == edge.destination_room:
         return True
-    return rooms.index(edge.destination_room) <= rooms.index(edge.source_room)
+    return destination < source
 
 def _edges_aspect_impl(target, ctx):
     direct = []
     transitive = []
     testonly = getattr(ctx.rule.attr, "testonly", False)
+    free = ctx.rule.kind != "cc_library" if _layer(target.label) == "property_tests" else testonly
     for attribute in _ATTRIBUTES:
         values = getattr(ctx.rule.attr, attribute, None)
         if not values:
@@ -73,6 +94,7 @@ def _edges_aspect_impl(target, ctx):
                     destination_room = _room(value.label),
                     destination_label = str(value.label),
                     testonly = testonly,
+                    free = free,
                 ))
     return [_Edges(edges = depset(direct, transitive = transitive))]
 
