@@ -294,9 +294,12 @@ GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
   return outcome;
 }
 
-// The grid whose report stands in the folder of the scale itself.
-Grid MainOf(const Grid& grid, const Arguments& arguments) {
-  return grid.experiment.empty() ? grid : LoadAll(grid, arguments).front();
+// What a record is summarized by: the grid whose report stands in the folder of
+// the scale itself, with all of its seeds, whichever are recorded now.
+Grid MainOf(const Grid& grid) {
+  return grid.experiment.empty()
+             ? LoadGrid(grid.path, grid.overrides)
+             : LoadExperiments(grid.path, grid.overrides).front();
 }
 
 ExitCode Record(const Arguments& arguments) {
@@ -323,7 +326,7 @@ ExitCode Record(const Arguments& arguments) {
     const fs::path bench = UserPath(arguments.bench);
     AddBenchmark(ReadWholeFile(bench), bench.string(), record);
   }
-  const auto claims = SummarizeRecord(MainOf(grid, arguments), record);
+  const auto claims = SummarizeRecord(MainOf(grid), record);
   WriteRunRecord(record);
   fmt::print("{}{} runs are new, {} gained evaluations; {}\n",
              DescribeRecord(record), change.added, change.completed,

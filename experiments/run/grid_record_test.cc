@@ -188,6 +188,11 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   const std::string record = Bytes("golden/runs/mini.h5");
   ExpectEnd(Grid({"record", "micro.toml", "--renew"}), 0, {"0 runs are new"});
   EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
+  // Nor if some of its runs are recorded again.
+  ExpectEnd(Grid({"record", "micro.toml", "--seeds", "1234"}), 0,
+            {"0 runs are new"});
+  EXPECT_EQ(Bytes("golden/runs/mini.h5"), record);
+  EXPECT_EQ(Bytes("golden/runs/mini_verdicts.txt"), claims);
 }
 
 TEST_F(GridRecord, TakesInABenchmark) {
