@@ -35,6 +35,7 @@ PACKAGES = [
     "optimized",
     "property_tests",
     "property_tests/mutation",
+    "property_tests/mutation/sampled",
     "property_tests/testing",
     "property_tests/verify",
     "property_tests/verify/engine",

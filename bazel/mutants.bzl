@@ -10,7 +10,7 @@ An aspect reads what a target would be compiled from, with which flags. So no
 other BUILD file knows of any of this.
 """
 
-load("@system//:compilers.bzl", "GXX")
+load("@system//:compilers.bzl", "CLANGXX", "GXX")
 load("@system//:key.bzl", "BUILD_KEY")
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -63,6 +63,56 @@ def _of(ctx, attributes):
         ]
     return result
 
+def _paths(files):
+    """[path from the root, path of the file] of each file of this repository."""
+    return [
+        [file.short_path, file.path]
+        for file in files
+        if not file.short_path.startswith("../")
+    ]
+
+def _listing_group(target, ctx, own, units, code):
+    """Output group "mutant_listing": NAME.mutants.json, which says what the
+    target is made from, and what that names. property_tests/mutation/sampled
+    asks for it over //..., and builds for itself."""
+    if target.label.workspace_name != "" or not (own or code.program):
+        return OutputGroupInfo(mutant_listing = depset())
+    is_test = ctx.rule.kind == "cc_test" or ShimProgram in target
+
+    # (The tests of planted faults read every program that there is.)
+    is_run = is_test and not target.label.package.startswith("property_tests/mutation")
+    program = None
+    if code.program:
+        program = {
+            "path": code.program.path,
+            "is_test": is_run,
+            "is_sanitizer": ShimProgram in target,
+            "units": [unit.key for unit in code.program.units.to_list()],
+            "archives": [file.path for file in code.program.archives.to_list()],
+            "linkopts": code.program.linkopts.to_list(),
+            "compiler": code.program.compiler,
+            "script": code.program.script,
+            "arguments": getattr(ctx.rule.attr, "args", []),
+            "files": _paths(code.files.to_list()),
+            "programs": [started.path for started in code.programs.to_list()],
+        }
+    listing = ctx.actions.declare_file(target.label.name + ".mutants.json")
+    ctx.actions.write(listing, json.encode({
+        "sources": _paths(own),
+        "units": [{
+            "key": unit.key,
+            "source": unit.source.short_path,
+            "flags": unit.flags,
+            "compiler": unit.compiler or "",
+            "is_test": is_test,
+        } for unit in units],
+        "program": program,
+    }))
+    return OutputGroupInfo(mutant_listing = depset(
+        [listing] + [file for file in own if not file.is_source],
+        transitive = [code.files, code.archives] if is_run else [],
+    ))
+
 def _code_aspect_impl(target, ctx):
     deps = [dep for dep in _of(ctx, ["deps", "_simulator", "_variant"]) if _Code in dep]
     own = depset(transitive = [
@@ -107,10 +157,8 @@ def _code_aspect_impl(target, ctx):
         program = _program(target, all_units, all_archives, linkopts, GXX)
     elif ShimProgram in target:
         shim = target[ShimProgram]
-        all_units = depset(
-            [_unit(target, source, headers, flags, shim.compiler) for source, flags in shim.sources],
-            transitive = [ctx.rule.attr._simulator[_Code].units],
-        )
+        units = [_unit(target, source, headers, flags, shim.compiler) for source, flags in shim.sources]
+        all_units = depset(units, transitive = [ctx.rule.attr._simulator[_Code].units])
         program = _program(target, all_units, depset(), depset(shim.linkopts), shim.compiler, shim.script)
 
     data = _of(ctx, ["data"])
@@ -121,7 +169,7 @@ def _code_aspect_impl(target, ctx):
             files.append(value[_Code].files)
         if not (_Code in value and value[_Code].program):
             files += [value.files, value[DefaultInfo].default_runfiles.files]
-    return [_Code(
+    code = _Code(
         sources = depset(own, transitive = [value[_Code].sources for value in deps + data if _Code in value]),
         headers = headers,
         units = all_units,
@@ -134,9 +182,10 @@ def _code_aspect_impl(target, ctx):
             if _Code in value
         ]),
         program = program,
-    )]
+    )
+    return [code, _listing_group(target, ctx, own, units, code)]
 
-_code_aspect = aspect(
+code_aspect = aspect(
     implementation = _code_aspect_impl,
     attr_aspects = ["deps", "data", "_simulator", "_variant"],
 )
@@ -161,6 +210,29 @@ def _flags(ctx):
         if not flag.startswith("-O") and not flag.startswith("-g")
     ]
     return of_toolchain + kept + ["-O1", "-iquote", "."]
+
+def _mutant_flags_impl(ctx):
+    listing = ctx.actions.declare_file(ctx.label.name + ".json")
+    ctx.actions.write(listing, json.encode({
+        "compiler": GXX,
+        "clang": CLANGXX,
+        "flags": _flags(ctx),
+        "linkopts": ctx.fragments.cpp.linkopts + ["-Wl,--build-id=0x" + BUILD_KEY],
+    }))
+    return [DefaultInfo(
+        files = depset([listing]),
+        runfiles = ctx.runfiles([listing]),
+    )]
+
+mutant_flags = rule(
+    doc = "NAME.json: the compilers, and the flags of every compilation and link.",
+    implementation = _mutant_flags_impl,
+    attrs = {
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
 
 def _compile(ctx, tree, copies, unit, flags):
     output = ctx.actions.declare_file("%s_objects/%s" % (ctx.label.name, unit.key))
@@ -270,10 +342,10 @@ mutant_build = rule(
     doc = "Builds nothing by itself: mutant_programs and mutant_tree choose.",
     implementation = _mutant_build_impl,
     attrs = {
-        "targets": attr.label_list(aspects = [_code_aspect], mandatory = True, doc = "Tests and binaries."),
+        "targets": attr.label_list(aspects = [code_aspect], mandatory = True, doc = "Tests and binaries."),
         "faults": attr.label_list(allow_files = [".toml"], mandatory = True),
         "rewriter": attr.label(cfg = "exec", executable = True, mandatory = True),
-        "switch": attr.label(aspects = [_code_aspect], mandatory = True, doc = "Linked into every program."),
+        "switch": attr.label(aspects = [code_aspect], mandatory = True, doc = "Linked into every program."),
         "switch_header": attr.label(allow_single_file = True, mandatory = True, doc = "Included before every source."),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
@@ -323,7 +395,7 @@ def _mutant_sources_impl(ctx):
 mutant_sources = rule(
     doc = "NAME.txt lists the sources of the targets; they are its runfiles.",
     implementation = _mutant_sources_impl,
-    attrs = {"targets": attr.label_list(aspects = [_code_aspect])},
+    attrs = {"targets": attr.label_list(aspects = [code_aspect])},
 )
 
 def _program_files_impl(ctx):

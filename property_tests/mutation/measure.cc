@@ -4,42 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
+
+#include "property_tests/mutation/for_all.h"
 
 namespace softmoe::mutation {
 namespace {
-
-// Calls body(0), ..., body(count-1) from `jobs` threads; the first exception is
-// thrown again here.
-void ForAll(size_t count, int jobs, const std::function<bool()>& stop,
-            const std::function<void(size_t)>& body) {
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    for (size_t i = next++; i < count && !stop(); i = next++) {
-      try {
-        body(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-        next = count;
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < std::max(1, jobs); ++t) threads.emplace_back(work);
-  }
-  if (error) std::rethrow_exception(error);
-}
 
 class Measurement {
  public:

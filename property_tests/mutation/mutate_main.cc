@@ -41,6 +41,8 @@ Examples:
       what is planted there, and which tests must notice
   verify mutate --mutant lapsum.d_mean_active_sign --output
       one mutant, with what its tests print
+  verify mutate --sampled 300 --seed 1
+      faults drawn by chance, against every test; --help says more there
 
 Exit codes: 0 every mutant is killed, or argued equivalent and alive; 1 one is
 not; 2 an unknown name; 6 void: tests fail without any mutant, or a canary was

@@ -26,11 +26,11 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The folder that holds the runfiles of this repository: `path` without
-// `program`, which is its path from there.
-fs::path RunfilesOf(const fs::path& path, const std::string& program) {
-  fs::path root = path;
-  for ([[maybe_unused]] const auto& part : fs::path(program)) {
+// The folder that holds the runfiles of this repository, and so the program.
+fs::path RunfilesOf(const Suite& suite) {
+  if (!suite.runfiles.empty()) return suite.runfiles;
+  fs::path root = RunfilePath(suite.program);
+  for ([[maybe_unused]] const auto& part : fs::path(suite.program)) {
     root = root.parent_path();
   }
   return root;
@@ -48,7 +48,8 @@ bool IsAboutThisProcess(std::string_view entry) {
 
 std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
                                        const std::string& id,
-                                       const fs::path& folder) {
+                                       const fs::path& folder,
+                                       const fs::path& reached) {
   std::vector<std::string> result = Environment();
   std::erase_if(result, IsAboutThisProcess);
   result.push_back("TEST_SRCDIR=" + runfiles.parent_path().string());
@@ -57,20 +58,22 @@ std::vector<std::string> EnvironmentOf(const fs::path& runfiles,
   result.push_back("RC_PARAMS=seed=20260120 noshrink=1");
   if (!id.empty()) result.push_back("SOFTMOE_MUTANT=" + id);
   result.push_back("SOFTMOE_MUTANT_HITS=" + (folder / "hits").string());
+  if (!reached.empty()) {
+    result.push_back("SOFTMOE_MUTANT_REACHED=" + reached.string());
+  }
   return result;
 }
 
 // Where `bazel test` starts tests, as the leader of a process group of its own.
 ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
-                         const fs::path& folder) {
-  const fs::path program = RunfilePath(suite.program);
-  const fs::path runfiles = RunfilesOf(program, suite.program);
+                         const fs::path& folder, const fs::path& reached) {
+  const fs::path runfiles = RunfilesOf(suite);
   ProcessOptions options;
-  options.arguments = {program.string()};
+  options.arguments = {(runfiles / suite.program).string()};
   options.arguments.insert(options.arguments.end(), suite.arguments.begin(),
                            suite.arguments.end());
   options.folder = runfiles;
-  options.environment = EnvironmentOf(runfiles, id, folder);
+  options.environment = EnvironmentOf(runfiles, id, folder, reached);
   options.output = ProcessOptions::Output::kFile;
   options.output_file = folder / "output";
   options.own_group = true;
@@ -103,7 +106,7 @@ std::string LastOf(const fs::path& file) {
 }  // namespace
 
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
-                  const fs::path& scratch) {
+                  const fs::path& scratch, const fs::path& reached) {
   static std::atomic<int> number = 0;
   const fs::path folder = scratch / std::to_string(++number);
   MakeFolder(folder);
@@ -112,7 +115,7 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
       .write(reinterpret_cast<const char*>(&none), sizeof(none));
 
   SuiteRun run;
-  Process process(OptionsOf(suite, id, folder));
+  Process process(OptionsOf(suite, id, folder, reached));
   Finish(process, timeout, run);
   std::ifstream(folder / "hits", std::ios::binary)
       .read(reinterpret_cast<char*>(&run.hits), sizeof(run.hits));
@@ -123,8 +126,8 @@ SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
 }
 
 std::string SuiteCommand(const Suite& suite, const std::string& id) {
-  const fs::path program = RunfilePath(suite.program);
-  const fs::path runfiles = RunfilesOf(program, suite.program);
+  const fs::path runfiles = RunfilesOf(suite);
+  const fs::path program = runfiles / suite.program;
   std::string command = fmt::format(
       "cd {} && SOFTMOE_MUTANT={} TEST_SRCDIR={} {}", runfiles.string(), id,
       runfiles.parent_path().string(), program.string());

@@ -26,8 +26,11 @@ struct SuiteRun {
 // environment says about the test or program that this process is itself, and
 // in a fresh folder below `scratch`. After `timeout` seconds it is killed, with
 // all that it started. Throws EnvironmentError if it cannot be started.
+// `reached`: a table of ids in which those of evaluated places are ticked
+// (switch.h); empty: nobody asks.
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
-                  const std::filesystem::path& scratch);
+                  const std::filesystem::path& scratch,
+                  const std::filesystem::path& reached = {});
 
 // How a person does the same without this driver: one line for a shell.
 std::string SuiteCommand(const Suite& suite, const std::string& id);

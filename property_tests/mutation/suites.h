@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SUITES_H_
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct Suite {
   std::string program;  // path from the root, among the runfiles
   std::vector<std::string> arguments = {};
   int failing_exit = 1;
+  // The folder below which `program` is; empty: it is among the runfiles.
+  std::filesystem::path runfiles = {};
 };
 
 const std::vector<Suite>& AllSuites();

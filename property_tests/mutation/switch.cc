@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -29,9 +30,46 @@ Counter* MapCounter() {
   return memory == MAP_FAILED ? &own : static_cast<Counter*>(memory);
 }
 
+// The table of ids in a file, each in a line of its own after "- ". Shared
+// memory: a process whose files are limited, as tests do, can still tick one.
+struct Table {
+  char* begin = nullptr;
+  size_t size = 0;
+};
+
+Table MapTable() {
+  const char* path = std::getenv("SOFTMOE_MUTANT_REACHED");
+  const int file = path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC);
+  struct stat status = {};
+  if (file < 0 || ::fstat(file, &status) != 0 || status.st_size == 0) return {};
+  const auto size = static_cast<size_t>(status.st_size);
+  void* memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (memory == MAP_FAILED) return {};
+  return {static_cast<char*>(memory), size};
+}
+
+void Tick(const char* id) {
+  static const Table table = MapTable();
+  const size_t length = std::strlen(id);
+  for (char* line = table.begin; line != nullptr;) {
+    const size_t left = table.begin + table.size - line;
+    if (left > length + 2 && std::memcmp(line + 2, id, length) == 0 &&
+        line[length + 2] == '\n') {
+      *line = '+';
+      return;
+    }
+    char* end = static_cast<char*>(std::memchr(line, '\n', left));
+    line = end == nullptr || end + 1 == table.begin + table.size ? nullptr
+                                                                 : end + 1;
+  }
+}
+
 }  // namespace
 
 bool IsOn(const char* id) {
+  Tick(id);
   static const char* const chosen = std::getenv("SOFTMOE_MUTANT");
   return chosen != nullptr && std::strcmp(chosen, id) == 0;
 }

@@ -9,7 +9,9 @@
 
 namespace softmoe::mutant {
 
-// Whether $SOFTMOE_MUTANT names this fault.
+// Whether $SOFTMOE_MUTANT names this fault. Called when its place is evaluated
+// for the first time: the line "- ID" in the file $SOFTMOE_MUTANT_REACHED, where
+// there is one, becomes "+ ID".
 bool IsOn(const char* id);
 // One more evaluation of the fault that is on: adds to the counter in the file
 // $SOFTMOE_MUTANT_HITS, which the driver shares with all processes of a run.

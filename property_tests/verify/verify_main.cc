@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/process/exec_target.h"
@@ -219,8 +221,14 @@ int main(int argc, char** argv) {
     if (*explain) return Explain(options);
     if (*mutate) {
       // Tests with mutants in them are not built with every build of this.
-      ExecTarget("//:verify -- mutate", "//property_tests/mutation:mutate",
-                 mutate->remaining());
+      const std::vector<std::string> words = mutate->remaining();
+      const bool is_sampled = std::ranges::any_of(words, [](const auto& word) {
+        return word.starts_with("--sampled");
+      });
+      ExecTarget("//:verify -- mutate",
+                 is_sampled ? "//property_tests/mutation/sampled:sample"
+                            : "//property_tests/mutation:mutate",
+                 words);
     }
     if (*replay) return Replay(options, file);
     if (*export_vectors) return Export(options);

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/mutation/sampled/build.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/files/sha256.h"
+#include "property_tests/mutation/for_all.h"
+
+namespace softmoe::mutation {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Linked into every program.
+constexpr char kSwitchUnit[] = "property_tests/mutation/switch/switch.cc.o";
+
+// The line that says what is wrong. Throws EnvironmentError if it is not the
+// source: nothing must be concluded from that.
+std::string FirstError(const ProgramResult& run) {
+  if (run.output.find("Killed signal") != std::string::npos ||
+      run.output.find("No space left") != std::string::npos) {
+    throw EnvironmentError(
+        "a compiler had no memory or disk left: start "
+        "again, with fewer --jobs\n" +
+        run.output);
+  }
+  const size_t at = run.output.find("error: ");
+  if (at == std::string::npos) {
+    return fmt::format("exit code {}", run.exit_status);
+  }
+  return run.output.substr(at + 7, run.output.find('\n', at) - at - 7);
+}
+
+bool HasAny(const std::set<std::string>& files,
+            const std::set<std::string>& wanted) {
+  return std::ranges::any_of(
+      wanted, [&](const std::string& file) { return files.contains(file); });
+}
+
+std::set<std::string> FilesOf(const std::vector<DrawnFault>& faults) {
+  std::set<std::string> files;
+  for (const DrawnFault& fault : faults) files.insert(fault.file);
+  return files;
+}
+
+}  // namespace
+
+Build::Build(const Project& project, SourceTree& tree, const Compiler& compiler,
+             BuildOptions options)
+    : project_(project),
+      tree_(tree),
+      compiler_(compiler),
+      options_(std::move(options)) {
+  MakeFolder(options_.folder / "objects");
+  if (!project.units.contains(kSwitchUnit)) {
+    throw InternalError(std::string("no unit ") + kSwitchUnit);
+  }
+}
+
+std::vector<std::string> Build::Check(const std::vector<DrawnFault>& faults) {
+  std::vector<const Unit*> units;
+  for (const DrawnFault& fault : faults) {
+    const Unit* first = nullptr;
+    for (const auto& [key, unit] : project_.units) {
+      const bool is_better =
+          first == nullptr || (first->is_test && !unit.is_test);
+      if (is_better && tree_.Closure(unit).contains(fault.file)) first = &unit;
+    }
+    units.push_back(first);
+  }
+  std::vector<std::string> problems(faults.size());
+  ForAll(faults.size(), options_.jobs, options_.stop, [&](size_t i) {
+    const fs::path own = options_.folder / "check" / faults[i].id;
+    if (units[i] == nullptr) {
+      problems[i] = "no unit has this file";
+      return;
+    }
+    try {
+      // As it is, and behind its switch.
+      WriteOverlay({{faults[i].file, PlainCopy(tree_, faults[i])}}, own);
+      ProgramResult run = compiler_.Compile(*units[i], own, "");
+      if (run.exit_status == 0) {
+        WriteOverlay(SwitchedCopies(tree_, {faults[i]}), own);
+        run = compiler_.Compile(*units[i], own, "");
+      }
+      if (run.exit_status != 0) problems[i] = FirstError(run);
+    } catch (const DataError& error) {
+      problems[i] = error.what();
+    }
+    fs::remove_all(own);
+  });
+  return problems;
+}
+
+std::vector<const Program*> Build::ProgramsWith(
+    const std::vector<DrawnFault>& faults) {
+  const std::set<std::string> files = FilesOf(faults);
+  std::set<std::string> with;  // units
+  for (const auto& [key, unit] : project_.units) {
+    if (HasAny(tree_.Closure(unit), files)) with.insert(key);
+  }
+  const auto has_fault = [&](const std::string& path) {
+    const auto found = project_.programs.find(path);
+    return found != project_.programs.end() &&
+           std::ranges::any_of(found->second.units, [&](const auto& unit) {
+             return with.contains(unit);
+           });
+  };
+  std::set<std::string> paths;
+  for (const auto& [path, program] : project_.programs) {
+    if (!program.is_test) continue;
+    if (has_fault(path) || std::ranges::any_of(program.programs, has_fault)) {
+      paths.insert(path);
+      paths.insert(program.programs.begin(), program.programs.end());
+    }
+  }
+  std::vector<const Program*> programs;
+  for (const std::string& path : paths) {
+    const auto found = project_.programs.find(path);
+    if (found != project_.programs.end()) programs.push_back(&found->second);
+  }
+  return programs;
+}
+
+std::map<std::string, std::string> Build::MakeObjects(
+    const std::vector<const Unit*>& units, const Overlay& overlay) {
+  const fs::path folder = options_.folder / "switched";
+  WriteOverlay(overlay, folder);
+  objects_.clear();
+  for (const Unit* unit : units) {
+    objects_[unit->key] =
+        options_.folder / "objects" / (compiler_.Key(*unit, overlay) + ".o");
+  }
+  std::mutex mutex;
+  size_t done = 0;
+  std::map<std::string, std::string> errors;
+  ForAll(units.size(), options_.jobs, options_.stop, [&](size_t i) {
+    const Unit& unit = *units[i];
+    const fs::path& object = objects_.at(unit.key);
+    if (!fs::exists(object)) {
+      const fs::path unfinished = object.string() + ".new";
+      const ProgramResult run = compiler_.Compile(unit, folder, unfinished);
+      if (run.exit_status == 0) {
+        fs::rename(unfinished, object);
+      } else {
+        const std::lock_guard lock(mutex);
+        errors[unit.key] = FirstError(run);
+      }
+    }
+    const std::lock_guard lock(mutex);
+    options_.on_unit(++done, units.size());
+  });
+  return errors;
+}
+
+// One fault after the other: the first with which it breaks, of those left.
+std::map<std::string, std::string> Build::Culprits(
+    const Unit& unit, std::vector<DrawnFault> faults) {
+  const std::set<std::string>& closure = tree_.Closure(unit);
+  std::erase_if(faults, [&](const DrawnFault& fault) {
+    return !closure.contains(fault.file);
+  });
+  const fs::path folder = options_.folder / "bisected";
+  const fs::path object = options_.folder / "bisected.o";
+  const auto run_with = [&](size_t count) {
+    WriteOverlay(
+        SwitchedCopies(tree_, {faults.begin(), faults.begin() + count}),
+        folder);
+    return compiler_.Compile(unit, folder, object);
+  };
+  std::map<std::string, std::string> culprits;
+  while (true) {
+    if (options_.stop()) return {};
+    ProgramResult failed = run_with(faults.size());
+    if (failed.exit_status == 0) return culprits;
+    // With `good` of them it does not break, with `bad` it does.
+    size_t good = 0, bad = faults.size();
+    if (bad == 0 || run_with(0).exit_status != 0) {
+      throw EnvironmentError(
+          unit.source + " does not compile without faults (" +
+          FirstError(failed) + "): mend it, and start again");
+    }
+    while (bad - good > 1) {
+      const size_t middle = good + (bad - good) / 2;
+      ProgramResult run = run_with(middle);
+      if (run.exit_status == 0) {
+        good = middle;
+      } else {
+        bad = middle;
+        failed = std::move(run);
+      }
+    }
+    culprits[faults[good].id] = FirstError(failed);
+    faults.erase(faults.begin() + good);
+  }
+}
+
+std::map<std::string, std::string> Build::Make(
+    const std::vector<DrawnFault>& faults) {
+  suites_.clear();
+  const std::vector<const Program*> programs = ProgramsWith(faults);
+  std::set<std::string> keys = {kSwitchUnit};
+  for (const Program* program : programs) {
+    keys.insert(program->units.begin(), program->units.end());
+  }
+  std::vector<const Unit*> units;
+  for (const std::string& key : keys) {
+    const auto found = project_.units.find(key);
+    if (found == project_.units.end()) {
+      throw InternalError("Bazel does not say how " + key + " is made");
+    }
+    units.push_back(&found->second);
+  }
+  const auto errors = MakeObjects(units, SwitchedCopies(tree_, faults));
+  if (options_.stop()) return {};
+  if (!errors.empty()) {
+    std::map<std::string, std::string> culprits;
+    std::vector<DrawnFault> left = faults;
+    for (const auto& [key, error] : errors) {
+      for (const auto& [id, message] : Culprits(project_.units.at(key), left)) {
+        culprits[id] = message;
+        std::erase_if(left, [&](const DrawnFault& f) { return f.id == id; });
+      }
+    }
+    if (culprits.empty()) {
+      throw EnvironmentError(
+          fmt::format("{} failed to compile ({}), and then did not: start "
+                      "again, with fewer --jobs if memory is short",
+                      errors.begin()->first, errors.begin()->second));
+    }
+    return culprits;
+  }
+  ForAll(programs.size(), options_.jobs, options_.stop,
+         [&](size_t i) { Link(*programs[i]); });
+  if (options_.stop()) return {};
+  MakeRunfiles(programs);
+
+  // Objects of other faults will not be wanted again.
+  std::set<fs::path> used;
+  for (const auto& [key, object] : objects_) used.insert(object);
+  for (const auto& entry :
+       fs::directory_iterator(options_.folder / "objects")) {
+    if (!used.contains(entry.path())) fs::remove(entry.path());
+  }
+  return {};
+}
+
+void Build::Link(const Program& program) {
+  const fs::path output = options_.folder / "programs" / program.path;
+  std::vector<std::string> arguments = {program.compiler, "-o",
+                                        output.string() + ".new"};
+  for (const std::string& unit : program.units) {
+    arguments.push_back(objects_.at(unit).string());
+  }
+  arguments.push_back(objects_.at(kSwitchUnit).string());
+  arguments.insert(arguments.end(), program.archives.begin(),
+                   program.archives.end());
+  arguments.push_back("-Wl,--start-group");
+  arguments.insert(arguments.end(), program.linkopts.begin(),
+                   program.linkopts.end());
+  arguments.push_back("-Wl,--end-group");
+  if (program.script.empty()) {
+    arguments.insert(arguments.end(), project_.linkopts.begin(),
+                     project_.linkopts.end());
+  }
+  // The names of objects say what is in them.
+  std::string key;
+  for (const std::string& argument : arguments) key += argument + "\n";
+  key = Sha256Hex(key);
+  const fs::path key_file = output.string() + ".key";
+  if (fs::exists(output) && fs::exists(key_file) &&
+      ReadWholeFile(key_file) == key) {
+    return;
+  }
+  MakeFolder(output.parent_path());
+  const ProgramResult run = RunProgram(arguments, tree_.folder());
+  if (run.exit_status != 0) {
+    throw EnvironmentError("cannot link " + program.path + ":\n" + run.output);
+  }
+  fs::rename(output.string() + ".new", output);
+  WriteFileAtomically(key_file, key);
+}
+
+void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
+  const fs::path root = options_.folder / "runfiles" / "softmoe";
+  fs::remove_all(root);
+  const auto link = [&](const fs::path& target, const std::string& path) {
+    MakeFolder((root / path).parent_path());
+    if (!fs::exists(fs::symlink_status(root / path))) {
+      fs::create_symlink(target, root / path);
+    }
+  };
+  for (const Program* program : programs) {
+    const fs::path output = options_.folder / "programs" / program->path;
+    if (program->script.empty()) {
+      link(output, program->path);
+    } else {
+      link(output, program->path + ".bin");
+      const fs::path script = root / program->path;
+      WriteFileAtomically(script, program->script);
+      fs::permissions(script, fs::perms::owner_all);
+    }
+    if (!program->is_test) continue;
+    Suite suite = {.name = program->path,
+                   .tier = program->is_sanitizer ? "sanitizer" : "test",
+                   .program = program->path,
+                   .arguments = program->arguments,
+                   .runfiles = root};
+    if (std::ranges::count(program->linkopts, "-lgtest_main") > 0) {
+      suite.arguments.push_back("--gtest_fail_fast");
+    }
+    suites_.push_back(std::move(suite));
+  }
+  // Programs first: what starts one must not find the one without faults.
+  for (const Program* program : programs) {
+    for (const auto& [path, file] : program->files) link(file, path);
+  }
+}
+
+bool Build::HasEqualObjects(const DrawnFault& fault) {
+  std::vector<const Unit*> units;
+  for (const auto& [key, unit] : project_.units) {
+    if (tree_.Closure(unit).contains(fault.file)) units.push_back(&unit);
+  }
+  // The first difference decides: begin where one is likely.
+  std::ranges::stable_sort(units, {}, &Unit::is_test);
+  static std::atomic<int> number = 0;
+  const fs::path folder = options_.folder / fmt::format("equal-{}", ++number);
+  const Overlay original = {{fault.file, *tree_.Text(fault.file)}};
+  const Overlay mutated = {{fault.file, PlainCopy(tree_, fault)}};
+  bool equal = !units.empty();
+  for (const Unit* unit : units) {
+    std::vector<std::string> bytes;
+    for (const Overlay& overlay : {original, mutated}) {
+      WriteOverlay(overlay, folder);  // of one name: objects may hold it
+      const fs::path object = folder.string() + ".o";
+      const ProgramResult run = compiler_.CompilePlain(*unit, folder, object);
+      if (run.exit_status != 0) break;
+      bytes.push_back(ReadWholeFile(object));
+    }
+    equal = bytes.size() == 2 && bytes[0] == bytes[1];
+    if (!equal || options_.stop()) break;
+  }
+  fs::remove_all(folder);
+  fs::remove(folder.string() + ".o");
+  return equal && !options_.stop();
+}
+
+}  // namespace softmoe::mutation

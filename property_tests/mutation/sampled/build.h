@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// build.h - the tests with all drawn faults in them, each behind its switch.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "property_tests/mutation/sampled/compile.h"
+#include "property_tests/mutation/sampled/draw.h"
+#include "property_tests/mutation/sampled/project.h"
+#include "property_tests/mutation/sampled/source_tree.h"
+#include "property_tests/mutation/suites.h"
+
+namespace softmoe::mutation {
+
+struct BuildOptions {
+  // Of this build alone; objects are kept there from one to the next.
+  std::filesystem::path folder;
+  int jobs = 2;
+  std::function<bool()> stop = [] { return false; };
+  // Units compiled, of how many.
+  std::function<void(size_t, size_t)> on_unit = [](size_t, size_t) {};
+};
+
+class Build {
+ public:
+  Build(const Project& project, SourceTree& tree, const Compiler& compiler,
+        BuildOptions options);
+
+  // What a compiler says of each fault, if it alone is there, in the first unit
+  // that has its file: "" if it is well.
+  std::vector<std::string> Check(const std::vector<DrawnFault>& faults);
+
+  // Compiles and links every test that can reach one of the faults, and what
+  // it starts. Returns the ids of faults that broke it, with the error: leave
+  // them out, and make it again. Empty: it is made, or was stopped.
+  std::map<std::string, std::string> Make(
+      const std::vector<DrawnFault>& faults);
+
+  // The tests of the last Make.
+  const std::vector<Suite>& suites() const { return suites_; }
+
+  // Whether every unit becomes the same object, byte by byte, with this fault
+  // in its source as without it, optimised as for use: nobody can tell the two
+  // apart.
+  bool HasEqualObjects(const DrawnFault& fault);
+
+ private:
+  std::vector<const Program*> ProgramsWith(
+      const std::vector<DrawnFault>& faults);
+  // Objects of units by their keys; errors by the unit.
+  std::map<std::string, std::string> MakeObjects(
+      const std::vector<const Unit*>& units, const Overlay& overlay);
+  std::map<std::string, std::string> Culprits(const Unit& unit,
+                                              std::vector<DrawnFault> faults);
+  void Link(const Program& program);
+  void MakeRunfiles(const std::vector<const Program*>& programs);
+
+  const Project& project_;
+  SourceTree& tree_;
+  const Compiler& compiler_;
+  BuildOptions options_;
+  std::map<std::string, std::filesystem::path> objects_;  // by key of the unit
+  std::vector<Suite> suites_;
+};
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_BUILD_H_

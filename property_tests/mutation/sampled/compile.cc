@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/mutation/sampled/compile.h"
+
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "core/files/sha256.h"
+#include "core/process/process.h"
+
+namespace softmoe::mutation {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kSwitchHeader[] = "property_tests/mutation/switch.h";
+
+// The source as the compiler is told: in the overlay if it is there.
+std::string SourceOf(const Unit& unit, const fs::path& overlay) {
+  const fs::path changed = overlay / unit.source;
+  return fs::exists(changed) ? changed.string() : unit.source;
+}
+
+}  // namespace
+
+std::vector<std::string> Compiler::Arguments(const Unit& unit) const {
+  std::vector<std::string> arguments;
+  if (unit.compiler.empty()) arguments = project_.flags;
+  arguments.insert(arguments.end(), unit.flags.begin(), unit.flags.end());
+  arguments.insert(arguments.end(), {"-g0", "-w", "-iquote", "."});
+  return arguments;
+}
+
+ProgramResult Compiler::Run(std::vector<std::string> arguments,
+                            const fs::path& object) const {
+  if (object.empty()) {
+    arguments.push_back("-fsyntax-only");
+  } else {
+    arguments.insert(arguments.end(), {"-o", object.string()});
+  }
+  return RunProgram(arguments, tree_.folder());
+}
+
+ProgramResult Compiler::Compile(const Unit& unit, const fs::path& overlay,
+                                const fs::path& object) const {
+  std::vector<std::string> arguments = {
+      unit.compiler.empty() ? project_.compiler : unit.compiler, "-iquote",
+      overlay.string()};
+  const std::vector<std::string> more = Arguments(unit);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.insert(arguments.end(),
+                   {"-include", kSwitchHeader, "-c", SourceOf(unit, overlay)});
+  return Run(std::move(arguments), object);
+}
+
+ProgramResult Compiler::CompilePlain(const Unit& unit, const fs::path& overlay,
+                                     const fs::path& object) const {
+  std::vector<std::string> arguments = {
+      unit.compiler.empty() ? project_.compiler : unit.compiler, "-iquote",
+      overlay.string()};
+  for (const std::string& argument : Arguments(unit)) {
+    // A flag of the unit itself comes later, and stays.
+    const bool is_of_all = argument == "-O1" && unit.compiler.empty();
+    arguments.push_back(is_of_all ? "-O2" : argument);
+  }
+  arguments.insert(arguments.end(), {"-c", SourceOf(unit, overlay)});
+  return Run(std::move(arguments), object);
+}
+
+std::string Compiler::Key(const Unit& unit, const Overlay& overlay) const {
+  std::string all = compilers_ + "\n" + unit.key + "\n" + unit.compiler + "\n";
+  for (const std::string& argument : Arguments(unit)) all += argument + "\n";
+  std::vector<std::string> files = {kSwitchHeader};
+  const std::set<std::string>& closure = tree_.Closure(unit);
+  files.insert(files.end(), closure.begin(), closure.end());
+  for (const std::string& file : files) {
+    const auto changed = overlay.find(file);
+    const std::string* text =
+        changed == overlay.end() ? tree_.Text(file) : &changed->second;
+    all += file + "\n" + (text == nullptr ? "" : Sha256Hex(*text)) + "\n";
+  }
+  return Sha256Hex(all);
+}
+
+std::string Compiler::SyntaxTree(const Unit& unit,
+                                 const std::string& filter) const {
+  std::vector<std::string> arguments = {project_.clang};
+  for (const std::string& flag : project_.flags) {
+    // g++ has flags that clang does not know.
+    if (flag.starts_with("-std=") || flag.starts_with("-march=") ||
+        flag.starts_with("-D")) {
+      arguments.push_back(flag);
+    }
+  }
+  arguments.insert(arguments.end(), unit.flags.begin(), unit.flags.end());
+  arguments.insert(
+      arguments.end(),
+      {"-w", "-iquote", ".", "-fsyntax-only", "-ferror-limit=0", "-Xclang",
+       "-ast-dump=json", "-Xclang", "-ast-dump-filter=" + filter, unit.source});
+  ProcessOptions options;
+  options.arguments = arguments;
+  options.folder = tree_.folder();
+  options.output = ProcessOptions::Output::kApart;
+  Process process(options);
+  std::string output;
+  while (process.Listen(-1, [&](Process::Stream stream, std::string_view text) {
+    if (stream == Process::Stream::kOutput) output += text;
+  })) {
+  }
+  process.Wait(std::numeric_limits<double>::infinity());
+  return output;
+}
+
+}  // namespace softmoe::mutation

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// compile.h - one translation unit, with files of an overlay instead of those
+// of the tree.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/process/subprocess.h"
+#include "property_tests/mutation/sampled/project.h"
+#include "property_tests/mutation/sampled/source_tree.h"
+
+namespace softmoe::mutation {
+
+// How units are compiled.
+class Compiler {
+ public:
+  // `compilers` identifies those that are used: a part of every key.
+  Compiler(const Project& project, SourceTree& tree, std::string compilers)
+      : project_(project), tree_(tree), compilers_(std::move(compilers)) {}
+
+  // With the switches in front of it, into `object`; "" checks the syntax only.
+  ProgramResult Compile(const Unit& unit, const std::filesystem::path& overlay,
+                        const std::filesystem::path& object) const;
+  // As for use: optimised, without switches. The unit's own source is taken
+  // from the overlay, too, so that two objects differ only by what is in it.
+  ProgramResult CompilePlain(const Unit& unit,
+                             const std::filesystem::path& overlay,
+                             const std::filesystem::path& object) const;
+  // SHA-256 of all that Compile makes an object from.
+  std::string Key(const Unit& unit, const Overlay& overlay) const;
+
+  // Clang's syntax tree of a unit, of declarations whose name has `filter` in
+  // it; what clang complains of is lost.
+  std::string SyntaxTree(const Unit& unit, const std::string& filter) const;
+
+ private:
+  std::vector<std::string> Arguments(const Unit& unit) const;
+  ProgramResult Run(std::vector<std::string> arguments,
+                    const std::filesystem::path& object) const;
+
+  const Project& project_;
+  SourceTree& tree_;
+  std::string compilers_;
+};
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_COMPILE_H_

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// draw.h - faults by chance: the same ones for the same places and seed.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_DRAW_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_DRAW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "property_tests/mutation/sampled/places.h"
+
+namespace softmoe::mutation {
+
+struct DrawnFault {
+  std::string id;  // "sSEED.NUMBER", the number of the draw from 0
+  std::string file;
+  Span span;
+  Syntax syntax = Syntax::kExpression;
+  std::string kind, instead;  // of the change
+
+  Edit edit() const { return {id, span, syntax, instead}; }
+};
+
+// Draws places one after another, each with the same chance and none twice, and
+// of each place one of its changes.
+class Drawer {
+ public:
+  // `places` must live as long as this.
+  Drawer(const std::vector<Place>& places, uint64_t seed)
+      : places_(places), seed_(seed) {}
+
+  // Whether all are drawn.
+  bool IsAtEnd() const { return drawn_.size() == places_.size(); }
+  // Not at the end.
+  DrawnFault Next();
+
+ private:
+  const std::vector<Place>& places_;
+  uint64_t seed_;
+  uint64_t words_ = 0;  // used so far
+  int64_t number_ = 0;  // of the next draw
+  std::set<size_t> drawn_;
+};
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_DRAW_H_

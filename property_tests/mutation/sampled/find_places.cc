@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/mutation/sampled/find_places.h"
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/errors.h"
+#include "property_tests/mutation/for_all.h"
+
+namespace softmoe::mutation {
+namespace {
+
+using Json = nlohmann::json;
+
+// A .cu file is part of a source that the build makes for the simulator.
+bool IsWanted(const Unit& unit) {
+  return !unit.is_test && unit.compiler.empty() &&
+         (IsProduct(unit.source) ||
+          unit.source.find("/_shim_") != unit.source.npos);
+}
+
+}  // namespace
+
+FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
+                       const Compiler& compiler, const std::string& within,
+                       int jobs, const std::function<bool()>& stop,
+                       const std::function<void(size_t, size_t)>& done) {
+  const auto has_places = [&](const std::string& file) {
+    return IsProduct(file) && file.starts_with(within);
+  };
+  std::vector<const Unit*> units;
+  for (const auto& [key, unit] : project.units) {
+    if (IsWanted(unit) && std::ranges::any_of(tree.Closure(unit), has_places)) {
+      units.push_back(&unit);
+    }
+  }
+  PlaceFinder finder([&](const std::string& file) {
+    return has_places(file) ? tree.Text(file) : nullptr;
+  });
+  std::mutex mutex;
+  std::set<std::string> seen;
+  size_t count = 0;
+  ForAll(units.size(), jobs, stop, [&](size_t i) {
+    const Unit& unit = *units[i];
+    // A program's main file is outside of our namespace.
+    const std::string* text = tree.Text(unit.source);
+    std::vector<std::string> filters = {"softmoe"};
+    if (text != nullptr && text->find("\nint main(") != text->npos) {
+      filters.insert(filters.end(), {"main", "(anonymous namespace)"});
+    }
+    for (const std::string& filter : filters) {
+      const auto trees = ReadSyntaxTrees(compiler.SyntaxTree(unit, filter));
+      const std::lock_guard lock(mutex);
+      for (const auto& one : trees) finder.Add(*one);
+      if (!trees.empty()) seen.insert(unit.source);
+    }
+    const std::lock_guard lock(mutex);
+    done(++count, units.size());
+  });
+  FoundPlaces found;
+  found.places = finder.Places();
+  found.left_out = finder.Missing();
+  found.units = static_cast<int64_t>(units.size());
+  for (const auto& [path, file] : project.sources) {
+    if (has_places(path) && path.ends_with(".cc") && !seen.contains(path)) {
+      found.unseen.push_back(path);
+    }
+  }
+  return found;
+}
+
+std::string PlacesText(const FoundPlaces& found) {
+  Json json = {{"units", found.units},
+               {"unseen", found.unseen},
+               {"in_macros", found.left_out.in_macros},
+               {"constants", found.left_out.constants},
+               {"declarations", found.left_out.declarations},
+               {"messages", found.left_out.messages},
+               {"places", Json::array()}};
+  for (const Place& place : found.places) {
+    Json changes = Json::array();
+    for (const Change& change : place.changes) {
+      changes.push_back({change.kind, change.instead});
+    }
+    json["places"].push_back({place.file, place.span.begin, place.span.end,
+                              place.syntax == Syntax::kStatement, changes});
+  }
+  return json.dump();
+}
+
+FoundPlaces ReadPlaces(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    FoundPlaces found;
+    found.units = json.at("units");
+    found.unseen = json.at("unseen").get<std::vector<std::string>>();
+    found.left_out = {json.at("in_macros"), json.at("constants"),
+                      json.at("declarations"), json.at("messages")};
+    for (const Json& one : json.at("places")) {
+      Place place = {one.at(0),
+                     {one.at(1), one.at(2)},
+                     one.at(3) ? Syntax::kStatement : Syntax::kExpression,
+                     {}};
+      for (const Json& change : one.at(4)) {
+        place.changes.push_back({change.at(0), change.at(1)});
+      }
+      found.places.push_back(std::move(place));
+    }
+    return found;
+  } catch (const Json::exception& error) {
+    throw DataError(std::string("a list of places: ") + error.what());
+  }
+}
+
+}  // namespace softmoe::mutation

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// project.h - what the tests and programs are made from, as Bazel says
+// (mutant_listing in bazel/mutants.bzl), for a build of our own: with faults
+// that nobody has written down, of which some break it.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace softmoe::mutation {
+
+// A translation unit.
+struct Unit {
+  std::string key;     // PACKAGE/TARGET/FILE.o
+  std::string source;  // path from the root
+  std::vector<std::string> flags;
+  std::string compiler;  // with these flags and no others; "": as all
+  bool is_test = false;
+};
+
+struct Program {
+  std::string path;  // PACKAGE/NAME
+  bool is_test = false;
+  bool is_sanitizer = false;
+  std::vector<std::string> units;     // keys
+  std::vector<std::string> archives;  // that nvcc has made
+  std::vector<std::string> linkopts;
+  std::string compiler;  // that links
+  std::string script;    // what starts PATH.bin; "": PATH is the program
+  std::vector<std::string> arguments;
+  // What it reads: path from the root -> file.
+  std::map<std::string, std::filesystem::path> files;
+  std::vector<std::string> programs;  // what it starts
+};
+
+struct Project {
+  std::map<std::string, std::filesystem::path> sources;
+  std::map<std::string, Unit> units;        // by key
+  std::map<std::string, Program> programs;  // by path
+  std::string compiler, clang;
+  std::vector<std::string> flags, linkopts;  // of all
+};
+
+// Adds what a listing says; `root` is where its paths begin. Throws DataError
+// naming the place for what is no listing.
+void ReadListing(const std::filesystem::path& listing,
+                 const std::filesystem::path& root, Project& project);
+// mutant_flags in bazel/mutants.bzl.
+void ReadFlags(const std::filesystem::path& listing, Project& project);
+
+// Has Bazel write the listings of //... in `workspace`, and reads them. Throws
+// EnvironmentError if it fails.
+Project ReadProject(const std::filesystem::path& workspace,
+                    const std::filesystem::path& flags);
+
+// Whether faults are drawn in this file: a source of reference/, kernels/,
+// optimized/, trainer/ or golden/ that is not there for tests only.
+bool IsProduct(const std::string& path);
+
+// The first line that `COMPILER --version` prints.
+std::string VersionOf(const std::string& compiler);
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_PROJECT_H_

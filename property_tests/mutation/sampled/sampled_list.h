@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sampled_list.h - what became of the faults of one seed, a line for each, as
+// it was found out.
+//
+//   {"format":1,"seed":1,"faults":300,"sources":"...","clang":"...",...}
+//   {"id":"s1.0","file":"...","line":12,...,"outcome":"KILLED","suite":"..."}
+//
+// A run that was interrupted goes on after its last whole line. A list belongs
+// to the sources and compilers that its first line names.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_LIST_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_LIST_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/files/json_lines.h"
+#include "property_tests/mutation/sampled/draw.h"
+#include "property_tests/mutation/sampled/places.h"
+
+namespace softmoe::mutation {
+
+struct SampledRun {
+  uint64_t seed = 1;
+  int64_t faults = 0;           // that compile
+  std::string sources;          // SourceTree::digest
+  std::string clang, compiler;  // versions
+  std::string within;           // the files have paths that begin so
+  int64_t places = 0;
+  int64_t units = 0;  // that were looked at
+  LeftOut left_out;
+};
+
+enum class Fate {
+  kDoesNotCompile,  // alone, as it is or behind its switch
+  kBreaksTheBuild,  // with all others
+  kNotReached,      // no test evaluates its place
+  kSurvived,
+  kFailed,    // the three kinds of killed: a test failed,
+  kCrashed,   // its program was ended by a signal,
+  kTimedOut,  // or had to be
+};
+const char* FateName(Fate fate);  // "DOES_NOT_COMPILE", ...
+bool IsKilled(Fate fate);
+// Whether it is one of the faults that count.
+bool IsDrawn(Fate fate);
+
+struct SampledFault {
+  DrawnFault fault;
+  int line = 0;          // of the original
+  std::string original;  // its text; the beginning, if it is long
+  Fate fate = Fate::kNotReached;
+  std::string suite;   // that killed it
+  std::string reason;  // a compiler's
+  int64_t suites = 0;  // that were run with it
+  double seconds = 0;
+  // Of one that is alive: compilers make the same of it, so nobody can tell.
+  bool equal_objects = false;
+};
+
+// Texts longer than this are cut in lists.
+inline constexpr size_t kKeptText = 200;
+
+class SampledList {
+ public:
+  // Reads the list, if there is one, without changing it. Throws DataError
+  // naming FILE:LINE for one that is damaged, of another format, or has an id
+  // twice.
+  explicit SampledList(std::filesystem::path path);
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::optional<SampledRun>& run() const { return run_; }
+  const std::vector<SampledFault>& faults() const { return faults_; }
+  const SampledFault* Find(const std::string& id) const;
+  // Whether as many faults have a fate as the run is for.
+  bool IsComplete() const;
+
+  // Throws DataError if it is of another seed, number of faults or part of the
+  // sources than is asked for.
+  void RequireAskedFor(const SampledRun& run) const;
+  // Begins the list, or goes on with it. Throws DataError if it is of another
+  // seed, number of faults or state of the sources, EnvironmentError if of
+  // another compiler; then it is as it was.
+  void Begin(const SampledRun& run);
+  // Throws DataError if the list says something else of a fault of this id
+  // than what was drawn now.
+  void RequireSame(const DrawnFault& fault) const;
+  // Adds a line, at once. From any thread; after Begin.
+  void Add(const SampledFault& fault);
+
+ private:
+  std::filesystem::path path_;
+  std::optional<SampledRun> run_;
+  std::vector<SampledFault> faults_;
+  std::map<std::string, size_t> by_id_;
+  std::optional<JsonLinesWriter> writer_;
+  std::mutex mutex_;
+};
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_LIST_H_

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A list that is begun, interrupted, damaged, gone on with; and what is drawn
+// for it.
+#include "property_tests/mutation/sampled/sampled_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "property_tests/mutation/sampled/equivalents.h"
+#include "property_tests/mutation/sampled/sampled_report.h"
+#include "property_tests/mutation/sampled/sampled_run.h"
+
+namespace softmoe::mutation {
+namespace {
+
+namespace fs = std::filesystem;
+
+SampledRun RunOf(int64_t faults = 4) {
+  SampledRun run;
+  run.seed = 3;
+  run.faults = faults;
+  run.sources = std::string(64, 'a');
+  run.clang = "clang 14";
+  run.compiler = "g++ 12";
+  run.places = 100;
+  run.units = 7;
+  run.left_out = {1, 2, 3, 4};
+  return run;
+}
+
+SampledFault Fault(int number, Fate fate, const std::string& suite = "") {
+  SampledFault fault;
+  fault.fault = {"s3." + std::to_string(number),
+                 number % 2 ? "golden/a.cc" : "trainer/run/b.cc",
+                 {10, 12},
+                 number % 3 ? Syntax::kExpression : Syntax::kStatement,
+                 "constant",
+                 "1 + 1"};
+  fault.line = 5;
+  fault.original = "1;\n2;";
+  fault.fate = fate;
+  fault.suite = suite;
+  fault.suites = 2;
+  fault.seconds = 0.5;
+  return fault;
+}
+
+fs::path NewFile() {
+  static int number = 0;
+  const fs::path file = fs::path(::testing::TempDir()) /
+                        ("list" + std::to_string(++number) + ".jsonl");
+  fs::remove(file);
+  return file;
+}
+
+// The message, and that its exit code is `code`.
+std::string MessageOf(ExitCode code, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "(no Error)";
+}
+
+void ExpectSays(const std::string& message, const std::string& part) {
+  EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n"
+                                                   << message;
+}
+
+TEST(SampledList, GoesOnWhereItWas) {
+  const fs::path file = NewFile();
+  {
+    SampledList list(file);
+    EXPECT_FALSE(list.run().has_value());
+    list.Begin(RunOf());
+    SampledFault broken = Fault(0, Fate::kDoesNotCompile);
+    broken.reason = "no match for 'operator-'";
+    list.Add(broken);
+    list.Add(Fault(1, Fate::kFailed, "golden/a_test"));
+    EXPECT_FALSE(list.IsComplete());
+  }
+  // A line that was being written when the machine stopped.
+  std::ofstream(file, std::ios::app) << R"({"id":"s3.2","file":"gol)";
+  SampledList list(file);
+  ASSERT_EQ(list.faults().size(), 2u);
+  EXPECT_EQ(list.Find("s3.2"), nullptr);
+  EXPECT_EQ(list.Find("s3.0")->reason, "no match for 'operator-'");
+  const SampledFault& killed = *list.Find("s3.1");
+  EXPECT_EQ(killed.fate, Fate::kFailed);
+  EXPECT_EQ(killed.suite, "golden/a_test");
+  EXPECT_EQ(killed.fault.syntax, Syntax::kExpression);
+  EXPECT_EQ(killed.fault.span.end, 12u);
+  EXPECT_EQ(killed.original, "1;\n2;");
+  EXPECT_EQ(killed.suites, 2);
+  EXPECT_EQ(list.run()->left_out.messages, 4);
+  list.Begin(RunOf());
+  list.Add(Fault(2, Fate::kCrashed, "x"));
+  list.Add(Fault(3, Fate::kTimedOut, "x"));
+  EXPECT_FALSE(list.IsComplete());
+  list.Add(Fault(4, Fate::kSurvived));
+  EXPECT_TRUE(list.IsComplete());
+  EXPECT_EQ(SampledList(file).faults().size(), 5u);
+  EXPECT_THROW(list.Add(Fault(4, Fate::kFailed)), InternalError);
+}
+
+TEST(SampledList, IsOfOneStateOnly) {
+  const fs::path file = NewFile();
+  SampledList(file).Begin(RunOf());
+  const std::string before = ReadWholeFile(file);
+  const auto begin = [&](const std::function<void(SampledRun&)>& change) {
+    SampledRun run = RunOf();
+    change(run);
+    SampledList(file).Begin(run);
+  };
+  ExpectSays(MessageOf(ExitCode::kUsage,
+                       [&] { begin([](auto& run) { run.seed = 4; }); }),
+             "begun as --sampled 4 --seed 3, not --sampled 4 --seed 4");
+  ExpectSays(MessageOf(ExitCode::kUsage,
+                       [&] { begin([](auto& run) { run.faults = 5; }); }),
+             "not --sampled 5 --seed 3");
+  ExpectSays(MessageOf(ExitCode::kUsage,
+                       [&] { begin([](auto& run) { run.sources[0] = 'b'; }); }),
+             "the sources have changed since it was begun");
+  ExpectSays(
+      MessageOf(ExitCode::kUsage,
+                [&] { begin([](auto& run) { run.within = "golden"; }); }),
+      "--within");
+  ExpectSays(
+      MessageOf(ExitCode::kEnvironment,
+                [&] { begin([](auto& run) { run.clang = "clang 15"; }); }),
+      "begun with the compiler 'clang 14', which is now 'clang 15'");
+  ExpectSays(
+      MessageOf(ExitCode::kEnvironment,
+                [&] { begin([](auto& run) { run.compiler = "g++ 13"; }); }),
+      "which is now 'g++ 13'");
+  EXPECT_EQ(ReadWholeFile(file), before);
+}
+
+TEST(SampledList, CountsNothingTwice) {
+  const fs::path file = NewFile();
+  {
+    SampledList list(file);
+    list.Begin(RunOf());
+    list.Add(Fault(0, Fate::kFailed, "x"));
+  }
+  const std::string whole = ReadWholeFile(file);
+  const std::string second = whole.substr(whole.find('\n') + 1);
+  const auto message = [&](const std::string& text) {
+    WriteFileAtomically(file, text);
+    return MessageOf(ExitCode::kUsage, [&] { SampledList list(file); });
+  };
+  ExpectSays(message(whole + second),
+             file.string() + ":3: s3.0 stands there twice");
+  ExpectSays(message(second), ":1: not a line of a list of sampled faults");
+  ExpectSays(message(whole + "{\"id\":\"s3.1\"}\n"), ":3: not a line");
+  ExpectSays(message(whole + "damaged\n"), ":3");
+  std::string other = whole;
+  other.replace(other.find("\"format\":1"), 10, "\"format\":2");
+  ExpectSays(message(other), ":1: format 2 is not 1");
+  other = whole;
+  other.replace(other.find("KILLED"), 6, "KILLEM");
+  ExpectSays(message(other), "no fault has the outcome 'KILLEM'");
+}
+
+// Ten places, of which `broken` have no fault that compiles.
+std::vector<Place> Places() {
+  std::vector<Place> places;
+  for (size_t i = 0; i < 10; ++i) {
+    places.push_back({"golden/a.cc",
+                      {10 * i, 10 * i + 2},
+                      Syntax::kExpression,
+                      {{"constant", std::to_string(i)}}});
+  }
+  return places;
+}
+
+std::vector<std::string> Ids(const std::vector<DrawnFault>& faults) {
+  std::vector<std::string> ids;
+  for (const DrawnFault& fault : faults) ids.push_back(fault.id);
+  return ids;
+}
+
+class DrawFaultsTest : public ::testing::Test {
+ protected:
+  std::vector<DrawnFault> Draw(SampledList& list, int64_t wanted) {
+    return DrawFaults(
+        Places(), 3, wanted, list,
+        [&](const std::vector<DrawnFault>& faults) {
+          std::vector<std::string> problems;
+          for (const DrawnFault& fault : faults) {
+            checked_.push_back(fault.id);
+            const bool is_bad = fault.id == "s3.1" || fault.id == "s3.4";
+            problems.push_back(is_bad ? "no such thing" : "");
+          }
+          return problems;
+        },
+        [&](const std::vector<DrawnFault>& faults) {
+          return faults.back().id != "s3.2";
+        },
+        [&](const DrawnFault& fault) {
+          SampledFault sampled;
+          sampled.fault = fault;
+          return sampled;
+        });
+  }
+
+  std::vector<std::string> checked_;
+};
+
+TEST_F(DrawFaultsTest, DrawsOthersForThoseThatDoNotCompile) {
+  const fs::path file = NewFile();
+  SampledList list(file);
+  list.Begin(RunOf());
+  const std::vector<std::string> expected = {"s3.0", "s3.3", "s3.5", "s3.6"};
+  EXPECT_EQ(Ids(Draw(list, 4)), expected);
+  EXPECT_EQ(list.faults().size(), 3u);
+  EXPECT_EQ(list.Find("s3.1")->reason, "no such thing");
+  ExpectSays(list.Find("s3.2")->reason, "overlaps");
+  // What is known is not looked at again, nor written down again.
+  checked_.clear();
+  SampledList again(file);
+  again.Begin(RunOf());
+  EXPECT_EQ(Ids(Draw(again, 4)), expected);
+  EXPECT_EQ(again.faults().size(), 3u);
+  for (const char* id : {"s3.1", "s3.2", "s3.4"}) {
+    EXPECT_EQ(std::ranges::count(checked_, id), 0) << id;
+  }
+  // What broke the build is replaced by the next one.
+  SampledFault broken = Fault(3, Fate::kBreaksTheBuild);
+  broken.fault = Draw(again, 4)[1];
+  again.Add(broken);
+  EXPECT_EQ(Ids(Draw(again, 4)),
+            (std::vector<std::string>{"s3.0", "s3.5", "s3.6", "s3.7"}));
+}
+
+TEST_F(DrawFaultsTest, RefusesWhatCannotBeDrawn) {
+  SampledList list(NewFile());
+  list.Begin(RunOf());
+  ExpectSays(MessageOf(ExitCode::kUsage, [&] { Draw(list, 8); }),
+             "--sampled 8: of 10 places only 7 have a fault that compiles");
+}
+
+TEST_F(DrawFaultsTest, RefusesAListOfOtherFaults) {
+  SampledList list(NewFile());
+  list.Begin(RunOf());
+  list.Add(Fault(0, Fate::kFailed, "x"));  // another place than is drawn
+  ExpectSays(MessageOf(ExitCode::kUsage, [&] { Draw(list, 4); }),
+             "s3.0 is another fault there than the one that this seed draws");
+}
+
+TEST(SuitesFor, AreThoseThatReachItQuickestFirst) {
+  const std::vector<Suite> suites = {{"slow", "", ""},
+                                     {"quick", "", ""},
+                                     {"elsewhere", "", ""},
+                                     {"failing", "", ""}};
+  const std::map<std::string, CleanRun> clean = {
+      {"slow", {true, 9, {"s3.0"}}},
+      {"quick", {true, 1, {"s3.0", "s3.1"}}},
+      {"elsewhere", {true, 1, {"s3.1"}}},
+      {"failing", {false, 1, {"s3.0"}}}};
+  std::vector<std::string> names;
+  for (const Suite* suite : SuitesFor("s3.0", suites, clean)) {
+    names.push_back(suite->name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"quick", "slow"}));
+}
+
+TEST(TryToKill, EndsWithTheFirstThatNotices) {
+  const std::vector<Suite> suites = {
+      {"a", "", ""}, {"b", "", ""}, {"c", "", ""}};
+  const std::vector<const Suite*> all = {&suites[0], &suites[1], &suites[2]};
+  const std::map<std::string, CleanRun> clean = {
+      {"a", {true, 1, {}}}, {"b", {true, 7, {}}}, {"c", {true, 8, {}}}};
+  std::vector<double> timeouts;
+  SuiteRun of_b;
+  of_b.hits = 3;
+  KillOptions options;
+  options.run = [&](const Suite& suite, const std::string&, double timeout) {
+    timeouts.push_back(timeout);
+    SuiteRun passed;
+    passed.hits = 3;
+    return suite.name == "b" ? of_b : passed;
+  };
+  const auto fate = [&] {
+    return TryToKill(Fault(0, Fate::kNotReached), all, clean, options);
+  };
+  of_b.code = 1;
+  EXPECT_EQ(fate()->fate, Fate::kFailed);
+  EXPECT_EQ(fate()->suite, "b");
+  EXPECT_EQ(fate()->suites, 4);  // two more than it had
+  EXPECT_EQ(timeouts[0], 30);
+  EXPECT_EQ(timeouts[1], 70);  // ten times as long as without a fault
+  of_b.code = 139;             // as a script tells of a signal
+  EXPECT_EQ(fate()->fate, Fate::kCrashed);
+  of_b.end = SuiteRun::End::kSignalled;
+  EXPECT_EQ(fate()->fate, Fate::kCrashed);
+  of_b.end = SuiteRun::End::kTimedOut;
+  EXPECT_EQ(fate()->fate, Fate::kTimedOut);
+  of_b.hits = 0;  // for another reason
+  EXPECT_EQ(fate()->fate, Fate::kSurvived);
+  EXPECT_EQ(TryToKill(Fault(0, Fate::kSurvived), {}, clean, options)->fate,
+            Fate::kNotReached);
+  options.stop = [] { return true; };
+  EXPECT_FALSE(fate().has_value());
+}
+
+std::map<std::string, Equivalent> Argued(const std::string& id,
+                                         const std::string& read_by) {
+  return {{id, {"equivalent.toml:1:1", "no input shows it", read_by}}};
+}
+
+// `killed` that are, and `alive` that are not.
+SampledList ListOf(int killed, int alive) {
+  SampledList list(NewFile());
+  list.Begin(RunOf(killed + alive));
+  for (int i = 0; i < killed; ++i) list.Add(Fault(i, Fate::kFailed, "x"));
+  for (int i = 0; i < alive; ++i) {
+    list.Add(Fault(killed + i, i % 2 ? Fate::kNotReached : Fate::kSurvived));
+  }
+  return SampledList(list.path());
+}
+
+TEST(SampledReport, SaysWhetherTheTestsReachWhatTheyMust) {
+  const auto code = [](int killed, int alive) {
+    return SampledReport(ListOf(killed, alive), {}).exit_code();
+  };
+  EXPECT_EQ(code(290, 10), ExitCode::kDone);
+  EXPECT_EQ(code(280, 20), ExitCode::kFailed);
+  EXPECT_EQ(code(12, 0), ExitCode::kInconclusive);  // [73.5, 100]
+  SampledList unfinished(NewFile());
+  unfinished.Begin(RunOf());
+  const SampledReport report(unfinished, {});
+  EXPECT_EQ(report.exit_code(), ExitCode::kInconclusive);
+  ExpectSays(report.Text(), "NOT COMPLETE");
+}
+
+TEST(SampledReport, CountsByPackageAndNamesWhatIsAlive) {
+  SampledList list(NewFile());
+  list.Begin(RunOf(6));
+  list.Add(Fault(0, Fate::kDoesNotCompile));
+  list.Add(Fault(1, Fate::kFailed, "x"));
+  list.Add(Fault(2, Fate::kCrashed, "x"));
+  list.Add(Fault(3, Fate::kTimedOut, "x"));
+  list.Add(Fault(4, Fate::kSurvived));
+  list.Add(Fault(5, Fate::kNotReached));
+  SampledFault equal = Fault(6, Fate::kSurvived);
+  equal.equal_objects = true;
+  list.Add(equal);
+  const SampledReport report(list, {});
+  const SampledScore& score = report.score();
+  EXPECT_EQ(score.total, 5);
+  EXPECT_EQ(score.killed(), 3);
+  EXPECT_EQ(score.failed, 1);
+  EXPECT_EQ(score.crashed, 1);
+  EXPECT_EQ(score.timed_out, 1);
+  EXPECT_EQ(score.survived, 1);
+  EXPECT_EQ(score.not_reached, 1);
+  EXPECT_EQ(score.equal_objects, 1);
+  const std::string text = report.Text();
+  for (const char* part :
+       {"1 in macros, 2 that the compiler must know, 3 declarations, 4 in "
+        "messages",
+        "1 that do not compile, 0 that broke the build", "trainer/run",
+        "SURVIVED s3.4 trainer/run/b.cc:5", "1; 2;\n    -> 1 + 1",
+        "3 of 5 killed: 60.0 % [14.7, 94.7]; 1 equivalent by equal object"}) {
+    ExpectSays(text, part);
+  }
+  EXPECT_EQ(text.find("s3.6 "), std::string::npos);
+}
+
+TEST(SampledReport, CountsAnArgumentOnceASecondPersonHasReadIt) {
+  const SampledList list = ListOf(99, 1);
+  EXPECT_EQ(SampledReport(list, Argued("s3.99", "")).score().argued, 0);
+  const SampledReport report(list, Argued("s3.99", "somebody"));
+  EXPECT_EQ(report.score().argued, 1);
+  EXPECT_EQ(report.score().total, 99);
+  ExpectSays(report.Text(), "equivalent: no input shows it (read by somebody)");
+  // Of another seed.
+  EXPECT_EQ(SampledReport(list, Argued("s31.99", "x")).score().argued, 0);
+}
+
+TEST(SampledReport, RefusesArgumentsThatDoNotHold) {
+  ExpectSays(
+      MessageOf(ExitCode::kUsage,
+                [] { SampledReport(ListOf(2, 0), Argued("s3.1", "x")); }),
+      "s3.1 is argued to be equivalent, but KILLED");
+  ExpectSays(
+      MessageOf(ExitCode::kUsage,
+                [] { SampledReport(ListOf(2, 0), Argued("s3.7", "x")); }),
+      "no fault s3.7");
+  ExpectSays(
+      MessageOf(ExitCode::kUsage,
+                [] { SampledReport(ListOf(4, 1), Argued("s3.4", "x")); }),
+      "1 of 5 faults are argued to be equivalent, more than 10 %");
+}
+
+TEST(Equivalents, AreReadWithTheirPlaces) {
+  const fs::path file = fs::path(::testing::TempDir()) / "equivalent.toml";
+  const auto read = [&](const std::string& text) {
+    WriteFileAtomically(file, text);
+    return ReadEquivalents(file);
+  };
+  const std::string one =
+      "[[equivalent]]\nid = \"s1.2\"\nbecause = \"both are zero there\"\n";
+  EXPECT_EQ(read("").size(), 0u);
+  EXPECT_EQ(read(one).at("s1.2").because, "both are zero there");
+  EXPECT_EQ(read(one).at("s1.2").read_by, "");
+  EXPECT_EQ(read(one + "read_by = \"a\"\n").at("s1.2").read_by, "a");
+  const auto message = [&](const std::string& text) {
+    return MessageOf(ExitCode::kUsage, [&] { read(text); });
+  };
+  ExpectSays(message(one + one), "s1.2 is argued already");
+  ExpectSays(message("[[equivalent]]\nid = \"s1.2\"\nbecause = \"so\"\n"),
+             "says too little");
+  ExpectSays(message("[[equivalent]]\nid = \"s1.2\"\n"), "because");
+  ExpectSays(message(one + "reason = \"\"\n"), "reason");
+}
+
+}  // namespace
+}  // namespace softmoe::mutation

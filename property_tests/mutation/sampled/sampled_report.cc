@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/mutation/sampled/sampled_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text/text_table.h"
+#include "golden/verdict/statistics.h"
+
+namespace softmoe::mutation {
+namespace {
+
+std::string PackageOf(const std::string& file) {
+  return file.substr(0, file.rfind('/'));
+}
+
+void Count(const SampledFault& fault, bool is_argued, SampledScore& score) {
+  if (fault.equal_objects) {
+    ++score.equal_objects;
+    return;
+  }
+  if (is_argued) {
+    ++score.argued;
+    return;
+  }
+  ++score.total;
+  score.failed += fault.fate == Fate::kFailed;
+  score.crashed += fault.fate == Fate::kCrashed;
+  score.timed_out += fault.fate == Fate::kTimedOut;
+  score.not_reached += fault.fate == Fate::kNotReached;
+  score.survived += fault.fate == Fate::kSurvived;
+}
+
+std::string Percent(double fraction) {
+  return fmt::format("{:.1f} %", 100 * fraction);
+}
+
+void AddRow(const std::string& name, const SampledScore& score,
+            TextTable& table) {
+  const golden::Interval interval = score.interval();
+  table.Add({name, std::to_string(score.total), std::to_string(score.failed),
+             std::to_string(score.crashed), std::to_string(score.timed_out),
+             std::to_string(score.survived), std::to_string(score.not_reached),
+             std::to_string(score.equal_objects + score.argued),
+             score.total == 0 ? "-" : Percent(score.rate()),
+             score.total == 0
+                 ? "-"
+                 : fmt::format("[{:.1f}, {:.1f}]", 100 * interval.low,
+                               100 * interval.high)});
+}
+
+std::string Table(const std::string& what,
+                  const std::map<std::string, SampledScore>& scores,
+                  const SampledScore& all) {
+  TextTable table({what, "faults", "failed", "crashed", "timed out", "survived",
+                   "not reached", "equivalent", "killed", "95 % interval"});
+  for (const auto& [name, score] : scores) AddRow(name, score, table);
+  AddRow("all", all, table);
+  return table.Text();
+}
+
+std::string InOneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  std::string result;
+  for (const char c : text) {
+    if (c != ' ' || !result.ends_with(' ')) result += c;
+  }
+  return result;
+}
+
+}  // namespace
+
+double SampledScore::rate() const {
+  return total == 0 ? 0 : static_cast<double>(killed()) / total;
+}
+
+golden::Interval SampledScore::interval() const {
+  if (total == 0) return {0, 1};
+  return golden::ExactProportionInterval(killed(), total, 0.95);
+}
+
+SampledReport::SampledReport(
+    const SampledList& list,
+    const std::map<std::string, Equivalent>& equivalents)
+    : list_(list), equivalents_(equivalents) {
+  const std::string seed =
+      list.run() ? fmt::format("s{}.", list.run()->seed) : "s?";
+  for (const auto& [id, equivalent] : equivalents) {
+    if (!id.starts_with(seed)) continue;
+    const SampledFault* fault = list.Find(id);
+    if (fault == nullptr) {
+      if (!list.IsComplete()) continue;  // it may still come
+      throw DataError(equivalent.where + ": no fault " + id + " is in " +
+                      list.path().string() + "; remove the argument");
+    }
+    if (IsKilled(fault->fate) || !IsDrawn(fault->fate)) {
+      throw DataError(fmt::format(
+          "{}: {} is argued to be equivalent, but {} ({}); remove the argument",
+          equivalent.where, id, FateName(fault->fate), fault->suite));
+    }
+  }
+  for (const SampledFault& fault : list.faults()) {
+    if (!IsDrawn(fault.fate)) continue;
+    const auto found = equivalents.find(fault.fault.id);
+    const bool is_argued =
+        found != equivalents.end() && !found->second.read_by.empty();
+    Count(fault, is_argued, score_);
+    Count(fault, is_argued, packages_[PackageOf(fault.fault.file)]);
+    Count(fault, is_argued, changes_[fault.fault.kind]);
+    if (!IsKilled(fault.fate) && !fault.equal_objects) {
+      alive_.push_back(&fault);
+    }
+  }
+  const int64_t drawn = score_.total + score_.equal_objects + score_.argued;
+  if (list.IsComplete() && score_.argued > kMostArgued * drawn) {
+    throw DataError(fmt::format(
+        "{} of {} faults are argued to be equivalent, more than {:.0f} %: "
+        "write tests instead",
+        score_.argued, drawn, 100 * kMostArgued));
+  }
+}
+
+std::string SampledReport::Text() const {
+  if (!list_.run()) return list_.path().string() + ": nothing was drawn yet\n";
+  const SampledRun& run = *list_.run();
+  std::map<Fate, int64_t> fates;
+  for (const SampledFault& fault : list_.faults()) ++fates[fault.fate];
+  std::string text = fmt::format(
+      "seed {}{}: {} faults of {} places in {} units ({}; {})\n"
+      "no places: {} in macros, {} that the compiler must know, {} "
+      "declarations, {} in messages\n"
+      "drawn, and put back: {} that do not compile, {} that broke the "
+      "build\n\n",
+      run.seed, run.within.empty() ? "" : ", within " + run.within, run.faults,
+      run.places, run.units, run.clang, "sources " + run.sources.substr(0, 12),
+      run.left_out.in_macros, run.left_out.constants, run.left_out.declarations,
+      run.left_out.messages, fates[Fate::kDoesNotCompile],
+      fates[Fate::kBreaksTheBuild]);
+  text += Table("package", packages_, score_) + "\n";
+  text += Table("change", changes_, score_);
+  if (!alive_.empty()) text += "\nalive:\n";
+  for (const SampledFault* fault : alive_) {
+    const auto argued = equivalents_.find(fault->fault.id);
+    text += fmt::format(
+        "{} {} {}:{} ({}, {} suites)\n    {}\n    -> {}\n",
+        FateName(fault->fate), fault->fault.id, fault->fault.file, fault->line,
+        fault->fault.kind, fault->suites, InOneLine(fault->original),
+        fault->fault.instead.empty() ? "(nothing)"
+                                     : InOneLine(fault->fault.instead));
+    if (argued != equivalents_.end()) {
+      text += fmt::format(
+          "    equivalent: {} (read by {})\n", argued->second.because,
+          argued->second.read_by.empty() ? "nobody yet, so it counts"
+                                         : argued->second.read_by);
+    }
+  }
+  const golden::Interval interval = score_.interval();
+  text += fmt::format(
+      "\n{} of {} killed: {} [{:.1f}, {:.1f}]; {} equivalent by equal object "
+      "code, {} argued{}\n",
+      score_.killed(), score_.total, Percent(score_.rate()), 100 * interval.low,
+      100 * interval.high, score_.equal_objects, score_.argued,
+      list_.IsComplete() ? "" : "; NOT COMPLETE, start it again to go on");
+  return text;
+}
+
+ExitCode SampledReport::exit_code() const {
+  if (!list_.IsComplete()) return ExitCode::kInconclusive;
+  if (score_.rate() < kWantedRate) return ExitCode::kFailed;
+  return score_.interval().low >= kWantedLowerEnd ? ExitCode::kDone
+                                                  : ExitCode::kInconclusive;
+}
+
+}  // namespace softmoe::mutation

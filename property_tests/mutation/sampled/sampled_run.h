@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sampled_run.h - the steps from a list of drawn faults to what became of each.
+#ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_RUN_H_
+#define SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_RUN_H_
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "property_tests/mutation/run_suite.h"
+#include "property_tests/mutation/sampled/draw.h"
+#include "property_tests/mutation/sampled/sampled_list.h"
+#include "property_tests/mutation/suites.h"
+
+namespace softmoe::mutation {
+
+// What happened when a suite ran without any fault.
+struct CleanRun {
+  bool passed = false;
+  double seconds = 0;
+  std::set<std::string> reached;  // ids
+};
+
+// A table of ids, none of them ticked, as switch.h wants it; and those that are
+// ticked in one.
+std::string TableOfIds(const std::vector<DrawnFault>& faults);
+std::set<std::string> TickedIds(const std::string& table);
+
+// The suites that reach `id` and pass without a fault, quickest first.
+std::vector<const Suite*> SuitesFor(
+    const std::string& id, const std::vector<Suite>& suites,
+    const std::map<std::string, CleanRun>& clean);
+
+struct KillOptions {
+  // A run that takes longer than this, and than ten times as long as without a
+  // fault, is ended.
+  double least_timeout = 30;
+  std::function<SuiteRun(const Suite&, const std::string& id, double timeout)>
+      run;
+  std::function<bool()> stop = [] { return false; };
+};
+
+// Runs the suites with this fault on until one kills it. `fault` has its text;
+// returns it with its fate. Nothing if it was stopped.
+std::optional<SampledFault> TryToKill(
+    SampledFault fault, const std::vector<const Suite*>& suites,
+    const std::map<std::string, CleanRun>& clean, const KillOptions& options);
+
+// Faults that compile, as many as `wanted`, in the order in which they are
+// drawn. `check` says of many what is wrong with each ("": nothing), and is
+// asked for those only that `list` says nothing of; what does not compile is
+// added to it. What the list calls broken stays out. Throws ConfigError if
+// there are too few places, StoppedError.
+std::vector<DrawnFault> DrawFaults(
+    const std::vector<Place>& places, uint64_t seed, int64_t wanted,
+    SampledList& list,
+    const std::function<
+        std::vector<std::string>(const std::vector<DrawnFault>&)>& check,
+    const std::function<bool(const std::vector<DrawnFault>&)>& stand_together,
+    const std::function<SampledFault(const DrawnFault&)>& describe);
+
+}  // namespace softmoe::mutation
+
+#endif  // SOFTMOE_PROPERTY_TESTS_MUTATION_SAMPLED_SAMPLED_RUN_H_

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/mutation/sampled/source_tree.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/paths.h"
+#include "core/files/sha256.h"
+
+namespace softmoe::mutation {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The paths in lines #include "PATH".
+std::vector<std::string> Included(std::string_view text) {
+  constexpr std::string_view kInclude = "#include \"";
+  std::vector<std::string> paths;
+  for (size_t at = text.find(kInclude); at != text.npos;
+       at = text.find(kInclude, at + 1)) {
+    const size_t begin = at + kInclude.size();
+    const size_t end = text.find('"', begin);
+    if (end == text.npos) break;
+    paths.emplace_back(text.substr(begin, end - begin));
+  }
+  return paths;
+}
+
+}  // namespace
+
+SourceTree::SourceTree(const Project& project, fs::path tree)
+    : folder_(std::move(tree)) {
+  fs::remove_all(folder_);
+  std::string all;
+  for (const auto& [path, file] : project.sources) {
+    const std::string& text = texts_[path] = ReadWholeFile(file);
+    MakeFolder((folder_ / path).parent_path());
+    // A copy: the file may be edited before the run is over.
+    fs::copy_file(file, folder_ / path);
+    // (What the build makes may name the commit.)
+    if (file.string().find("/bazel-out/") == std::string::npos) {
+      all += path + "\n" + Sha256Hex(text) + "\n";
+    }
+  }
+  digest_ = Sha256Hex(all);
+}
+
+const std::string* SourceTree::Text(const std::string& file) const {
+  const auto found = texts_.find(file);
+  return found == texts_.end() ? nullptr : &found->second;
+}
+
+const std::set<std::string>& SourceTree::ClosureOf(const std::string& file) {
+  const auto [found, is_new] = closures_.try_emplace(file);
+  if (!is_new) return found->second;
+  std::set<std::string>& closure = found->second;
+  std::vector<std::string> open = {file};
+  while (!open.empty()) {
+    const std::string path = std::move(open.back());
+    open.pop_back();
+    const std::string* text = Text(path);
+    if (text == nullptr || !closure.insert(path).second) continue;
+    for (std::string& next : Included(*text)) open.push_back(std::move(next));
+  }
+  return closure;
+}
+
+const std::set<std::string>& SourceTree::Closure(const Unit& unit) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = of_units_.try_emplace(unit.key);
+  if (is_new) {
+    found->second = ClosureOf(unit.source);
+    for (const std::string& flag : unit.flags) {  // of -include
+      const std::set<std::string>& more = ClosureOf(flag);
+      found->second.insert(more.begin(), more.end());
+    }
+  }
+  return found->second;
+}
+
+Overlay SwitchedCopies(const SourceTree& tree,
+                       const std::vector<DrawnFault>& faults) {
+  std::map<std::string, std::vector<Edit>> edits;
+  for (const DrawnFault& fault : faults) {
+    edits[fault.file].push_back(fault.edit());
+  }
+  Overlay overlay;
+  for (auto& [file, of_file] : edits) {
+    const std::string* text = tree.Text(file);
+    SOFTMOE_CHECK(text != nullptr) << file;
+    overlay[file] = Rewrite(*text, std::move(of_file));
+  }
+  return overlay;
+}
+
+std::string PlainCopy(const SourceTree& tree, const DrawnFault& fault) {
+  const std::string* text = tree.Text(fault.file);
+  SOFTMOE_CHECK(text != nullptr) << fault.file;
+  const std::string_view original = std::string_view(*text).substr(
+      fault.span.begin, fault.span.end - fault.span.begin);
+  const bool is_expression = fault.syntax == Syntax::kExpression;
+  std::string instead =
+      is_expression ? "(" + fault.instead + ")" : "{" + fault.instead + "}";
+  const auto lines = [](std::string_view of) {
+    return std::ranges::count(of, '\n');
+  };
+  instead.append(std::max<int64_t>(0, lines(original) - lines(instead)), '\n');
+  std::string copy = *text;
+  copy.replace(fault.span.begin, original.size(), instead);
+  return copy;
+}
+
+void WriteOverlay(const Overlay& overlay, const fs::path& folder) {
+  fs::remove_all(folder);
+  MakeFolder(folder);
+  for (const auto& [file, text] : overlay) {
+    MakeFolder((folder / file).parent_path());
+    WriteFileAtomically(folder / file, text);
+  }
+}
+
+}  // namespace softmoe::mutation
