@@ -137,6 +137,31 @@ TEST(Hdf5File, KeepsEmptyAndScalarShapes) {
   EXPECT_EQ(scalar.values, std::vector<double>{2.5});
 }
 
+TEST(Hdf5File, ReadsIntoNoOtherShape) {
+  const fs::path path = FreshFolder("other_shapes") / "a.h5";
+  Hdf5Writer writer(path, kKind);
+  writer.WriteDataset<float>("/d", RandomFloats(6), {2, 3});
+  writer.Commit();
+
+  const Hdf5Reader reader(path, kKind);
+  const std::vector<std::vector<int64_t>> others = {
+      {3, 2}, {6}, {2, 3, 1}, {2, 2}};
+  for (const std::vector<int64_t>& other : others) {
+    int64_t count = 1;
+    for (const int64_t extent : other) count *= extent;
+    std::vector<float> values(static_cast<size_t>(count), 7.0f);
+    try {
+      reader.ReadDatasetInto<float>("/d", values, other);
+      ADD_FAILURE() << other.size() << " dimensions";
+    } catch (const DataError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("/d"), std::string::npos) << text;
+      EXPECT_NE(text.find("has shape [2, 3]"), std::string::npos) << text;
+    }
+    EXPECT_EQ(values, std::vector<float>(values.size(), 7.0f));
+  }
+}
+
 // Shapes around the limits of hdf5_writer.cc: chunked from 64 KiB, chunks of
 // 1 MiB that do not divide the shape, deflated up to 16 MiB.
 TEST(Hdf5File, ReadsBackLargeDatasetsOfAnyShape) {

@@ -35,6 +35,7 @@ TEST(PaperNumber, FindsCellsAndNothingElse) {
 TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
   const std::vector<RowEstimate> rows = EstimateGrid(Shipped("paper"), Paper());
   ASSERT_EQ(rows.size(), 28u);
+  int as_printed = 0;
   for (const RowEstimate& row : rows) {
     EXPECT_TRUE(row.active_from_paper) << row.run.id;
     EXPECT_TRUE(row.paper_gpu_hours) << row.run.id;
@@ -43,10 +44,16 @@ TEST(GridEstimate, PaperRowsHaveThePapersActiveExpertsAndHours) {
       EXPECT_EQ(row.active_experts, row.run.config.router.mean_active_experts);
     }
     EXPECT_EQ(row.cost.parameters - row.cost.budget_logits, 1'631'409'280);
+    // T1 of SPEC.md 6b; far from k, so that k in its place would show.
+    if (row.run.paper_id() == "owt/softmoe_star/k1/a4") {
+      EXPECT_EQ(row.active_experts, 3.64);
+      ++as_printed;
+    }
     // 30 sequences a GPU at either batch; ZeRO-1 over 8 or 20.
     const double gpus = row.run.corpus.id == "owt" ? 8 : 20;
     EXPECT_EQ(row.cost.hours, row.cost.gpu_hours / gpus);
   }
+  EXPECT_EQ(as_printed, 2);  // both readings of tau
 }
 
 // For a stand-in the paper has no number to assume, so k is used.
