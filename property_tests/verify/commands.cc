@@ -33,15 +33,15 @@
 namespace softmoe::verify {
 namespace {
 
-// Each in a line of its own: two REPRO lines remain two.
+// Each word on a line of its own, so that two REPRO lines stay two.
 std::string Join(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += word + "\n";
   return text;
 }
 
-// Takes the values of every word KEY=VALUE with this key out of `text`. Throws
-// ConfigError if two are the same.
+// Removes every word KEY=VALUE with this key from `text`, and returns the
+// values. Throws ConfigError if two are the same.
 std::vector<std::string> TakeAll(const std::string& key, std::string* text) {
   std::vector<std::string> values;
   std::istringstream words(*text);
@@ -60,8 +60,9 @@ std::vector<std::string> TakeAll(const std::string& key, std::string* text) {
   return values;
 }
 
-// The campaign that options and words describe together; `impls` where they
-// name none, and `cases` from 0 where they say neither how many nor which.
+// The campaign that options and words describe together; on `impls` if they
+// name none, and with `cases` cases from 0 if they say neither how many nor
+// which.
 CampaignOptions MakeCampaign(
     const Options& options, const std::string& command = "run",
     const std::vector<std::string>& impls = {"cpu:v3", "cpu:v4", "shim",
@@ -89,7 +90,7 @@ CampaignOptions MakeCampaign(
     campaign.first = static_cast<uint32_t>(which);
     campaign.cases = options.cases.value_or(1);
   }
-  // One case that is named is to be seen as it is.
+  // A single case that is named is to be shown as it is.
   campaign.shrink =
       !options.no_shrink && (number.empty() || options.cases.has_value());
   return campaign;
@@ -105,7 +106,7 @@ void WriteReports(const Options& options, const Suite& suite) {
   }
 }
 
-// A report that cannot be written is known now and not at the end.
+// Finds out now, not at the end, that a report cannot be written.
 void CheckReports(const Options& options) {
   for (const std::string& path : {options.json, options.junit}) {
     if (!path.empty()) AtomicFile{UserPath(path)};
@@ -113,8 +114,8 @@ void CheckReports(const Options& options) {
   if (!options.bundles.empty()) MakeFolder(UserPath(options.bundles));
 }
 
-// Records the smallest form of a failure: `folder`/OP-N.h5, N as no earlier
-// bundle has it.
+// Records the smallest form of a failure as `folder`/OP-N.h5, with an N that no
+// earlier bundle has.
 void WriteFailureBundle(const std::string& folder, const Failure& failure) {
   const Case& c = failure.smallest.c;
   const auto implementation = MakeImplementation(c.impl);
@@ -130,8 +131,8 @@ void WriteFailureBundle(const std::string& folder, const Failure& failure) {
   }
 }
 
-// Runs what `campaign` says and reports it; `manifest`: and how that meets what
-// the tests must run.
+// Runs `campaign` and reports it; with `manifest`, also how it compares with
+// what the tests must run.
 ExitCode RunCases(const Options& options, CampaignOptions campaign,
                   bool manifest) {
   CheckCampaign(campaign);  // before any file is written
@@ -189,7 +190,7 @@ ExitCode Fuzz(const Options& options) {
   CampaignOptions campaign = MakeCampaign(options);
   campaign.cases = std::numeric_limits<int64_t>::max();
   campaign.seconds = options.seconds;
-  campaign.shrink = !options.no_shrink;  // case= is where it begins
+  campaign.shrink = !options.no_shrink;  // case= only says where it begins
   return RunCases(options, std::move(campaign), /*manifest=*/false);
 }
 
@@ -200,7 +201,7 @@ ExitCode Grad(const Options& options) {
     campaign.seconds = options.gradient_seconds;
     campaign.cases =
         options.cases.value_or(std::numeric_limits<int64_t>::max());
-    campaign.shrink = !options.no_shrink;  // case= is where it begins
+    campaign.shrink = !options.no_shrink;  // case= only says where it begins
   }
   for (const std::string& impl : campaign.impls) {
     if (impl.ends_with("reference_f64")) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// commands.h - what `verify` does, once its command line is read.
+// commands.h - what `verify` does once its command line has been read.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_COMMANDS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_COMMANDS_H_
 
@@ -13,25 +13,26 @@
 
 namespace softmoe::verify {
 
-// Of all commands; each reads those that it offers.
+// The options of all commands; each command reads those that it offers.
 struct Options {
-  // KEY=VALUE. Where many cases run, op= and impl= may be given several times.
+  // Words KEY=VALUE. Where many cases run, op= and impl= may be given several
+  // times.
   std::vector<std::string> words;
   std::string json, junit, log, bundles, out;
-  // Of each operation, from number 0 or that of a word case=. Not given: 1 with
-  // case=, and otherwise 100, or 20 for Grad.
+  // The number of cases of each operation, from number 0 or that of a word
+  // case=. If it is not given: 1 with case=, and otherwise 100, or 20 for Grad.
   std::optional<int64_t> cases;
   double seconds = 60, gradient_seconds = 0;
   bool no_shrink = false;
 };
 
 // Each prints to stdout, writes the files that the options name, and returns
-// the exit code that --help documents. Throw ConfigError, before any file is
-// written, for what cannot be meant; StoppedError after a signal, behind the
-// report.
+// the exit code that --help documents. They throw ConfigError, before any file
+// is written, for options that make no sense together, and StoppedError after a
+// signal, once the report is printed.
 ExitCode Run(const Options& options);   // a number of cases
 ExitCode Fuzz(const Options& options);  // until the time is over
-// The reference's own derivatives, or a faulty one that stands in for them.
+// Checks the reference's own derivatives, or faulty ones in their place.
 ExitCode Grad(const Options& options);
 ExitCode Plan(const Options& options);     // counts what Run would run
 ExitCode Explain(const Options& options);  // one case

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What random cases must meet now and then, they meet: counted, not hoped.
+// Random cases cover what they must cover now and then: this is counted, not
+// hoped for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 namespace softmoe::verify {
 namespace {
 
-// Values that hide mistakes are not drawn: T, tau and scales of 1, and k and
-// expansion_factor * k whole numbers more often than not.
+// Values that hide mistakes are not drawn: T, tau and other factors are never
+// 1, and k and expansion_factor * k are whole numbers in the minority of cases.
 TEST(Coverage, IdentityValuesAreNotDrawn) {
   for (const Operation* op : Operations()) {
     int whole = 0, drawn = 0;
@@ -35,7 +36,7 @@ TEST(Coverage, IdentityValuesAreNotDrawn) {
   }
 }
 
-// What the router does with a token, over what is drawn.
+// What the router does with a token, over all drawn cases.
 TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
   std::map<std::string, int> met;
   for (uint32_t number = 0; number < 300; ++number) {
@@ -71,7 +72,7 @@ TEST(Coverage, TheRouterMeetsEveryReasonToStop) {
   }
 }
 
-// Experts with many tokens, with one and with none, beside each other.
+// Experts with many tokens, with one and with none, in the same case.
 TEST(Coverage, LoadsAreUnequal) {
   int unequal = 0, idle = 0, single = 0, tokens_without = 0;
   for (uint32_t number = 0; number < 100; ++number) {

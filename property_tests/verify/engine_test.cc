@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The strength of the engine, by planted faults: each is found, shrunk to a
-// case that a person can read, explained by the right hint, and its REPRO line
-// finds it again. What is right is accepted.
+// The strength of the engine, shown by planted faults: each is found, shrunk to
+// a case that a person can read and explained by the right hint, and its REPRO
+// line finds it again. What is right is accepted.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -61,7 +61,7 @@ TEST_P(PlantedFault, IsFoundShrunkAndExplained) {
   }
   EXPECT_TRUE(hinted) << FailureText(found.suite.failures().front());
 
-  // The line alone finds it again, with the same numbers.
+  // The line alone finds it again, with equal numbers.
   const std::string line = ReproLine(smallest);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const Case again = ParseCase(StripRepro(line));
@@ -96,12 +96,12 @@ TEST(Engine, AcceptsWhatIsRight) {
   EXPECT_EQ(found.suite.exit_code(), ExitCode::kDone) << SuiteText(found.suite);
   const UnitStatistics& unit = found.suite.units().begin()->second;
   EXPECT_EQ(unit.ran(), 100);
-  // Generic data and most of the directed fills have had their turn.
+  // By then, generic data and most of the directed fills have been drawn.
   EXPECT_GE(unit.fills.size(), 8u);
   EXPECT_GT(unit.outputs.at("d_scores").utilisation, 0);
 }
 
-// Every output of every operation is looked at: a fault in it is seen.
+// Every output of every operation is checked: a fault in it is found.
 TEST(Engine, SeesAFaultInEveryOutputOfEveryOperation) {
   for (const Operation* op : Operations()) {
     for (const OutputSpec& output : op->outputs()) {
@@ -134,7 +134,7 @@ TEST(Engine, RefusesSelectionsWithoutExcuse) {
   }
 }
 
-// A dimension at its least size is left alone: shrinking ends by itself.
+// A dimension at its smallest size is left alone, so shrinking ends by itself.
 TEST(Engine, ShrinkingEnds) {
   CampaignOptions options;
   options.ops = {"router"};
@@ -147,9 +147,9 @@ TEST(Engine, ShrinkingEnds) {
   EXPECT_EQ(failure.smallest.c.Size("num_experts"), 2);
 }
 
-// Within 1 ulp, so within the bounds of f32: only the lean of the errors shows
-// it.
-TEST(Engine, TruncationShowsAsALean) {
+// A truncated result is within 1 ulp, so within the bounds of f32: only the
+// bias of the errors shows it.
+TEST(Engine, TruncationShowsAsBias) {
   for (const std::string reference : {"reference_f32", "reference_bf16"}) {
     for (const std::string fault : {"none", "truncate"}) {
       CampaignOptions options;
@@ -158,22 +158,22 @@ TEST(Engine, TruncationShowsAsALean) {
       options.fixed = {{"fill", "generic"}, {"rows", "9"}};
       options.cases = 50;
       const Suite suite = RunCampaign(options).suite;
-      // An ulp of bf16 is more than its rule allows, now and then.
+      // Now and then, an ulp of bf16 is more than the rule for bf16 allows.
       if (reference == "reference_f32" || fault == "none") {
         EXPECT_EQ(suite.exit_code(), ExitCode::kDone) << SuiteText(suite);
       }
-      bool leans = false;
+      bool biased = false;
       for (const std::string& warning : suite.Warnings()) {
-        leans = leans || (warning.starts_with("BIAS") &&
-                          warning.find("y: errors lean towards zero") !=
-                              std::string::npos);
+        biased = biased || (warning.starts_with("BIAS") &&
+                            warning.find("y: errors lean towards zero") !=
+                                std::string::npos);
       }
-      EXPECT_EQ(leans, fault == "truncate") << SuiteText(suite);
+      EXPECT_EQ(biased, fault == "truncate") << SuiteText(suite);
     }
   }
 }
 
-// What no comparison of floats can see, the bodies at double show.
+// The bodies at double show what no comparison of floats can.
 TEST(Engine, DoubleSeesWhatFloatHides) {
   for (const auto& [base, code] :
        {std::pair<const char*, ExitCode>{"cpu:v3", ExitCode::kDone},
@@ -188,8 +188,8 @@ TEST(Engine, DoubleSeesWhatFloatHides) {
   }
 }
 
-// The rule for bf16 lets a program be twice as far off as the naive one, not
-// wrong: each of these faults is seen.
+// The rule for bf16 lets a program be twice as far off as the naive one, but
+// not wrong: each of these faults is found.
 TEST(Engine, TheRuleForBf16SeesFaults) {
   for (const std::string fault : {"zero", "sign", "twice", "neighbour"}) {
     for (const auto& [op, output] :
@@ -228,8 +228,8 @@ TEST(Engine, DegenerateDataIsMistrustedAndEmptyRunsAreNoSuccess) {
 }
 
 // Scores of size 1e5 that differ by less than their error: e^(difference) has
-// no bound. That decides nothing, unless an element that has one is wrong, or
-// one is no number.
+// no bound. That decides nothing, unless an element that has a bound is wrong,
+// or an element is not a number.
 TEST(Engine, IllConditionedDataIsInconclusive) {
   const Operation& op = FindOperation("attention");
   for (const auto& [fault, status] :
@@ -293,7 +293,7 @@ TEST(Engine, BundleReplaysWithoutItsGenerator) {
     writer.Commit();
   }
   EXPECT_THROW(ReadBundle(other), DataError);
-  // Shapes that are none, though their product may be right.
+  // Invalid shapes, though their product may be right.
   for (const char* shape : {"-1 -1", "2", "4294967296 4294967296 0x",
                             "3037000500 3037000500 3037000500"}) {
     Hdf5Writer writer(other, {"verify-replay", 1});

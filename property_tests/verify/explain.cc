@@ -29,7 +29,7 @@ std::string RangeText(const Parameter& p) {
   return text;
 }
 
-// Smallest, median and largest magnitude.
+// The smallest, median and largest magnitudes.
 std::string Quantiles(std::vector<double> values) {
   if (values.empty()) return "none";
   for (double& x : values) x = std::abs(x);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// explain.h - what an operation, a case or a bound means, in words and numbers.
+// explain.h - explains an operation, a case or a bound, in words and numbers.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_EXPLAIN_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_EXPLAIN_H_
 
@@ -17,8 +17,8 @@ std::string ListText();
 // Parameters, inputs, outputs and derivations of one operation.
 std::string OperationText(const Operation& op);
 
-// Inputs, the range of each output's values and bounds, the derivations, and
-// what the implementation makes of it.
+// Inputs, the ranges of the values and bounds of each output, the derivations,
+// and the verdict on the implementation.
 std::string ExplainText(const Case& c, Implementation& implementation);
 
 }  // namespace softmoe::verify

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every directed fill of every operation produces what its name says, in every
-// case: looked up in the data and, where it is about what happens, in the
-// reference.
+// case. This is checked in the data and, where the name promises an effect, in
+// what the reference computes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ bool EveryRow(const Sample& s, const std::function<bool(int64_t)>& holds) {
   return true;
 }
 
-// The share of scores that are at most `ulps` from an earlier one of their row.
+// The share of the scores that are at most `ulps` from an earlier one in their
+// row.
 double ShareNearEarlier(const Sample& s, int64_t ulps) {
   int64_t near = 0;
   for (int64_t t = 0; t < s.rows(); ++t) {
@@ -103,7 +104,7 @@ bool ExpertsZeroAndOne(const Sample& s) {
   return s.Load(0) == 0 && s.Load(1) == 1;
 }
 
-// Three times the load, at least: 11 of the 12 rows of FixedFor.
+// At least three times the load: 11 of the 12 rows of FixedFor.
 bool UnevenRanks(const Sample& s) {
   std::vector<double> loads;
   if (s.op.name() == "balance_sums") {
@@ -251,8 +252,8 @@ const std::map<std::string, Promise>& Promises() {
   return promises;
 }
 
-// What a case of this fill has fixed, so that the promise can be kept: a
-// selection by cutoff is the soft router's, exactness that of some shapes.
+// What a case of this fill fixes so that the promise can be kept: only the soft
+// router selects by cutoff, and only some shapes are exact.
 CasePattern FixedFor(const Operation& op, const std::string& fill) {
   CasePattern fixed = {{"fill", fill}};
   const auto fix = [&](const std::string& name, const std::string& value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_sample.h - a case looked at from all sides, for the tests that count
-// what data is drawn and what happens with it.
+// fill_sample.h - a case with everything that the tests look at which count
+// what data is drawn and what happens to it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FILL_SAMPLE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FILL_SAMPLE_H_
 
@@ -18,7 +18,7 @@
 
 namespace softmoe::verify {
 
-// A case's data, and what the reference makes of it.
+// The data of a case, and what the reference computes from it.
 struct Sample {
   const Operation& op;
   Case c;
@@ -40,7 +40,7 @@ struct Sample {
   double Score(int64_t t, int64_t e) const {
     return At(inputs, "scores").values[t * experts() + e];
   }
-  // Descending.
+  // In descending order.
   std::vector<double> Sorted(int64_t t) const {
     std::vector<double> row;
     for (int64_t e = 0; e < experts(); ++e) row.push_back(Score(t, e));
@@ -51,8 +51,8 @@ struct Sample {
     return reference::SolveLapSum(ToMatrix(At(inputs, "scores")).row(t),
                                   Scalar("mean_active"), Scalar("temperature"));
   }
-  // Rows x experts, 0 or 1: who is routed where. An input of the experts, an
-  // output of the router.
+  // Rows x experts, 0 or 1: which row is routed to which expert. An input of
+  // the experts, an output of the router.
   const Tensor& Active() const {
     return Has("active") ? At(inputs, "active")
                          : expected.outputs.at("active").values;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:verify and what is no case: texts and replay bundles that are malformed,
-// of another version or of unknown things. Each ends with 2, says where and
+// //:verify on invalid cases: texts and replay bundles that are malformed, of
+// another version or about unknown things. Each run ends with 2, says where and
 // why, and writes nothing.
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class Hostile : public ::testing::Test {
     EXPECT_TRUE(fs::is_empty(folder_ / "out")) << arguments;
   }
 
-  // A bundle of the embedding, changed.
+  // A bundle of the embedding that has been changed.
   struct Contents {
     Hdf5Kind kind = {"verify-replay", 1};
     std::string text = kCase;
@@ -85,7 +85,7 @@ class Hostile : public ::testing::Test {
 TEST_F(Hostile, CaseTexts) {
   for (const auto& [words, part] : {
            std::pair<const char*, const char*>{"op=lapsun", "lapsum"},
-           {"op=lapsum impl=cuda:9", "takes nothing behind a colon"},
+           {"op=lapsum impl=cuda:9", "takes nothing after a colon"},
            {"op=lapsum impl=tpu", "unknown implementation"},
            {"op=lapsum impl=cpu:v5", "did you mean"},
            {"op=lapsum impl=faulty:sing:weights:cpu:v3", "unknown fault"},
@@ -133,7 +133,7 @@ TEST_F(Hostile, BundlesOfUnknownThings) {
   ExpectBundleRefused("unknown operation", replace("embedding", "embeding"));
   ExpectBundleRefused("unknown implementation", replace("cpu:v3", "gpu"));
   ExpectBundleRefused("unknown dtype", replace("dtype=f32", "dtype=f23"));
-  ExpectBundleRefused("none of operation", replace("generic", "ties"));
+  ExpectBundleRefused("not a fill of operation", replace("generic", "ties"));
   ExpectBundleRefused("unknown key", replace("rows", "columns"));
   ExpectBundleRefused("KEY=VALUE", replace("rows=2", "rows 2"));
   ExpectBundleRefused("1 to 300", replace("rows=2", "rows=4000000000"));
@@ -145,7 +145,7 @@ TEST_F(Hostile, BundlesWithImpossibleData) {
   ExpectBundleRefused("input 'table'",
                       [](Contents& c) { c.inputs["table"].values[1] = NAN; });
   ExpectBundleRefused("input 'table'", [](Contents& c) {
-    c.inputs["table"].values[1] = 1 + 0x1p-40;  // no float
+    c.inputs["table"].values[1] = 1 + 0x1p-40;  // not a float
   });
   ExpectBundleRefused("ids[1] is 4; it is 0 to 3",
                       [](Contents& c) { c.inputs["ids"].values[1] = 4; });

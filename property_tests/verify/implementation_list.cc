@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of families: what stands before the colon of impl=.
+// The list of families: the part of impl= before the colon.
 #include <functional>
 #include <map>
 
@@ -26,42 +26,41 @@ using Maker =
 const std::map<std::string, Maker>& Families() {
   static const std::map<std::string, Maker> families = {
       {"reference_f32",
-       [](const std::string& told) {
-         if (!told.empty()) {
-           throw ConfigError("impl reference_f32 takes nothing behind a colon");
+       [](const std::string& argument) {
+         if (!argument.empty()) {
+           throw ConfigError("impl reference_f32 takes nothing after a colon");
          }
          return MakeReferenceImplementation(Dtype::kF32);
        }},
       {"reference_bf16",
-       [](const std::string& told) {
-         if (!told.empty()) {
-           throw ConfigError(
-               "impl reference_bf16 takes nothing behind a colon");
+       [](const std::string& argument) {
+         if (!argument.empty()) {
+           throw ConfigError("impl reference_bf16 takes nothing after a colon");
          }
          return MakeReferenceImplementation(Dtype::kBf16);
        }},
       {"reference_f64",
-       [](const std::string& told) {
-         if (!told.empty()) {
-           throw ConfigError("impl reference_f64 takes nothing behind a colon");
+       [](const std::string& argument) {
+         if (!argument.empty()) {
+           throw ConfigError("impl reference_f64 takes nothing after a colon");
          }
          return MakeReferenceImplementation(Dtype::kF64);
        }},
       {"cpu",
-       [](const std::string& told) {
-         return MakeCpuImplementation(told, AdapterTable());
+       [](const std::string& argument) {
+         return MakeCpuImplementation(argument, AdapterTable());
        }},
       {"shim",
-       [](const std::string& told) {
-         if (!told.empty()) {
-           throw ConfigError("impl shim takes nothing behind a colon");
+       [](const std::string& argument) {
+         if (!argument.empty()) {
+           throw ConfigError("impl shim takes nothing after a colon");
          }
          return MakeShimImplementation(AdapterTable());
        }},
       {"cuda",
-       [](const std::string& told) {
-         if (!told.empty()) {
-           throw ConfigError("impl cuda takes nothing behind a colon");
+       [](const std::string& argument) {
+         if (!argument.empty()) {
+           throw ConfigError("impl cuda takes nothing after a colon");
          }
          return MakeCudaImplementation(AdapterTable());
        }},

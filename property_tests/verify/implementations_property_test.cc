@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every operation on the CPU kernels of every ISA level and in the simulator,
-// with cases that RapidCheck draws afresh: within the derived bounds, the same
-// bits for every number of threads and every order of simulated threads; and
-// the rounded reference within the same bounds.
+// with cases that RapidCheck draws afresh, is within the derived bounds and
+// gives the same bits for every number of threads and every order of simulated
+// threads. So is the rounded reference.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -30,7 +30,8 @@ Suite& Everything() {
   return suite;
 }
 
-// At the end: no fewer cases than declared, unless tests were left out by name.
+// Checks at the end that no fewer cases ran than declared, unless tests were
+// left out by name.
 class ManifestEnvironment : public ::testing::Environment {
  public:
   void TearDown() override {
@@ -52,8 +53,9 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
     const auto implementation = MakeImplementation(name);
     const Dtype dtype = DtypeFor(op, *implementation);
     if (!implementation->WhyUnsupported(op, dtype).empty()) {
-      // A level that this machine lacks, an operation without CUDA source,
-      // body or bf16; cpu:v3 and the reference run everything.
+      // This may be a level that this machine lacks, or an operation without
+      // CUDA source, double body or bf16; cpu:v3 and the reference run
+      // everything.
       ASSERT_TRUE(name != "cpu:v3" && name != "reference_f32") << name;
       continue;
     }
@@ -81,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryOperation,
                          [](const auto& info) { return info.param; });
 
 // Acceptance (DESIGN.md, "One kernel source"), relative to the largest element
-// of a tensor or to 1. No epsilon of float size survives this.
+// of a tensor or to 1. No wrong epsilon of float size survives this.
 constexpr double kOneSource = 1e-11;
 
 TEST(BodiesAtDouble, AgreeWithTheReference) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // manifest.h - what the tests must have run: a committed declaration of how
-// many cases of which operation on which implementation (manifest.inc), held
-// against what a suite has run. What is skipped is counted as not run, with the
-// reason, and never as passed.
+// many cases of which operation on which implementation (manifest.inc),
+// compared with what a suite has run. What is skipped counts as not run, with
+// the reason, and never as passed.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_MANIFEST_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_MANIFEST_H_
 
@@ -18,7 +18,7 @@ namespace softmoe::verify {
 struct Declared {
   Unit unit;
   int64_t cases = 0;
-  std::string needs;  // "avx512", "gpu": may be missing here; "": may not
+  std::string needs;  // "avx512", "gpu": may be missing here; "" may not
 };
 
 // Lines "OPERATION IMPLEMENTATION CASES [NEEDS]" and comments "#". Throws
@@ -27,7 +27,7 @@ std::vector<Declared> ParseManifest(const std::string& text);
 // manifest.inc.
 const std::vector<Declared>& Manifest();
 
-// How a suite meets a declaration.
+// How a suite compares with a declaration.
 struct ManifestCheck {
   int64_t declared = 0, ran = 0;  // cases, of what is declared
   std::vector<std::string>

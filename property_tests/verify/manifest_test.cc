@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The manifest itself: fewer cases, undeclared ones and what is missing are
-// told apart. (Held against what the tests run by
-// implementations_property_test.)
+// The manifest itself distinguishes too few cases, undeclared ones and what
+// this machine lacks. (implementations_property_test compares it with what the
+// tests run.)
 #include "property_tests/verify/manifest.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(Manifest, WhatAMachineLacksIsNotRunAndNotPassed) {
   ASSERT_EQ(check.not_run.size(), 1u);
   EXPECT_NE(check.not_run[0].find("0 of 9 declared cases of lapsum on cuda"),
             std::string::npos);
-  // What needs nothing, or what is there after all, must run.
+  // A unit that needs nothing, or whose need is met here, must run.
   for (const char* text : {"lapsum cuda 9", "lapsum cpu:v3 9 gpu"}) {
     EXPECT_EQ(CheckManifest(ParseManifest(text), Suite()).shortfalls.size(), 1u)
         << text;
@@ -65,7 +65,7 @@ TEST(Manifest, WhatAMachineLacksIsNotRunAndNotPassed) {
 }
 
 TEST(Manifest, WhatRanMustBeDeclared) {
-  // The reference's answers do not count for the kernels.
+  // Cases of the reference do not count for the kernels.
   const ManifestCheck check = CheckManifest(ParseManifest("lapsum cpu:v3 5"),
                                             Ran("lapsum", "reference_f32", 5));
   EXPECT_EQ(check.shortfalls.size(), 2u) << ManifestText(check);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The map of reference/NOTATION.md leads where it says, and nothing that it
-// should show is missing. A symbol is where the map says if it is a whole word
-// of the file's text: a comment would do, too. What the reference offers is
-// read from the declarations of its headers.
+// The map of reference/NOTATION.md leads where it says, and lacks nothing that
+// it should show. A symbol counts as found if it is a whole word of the file's
+// text, even in a comment. What the reference offers is read from the
+// declarations in its headers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -173,7 +173,7 @@ std::string AnchorOf(const std::string& heading) {
   return anchor;
 }
 
-// Why this link of this column leads nowhere; "" if it leads.
+// Why this link in this column leads nowhere; "" if it leads somewhere.
 std::string WhyNot(int column, const Link& link) {
   static const std::map<int, std::string> kFolders = {
       {kReference, "reference/[^/]*"},          {kKernel, "kernels/.*"},
@@ -243,8 +243,8 @@ void CheckQuantity(const Row& row, const std::vector<Row>& formulas,
   }
 }
 
-// What `linked`, the places that the map leads to, should have and has not:
-// "folder/file symbol", or "folder/file" alone.
+// What is missing from `linked`, the places that the map leads to: "folder/file
+// symbol", or only "folder/file".
 void CheckComplete(const Names& linked, Names* problems) {
   Names wanted;
   const auto root = RunfilePath("reference/NOTATION.md").parent_path() / "..";
@@ -277,7 +277,7 @@ void CheckComplete(const Names& linked, Names* problems) {
   }
 }
 
-// One sentence for all that is wrong with this text of the map.
+// One sentence with everything that is wrong with this text of the map.
 Names Problems(const std::string& text) {
   const Map map = ReadMap(text);
   Names problems, linked;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `verify fuzz` against planted faults of different kinds, in different
-// operations and implementations: each is found and shrunk to a case that a
-// person can read. PLANTED_FAULTS.md shows them; its lines are run here, and
-// where they do not hold any more this test prints those that do.
+// `verify fuzz` finds planted faults of different kinds, in different
+// operations and implementations, and shrinks each to a case that a person can
+// read. PLANTED_FAULTS.md shows them; this test runs its lines, and prints new
+// ones where they no longer hold.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ constexpr Planted kPlanted[] = {
     {"embedding", "stale", "d_table", "cpu:v3"},
 };
 
-// What a person reads: elements that are not 0 and not a parameter.
+// What a person has to read: elements that are neither 0 nor a parameter.
 int64_t ElementsToRead(const Case& c) {
   int64_t count = 0;
   for (const auto& [name, tensor] : InputsOf(FindOperation(c.op), c)) {
@@ -71,7 +71,7 @@ TEST_P(PlantedFaults, IsFoundAndShrunkAsDocumented) {
                   smallest.hints.empty() ? "none" : smallest.hints.front());
   fmt::print("{}", row);
 
-  // The documented line fails in the same output.
+  // The documented line must fail in the same output.
   const std::string page =
       ReadWholeFile(RunfilePath("property_tests/verify/PLANTED_FAULTS.md"));
   const size_t at =

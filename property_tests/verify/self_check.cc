@@ -13,7 +13,7 @@
 namespace softmoe::verify {
 namespace {
 
-// `check` passes "faulty:none:..." of `names`, and no other.
+// Throws unless `check` passes "faulty:none:..." among `names`, and no other.
 void ExpectJudged(const Checker& check, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const bool healthy = name.starts_with("faulty:none");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// self_check.h - before anything is judged: what is right passes, what is
-// wrong does not. A harness that fails this proves nothing.
+// self_check.h - checks, before anything is judged, that what is right passes
+// and what is wrong does not. A harness that fails this proves nothing.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SELF_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_SELF_CHECK_H_
 
@@ -11,7 +11,7 @@ namespace softmoe::verify {
 // reference passes and its copies with planted gross faults fail.
 void CheckSelf();
 
-// The same of CheckGradients (`verify grad`) and the reference in double.
+// The same for CheckGradients (`verify grad`) and the reference in double.
 void CheckGradientSelf();
 
 }  // namespace softmoe::verify

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// spelling.h - one syntax: what is part of a case is a word KEY=VALUE, all else
-// is an option.
+// spelling.h - enforces one syntax: what is part of a case is a word KEY=VALUE,
+// and everything else is an option.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_SPELLING_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_SPELLING_H_
 
@@ -11,7 +11,7 @@
 
 namespace softmoe::verify {
 
-// The positional argument of commands that read words of a case.
+// The positional argument of commands that read the words of a case.
 inline constexpr char kCaseWords[] = "case";
 
 // Throws ConfigError, with the right spelling, for a key of the case that is

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:verify - holds implementations of the method's operations against the
-// reference, element by element, within derived bounds. What its commands do
-// is in commands.cc; here is how they are called.
+// //:verify - compares implementations of the method's operations with the
+// reference, element by element, within derived bounds. commands.cc holds what
+// its commands do; this file, how they are called.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,7 +31,7 @@ constexpr char kExamples[] = R"(
 A case is words KEY=VALUE, each of which may be left out:
   op=lapsum impl=cpu:v3 fill=near_ties:3 rows=7 num_experts=33 seed=0x5eed case=4
 What is left out is drawn from the seed and the number of the case. Where many
-cases run, op= and impl= may be given several times. What is no part of a case
+cases run, op= and impl= may be given several times. What is not part of a case
 is an option: --cases, --seconds, --out, ...
 
 Examples:
@@ -44,13 +44,13 @@ Examples:
   verify run op=lapsum impl=cpu:v3 ... seed=0x5eed case=417
       the one case that a REPRO line names: paste the line
   verify fuzz --seconds 3600 seed=7 --log fuzz.jsonl --bundles failures/
-      until the hour is over, whatever fails; what is new is shrunk
+      for an hour, whatever fails; new failures are shrunk
   verify fuzz impl=faulty:times_temperature:d_scores:cpu:v3 --seconds 5
       what a failure looks like
   verify grad op=router kind=soft
-      is the reference's gradient, which every other is held against, the
-      derivative? Against differences with their observed order and against
-      dual numbers; an end in --seconds instead of --cases, too
+      checks the reference's gradient, against which all others are judged, by
+      differences with their observed order and by dual numbers; accepts
+      --seconds instead of --cases
   verify grad op=lapsum impl=faulty:times_temperature:d_scores:reference_f64
       what a wrong derivative looks like
   verify explain op=lapsum rows=3 num_experts=5
@@ -67,21 +67,21 @@ Your own implementation (property_tests/verify/foreign/README.md):
   verify export-vectors op=lapsum --out v.h5
   verify check-vectors v.h5 theirs.h5         computed elsewhere
 
-Exit codes: 0 all PASS; 1 a FAIL; 2 a name, key or file that is none; 3
-NOT_COMPARABLE; 4 nothing ran, or it does not decide; 5 a missing file; 6 the
+Exit codes: 0 all PASS; 1 a FAIL; 2 an unknown name or key, or an invalid file;
+3 NOT_COMPARABLE; 4 nothing ran, or it was not decided; 5 a missing file; 6 the
 harness failed its own check; 7 data that cannot tell right from wrong; 75
 stopped by a signal, after the report. How to add an operation or an
 implementation: property_tests/verify/README.md.)";
 
-// What CLI::PositiveNumber accepts includes nan, and what it says the largest
-// double, in digits.
+// Instead of CLI::PositiveNumber, which accepts nan, and prints the largest
+// double digit by digit in its message.
 CLI::Validator Seconds() {
   const auto check = [](const std::string& text) -> std::string {
     constexpr double kMax = 1e9;
     double seconds = 0;
     const bool is_number = CLI::detail::lexical_cast(text, seconds);
     if (is_number && seconds > 0 && seconds <= kMax) return "";
-    return fmt::format("'{}' is no number above 0 and at most {:g}", text,
+    return fmt::format("'{}' is not a number above 0 and at most {:g}", text,
                        kMax);
   };
   return CLI::Validator(check, "SECONDS");
@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
   fuzz->add_option("--seconds", options.seconds, "how long [60]")
       ->check(Seconds());
   CLI::App* grad = app.add_subcommand(
-      "grad", "hold the reference's derivatives against differences and duals");
+      "grad", "check the reference's derivatives by differences and duals");
   AddCaseWords(grad, options,
                "(whose derivatives [reference_f64], or faulty:... of it)");
   AddReportOptions(grad, options);
@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
     if (*grad) return Grad(options);
     if (*explain) return Explain(options);
     if (*mutate) {
-      // Tests with mutants in them are not built with every build of this.
+      // Tests with mutants in them are not built along with this program.
       const std::vector<std::string> words = mutate->remaining();
       const bool is_sampled = std::ranges::any_of(words, [](const auto& word) {
         return word.starts_with("--sampled");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:verify as a user meets it: output, messages, exit codes.
+// //:verify as a user sees it: output, messages, exit codes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 using Output = ProgramOutput;
 
-// With `arguments`, as a shell splits them, in a folder of the test's own; what
-// it says on stdout and stderr.
+// Runs it with `arguments`, as a shell splits them, in a folder of the test's
+// own; returns what it prints on stdout and stderr.
 Output RunVerify(const std::string& arguments) {
   return RunTestProgram("property_tests/verify/verify", arguments + " 2>&1",
                         ::testing::TempDir());
@@ -143,7 +143,7 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
         "fuzz --seconds nan", "grad --seconds nan", "run --timeout 1e300"}) {
     EXPECT_EQ(RunVerify(arguments).exit_code, 2) << arguments;
   }
-  // What would silently win over the other.
+  // Options of which one would silently win over the other.
   for (const char* arguments :
        {"run op=lapsum op=lapsum", "run impl=cpu:v3 op=router impl=cpu:v3",
         "fuzz seed=3 seed=0", "grad rows=3 rows=3", "run case=3 case=4",
@@ -162,7 +162,7 @@ TEST(Verify, RefusesWhatCannotBeMeant) {
   ExpectSays(RunVerify("run op=lapsum rowz=3 --json never.json"), 2,
              "did you mean");
   EXPECT_FALSE(fs::exists(fs::path(::testing::TempDir()) / "never.json"));
-  // Found out before anything runs: a failing run would end with 1.
+  // This is found out before anything runs: a failing run would end with 1.
   for (const char* report : {"--json", "--junit", "--log", "--bundles"}) {
     const Output unwritable = RunVerify(
         std::string("run op=lapsum impl=faulty:twice:weights:cpu:v3 ") +

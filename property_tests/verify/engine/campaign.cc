@@ -30,7 +30,8 @@ class Campaign {
     for (const std::string& name : options.ops) {
       ops_.push_back(&FindOperation(name));
     }
-    // A key that no operation has is an error; one that some have is theirs.
+    // A key that no operation has is an error; a key that only some have
+    // applies to those.
     for (const Operation* op : ops_) Draw(*op, *impls_.front(), 0);
   }
 
@@ -45,7 +46,7 @@ class Campaign {
             if (i % impl->batch() == 0) Announce(*op, *impl, i);
             RunOne(*op, *impl, options_.first + static_cast<uint32_t>(i));
           } catch (const StoppedError&) {
-            result_.stopped = true;  // within a call: this case is not judged
+            result_.stopped = true;  // during a call: this case is not judged
           }
         }
       }

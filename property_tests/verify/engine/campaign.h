@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// campaign.h - many cases, one after the other: a given number of each
-// (`verify run` and `grad`), or until the time is over (`verify fuzz`).
+// campaign.h - runs many cases, one after the other: a given number of each
+// (`verify run` and `grad`), or as many as time allows (`verify fuzz`).
 //
-// It goes on after a failure, shrinks what is new, counts what is not, and
-// hands every result on at once, so that nothing is lost to a crash.
+// A campaign continues after a failure, shrinks new failures, counts known
+// ones, and passes every result on at once, so that a crash loses nothing.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_H_
 
@@ -22,10 +22,11 @@ namespace softmoe::verify {
 struct CampaignOptions {
   std::vector<std::string> ops;    // empty: all
   std::vector<std::string> impls;  // at least one
-  CasePattern fixed;               // keys that every case shares
+  CasePattern fixed;               // keys shared by all cases
   uint64_t seed = 0;
   uint32_t first = 0;  // the number of the first case
-  // Cases of each operation on each implementation, and an end in seconds.
+  // Cases of each operation on each implementation, and a time limit in
+  // seconds.
   int64_t cases = std::numeric_limits<int64_t>::max();
   double seconds = std::numeric_limits<double>::infinity();
   // Sizes that `fixed` leaves open are drawn no larger than this.
@@ -35,11 +36,11 @@ struct CampaignOptions {
     return CheckCase(c, implementation);
   };
   bool shrink = true;
-  // Failures of one operation, implementation and output that are shrunk; more
-  // are only counted.
+  // How many failures of one operation, implementation and output are shrunk;
+  // further ones are only counted.
   int max_shrunk = 3;
   std::function<void(const CaseResult&)> on_result;
-  std::function<void(const Failure&)> on_failure;  // new ones, shrunk
+  std::function<void(const Failure&)> on_failure;  // each new one, shrunk
   std::function<bool()> stop;                      // asked between cases
 };
 
@@ -48,10 +49,10 @@ struct CampaignResult {
   bool stopped = false;
 };
 
-// Throws ConfigError for names and keys that are none.
+// Throws ConfigError for unknown names and keys.
 void CheckCampaign(const CampaignOptions& options);
 
-// The same, before anything runs.
+// The same checks, before anything runs.
 CampaignResult RunCampaign(const CampaignOptions& options);
 
 }  // namespace softmoe::verify

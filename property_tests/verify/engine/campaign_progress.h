@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// campaign_progress.h - one line on stderr about a campaign that runs.
+// campaign_progress.h - one line on stderr about a running campaign.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_PROGRESS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CAMPAIGN_PROGRESS_H_
 
@@ -12,15 +12,15 @@
 
 namespace softmoe::verify {
 
-// "fuzz 42s of 10m00 | 1234 cases | lapsum on cpu:v4", rewritten on a terminal,
-// elsewhere a line every 10 seconds.
+// "fuzz 42s of 10m00 | 1234 cases | lapsum on cpu:v4", rewritten in place on a
+// terminal; elsewhere a new line every 10 seconds.
 class CampaignProgress {
  public:
-  // seconds: how long the campaign is to take; infinity if it counts cases.
+  // seconds: how long the campaign will take; infinity if it counts cases.
   explicit CampaignProgress(double seconds);
 
   void Tell(const CaseResult& result);
-  // A new failure is about to be printed on stdout.
+  // To be called before a new failure is printed on stdout.
   void TellFailure(const CaseResult& smallest);
 
  private:

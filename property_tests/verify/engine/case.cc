@@ -22,7 +22,7 @@ const T& Find(const std::map<std::string, T>& map, const Case& c,
   return found->second;
 }
 
-// All of `text` as a T.
+// The whole of `text` as a T.
 template <typename T, typename... Base>
 bool ParseAll(const std::string& text, T* value, Base... base) {
   const char* end = text.data() + text.size();
@@ -61,8 +61,8 @@ Simplification ParseSimplification(const std::string& text) {
     s.how = Simplification::How::kOnly;
   } else {
     throw ConfigError("simplify: '" + text +
-                      "' is none of TENSOR:zero, TENSOR:one, TENSOR:bitsN "
-                      "(1 <= N <= 53) and TENSOR:onlyI");
+                      "' is not one of TENSOR:zero, TENSOR:one, "
+                      "TENSOR:bitsN (1 <= N <= 53) and TENSOR:onlyI");
   }
   return s;
 }
@@ -120,7 +120,7 @@ std::string CaseText(const Case& c) {
     text += fmt::format(" {}={}", name, choice);
   }
   for (const auto& [name, value] : c.reals) {
-    text += fmt::format(" {}={}", name, value);  // reads back to the same bits
+    text += fmt::format(" {}={}", name, value);  // reads back as the same bits
   }
   for (size_t i = 0; i < c.simplify.size(); ++i) {
     text += (i == 0 ? " simplify=" : ",") + SimplificationText(c.simplify[i]);

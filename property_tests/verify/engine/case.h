@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// case.h - a case is text that says everything: which operation, run by whom,
-// on which data.
+// case.h - a case is a text that determines everything: the operation, the
+// implementation that runs it, and the data.
 //
 //   op=lapsum impl=cpu:v4 dtype=f32 fill=near_ties:3 rows=7 num_experts=33
 //   mean_active=1.375 temperature=1.7 spread=1 seed=0x5eed case=417
 //
-// Data is a pure function of this (fill.h). Sizes may be windows: "rows=1@5"
-// is one row, that which would be the sixth, so that a shrunk case keeps the
-// values that survive. "simplify=scores:bits3,d_weights:only5" is what
-// shrinking did to the values afterwards. Parse(Text(c)) == c.
+// Data is a pure function of this (fill.h). A size may be a window: "rows=1@5"
+// is one row, namely the sixth, so that a shrunk case keeps the values of what
+// is left. "simplify=scores:bits3,d_weights:only5" says what shrinking then did
+// to the values. Parse(Text(c)) == c.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_H_
 
@@ -24,14 +24,14 @@ namespace softmoe::verify {
 
 class Operation;
 
-// `count` indices of a dimension, beginning with `first`.
+// `count` indices of a dimension, starting at `first`.
 struct Window {
   int64_t count = 1;
   int64_t first = 0;
   bool operator==(const Window&) const = default;
 };
 
-// A named way to make data; `argument` only for those that take one.
+// A named way to make data; `argument` only if the fill takes one.
 struct FillName {
   std::string name = "generic";
   int64_t argument = 0;
@@ -44,7 +44,7 @@ struct Simplification {
     kZero,  // all zeros
     kOne,   // all ones
     kBits,  // rounded to `argument` significant bits
-    kOnly,  // zero but for the element at flat index `argument`
+    kOnly,  // zero except for the element at flat index `argument`
   };
   std::string tensor;
   How how = How::kZero;
@@ -64,7 +64,7 @@ struct Case {
   uint64_t seed = 0;
   uint32_t number = 0;  // "case=": which draw of this seed
 
-  // InternalError for a parameter that the operation does not have.
+  // Throws InternalError for a parameter that the operation does not have.
   int64_t Size(const std::string& name) const;
   double Real(const std::string& name) const;
   const std::string& Choice(const std::string& name) const;
@@ -72,23 +72,23 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-// The canonical text, every field printed.
+// The canonical text, with every field.
 std::string CaseText(const Case& c);
 
-// A case of the same shape with other data, as it was drawn.
+// A case of the same shape with other data, not simplified.
 Case OtherData(const Case& c);
 
 // "near_ties:3", "generic".
 std::string FillText(const FillName& fill);
 FillName ParseFill(const std::string& text);
 
-// The keys and values of a text of KEY=VALUE words, of which a case may leave
-// out any: those are drawn (draw.h). Throws ConfigError for a word that is not
-// KEY=VALUE and for a key given twice.
+// The keys and values of a text of KEY=VALUE words. A case may leave out any of
+// them; what it leaves out is drawn (draw.h). Throws ConfigError for a word
+// that is not KEY=VALUE and for a key given twice.
 using CasePattern = std::map<std::string, std::string>;
 CasePattern ParseWords(const std::string& text);
 
-// The whole number or decimal that `text` is; ConfigError naming `key`.
+// `text` as a whole number or as a decimal. Throws ConfigError, naming `key`.
 int64_t ParseWhole(const std::string& key, const std::string& text);
 uint64_t ParseSeed(const std::string& key, const std::string& text);
 double ParseDecimal(const std::string& key, const std::string& text);

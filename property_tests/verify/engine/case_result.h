@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// case_result.h - what came of a case: the verdict of check.h, for whoever
-// prints, stores or counts it.
+// case_result.h - the result of a case: the verdict of check.h, for the code
+// that prints, stores or counts it.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_RESULT_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_CASE_RESULT_H_
 
@@ -16,12 +16,13 @@
 
 namespace softmoe::verify {
 
-// What `verify grad` met along the directions that it tried (slope.h).
+// What `verify grad` found along the directions that it tried (slope.h).
 struct Convergence {
   int64_t smooth = 0;     // differences converge with an even order
   int64_t kinks = 0;      // from either side, to slopes that may differ
   int64_t undecided = 0;  // neither: nothing was compared
-  // Observed orders of convergence at the smooth ones; NaN if none shows.
+  // Observed orders of convergence at the smooth ones; NaN if there is none to
+  // see.
   double lowest_order = NAN, highest_order = NAN;
 
   int64_t directions() const { return smooth + kinks + undecided; }
@@ -32,21 +33,21 @@ struct OutputResult {
   std::string output;
   Comparison comparison;
   std::string derivation;
-  // Means over the elements, in units of their bound: the error upwards and
-  // towards zero, around 0 where rounding is to nearest; and what either would
-  // be if the output were truncated when it is stored.
+  // Means over the elements, in units of their bounds: the error upwards and
+  // towards zero, which is about 0 where rounding is to nearest; and what
+  // either would be if the output were truncated when it is stored.
   double mean_scaled = 0, towards_zero = 0, truncation = 0;
   Convergence convergence = {};
 };
 
 struct CaseResult {
   Case c;
-  std::string command = "run";  // of verify: what checks it again
-  // FAIL if an output fails; if none passes, MISTRUSTED (the data could not
-  // tell right from wrong) or INCONCLUSIVE (some of it has no bound); else
-  // PASS. UNSUPPORTED if nothing was run.
+  std::string command = "run";  // the command of verify that checks it again
+  // FAIL if an output fails; otherwise PASS if one passes; otherwise MISTRUSTED
+  // (the data could not tell right from wrong) or INCONCLUSIVE (some of it has
+  // no bound). UNSUPPORTED if nothing was run.
   Status status = Status::kPass;
-  std::string output;  // what failed, "" if it is none in particular
+  std::string output;  // the output that failed, or ""
   std::string reason;  // one sentence; "" for PASS
   std::vector<OutputResult> outputs;
   std::vector<std::string> missing;  // optional outputs that were left out
@@ -56,11 +57,11 @@ struct CaseResult {
 
   bool failed() const { return status == Status::kFail; }
   double utilisation() const;  // the largest
-  // "d_scores[3, 5]", where the failing output is worst; its name otherwise.
+  // "d_scores[3, 5]": where the failing output is worst, or only its name.
   std::string Place() const;
 };
 
-// What a check has seen: for diagnosis and replay bundles.
+// What a check saw, for diagnosis and replay bundles.
 struct Evidence {
   TensorMap inputs, got;
   Expected expected;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases: text there and back, data by address, names that are none.
+// Cases: text and back, data by address, unknown names.
 #include "property_tests/verify/engine/case.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ RC_GTEST_PROP(Case, ReadsBackFromItsText, ()) {
   using How = Simplification::How;
   if (*rc::gen::arbitrary<bool>()) {
     c.simplify = {{tensor, How::kBits, 20}};
-    // Some data cannot be simplified: then there is no such case.
+    // Some data cannot be simplified; then the case does not exist.
     try {
       InputsOf(FindOperation(c.op), c);
     } catch (const ConfigError&) {
@@ -56,12 +56,12 @@ RC_GTEST_PROP(Case, ReadsBackFromItsText, ()) {
   RC_ASSERT(ParseCase(CaseText(c)) == c);
 }
 
-// Whatever is shown through a window is what stood there before.
+// A window shows the same values as the whole tensor does there.
 RC_GTEST_PROP(Case, WindowsKeepTheValuesThatTheyShow, ()) {
   Case whole =
       DrawCase(FindOperation("lapsum"), {{"rows", "9"}, {"num_experts", "11"}},
                *rc::gen::arbitrary<uint64_t>(), 3);
-  // Which: by the window.
+  // What these fills do depends on the window.
   if (whole.fill.name == "dominant") whole.fill = {};
   if (whole.fill.name == "wide_gap") whole.fill = {};
   if (whole.fill.name == "breakpoint") whole.fill = {};
@@ -108,13 +108,13 @@ TEST(Case, TensorsOfAnOperationHaveStreamsOfTheirOwn) {
   }
 }
 
-// The same case under another seed has other data in every tensor that is
-// drawn, and no two tensors of a case begin with the same.
+// The same case with another seed has other data in every tensor that is drawn,
+// and no two tensors of a case begin with the same data.
 TEST(Case, DataDependsOnTheSeedAndOnTheTensor) {
-  constexpr int64_t kEnough = 8;  // fewer numbers could agree by chance
+  constexpr int64_t kEnough = 8;  // fewer numbers may agree by chance
   for (const Operation* op : Operations()) {
     size_t drawn = 0;
-    // Few parameters draw small cases, too: up to the first with enough.
+    // Few parameters also draw small cases, so go on to the first with enough.
     for (uint32_t number = 0; number < 50 && drawn == 0; ++number) {
       const Case c = DrawCase(*op, {{"fill", "generic"}}, 1, number);
       Case other = c;
@@ -192,9 +192,9 @@ RC_GTEST_PROP(Tensor, RoundsToTheNearestBf16, ()) {
   }
 }
 
-// Every bf16 number: it is its own rounding, so is what lies nearer to it than
-// the middle to its neighbour, by however little; the middle goes to the even
-// one; NaN and infinities stay.
+// For every bf16 number: it rounds to itself, and so does whatever lies nearer
+// to it than the middle to its neighbour, by however little; the middle rounds
+// to the even one; NaN and infinities stay.
 TEST(Tensor, RoundsToBf16AroundEveryOne) {
   int finite = 0;
   for (uint32_t i = 0; i < 1 << 16; ++i) {
@@ -207,7 +207,7 @@ TEST(Tensor, RoundsToBf16AroundEveryOne) {
     ASSERT_EQ(rounded, x) << i;
     if (std::isinf(x)) continue;
     ++finite;
-    // Away from zero; of the largest one, where the next would be.
+    // Away from zero; for the largest one, to where the next would be.
     const double next = StepBy(Dtype::kBf16, x, i < 0x8000 ? 1 : -1);
     const double gap = std::isinf(next)
                            ? x - StepBy(Dtype::kBf16, x, i < 0x8000 ? -1 : 1)

@@ -30,7 +30,7 @@ double HalfUlp(Dtype dtype, double value) {
          2;
 }
 
-void MeasureLean(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
+void MeasureBias(Dtype dtype, const Tensor& got, const ExpectedOutput& expected,
                  OutputResult& result) {
   int64_t count = 0;
   for (int64_t i = 0; i < got.size(); ++i) {
@@ -53,8 +53,8 @@ int DigitsOf(Dtype dtype) {
   return dtype == Dtype::kF32 ? 24 : dtype == Dtype::kBf16 ? 8 : 53;
 }
 
-// An element without a bound must be a number; if the others agree, that
-// decides nothing.
+// An element without a bound must still be a number. If the others agree, the
+// case is undecided.
 Comparison Compare(const Tensor& got, const ExpectedOutput& expected) {
   std::vector<double> bounds = expected.bounds;
   std::ranges::replace(bounds, HUGE_VAL, std::numeric_limits<double>::max());
@@ -95,13 +95,13 @@ void CompareOutput(const std::string& name, const ExpectedOutput& expected,
   OutputResult output{name, Compare(tensor, expected), expected.derivation};
   if (output.comparison.status == Status::kFail) {
     Fail(result, name, name + ": " + output.comparison.reason);
-  } else if (tensor.dtype != Dtype::kI32) {  // a choice is not rounded
-    MeasureLean(result.c.dtype, tensor, expected, output);
+  } else if (tensor.dtype != Dtype::kI32) {  // choices are not rounded
+    MeasureBias(result.c.dtype, tensor, expected, output);
   }
   result.outputs.push_back(std::move(output));
 }
 
-// Every other schedule must give the bits of the first.
+// Every other schedule must give the same bits as the first.
 void CompareSchedules(const Operation& op, const TensorMap& inputs,
                       const TensorMap& first, Implementation& implementation,
                       CaseResult& result) {
@@ -120,7 +120,8 @@ void CompareSchedules(const Operation& op, const TensorMap& inputs,
   }
 }
 
-// Outputs that agree, but on data that cannot tell, are no evidence.
+// Outputs that agree on data that cannot tell right from wrong are not
+// evidence.
 void JudgeTrust(CaseResult& result) {
   if (result.failed() || result.outputs.empty()) return;
   const OutputResult* blamed = &result.outputs.front();

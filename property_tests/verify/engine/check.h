@@ -15,14 +15,14 @@ namespace softmoe::verify {
 // (gradient_check.h).
 using Checker = std::function<CaseResult(const Case&, Implementation&)>;
 
-// Generates the data and checks, after one call with other data of the same
-// shape: what that leaves behind must not show. Throws EnvironmentError, and
-// InternalError if the harness contradicts itself; whatever else the
+// Generates the data and checks the case after one call with other data of the
+// same shape, of which no trace may show. Throws EnvironmentError, and
+// InternalError if the harness contradicts itself; anything else that the
 // implementation throws is a FAIL.
 CaseResult CheckCase(const Case& c, Implementation& implementation,
                      Evidence* evidence = nullptr);
 
-// The same with given data (a replay bundle), and no call before.
+// The same with given data (a replay bundle), and without an earlier call.
 CaseResult CheckInputs(const Case& c, const TensorMap& inputs,
                        Implementation& implementation,
                        Evidence* evidence = nullptr);

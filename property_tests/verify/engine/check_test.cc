@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a check refuses besides wrong numbers: an output that is missing or has
-// another shape, other bits under another schedule, and results that depend on
-// the call before.
+// the wrong shape, different bits under another schedule, and results that
+// depend on an earlier call.
 #include "property_tests/verify/engine/check.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Spoil = std::function<void(TensorMap& outputs, int schedule)>;
 
-// The rounded reference, whose outputs are then spoilt.
+// The rounded reference, with outputs that are then spoilt.
 class Spoilt : public Implementation {
  public:
   explicit Spoilt(Spoil spoil)

@@ -26,7 +26,7 @@ struct View {
   }
   int64_t columns() const { return got.shape.empty() ? 1 : got.shape.back(); }
   int64_t rows() const { return columns() == 0 ? 0 : got.size() / columns(); }
-  // True if `holds` of every wrong element, of which there are some.
+  // True if some elements are wrong and `holds` is true of each of them.
   template <typename Predicate>
   bool AllWrong(const Predicate& holds) const {
     return !wrong.empty() && std::ranges::all_of(wrong, holds);
@@ -55,7 +55,7 @@ void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
   std::vector<double> ratios;
   double tolerance = 1e-3;
   for (const int64_t i : v.wrong) {
-    // Only where the bound leaves three digits of the ratio.
+    // Only where the bound leaves three digits of the ratio certain.
     if (std::abs(v.Want(i)) * 1e-3 <= v.Bound(i)) continue;
     ratios.push_back(v.Got(i) / v.Want(i));
   }
@@ -94,7 +94,7 @@ void AddRatio(const View& v, const Case& c, const TensorMap& inputs,
   }
 }
 
-// Wrong only behind the last whole vector, warp or block?
+// Wrong only after the last whole vector, warp or block?
 void AddPartialGroup(const View& v, std::vector<std::string>& hints) {
   const int64_t n = v.columns();
   for (const int64_t width : {64, 32, 16, 8, 4}) {
@@ -152,7 +152,7 @@ void AddRows(const View& v, std::vector<std::string>& hints) {
   }
 }
 
-// got - expected is an input of the same shape, or expected again?
+// Is got - expected an input of the same shape, or expected itself?
 void AddAccumulation(const View& v, const TensorMap& inputs,
                      std::vector<std::string>& hints) {
   for (const auto& [name, tensor] : inputs) {
@@ -202,7 +202,7 @@ std::vector<std::string> Diagnose(const Operation& op, const Case& c,
   std::vector<std::string> hints =
       DiagnoseValues(c, evidence.inputs, got->second, expected->second);
   if (!implementation.remembers()) return hints;
-  // Other data of the same shape in between, and once more.
+  // Runs other data of the same shape, then this case once more.
   const Case other = OtherData(OtherData(c));
   implementation.Run(op, other, op.Inputs(other), 0);
   const TensorMap again = implementation.Run(op, c, evidence.inputs, 0);

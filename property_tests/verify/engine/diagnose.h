@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// diagnose.h - what a failure looks like: a dozen hypotheses tried on the
-// numbers, each one sentence. A hint is where to look first, not a proof.
+// diagnose.h - what a failure looks like: tries a dozen hypotheses, each of one
+// sentence, on the numbers. A hint says where to look first; it is not a proof.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DIAGNOSE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DIAGNOSE_H_
 
@@ -13,7 +13,7 @@
 namespace softmoe::verify {
 
 // The hints for `output`, the most telling first; empty if nothing fits. Runs
-// `implementation` again to see whether earlier calls leave traces.
+// `implementation` again, to see whether earlier calls leave traces.
 std::vector<std::string> Diagnose(const Operation& op, const Case& c,
                                   const Evidence& evidence,
                                   const std::string& output,

@@ -28,7 +28,7 @@ int64_t ToStep(double value, int64_t step, const Range& range) {
   return std::clamp(static_cast<int64_t>(value), low, high) / step * step;
 }
 
-// Small ones, neighbours of vector and block widths, anything.
+// Small sizes, neighbours of vector and block widths, or any size.
 int64_t DrawSize(const Parameter& parameter, const Range& range,
                  const Words& words) {
   static constexpr int64_t kWidths[] = {1, 8, 16, 32, 64, 128};
@@ -54,7 +54,7 @@ double DrawReal(const Parameter& parameter, const Range& range,
   }
   const double u = UniformFromWord(words[0]);
   const double value = range.low + u * (range.high - range.low);
-  // An integer now and then: there lie the plateaus.
+  // A whole number now and then: plateaus occur there.
   const double grid = words[1] % 4 == 0 ? 1 : 64;
   const double rounded = std::round(value * grid) / grid;
   return std::clamp(rounded, range.low, range.high);
@@ -123,7 +123,7 @@ FillName DrawFill(const Operation& op, const Case& c) {
 void CheckFill(const Operation& op, FillName& fill) {
   const std::vector<std::string> fills = op.fills();
   if (std::ranges::count(fills, fill.name) == 0) {
-    throw ConfigError("fill: '" + fill.name + "' is none of operation '" +
+    throw ConfigError("fill: '" + fill.name + "' is not a fill of operation '" +
                       op.name() + "'; " + Suggestion(fill.name, fills));
   }
   const bool takes = FindFill(fill.name).takes_argument;
@@ -208,7 +208,7 @@ Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
   }
   if (const std::string* simplify = given("simplify")) {
     c.simplify = ParseSimplify(*simplify);
-    InputsOf(op, c);  // throws if they do not fit
+    InputsOf(op, c);  // throws if the keys do not fit together
   }
   return c;
 }

@@ -3,7 +3,7 @@
 // draw.h - from a few fixed keys, a seed and a number to one case.
 //
 // Every parameter is drawn from its own Philox stream, named by (seed, number,
-// parameter): fixing one leaves the others what they were.
+// parameter), so fixing one leaves the others unchanged.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_DRAW_H_
 
@@ -16,26 +16,27 @@
 
 namespace softmoe::verify {
 
-// The case `number` of `seed`, with the keys of `fixed` as given: "op" (else
-// `op`), "impl", "dtype", "fill", "simplify", and parameters of the operation.
-// Throws ConfigError, with a suggestion, for a key or value that is none.
+// Draws case `number` of `seed`, with the keys of `fixed` as given: "op"
+// (default `op`), "impl", "dtype", "fill", "simplify", and parameters of the
+// operation. Throws ConfigError, with a suggestion, for an unknown key or an
+// invalid value.
 Case DrawCase(const Operation& op, const CasePattern& fixed, uint64_t seed,
               uint32_t number);
 
-// The case that a text of KEY=VALUE words says; "op=" is needed. What is left
-// out is drawn from "seed=" (0) and "case=" (0); without "impl=" it is
+// The case that a text of KEY=VALUE words describes; "op=" is required. What is
+// left out is drawn from "seed=" (0) and "case=" (0); without "impl=" it is
 // `default_impl`.
 Case ParseCase(const std::string& text,
                const std::string& default_impl = "cpu:v3");
 
-// Every key that a case of `op` may say.
+// Every key that a case of `op` may have.
 std::vector<std::string> CaseKeys(const Operation& op);
 
-// Puts what depends on other parameters back into its range after they were
+// Clamps each parameter whose range depends on others, after those have
 // changed.
 void Repair(const Operation& op, Case& c);
 
-// The range of a size or real parameter, given the ones before it.
+// The range of a size or real parameter, given the parameters before it.
 struct Range {
   double low, high;
 };

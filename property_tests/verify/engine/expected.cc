@@ -102,8 +102,8 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
       expected.bounds.push_back(HUGE_VAL);
       continue;
     }
-    // Reference and bound sum the same n terms in double, in other orders:
-    // 2^-29 of the float bound each. A NaN fails.
+    // The reference and the bound sum the same n terms in double, in different
+    // orders, with an error of 2^-29 of the float bound each. A NaN fails.
     const double drift = std::abs(bounds[i].value - value);
     SOFTMOE_CHECK(drift <= 0x1p-26 * limit + 0x1p-50 * std::abs(value))
         << output << IndexText(values.shape, static_cast<int64_t>(i))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// expected.h - between tensors and the reference's matrices, and from numbers
-// with errors to an expected output.
+// expected.h - converts tensors to the reference's matrices, and numbers that
+// carry their errors to an expected output.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_EXPECTED_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_EXPECTED_H_
 
@@ -28,8 +28,8 @@ Tensor ScalarTensor(double value);
 // "ids[3] is 9; it is 0 to 7" for the first i32 element outside [0, limit).
 std::string WhyNoIds(const TensorMap& inputs, const std::string& name,
                      int64_t limit);
-// Why mean_active (between 0 and num_experts) and temperature (above 0) are not
-// LapSum's.
+// Why LapSum cannot take this mean_active (between 0 and num_experts) or
+// temperature (above 0); "" if it can.
 std::string WhyNotSoft(const TensorMap& inputs, int64_t num_experts);
 
 // The tensor as a matrix of its leading dimension; rank 1 is one row.
@@ -38,37 +38,38 @@ reference::Vector ToVector(const Tensor& tensor);  // all elements
 Tensor ToTensor(const reference::Matrix& matrix, std::vector<int64_t> shape);
 Tensor ToTensor(const reference::Vector& vector);
 
-// kRandom for generic data as it was drawn; directed and simplified data may
-// be such that all roundings agree.
+// kRandom for generic data that is not simplified; in directed and simplified
+// data all roundings may go the same way.
 Roundings RoundingsOf(const Case& c);
-// The text of the above, for a derivation that uses it.
+// The text that a derivation which uses this quotes.
 extern const char kRandomRoundingsText[];
 
-// An output with the reference's `values` and the bounds' errors, in flat
+// An output with the reference's `values` and the errors of `bounds`, in flat
 // order. Throws InternalError, naming output and element, if the bounds were
-// derived for another formula: their own value is the reference's to within a
-// small part of the error. Where the data is so ill-conditioned that the error
-// has no limit, the bound is infinite, and the comparison INCONCLUSIVE.
+// derived for another formula, that is, if their own values differ from the
+// reference's by more than a small part of the error. Where the data is so
+// ill-conditioned that the error has no limit, the bound is infinite, and the
+// comparison INCONCLUSIVE.
 ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
                           const std::string& derivation);
 
 // The rule for bf16 (naive.h): within twice the largest error of the naive
-// computation, and one rounding of the output.
+// computation plus one rounding of the output.
 ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive);
 
-// The same for an output that is computed in double, as the reference is: both
-// sides err by 2^-29 of what the bounds, which are for float, say.
+// The same for an output that is computed in double, as the reference is: each
+// side errs by 2^-29 of the bounds, which are for float.
 ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
                                 const std::vector<Bounded>& bounds,
                                 const std::string& derivation);
 
-// An output that must be equal, bit for bit but for the sign of a zero.
+// An output that must be equal bit for bit, except for the sign of a zero.
 ExpectedOutput Exactly(Tensor values, const std::string& derivation);
 
-// One of fill `exact`, whose data is such that every sum of every term in any
-// order is exact in float. Throws InternalError for a value that float does
-// not have.
+// An output of fill `exact`, whose data makes every sum of terms exact in
+// float, in any order. Throws InternalError for a value that float does not
+// have.
 ExpectedOutput ExactRegime(Tensor values);
 
 // Derivations that operations share: exact/1, twice-naive-bf16/1.

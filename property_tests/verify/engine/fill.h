@@ -4,9 +4,9 @@
 //
 // Each element is a pure function of (seed, case number, tensor name, index in
 // every dimension), by Philox: neither shape nor threads matter, and a window
-// of a dimension (case.h) keeps the values of what it shows. Fills are named;
-// a change of what a name means needs a new name, or a new version of the
-// REPRO line (repro.h).
+// of a dimension (case.h) keeps the values that it shows. Fills have names; to
+// change what a name means, take a new name or a new version of the REPRO line
+// (repro.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_FILL_H_
 
@@ -24,9 +24,9 @@ struct FillInfo {
   std::string name, text;
   bool takes_argument = false;
 };
-// Every fill, whichever operation offers it.
+// All fills, whichever operations offer them.
 const std::vector<FillInfo>& Fills();
-// InternalError for a name that is none.
+// Throws InternalError for an unknown name.
 const FillInfo& FindFill(const std::string& name);
 
 // A number for a name, below 2^24: the part of the Philox key that keeps
@@ -47,14 +47,15 @@ class Filler {
   Window Axis(const std::string& parameter) const;
   static Window All(int64_t count) { return {count, 0}; }
 
-  // Data that every fill but the directed ones for scores shapes:
+  // Data that follows the fill, except for fills that only shape scores:
   //   exact      whole numbers in [-4, 4]
   //   subnormal  below the smallest normal number
   //   huge       1e4 times as large
   //   otherwise  normal with standard deviation `scale`
   Tensor Data(const std::string& name, const std::vector<Window>& axes,
               double scale = 1) const;
-  // Normal whatever the fill, whole numbers for `exact`: cotangents, weights.
+  // Normal for every fill except `exact`, which takes whole numbers: for
+  // cotangents and weights.
   Tensor Plain(const std::string& name, const std::vector<Window>& axes,
                double scale = 1) const;
   // Router scores [rows, experts]: what each fill means is in Fills().
@@ -63,24 +64,24 @@ class Filler {
   // Any of `values`, equally likely.
   Tensor OneOf(const std::string& name, const std::vector<Window>& axes,
                const std::vector<double>& values) const;
-  // A random permutation of 0 .. count-1 for what the window shows; `before`
-  // are the indices of the dimensions in front.
+  // The part that the window shows of a random permutation of 0 .. count-1;
+  // `before` holds the indices of the dimensions before it.
   std::vector<int64_t> Ranks(const std::string& name,
                              const std::vector<int64_t>& before,
                              const Window& axis) const;
-  // mean_active as a whole number with an expert on either side, if there are
-  // two.
+  // mean_active as a whole number that leaves at least one expert on either
+  // side, if there are two experts.
   double WholeActive(const std::string& experts_parameter) const;
   // Whole numbers in [0, limit), i32.
   Tensor Ids(const std::string& name, const std::vector<Window>& axes,
              int64_t limit) const;
-  // Fill uneven_ranks: seven of eight rows go to the first rank's experts.
+  // For fill uneven_ranks: seven of eight rows go to the first rank's experts.
   static constexpr int64_t kRankExperts = 4;
   static bool GoesToTheFirstRank(int64_t row) { return row % 8 != 7; }
   // A number as a tensor of shape [], in the case's dtype.
   Tensor Scalar(double value) const;
 
-  // Four random words of an element, and whether a named event has happened.
+  // Four random words for an element, and whether a named event happens there.
   std::array<uint32_t, 4> Words(const std::string& name,
                                 const std::vector<int64_t>& index) const;
 
@@ -90,7 +91,8 @@ class Filler {
                const Value& value) const;
   double Score(const std::string& name, int64_t row, int64_t expert,
                const Window& experts, double spread) const;
-  // Whether the expert is one of `count` neighbours that its row chooses.
+  // Whether the expert is one of the `count` neighbouring experts that its row
+  // picks.
   bool AmongFirst(const std::string& name, int64_t row, int64_t expert,
                   const Window& experts, int64_t count) const;
   double Temperature() const;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// formula.h - what an operation expects where the reference's own formulas
-// (reference/*_formula.h) say it: run over numbers that carry their error they
-// give bounds, over naive bf16 numbers what the rule for bf16 compares with.
+// formula.h - what an operation expects where one of the reference's own
+// formulas (reference/*_formula.h) covers it: run over numbers that carry their
+// error, the formula gives bounds; run over naive bf16 numbers, what the rule
+// for bf16 compares with.
 //
 //   template <typename N>  // Bounded, RandomBounded or Naive
 //   struct Formula {
@@ -19,7 +20,8 @@
 
 namespace softmoe::verify {
 
-// As numbers of another kind: what is exact, or the same with worst-case sums.
+// Converts to numbers of another kind: exact values, or the same numbers with
+// worst-case sums.
 template <typename N, typename M>
 reference::MatrixOf<N> As(const reference::MatrixOf<M>& matrix) {
   return matrix.unaryExpr([](const M& x) { return N(x); });
@@ -34,7 +36,7 @@ std::vector<N> Flat(const reference::MatrixOf<N>& matrix) {
   return {matrix.data(), matrix.data() + matrix.size()};
 }
 
-// N where sums are of terms that are not random.
+// The kind of number that replaces N where the terms of a sum are not random.
 template <typename N>
 struct WorstCaseOf {
   using Type = N;
@@ -59,8 +61,8 @@ Expected ExpectBounds(const std::map<std::string, Tensor>& values,
 }
 
 // The reference's `values` with bounds from the formula: `derivation` at f32,
-// twice the naive error at bf16; equality where `exact` says that the data of
-// fill exact is.
+// twice the naive error at bf16, and equality for fill exact if `exact` says
+// that its data is exact.
 template <template <typename> class Formula, typename... Arguments>
 Expected ExpectByFormula(const Case& c,
                          const std::map<std::string, Tensor>& values,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// guarded.h - an output array between canaries, filled with what shows when it
-// is not written: NaN, or the smallest integer.
+// guarded.h - an output array between canaries, filled with NaN or the smallest
+// integer, so that an element that is not written shows.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_GUARDED_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_GUARDED_H_
 
@@ -38,7 +38,7 @@ class Guarded {
   std::vector<T> Take() const {
     for (int64_t i = 0; i < kGuard; ++i) {
       if (!IsCanary(kGuard - 1 - i)) Fail(i + 1, "before the beginning");
-      if (!IsCanary(kGuard + size() + i)) Fail(i + 1, "behind the end");
+      if (!IsCanary(kGuard + size() + i)) Fail(i + 1, "past the end");
     }
     return {all_.begin() + kGuard, all_.end() - kGuard};
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// naive.h - a number as a plain bf16 program computes it: every operation's
-// result is stored as bf16; sums are accumulated in float, as matrix units do,
-// and stored once. The reference's formulas (reference/scalar.h), run over it,
-// give what the rule for bf16 compares with:
+// naive.h - a number as a plain bf16 program computes it: the result of every
+// operation is stored as bf16; sums are accumulated in float, as matrix units
+// do, and stored once. The reference's formulas (reference/scalar.h), run over
+// it, give what the rule for bf16 compares with:
 //
 //   |got - reference| <= 2 max |naive - reference| + one rounding of the output
 //
-// FlashAttention's rule (README.md): no derived bound of bf16
-// means much where an intermediate result has 8 bits.
+// This is FlashAttention's rule (README.md): no derived bound means much at
+// bf16, where an intermediate result has 8 bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_NAIVE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_NAIVE_H_
 
@@ -42,8 +42,8 @@ inline bool PositiveForm(Naive z) { return z.value >= 0; }
 
 namespace softmoe::reference {
 
-// Products of bf16 numbers are exact in float: what is added is rounded once,
-// into the accumulator. (A term that is no such product was stored before.)
+// Products of bf16 numbers are exact in float, so a term is rounded once, into
+// the accumulator. (A term that is not such a product was stored before.)
 template <>
 class Sum<verify::Naive> {
  public:

@@ -106,7 +106,7 @@ Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
   if (c.dtype != Dtype::kF64) return expected;
   for (auto& [name, output] : expected.outputs) {
     if (output.values.dtype == Dtype::kI32) continue;  // whole numbers
-    // The reference itself does not become better with the dtype.
+    // The reference itself does not become more accurate with the dtype.
     std::vector<double> own_errors;
     for (int64_t i = 0; i < output.values.size(); ++i) {
       own_errors.push_back(output.OwnError(i));

@@ -4,10 +4,10 @@
 // its data, and for every element of every output the value it should have and
 // how far a correct implementation may be from it.
 //
-// An operation knows the reference and the error analysis, never who computes.
-// It speaks in named tensors only. By convention output "d_x" is the gradient
-// of input "x" for the cotangents "d_y" among the inputs, one per output "y"
-// that a gradient flows from.
+// An operation knows the reference and the error analysis, but no
+// implementation. It deals in named tensors only. By convention output "d_x" is
+// the gradient of input "x" for the cotangents "d_y" among the inputs, one per
+// output "y" that a gradient flows from.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_OPERATION_H_
 
@@ -27,41 +27,42 @@ struct Parameter {
   std::string name = {};
   Kind kind = Kind::kSize;
   std::string text = {};  // one line: meaning and unit
-  // Sizes and reals: the range that is valid, both ends included.
+  // Sizes and reals: the valid range, both ends included.
   double low = 1, high = 1;
-  // Sizes and reals: at most this other parameter (a size, declared before),
-  // or `below`: less than it by 1/64 at least.
+  // Sizes and reals: at most this other parameter (a size, declared earlier),
+  // or, if `below`, less than it by at least 1/64.
   std::string at_most = {};
   bool below = false;
-  // Reals: what is drawn; empty: any multiple of 1/64 in the range.
+  // Reals: the values to draw from; if empty, any multiple of 1/64 in the
+  // range.
   std::vector<double> typical = {};
   int64_t step = 1;  // sizes: a multiple of this
   std::vector<std::string> choices = {};
-  // What shrinking tries first; sizes shrink towards `low`.
+  // The value that shrinking tries first; sizes shrink towards `low`.
   double simple = 1;
 };
 
 struct OutputSpec {
   std::string name;
-  // An implementation may leave it out; that is reported, not failed.
+  // An implementation may leave it out, which is reported but is not a failure.
   bool optional = false;
-  // Computed and returned in double, whatever the dtype of the data.
+  // Computed and returned in double, whatever dtype the data has.
   bool in_double = false;
 };
 
-// How a bound was found: text that `verify explain` prints. A change of the
-// text's claim changes the id.
+// How a bound was found, as a text that `verify explain` prints. If the claim
+// of the text changes, so must the id.
 struct Derivation {
   std::string id, text;
 };
 
 struct ExpectedOutput {
-  Tensor values;               // f64, or i32 where equality is asked for
+  Tensor values;               // f64, or i32 where equality is required
   std::vector<double> bounds;  // |got - value| <= bound, element by element
   std::string derivation;      // id
   Expectations expectations;
-  // What `values` themselves may be wrong by, where that is not 2^-29 of the
-  // bounds: the same formula in double instead of float.
+  // By how much `values` themselves may be wrong, where that is not 2^-29 of
+  // the bounds: the same formula in double instead of float.
   std::vector<double> own_errors = {};
 
   double OwnError(int64_t i) const {
@@ -71,11 +72,11 @@ struct ExpectedOutput {
 
 struct Expected {
   std::map<std::string, ExpectedOutput> outputs;
-  // What is wrong with an output beyond any bound (a selection without
-  // excuse): output -> one sentence.
+  // What is wrong with an output whatever its bounds (a selection that no
+  // margin excuses): output -> one sentence.
   std::map<std::string, std::string> defects;
   int64_t decisions = 0;  // discrete choices compared
-  int64_t ambiguous = 0;  // of them, decided otherwise within their margin
+  int64_t ambiguous = 0;  // of these, decided differently within their margin
 };
 
 class Operation {
@@ -89,13 +90,14 @@ class Operation {
   virtual std::vector<OutputSpec> outputs() const = 0;
   virtual const std::vector<Derivation>& derivations() const = 0;
 
-  // The inputs, cotangents included, before any simplification.
+  // The inputs, including cotangents, before any simplification.
   virtual TensorMap Inputs(const Case& c) const = 0;
-  // The outputs that a gradient flows from, in double, at any inputs, and i32
-  // outputs: discrete choices. `choice` is empty, or holds those of another
-  // Forward, and what makes the outputs jump (a selection) is then kept; what
-  // only bends them (a score that crosses LapSum's root) is told as it is.
-  // Used by `verify grad`; every operation with differentiable() inputs has it.
+  // The outputs that a gradient flows from, in double, at any inputs, and the
+  // discrete choices as i32 outputs. `choice` is empty or holds the choices of
+  // another Forward: then a choice that makes the outputs jump (a selection) is
+  // kept, and one that only bends them (a score that crosses LapSum's root) is
+  // reported as it is. Used by `verify grad`; every operation with
+  // differentiable() inputs implements it.
   virtual TensorMap Forward(const Case& c, const TensorMap& inputs,
                             const TensorMap& choice) const {
     (void)c, (void)inputs, (void)choice;
@@ -106,15 +108,16 @@ class Operation {
                                const TensorMap& outputs) const;
   // The inputs that have a gradient output "d_NAME".
   virtual std::vector<std::string> differentiable() const { return {}; }
-  // The i32 outputs that follow from `outputs` as they are stored: whoever
-  // decides by what it returns decides so. {} without discrete choices.
+  // The i32 outputs that follow from `outputs` as they are stored, for an
+  // implementation that decides by what it returns. {} if there are no discrete
+  // choices.
   virtual TensorMap Decide(const Case& c, const TensorMap& inputs,
                            const TensorMap& outputs) const {
     (void)c, (void)inputs, (void)outputs;
     return {};
   }
-  // Why the inputs, changed by a simplification, are no case of this operation
-  // any more; "" if they are one.
+  // Why the inputs, after a simplification, are no longer a valid case of this
+  // operation; "" if they are.
   virtual std::string WhyInvalid(const Case& c, const TensorMap& inputs) const {
     (void)c, (void)inputs;
     return "";
@@ -124,33 +127,34 @@ class Operation {
   const Derivation* FindDerivation(const std::string& id) const;
 
  private:
-  // What every output should be, with the bounds of float at f64. `got` is what
-  // the implementation computed: an operation that makes discrete choices
+  // What every output should be; at f64, with the bounds of float. `got` is
+  // what the implementation computed: an operation that makes discrete choices
   // checks them against their margin and then expects what follows from got's
-  // own choice (routing replay); others ignore it. Missing or misshapen tensors
-  // in `got` must not throw. Private: bounds are asked for by ExpectOf, by
-  // whoever judges and whoever exports.
+  // own choice (routing replay); others ignore it. It must not throw for
+  // missing or misshapen tensors in `got`. Private, because both judging and
+  // exporting must ask for bounds through ExpectOf.
   virtual Expected Expect(const Case& c, const TensorMap& inputs,
                           const TensorMap& got) const = 0;
   friend Expected ExpectOf(const Operation& op, const Case& c,
                            const TensorMap& inputs, const TensorMap& got);
 };
 
-// Op.Inputs(c) with c.simplify applied. Throws ConfigError if that names a
-// tensor or element that is not there, or leaves invalid data.
+// op.Inputs(c) with c.simplify applied. Throws ConfigError if it names a tensor
+// or element that does not exist, or makes the data invalid.
 TensorMap InputsOf(const Operation& op, const Case& c);
 
 // What every output should be, with the bounds that hold at c.dtype: at f64
-// they are 2^-28 of those of float (AtF64Derivation). `got` as for
-// Operation::Expect; {} for the reference's own choices.
+// they are 2^-28 of those of float (AtF64Derivation). `got` is as for
+// Operation::Expect; {} means the reference's own choices.
 Expected ExpectOf(const Operation& op, const Case& c, const TensorMap& inputs,
                   const TensorMap& got);
 const Derivation& AtF64Derivation();
 
-// Every operation, in the order of the model. What lists them sits above all
-// that uses them (operation_list.cc, linked with every program of the engine).
+// Every operation, in the order of the model. Defined in operation_list.cc,
+// which sits above everything that uses operations and is linked with every
+// program of the engine.
 const std::vector<const Operation*>& Operations();
-// Throws ConfigError with a suggestion.
+// Throws ConfigError, with a suggestion, for an unknown name.
 const Operation& FindOperation(const std::string& name);
 
 }  // namespace softmoe::verify

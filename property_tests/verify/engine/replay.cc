@@ -70,8 +70,8 @@ TensorMap ReadTensors(const Hdf5Reader& reader, const std::string& group) {
   return tensors;
 }
 
-// What the operation will ask for must be there, in the right shape, as
-// numbers of its dtype that it can work on.
+// Everything that the operation will ask for must exist, in the right shape, as
+// numbers of its dtype that it accepts.
 void CheckInputsOf(const Bundle& bundle, const std::filesystem::path& path) {
   const Operation& op = FindOperation(bundle.c.op);
   const TensorMap& inputs = bundle.evidence.inputs;
@@ -87,7 +87,7 @@ void CheckInputsOf(const Bundle& bundle, const std::filesystem::path& path) {
     for (const double x : found->second.values) {
       if (std::isfinite(x) && RoundTo(tensor.dtype, x) == x) continue;
       throw DataError(path.string() + ": input '" + name + "' holds " +
-                      std::to_string(x) + ", which is no finite " +
+                      std::to_string(x) + ", which is not a finite " +
                       DtypeName(tensor.dtype) + "; write the bundle again");
     }
   }

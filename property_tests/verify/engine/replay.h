@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// replay.h - a failing case as a file: inputs, what came out, what was expected
-// and how far off it may be. Replaying needs no generator, so it works after
-// fills have changed, and on another machine.
+// replay.h - a failing case as a file: its inputs, outputs, expected values and
+// bounds. Replaying needs no generator, so it works after fills have changed,
+// and on another machine.
 //
 // HDF5 of kind "verify-replay" (core/HDF5_ENVELOPE.md); groups /inputs, /got,
 // /expected and /bounds with one f64 dataset per tensor, whose attributes are
@@ -26,11 +26,12 @@ struct Bundle {
 };
 
 // Writes the bundle. Tensors that would take it beyond kMaxBundleBytes are left
-// out, inputs last; false if even the inputs do not fit: nothing is written.
+// out, inputs last. Returns false, and writes nothing, if even the inputs do
+// not fit.
 bool WriteBundle(const std::filesystem::path& path, const CaseResult& result,
                  const Evidence& evidence);
 
-// Throws DataError for a file that is no such bundle, or of another version,
+// Throws DataError for a file that is not a bundle or is of another version,
 // and ConfigError for a case that this program does not know.
 Bundle ReadBundle(const std::filesystem::path& path);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replay bundles with hostile contents. In what is accepted every tensor has
-// the size that its shape says, and the bounds belong to what was expected.
+// Replay bundles with hostile contents. In every bundle that is accepted, each
+// tensor has the size that its shape says, and the bounds have the shapes of
+// the expected values.
 #include "core/files/atomic_file.h"
 #include "core/testing/fuzz_support.h"
 #include "core/testing/hdf5_hostile.h"

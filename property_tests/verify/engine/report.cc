@@ -62,8 +62,8 @@ std::string UnitTable(const Suite& suite) {
   return table.Text();
 }
 
-ordered_json LeanJson(const Lean& lean) {
-  return {{"mean", lean.mean()}, {"z", lean.z()}};
+ordered_json BiasJson(const BiasStatistic& bias) {
+  return {{"mean", bias.mean()}, {"z", bias.z()}};
 }
 
 std::string OrderText(const Convergence& found) {
@@ -72,7 +72,7 @@ std::string OrderText(const Convergence& found) {
                      found.highest_order);
 }
 
-// What `verify grad` adds; "" if nothing was differentiated.
+// What `verify grad` adds to the report; "" if nothing was differentiated.
 std::string GradientTable(const Suite& suite) {
   TextTable table({"operation", "gradient", "compared", "directions", "smooth",
                    "kinks", "undecided", "order", "utilisation"});
@@ -130,7 +130,7 @@ std::string FailureText(const Failure& failure) {
 
 std::string SuiteText(const Suite& suite) {
   std::string text = UnitTable(suite) + GradientTable(suite);
-  // One line for what has one reason.
+  // One line for all operations that were not run for the same reason.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>>
       not_run;
   for (const auto& [unit, s] : suite.units()) {
@@ -242,8 +242,8 @@ ordered_json SuiteJson(const Suite& suite) {
                        {"utilisation", output.utilisation},
                        {"decades", output.decades},
                        {"ulps", output.ulps},
-                       {"lean_upwards", LeanJson(output.upwards)},
-                       {"lean_towards_zero", LeanJson(output.towards_zero)},
+                       {"lean_upwards", BiasJson(output.upwards)},
+                       {"lean_towards_zero", BiasJson(output.towards_zero)},
                        {"truncation", output.truncation.mean()}};
       if (output.convergence.directions() > 0) {
         outputs[name]["convergence"] = ConvergenceJson(output.convergence);

@@ -11,14 +11,14 @@
 
 namespace softmoe::verify {
 
-// The table of what ran, the warnings, one REPRO line per different failure and
-// one last line.
+// A table of what ran, the warnings, one REPRO line for each different failure,
+// and a last line with the verdict.
 std::string SuiteText(const Suite& suite);
 
-// The failure alone, as it is printed the moment it is found.
+// One failure, as it is printed the moment it is found.
 std::string FailureText(const Failure& failure);
 
-// One case in full: every output, its utilisation and hints.
+// One case in full: every output with its utilisation, and the hints.
 std::string CaseResultText(const CaseResult& result);
 
 nlohmann::ordered_json SuiteJson(const Suite& suite);

@@ -22,13 +22,13 @@ std::string ReproLine(const CaseResult& result) {
                         found.worst_got, found.worst_expected,
                         found.worst_bound, found.utilisation);
   }
-  // One line, whatever an exception said.
+  // Keeps the remark on one line, whatever an exception said.
   std::ranges::replace(line, '\n', ' ');
   return line;
 }
 
 std::string StripRepro(const std::string& text, const std::string& command) {
-  // A word that begins with "#" and what is behind it are for people.
+  // A word that begins with "#", and everything after it, is for people.
   size_t end = text.find('#');
   while (end != std::string::npos && end > 0 &&
          !std::isspace(static_cast<unsigned char>(text[end - 1]))) {
@@ -63,7 +63,7 @@ std::string StripRepro(const std::string& text, const std::string& command) {
   }
   if (!word.empty()) rest = word;
   while (words >> word) rest += (rest.empty() ? "" : " ") + word;
-  // Else it would name many cases, and others.
+  // Otherwise the line would name many cases, and not the one that failed.
   if (is_repro && rest.find(" case=") == std::string::npos) {
     throw ConfigError(
         "this REPRO line is cut short: it ends before case=; paste all of it");

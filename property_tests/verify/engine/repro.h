@@ -4,8 +4,9 @@
 //
 //   REPRO v2 verify run op=lapsum impl=cpu:v4 ... # FAIL d_scores[3, 5] ...
 //
-// What stands behind "#" is for people. A change of what a case means (fills,
-// Philox addresses) needs a new version: an old line must not run other data.
+// What follows "#" is for people. A change of what a case means (fills, Philox
+// addresses) needs a new version, because an old line must never run with other
+// data.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPRO_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_REPRO_H_
 
@@ -19,10 +20,10 @@ inline constexpr int kReproVersion = 2;
 
 std::string ReproLine(const CaseResult& result);
 
-// The case text in `text`: a REPRO line, "verify run ...", or the words of a
-// case alone. Throws ConfigError for another version, for a line of another
-// command (its case means another check), and for a REPRO line that is cut
-// short or followed by another.
+// The case text in `text`, which is a REPRO line, "verify run ...", or just the
+// words of a case. Throws ConfigError for another version, for a line of
+// another command (which checks its case differently), and for a REPRO line
+// that is cut short or followed by another.
 std::string StripRepro(const std::string& text,
                        const std::string& command = "run");
 

@@ -40,7 +40,7 @@ class Shrinker {
  private:
   bool Spent() const { return best_.runs >= max_runs_ || Clock::now() >= end_; }
 
-  // True, and the candidate is the new best, if the same output fails.
+  // True if the same output fails; then the candidate is the new best.
   bool Try(Case candidate) {
     Repair(op_, candidate);
     if (candidate == best_.result.c || Spent()) return false;
@@ -51,9 +51,9 @@ class Shrinker {
       best_.result = std::move(result);
       return true;
     } catch (const ConfigError&) {
-      return false;  // the simplified data is no case of this operation
+      return false;  // the simplified data is not valid for this operation
     } catch (const StoppedError&) {
-      max_runs_ = 0;  // what is known by now is still reported
+      max_runs_ = 0;  // what is known so far is still reported
       return false;
     }
   }
@@ -111,7 +111,7 @@ class Shrinker {
   }
 
   bool TryReal(const Parameter& p, double value) {
-    // A simpler number once found is not traded for another.
+    // Once the simplest number is found, no other is tried.
     if (best_.result.c.reals.at(p.name) == p.simple) return false;
     Case candidate = best_.result.c;
     candidate.reals[p.name] = value;
@@ -132,7 +132,7 @@ class Shrinker {
     try {
       if (InputsOf(op_, candidate) == before) return false;
     } catch (const ConfigError&) {
-      return false;  // no case of this operation any more
+      return false;  // no longer valid for this operation
     }
     return Try(candidate);
   }
@@ -141,7 +141,7 @@ class Shrinker {
     using How = Simplification::How;
     const TensorMap inputs = InputsOf(op_, best_.result.c);
     for (const auto& [name, tensor] : inputs) {
-      if (tensor.shape.empty()) continue;  // a parameter's, seen to above
+      if (tensor.shape.empty()) continue;  // a parameter: handled above
       if (tensor.dtype == Dtype::kI32) {
         TryValues(name, How::kZero);
         continue;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shrink.h - from a case that fails to one that a person can read.
+// shrink.h - reduces a failing case to one that a person can read.
 //
-// Shape first (fewer rows, experts, ..., from either end), then the fill and
-// the real parameters, then values (zeros, ones, few bits, one element). A step
-// is kept if the same output still fails.
+// Shrinks the shape first (fewer rows, experts, ..., from either end), then the
+// fill and the real parameters, then the values (zeros, ones, few bits, one
+// element). Keeps a step if the same output still fails.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SHRINK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SHRINK_H_
 
@@ -13,11 +13,11 @@
 namespace softmoe::verify {
 
 struct Shrunk {
-  CaseResult result;  // fails, like the one it came from
+  CaseResult result;  // fails like the original
   int runs = 0;       // cases tried
 };
 
-// Tries at most `max_runs` cases by `check`, and none after `max_seconds`.
+// Tries at most `max_runs` cases with `check`, and stops after `max_seconds`.
 Shrunk Shrink(const CaseResult& failing, Implementation& implementation,
               const Checker& check, int max_runs = 400,
               double max_seconds = 20);

@@ -13,13 +13,14 @@ namespace {
 // Below this share of its bound, the largest error of a whole suite says that
 // the bound has become too loose to mean much (README.md, "Warnings").
 constexpr double kLoose = 1e-3;
-// A lean of the errors is reported if it is certain and if it is nearer to what
-// truncating the stored result shows (computed, per case, from the values and
-// their bounds) than to none: more than half of it. An elementary function's
-// own lean is below a quarter of that (kernels/bf16_exhaustive_test.cc).
-// Certain: |z| > 6 over 50 cases or more, which independent cases without a
-// lean reach with probability 3e-7 (Student's t, 49 degrees of freedom).
-constexpr double kLeanZ = 6;
+// A bias of the errors is reported if it is certain and if it is nearer to the
+// bias that truncating the stored result would show (computed for each case
+// from the values and their bounds) than to zero, that is, more than half of
+// it. An elementary function's own bias is below a quarter of that
+// (kernels/bf16_exhaustive_test.cc). Certain: |z| > 6 over 50 cases or more,
+// which independent cases without a bias reach with probability 3e-7 (Student's
+// t, 49 degrees of freedom).
+constexpr double kBiasZ = 6;
 constexpr double kShareOfTruncation = 0.5;
 constexpr int64_t kEnoughCases = 50;
 
@@ -32,17 +33,17 @@ bool IsForeign(const std::string& impl) {
 
 }  // namespace
 
-void Lean::Add(double x) {
+void BiasStatistic::Add(double x) {
   ++count;
   sum += x;
   squares += x * x;
 }
 
-double Lean::mean() const {
+double BiasStatistic::mean() const {
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
 
-double Lean::z() const {
+double BiasStatistic::z() const {
   const double n = static_cast<double>(count);
   if (count < 2) return 0;
   const double variance = (squares - n * mean() * mean()) / (n - 1);
@@ -137,7 +138,7 @@ int64_t Suite::cases() const {
 std::vector<std::string> Suite::Mistrusted() const {
   std::vector<std::string> list;
   for (const auto& [unit, statistics] : units_) {
-    // One case alone speaks for itself.
+    // A single case speaks for itself.
     if (statistics.ran() == 1 && statistics.Count(Status::kMistrusted) == 0) {
       continue;
     }
@@ -158,9 +159,9 @@ std::vector<std::string> Suite::Warnings() const {
   for (const auto& [unit, statistics] : units_) {
     for (const auto& [name, output] : statistics.outputs) {
       const std::string what = unit.op + " on " + unit.impl + ": " + name;
-      // What computes in double inside, and rounds, comes as near as nothing
-      // else does: the reference, and perhaps others' programs; and what `grad`
-      // compares.
+      // The reference, perhaps other people's programs, and what `grad`
+      // compares are computed in double and then rounded, so nothing can come
+      // nearer.
       const bool rounds = unit.impl.starts_with("reference_") ||
                           IsForeign(unit.impl) ||
                           output.convergence.directions() > 0;
@@ -170,16 +171,17 @@ std::vector<std::string> Suite::Warnings() const {
             "LOOSE_BOUND {}: no error above {:.2g} of its bound ({})", what,
             output.utilisation, output.loosest_derivation));
       }
-      for (const auto& [direction, lean] :
-           {std::pair<const char*, const Lean&>{"upwards", output.upwards},
+      for (const auto& [direction, bias] :
+           {std::pair<const char*, const BiasStatistic&>{"upwards",
+                                                         output.upwards},
             {"towards zero", output.towards_zero}}) {
-        if (lean.count >= kEnoughCases && std::abs(lean.z()) > kLeanZ &&
-            std::abs(lean.mean()) >
+        if (bias.count >= kEnoughCases && std::abs(bias.z()) > kBiasZ &&
+            std::abs(bias.mean()) >
                 kShareOfTruncation * output.truncation.mean()) {
           list.push_back(fmt::format(
               "BIAS {}: errors lean {} by {:.2g} of the bound (z = {:.1f}); "
               "truncation shows {:.2g}",
-              what, direction, lean.mean(), lean.z(),
+              what, direction, bias.mean(), bias.z(),
               output.truncation.mean()));
         }
       }
@@ -207,7 +209,7 @@ ExitCode Suite::exit_code() const {
       return ExitCode::kInconclusive;
     }
   }
-  // Asked for and nothing ran: not a success.
+  // Something was asked for and nothing ran, which is not a success.
   return cases() == 0 ? ExitCode::kInconclusive : ExitCode::kDone;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// suite.h - what many cases add up to: counts, the manifest of what ran, how
-// tight the bounds are, and one exit code.
+// suite.h - sums up many cases: counts, the manifest of what ran, how tight the
+// bounds are, and one exit code.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SUITE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_SUITE_H_
 
@@ -17,8 +17,9 @@
 
 namespace softmoe::verify {
 
-// Means of many cases: of one number each.
-struct Lean {
+// The mean over many cases of one number each, and a test of whether it is
+// zero.
+struct BiasStatistic {
   int64_t count = 0;
   double sum = 0, squares = 0;
   void Add(double x);
@@ -29,18 +30,18 @@ struct Lean {
 // One output of one operation on one implementation.
 struct OutputStatistics {
   int64_t compared = 0;  // cases
-  int64_t trusted = 0;   // of them, on data that can tell
-  int64_t missing = 0;   // left out, and optional
+  int64_t trusted = 0;   // of these, on data that tells right from wrong
+  int64_t missing = 0;   // optional, and left out
   int64_t elements = 0;
   double utilisation = 0;  // the largest error/bound
   std::string loosest_derivation;
-  // Compared cases by -log10 of their utilisation, 0 to 7 and more: how tight
-  // the bound is over the suite.
+  // Numbers of compared cases by -log10 of their utilisation, from 0 to 7 or
+  // more: how tight the bound is over the suite.
   std::array<int64_t, 8> decades = {};
   UlpHistogram ulps = {};  // elements
-  // Mean error/bound of each case, upwards and towards zero, and what
-  // truncation would make of it (check.h).
-  Lean upwards, towards_zero, truncation;
+  // Mean error/bound of each case, upwards and towards zero, and the mean that
+  // truncation would give (case_result.h).
+  BiasStatistic upwards, towards_zero, truncation;
   Convergence convergence = {};
 };
 
@@ -61,7 +62,7 @@ struct UnitStatistics {
   int64_t Count(Status status) const;
 };
 
-// A fault, found once and counted afterwards.
+// A failure, reported once and counted afterwards.
 struct Failure {
   CaseResult first;     // as it was found
   CaseResult smallest;  // after shrinking
@@ -72,10 +73,11 @@ struct Failure {
 class Suite {
  public:
   void Add(const CaseResult& result);
-  // What `Add` could not know: the shrunk form of a failure. `same` failures
-  // (operation, implementation, output and kind of hint) are merged.
+  // Adds what `Add` could not know: the shrunk form of a failure. Failures with
+  // the same FailureKey are merged.
   void AddFailure(Failure failure);
-  // A failing case that was not shrunk: counted with its likes.
+  // Counts a failing case that was not shrunk with the failures of its
+  // FailureKey.
   void CountFailure(const CaseResult& result);
 
   const std::map<Unit, UnitStatistics>& units() const { return units_; }
@@ -84,7 +86,7 @@ class Suite {
 
   // Outputs that no case could judge.
   std::vector<std::string> Mistrusted() const;
-  // Bounds that are never approached, and errors that lean to one side.
+  // Bounds that are never approached, and errors with a bias.
   std::vector<std::string> Warnings() const;
   ExitCode exit_code() const;
 
@@ -93,8 +95,8 @@ class Suite {
   std::vector<Failure> failures_;
 };
 
-// What failures have in common when they have one cause: operation,
-// implementation, output and the first hint without its numbers.
+// What failures with the same cause have in common: operation, implementation,
+// output and the first hint without its numbers.
 std::string FailureKey(const CaseResult& result);
 
 }  // namespace softmoe::verify

@@ -17,8 +17,9 @@ namespace {
 
 // Rounds a float to 8 significant bits, ties to even.
 float RoundToBf16(double value) {
-  // Through float would round twice: a value just above a tie of bf16 could
-  // become the tie. Odd rounding to float first is safe (Boldo, Melquiond).
+  // Rounding through float would round twice: a value just above a tie of bf16
+  // could become the tie. Rounding to float by the odd rule first is safe
+  // (Boldo, Melquiond).
   float near = static_cast<float>(value);
   if (!std::isfinite(near)) return near;
   uint32_t bits = std::bit_cast<uint32_t>(near);
@@ -32,7 +33,7 @@ float RoundToBf16(double value) {
   return std::bit_cast<float>(bits & 0xffff0000u);
 }
 
-// Order-preserving integer image of a float, steps of 2^`shift` of its ulps.
+// Maps a float to an integer, preserving order, in steps of 2^`shift` ulps.
 float StepFloat(float value, int64_t steps, int shift) {
   const auto to_line = [](uint32_t bits) -> int64_t {
     return bits & 0x80000000u ? -static_cast<int64_t>(bits & 0x7fffffffu)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tensor.h - named tensors: the one language of operations, implementations,
-// replay bundles and conformance vectors.
+// tensor.h - named tensors, which operations, implementations, replay bundles
+// and conformance vectors have in common.
 //
 // Whatever its dtype, a tensor holds doubles that are exactly representable in
 // that dtype, so that every implementation is given the same numbers and no
@@ -21,8 +21,8 @@ const char* DtypeName(Dtype dtype);  // "f64", "f32", "bf16", "i32"
 // Throws ConfigError with a suggestion.
 Dtype ParseDtype(const std::string& name);
 
-// The nearest number of `dtype`, ties to even; beyond the largest finite one
-// an infinity (i32: the nearest end).
+// The nearest number of `dtype`, ties to even; an infinity beyond the largest
+// finite one (for i32, the nearest end of the range).
 double RoundTo(Dtype dtype, double value);
 
 // The number `steps` representable numbers above `value` (below, if negative).
@@ -44,7 +44,7 @@ int64_t NumElements(const std::vector<int64_t>& shape);
 
 // "[7, 33]"
 std::string ShapeText(const std::vector<int64_t>& shape);
-// "[5, 12]" of a flat index; "[]" for a scalar.
+// "[5, 12]" for a flat index; "[]" for a scalar.
 std::string IndexText(const std::vector<int64_t>& shape, int64_t flat);
 
 // Rounds every value to the tensor's dtype.

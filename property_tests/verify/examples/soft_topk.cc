@@ -22,8 +22,8 @@ double Excess(const std::vector<double>& scores, double k, double temperature,
     above += score >= x;
     nearest = std::max(nearest, -std::abs(score - x) / temperature);
   }
-  // Where exactly k scores are above x, their lacks must balance the others'
-  // weights, however small both are: compare them scaled.
+  // Where exactly k scores are above x, what their weights lack to 1 must
+  // balance the other weights, however small both are: compare them scaled.
   const double scale = above == k ? nearest : 0;
   double tails = 0;
   for (const double score : scores) {
@@ -72,7 +72,7 @@ void Run(const Problem& problem, Bug bug, const Result& result) {
     const double x = Threshold(scores, problem.k, temperature);
 
     // How a change of x is shared: densities over their sum. The largest is
-    // taken out, for on a plateau all of them underflow.
+    // factored out, because on a plateau all of them underflow.
     std::vector<double> u(n), share(n);
     double nearest = HUGE_VAL, total = 0, mean_v = 0, mean_u = 0;
     for (int64_t i = 0; i < n; ++i) {

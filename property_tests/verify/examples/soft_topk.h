@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// soft_topk.h - a small user's soft top-k, to show how one's own is verified.
-// It uses nothing of this project: bisection in double for the threshold, the
-// implicit function theorem for the gradient.
+// soft_topk.h - a user's small soft top-k, to show how to verify one's own. It
+// uses nothing from this project: bisection in double for the threshold, and
+// the implicit function theorem for the gradient.
 //
 //   weights_i = F((score_i - x)/T),  F the Laplace distribution,
 //   x such that the weights of a row sum to k.
@@ -13,7 +13,7 @@
 
 namespace soft_topk {
 
-// Planted on request, to see them found.
+// Bugs that are planted on request, to see them found.
 enum class Bug {
   kNone,
   kTemperature,  // the gradient lacks its 1/T

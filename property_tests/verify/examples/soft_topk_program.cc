@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // soft_topk_program.cc - the soft top-k of soft_topk.h as a program of its own,
-// on libhdf5 alone: `verify run op=lapsum impl=exec:./soft_topk_program`, and
-// started once, as serve:./soft_topk_program.
+// that uses only libhdf5: `verify run op=lapsum impl=exec:./soft_topk_program`,
+// and started once, as serve:./soft_topk_program.
 #include <hdf5/serial/hdf5.h>
 
 #include <cstdio>
@@ -124,7 +124,7 @@ bool AnswerFile(const std::string& cases, const std::string& outputs) {
 
 int main(int argc, char** argv) {
   if (argc == 3) return AnswerFile(argv[1], argv[2]) ? 0 : 1;
-  // Served: a pair of paths on every line.
+  // As a server: a pair of paths on every line.
   for (std::string cases, outputs; std::getline(std::cin, cases, '\t') &&
                                    std::getline(std::cin, outputs);) {
     if (!AnswerFile(cases, outputs)) return 1;

@@ -8,7 +8,8 @@
 namespace softmoe::verify {
 namespace {
 
-// Of each text in an answer: a sentence, and a program's last words.
+// The largest size of a text in an answer: a sentence, and a program's last
+// words.
 constexpr size_t kMaxText = 8 << 10;
 
 const Wanted* Find(const Request& request, const std::string& name) {
@@ -64,8 +65,8 @@ std::vector<Answer> DecodeAnswers(std::string_view bytes,
     if (!reader.ok()) {
       answer = {};
       answer.problem =
-          "the process that read the answer was overrun, and passed on what "
-          "is none";
+          "the process that read the answer was overrun, and did not pass on "
+          "a valid one";
     }
     answers.push_back(std::move(answer));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// answer_bytes.h - answers as bytes: from a child of our own that touches what
-// others made, to this program.
+// answer_bytes.h - answers as bytes, on their way to this program from a child
+// process that handles what other people made.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_ANSWER_BYTES_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_ANSWER_BYTES_H_
 
@@ -17,13 +17,13 @@ namespace softmoe::verify {
 
 std::string EncodeAnswers(std::span<const Answer> answers);
 
-// The answers to `requests`, in order; what they hold fits what was wanted.
-// Bytes that are anything else make a `problem` of the answer that they are
-// found in and of all behind it.
+// The answers to `requests`, in order, with outputs that fit the requests. At
+// the first bytes that do not fit, that answer and all after it become a
+// `problem`.
 std::vector<Answer> DecodeAnswers(std::string_view bytes,
                                   std::span<const Request> requests);
 
-// The most bytes that honest answers to `requests` take.
+// The most bytes that well-formed answers to `requests` take.
 int64_t MaxAnswerBytes(std::span<const Request> requests);
 
 }  // namespace softmoe::verify

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as what a child passes back, which what it loaded may have
-// overrun. What is taken for an answer has the names, types and shapes that
+// Reads any bytes as the answer of a child process, which may have been overrun
+// by what it loaded. Whatever is accepted has the names, types and shapes that
 // were asked for, and reads back when it is encoded.
 #include "core/testing/fuzz_support.h"
 #include "property_tests/verify/foreign/answer_bytes.h"

@@ -67,7 +67,7 @@ Tensor ByteReader::TakeTensor(std::string* name) {
   const std::string_view values = Bytes(elements * sizeof(double));
   if (!ok_) return {};
   tensor.values.resize(elements);
-  if (!values.empty()) {  // memcpy takes no null pointer
+  if (!values.empty()) {  // memcpy must not be given a null pointer
     std::memcpy(tensor.values.data(), values.data(), values.size());
   }
   return tensor;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // byte_stream.h - numbers, texts and tensors as bytes, between this program and
-// a child of its own.
+// its child processes.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_BYTE_STREAM_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_BYTE_STREAM_H_
 
@@ -24,10 +24,10 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Reads what a ByteWriter wrote, and trusts nothing: the child may have been
-// overrun by what it loaded. ok() turns false, and stays so, at the first thing
-// that does not fit; values are then empty. Never takes more memory than the
-// bytes it was given.
+// Reads what a ByteWriter wrote, and trusts nothing, because the child may have
+// been overrun by what it loaded. ok() becomes false, and stays false, at the
+// first thing that does not fit; from then on values are empty. Never takes
+// more memory than the bytes it was given.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// case_file.h - cases as a file for other people's programs: FORMAT.md.
+// case_file.h - cases as a file for other people's programs (FORMAT.md).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_CASE_FILE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_CASE_FILE_H_
 
@@ -19,18 +19,18 @@ inline constexpr int64_t kCaseFormatVersion = 1;
 // "/cases/000017"
 std::string CaseGroup(int64_t index);
 
-// Writes /cases/INDEX and what a program needs of it: operation, parameters,
-// inputs, and the shapes of the outputs.
+// Writes /cases/INDEX with what a program needs: operation, parameters, inputs,
+// and the shapes of the outputs.
 void WriteRequest(Hdf5Writer& writer, int64_t index, const Request& request);
 
-// The root's attributes that say what the file is.
+// Writes the attributes of the root, which say what the file is.
 void WriteHead(Hdf5Writer& writer, int64_t num_cases);
 
-// A tensor in the type that it is stored in: bf16 as float32.
+// Writes a tensor in the type that it is stored in: bf16 as float32.
 void WriteTensor(Hdf5Writer& writer, const std::string& path,
                  const Tensor& tensor);
 
-// A whole file of cases. Throws EnvironmentError.
+// Writes a whole file of cases. Throws EnvironmentError.
 void WriteCaseFile(const std::filesystem::path& path,
                    std::span<const Request> requests);
 

@@ -31,10 +31,11 @@ int64_t InputBytes(const Request& request) {
 
 class ExecImplementation : public Implementation {
  public:
-  ExecImplementation(const std::string& family, const std::string& told,
+  ExecImplementation(const std::string& family, const std::string& argument,
                      Program::Style style)
-      : name_(family + ":" + told), program_(CheckedPath(family, told), style) {
-    if (::access(CheckedPath(family, told).c_str(), X_OK) != 0) {
+      : name_(family + ":" + argument),
+        program_(CheckedPath(family, argument), style) {
+    if (::access(CheckedPath(family, argument).c_str(), X_OK) != 0) {
       throw ConfigError("impl " + name_ +
                         ": the file is not executable; chmod +x it");
     }
@@ -47,11 +48,11 @@ class ExecImplementation : public Implementation {
   }
   int batch() const override { return batch_; }
 
-  // Every case with the call before it, in one file: a program that keeps state
-  // between cases is given the chance to show it.
+  // Writes every case, preceded by its earlier call, into one file, so that a
+  // program which keeps state between cases has the chance to show it.
   void Prepare(const Operation& op, const std::vector<Case>& cases) override {
     std::vector<Request> requests;
-    std::vector<Case> asked;  // for whom
+    std::vector<Case> asked;  // the cases that the requests are for
     int64_t bytes = 0;
     for (const Case& c : cases) {
       if (Holds(c) || bytes > kMaxBatchBytes) continue;
@@ -69,8 +70,8 @@ class ExecImplementation : public Implementation {
         Hold(asked[i], std::move(requests[i].inputs), std::move(answers[i]));
       }
     } catch (const RunFailure& failure) {
-      // Of many, each is asked for alone, to know which it was; and no more
-      // files of many, should they always fail.
+      // In a file of many cases, run each alone to find out which one failed;
+      // write no more files of many, in case they always fail.
       if (requests.size() == 2) {
         Answer failed;
         failed.problem = failure.what();
@@ -94,7 +95,7 @@ class ExecImplementation : public Implementation {
   }
 
  private:
-  // An answer that waits for Run to ask for it.
+  // An answer that Run has yet to ask for.
   struct Held {
     Case asked;
     TensorMap inputs;
@@ -112,7 +113,7 @@ class ExecImplementation : public Implementation {
 
   void Hold(const Case& asked, TensorMap inputs, Answer answer) {
     held_.push_back({asked, std::move(inputs), std::move(answer)});
-    // What was announced and never asked for.
+    // Cases that were announced but not yet asked for.
     while (held_.size() > kMaxHeld) held_.pop_front();
   }
 
@@ -120,7 +121,8 @@ class ExecImplementation : public Implementation {
     const fs::path cases = folder_.path() / "cases.h5";
     const fs::path outputs = folder_.path() / "outputs.h5";
     std::error_code ignored;
-    fs::remove_all(outputs, ignored);  // never the answer of the call before
+    // Never take the answer to an earlier call.
+    fs::remove_all(outputs, ignored);
     WriteCaseFile(cases, requests);
     program_.Call(cases, outputs, CallSeconds());
     OutputFile answer = ReadOutputFile(outputs, requests);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exec_implementation.h - somebody else's program as "exec:PATH" (started for
-// every file of cases) and "serve:PATH" (started once). README.md is for those
-// who write one, FORMAT.md says what the files hold.
+// exec_implementation.h - runs someone else's program, as "exec:PATH" (started
+// for every file of cases) and "serve:PATH" (started once). README.md is for
+// people who write such a program; FORMAT.md says what the files hold.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_EXEC_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_EXEC_IMPLEMENTATION_H_
 
@@ -13,8 +13,8 @@
 
 namespace softmoe::verify {
 
-// Throws EnvironmentError if there is no such file, ConfigError if it cannot be
-// a program.
+// Throws EnvironmentError if the file does not exist, and ConfigError if it
+// cannot be a program.
 std::unique_ptr<Implementation> MakeExecImplementation(const std::string& path);
 std::unique_ptr<Implementation> MakeServeImplementation(
     const std::string& path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// //:verify on other people's implementations, as a user meets it: options,
+// //:verify on other people's implementations, as a user sees it: options,
 // REPRO lines, bundles, vectors, messages, exit codes.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ fs::path Runfile(const std::string& name) {
   return fs::absolute(RunfilePath("property_tests/verify/" + name));
 }
 
-// A folder of a user's, with a program and a library under plain names.
+// A user's folder, with a program and a library under plain names.
 class Foreign : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -68,7 +68,7 @@ std::string ReproOf(const std::string& text) {
 }
 
 TEST_F(Foreign, WhatIsRightPassesByEveryWayIn) {
-  // Words stand before options as well as after them.
+  // Words may come before options as well as after them.
   for (const char* arguments :
        {"run op=lapsum --cases 5 impl=exec:./mine",
         "run impl=serve:./mine op=lapsum --cases 5",
@@ -94,7 +94,7 @@ TEST_F(Foreign, APlantedBugIsFoundAndItsLineAndBundleFindItAgain) {
     EXPECT_NE(line.find("impl=" + impl + " "), std::string::npos) << line;
     ExpectSays(RunBuggy("run '" + line + "'"), 1, line);
     ExpectSays(RunBuggy("replay bundles/lapsum-1.h5"), 1, "= temperature");
-    // Mended, the same line and bundle pass.
+    // Once the bug is fixed, the same line and bundle pass.
     ExpectSays(Run("run '" + line + "'"), 0, "PASS: 1 cases");
     ExpectSays(Run("replay bundles/lapsum-1.h5"), 0, "PASS");
     ExpectSays(Run("replay bundles/lapsum-1.h5 impl=cpu:v3"), 0, "PASS");
@@ -165,7 +165,7 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
     ExpectSays(Run(arguments), code, part);
   }
   EXPECT_FALSE(fs::exists(folder_ / "never.h5"));
-  // Outputs that are no HDF5; vectors that were changed.
+  // Outputs that are not HDF5, and vectors that were changed.
   Run("export-vectors op=lapsum --cases 1 --out v.h5");
   ExpectSays(Run("check-vectors v.h5 text"), 2, "HDF5 cannot open it");
   std::string bytes = ReadWholeFile(folder_ / "v.h5");
@@ -175,7 +175,7 @@ TEST_F(Foreign, RefusesWhatCannotBeMeantAndWritesNothing) {
   ExpectSays(Run("check-vectors v.h5 theirs.h5"), 2, "v.h5");
 }
 
-// The page shows the example, all of it.
+// The page shows the whole example.
 TEST(Page, HoldsTheExampleThatTheManualTestRuns) {
   const std::string page = ReadWholeFile(Runfile("foreign/README.md"));
   const std::string example =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hostile_library.cc - what libraries of others do wrong, by the word in
-// $HOSTILE. HOSTILE_ABI is its version, for a test of another one.
+// hostile_library.cc - does what other people's libraries do wrong, selected by
+// the word in $HOSTILE. HOSTILE_ABI is its ABI version, for a test of a wrong
+// one.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ int32_t softmoe_verify_run(const softmoe_verify_call* call) {
     }
     if (mode == "leave_all_out") each.data = nullptr;
   }
-  if (mode == "behind") out[Count(*weights)] = 1;
+  if (mode == "past_end") out[Count(*weights)] = 1;
   if (mode == "before") out[-1] = 1;
   if (mode == "input") static_cast<float*>(call->inputs[0].data)[0] += 1;
   if (mode == "pointer") call->outputs[0].data = out + 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hostile_program.cc - what programs of others do wrong, by the word in
-// $HOSTILE: they end, hang, write nothing, write garbage, or write HDF5 that
-// libhdf5 opens and that is not what was asked for. Zeros otherwise.
+// hostile_program.cc - does what other people's programs do wrong, selected by
+// the word in $HOSTILE: ends, hangs, writes nothing, writes garbage, or writes
+// HDF5 that libhdf5 opens but that is not what was asked for. Otherwise it
+// writes zeros.
 #include <hdf5/serial/hdf5.h>
 #include <signal.h>
 #include <unistd.h>
@@ -146,13 +147,13 @@ int Answer(const char* cases, const char* outputs) {
     return 3;
   }
   if (mode == "crash") {
-    signal(SIGSEGV, SIG_DFL);  // also where a sanitizer catches it
+    signal(SIGSEGV, SIG_DFL);  // even where a sanitizer catches it
     raise(SIGSEGV);
   }
   if (mode == "hang") {
     while (true) pause();
   }
-  if (mode == "chatter") {  // for ever, so that a pipe would fill
+  if (mode == "chatter") {  // forever, so that a pipe would fill up
     while (true) puts("and another thing");
   }
   if (mode == "leaves_a_child" && fork() == 0) {

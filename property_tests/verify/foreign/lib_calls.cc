@@ -20,7 +20,7 @@ enum : uint64_t { kLoad = 1, kSupports, kCall };
 
 using Words = std::vector<std::pair<std::string, std::string>>;
 
-// The dtype codes are the ABI's.
+// The dtype codes are those of the ABI.
 int32_t AbiCode(Dtype dtype) {
   return NativeTensor("", Tensor(dtype, {})).Abi().dtype;
 }
@@ -37,7 +37,7 @@ Words ParametersOf(const Case& c) {
   return words;
 }
 
-// A library's sentence, as one line of plain text.
+// A sentence from a library, as one line of plain text.
 std::string Plain(const char* text, size_t size) {
   std::string plain(text, strnlen(text, size));
   for (char& letter : plain) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lib_calls.h - what the process with the library does with a message: load,
-// ask whether an operation is offered, call it between canaries.
+// lib_calls.h - how the process with the library handles a message: load the
+// library, ask whether it offers an operation, call it between canaries.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_CALLS_H_
 
@@ -12,7 +12,7 @@
 
 namespace softmoe::verify {
 
-// The messages, for our side; Serve answers:
+// The messages that our side sends, and what Serve answers:
 std::string LoadMessage();  // "", or why it cannot be used
 std::string SupportsMessage(const std::string& op, Dtype dtype);  // "1" or "0"
 std::string CallMessage(const Request& request);  // EncodeAnswers of one

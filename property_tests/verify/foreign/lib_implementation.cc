@@ -14,13 +14,13 @@
 namespace softmoe::verify {
 namespace {
 
-// Of a message that is no answer to a call: dlerror's text.
+// The largest message that does not answer a call: the text of dlerror.
 constexpr int64_t kMaxText = 64 << 10;
 
 class LibImplementation : public Implementation {
  public:
-  explicit LibImplementation(const std::string& told)
-      : name_("lib:" + told), worker_(CheckedPath("lib", told)) {
+  explicit LibImplementation(const std::string& argument)
+      : name_("lib:" + argument), worker_(CheckedPath("lib", argument)) {
     std::string defect;
     try {
       defect = worker_.Ask(LoadMessage(), kMaxText, CallSeconds());
@@ -40,7 +40,7 @@ class LibImplementation : public Implementation {
         offered = worker_.Ask(SupportsMessage(op.name(), dtype), kMaxText,
                               CallSeconds()) == "1";
       } catch (const RunFailure&) {
-        offered = true;  // let a case show what happens
+        offered = true;  // let a case show the problem
       }
       found = supported_.emplace(key, offered).first;
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lib_implementation.h - somebody else's shared library as "lib:PATH", through
-// the C ABI of softmoe_verify_abi.h.
+// lib_implementation.h - runs someone else's shared library, as "lib:PATH",
+// through the C ABI of softmoe_verify_abi.h.
 //
-// The library lives in a forked process that serves one call after the other:
-// its crash, hang or exit fails a case, and this program goes on.
+// The library lives in a forked process that serves one call after another: if
+// it crashes, hangs or exits, the case fails and this program goes on.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_LIB_IMPLEMENTATION_H_
 
@@ -15,8 +15,8 @@
 
 namespace softmoe::verify {
 
-// Throws EnvironmentError if there is no such file, ConfigError if it is no
-// library, lacks one of the functions, or is of another ABI version.
+// Throws EnvironmentError if the file does not exist, and ConfigError if it is
+// not a library, lacks one of the functions, or is of another ABI version.
 std::unique_ptr<Implementation> MakeLibImplementation(const std::string& path);
 
 }  // namespace softmoe::verify

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Libraries of others, as lib:. What is right passes, what is planted is found,
-// and whatever else a library does fails its case and not this process.
+// Other people's libraries, as lib:. What is right passes, planted faults are
+// found, and whatever else a library does fails its case and not this process.
 #include "property_tests/verify/foreign/lib_implementation.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(Lib, WhateverItDoesEndsInAVerdictThatSaysSo) {
       {"", "weights: "},  // zeros: judged, and wrong
       {"unwritten", "got nan, expected"},
       {"leave_all_out", "output weights is missing"},
-      {"behind", "weights: written 1 behind the end"},
+      {"past_end", "weights: written 1 past the end"},
       {"before", "weights: written 1 before the beginning"},
       {"input", "was changed by the library"},
       {"pointer", "the library moved the pointer"},

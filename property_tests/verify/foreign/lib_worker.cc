@@ -77,19 +77,19 @@ Io SendMessage(int socket, const std::string& message) {
                            : SendAll(socket, message.data(), message.size());
 }
 
-// The child's whole life.
+// Everything that the child process does.
 [[noreturn]] void ServeUntilClosed(const std::string& path, int socket) {
   for (const int signal :
        {SIGINT, SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     ::signal(signal, SIG_DFL);
   }
   ::setpgid(0, 0);                     // Ctrl-C is for our parent
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never alone
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlive the parent
   const struct rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   ::dup2(nowhere, 0);
-  ::dup2(2, 1);  // what it prints is no part of our report
+  ::dup2(2, 1);  // what it prints is not part of our report
   LibCalls calls(path);
   while (true) {
     uint64_t size = 0;
@@ -113,7 +113,7 @@ void LibWorker::Start() {
     throw EnvironmentError(
         fmt::format("cannot make a socket: {}", std::strerror(errno)));
   }
-  std::fflush(nullptr);  // or the child would write our buffers again
+  std::fflush(nullptr);  // otherwise the child would write our buffers again
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
@@ -147,7 +147,8 @@ void LibWorker::Fail(const std::string& sentence) {
   throw RunFailure(sentence);
 }
 
-// The socket was closed: by its end, or by the library's mischief.
+// The socket was closed, because the process ended or because the library
+// closed it.
 void LibWorker::FailEnded() {
   int status = 0;
   pid_t ended = 0;

@@ -11,8 +11,8 @@
 
 namespace softmoe::verify {
 
-// Messages between us and the worker, each preceded by its length. One call at
-// a time: Ask sends one and waits for its answer.
+// Messages between us and the worker are preceded by their length. There is one
+// call at a time: Ask sends a message and waits for its answer.
 class LibWorker {
  public:
   explicit LibWorker(std::string path) : path_(std::move(path)) {}
@@ -20,9 +20,9 @@ class LibWorker {
   LibWorker(const LibWorker&) = delete;
   LibWorker& operator=(const LibWorker&) = delete;
 
-  // Starts the worker, if there is none, and asks. Throws RunFailure if it
-  // crashes, ends, answers with more than `max_bytes`, or not within `seconds`;
-  // then the next Ask starts another.
+  // Starts the worker if it is not running, and asks. Throws RunFailure if the
+  // worker crashes, ends, answers with more than `max_bytes`, or does not
+  // answer within `seconds`; the next Ask then starts another.
   std::string Ask(const std::string& message, int64_t max_bytes,
                   double seconds);
 

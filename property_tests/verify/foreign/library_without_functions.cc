@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// library_without_functions.cc - a library, but none that can be verified.
+// library_without_functions.cc - a library that cannot be verified, because it
+// lacks the functions.
 extern "C" int an_answer(void) { return 42; }

@@ -22,7 +22,7 @@ constexpr size_t kMaxMembers = 64;
 constexpr size_t kMaxString = 4096;
 constexpr int kMaxRank = 16;
 
-// Everything below runs in the child. What is wrong is thrown as a sentence.
+// Everything below runs in the child, and throws what is wrong as a sentence.
 struct Problem : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -60,7 +60,7 @@ const char* StoredText(Dtype dtype) {
   return "?";
 }
 
-// True if `name` is there, as an object of this very file.
+// True if `name` exists, as an object of this very file.
 bool HasOwn(hid_t group, const std::string& name) {
   if (H5Lexists(group, name.c_str(), H5P_DEFAULT) <= 0) return false;
   H5L_info_t info;
@@ -178,7 +178,7 @@ Tensor ReadTensor(hid_t group, const Wanted& wanted) {
     for (const int64_t x :
          ReadValues<int64_t>(dataset.id(), H5T_NATIVE_INT64, count)) {
       if (x != static_cast<int32_t>(x)) {
-        throw Problem(fmt::format("holds {}, which is no int32", x));
+        throw Problem(fmt::format("holds {}, which is not an int32", x));
       }
       tensor.values.push_back(static_cast<double>(x));
     }
@@ -188,7 +188,7 @@ Tensor ReadTensor(hid_t group, const Wanted& wanted) {
   for (const double x : tensor.values) {
     if (wanted.dtype == Dtype::kBf16 && !std::isnan(x) &&
         RoundTo(Dtype::kBf16, x) != x) {
-      throw Problem(fmt::format("holds {:.9g}, which is no bf16 number", x));
+      throw Problem(fmt::format("holds {:.9g}, which is not a bf16 number", x));
     }
   }
   return tensor;
@@ -210,8 +210,8 @@ void CheckNames(hid_t group, const Request& request) {
   for (const Wanted& wanted : request.outputs) known.push_back(wanted.name);
   for (const std::string& name : names) {
     if (std::ranges::count(known, name) > 0) continue;
-    throw Problem(fmt::format("'{}' is no output of {}; {}", name, request.c.op,
-                              Suggestion(name, known)));
+    throw Problem(fmt::format("'{}' is not an output of {}; {}", name,
+                              request.c.op, Suggestion(name, known)));
   }
 }
 
@@ -232,7 +232,7 @@ Answer ReadAnswer(hid_t cases, int64_t index, const Request& request) {
     CheckNames(group.id(), request);
     for (const Wanted& wanted : request.outputs) {
       answer.output = wanted.name;
-      if (!HasOwn(group.id(), wanted.name)) continue;  // check.cc asks for it
+      if (!HasOwn(group.id(), wanted.name)) continue;  // check.cc reports it
       answer.outputs[wanted.name] = ReadTensor(group.id(), wanted);
     }
     answer.output.clear();
@@ -249,7 +249,7 @@ Answer ReadAnswer(hid_t cases, int64_t index, const Request& request) {
 std::string ReadAll(const std::filesystem::path& path,
                     std::span<const Request> requests) {
   SilenceHdf5();
-  H5PLset_loading_state(0);  // no filter that a file names is loaded
+  H5PLset_loading_state(0);  // load no filter that a file names
   const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
                         &H5Fclose);
   if (!file.valid()) {
@@ -280,7 +280,7 @@ OutputFile ReadOutputFile(const std::filesystem::path& path,
   const auto status = std::filesystem::status(path, error);
   if (status.type() != std::filesystem::file_type::regular) {
     result.problem = status.type() == std::filesystem::file_type::not_found
-                         ? "there is no outputs file"
+                         ? "the outputs file is missing"
                          : "the outputs file is not a file";
     return result;
   }

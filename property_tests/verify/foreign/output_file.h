@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// output_file.h - reads what somebody else's program wrote: FORMAT.md.
+// output_file.h - reads what someone else's program wrote (FORMAT.md).
 //
-// libhdf5 may crash or hang on bytes that are wrong, and a valid file can ask
-// for any amount of memory or name other files. So a child process with limits
-// reads it, and reads nothing but what was asked for, in the shape that was
-// asked for, from the file itself.
+// libhdf5 may crash or hang on malformed bytes, and a valid file can ask for
+// any amount of memory or refer to other files. So a child process with limits
+// reads it, and reads only what was asked for, in the shape that was asked for,
+// from the file itself.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_OUTPUT_FILE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_OUTPUT_FILE_H_
 
@@ -20,11 +20,12 @@
 namespace softmoe::verify {
 
 struct OutputFile {
-  std::string problem;          // with the file as a whole; "" if there is none
+  std::string problem;          // concerns the whole file; "" if there is none
   std::vector<Answer> answers;  // one per request, unless there is a problem
 };
 
-// Answer i is that of group "/cases/i". Never throws for what is in the file.
+// Answer i is that of group "/cases/i". Never throws because of the content of
+// the file.
 OutputFile ReadOutputFile(const std::filesystem::path& path,
                           std::span<const Request> requests,
                           IsolationLimits limits = {.seconds = 60});

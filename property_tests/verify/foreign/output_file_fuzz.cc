@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outputs files of others: valid HDF5 with hostile contents, then any of its
-// bytes changed. libhdf5 may crash on them, in the child process: here comes an
-// answer that fits the request, or a sentence.
+// Other people's outputs files: valid HDF5 with hostile contents, and then with
+// any byte changed. libhdf5 may crash on them in the child process; this side
+// always gets an answer that fits the request, or a sentence.
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/fuzz_support.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Outputs files that are damaged anywhere, and answers from a child that was
-// overrun: never more than a problem.
+// overrun, never cause more than a problem.
 #include "property_tests/verify/foreign/output_file.h"
 
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ std::vector<Request> TwoRequests() {
   return {request, request};
 }
 
-// As another program would, without an envelope that we check: the reader of
-// outputs looks for none.
+// Writes as another program would, without our envelope, which the reader of
+// outputs does not look for.
 void WriteOutputs(const fs::path& path) {
   Hdf5Writer writer(path, {"theirs", 1});
   const std::vector<float> weights = {1, 2, 3, 4, 5, 6};
@@ -80,7 +80,7 @@ TEST(OutputFile, AnIntegerThatIsNoInt32IsNamed) {
   const OutputFile file = ReadOutputFile(path, std::span(&request, 1));
   ASSERT_EQ(file.problem, "");
   EXPECT_EQ(file.answers[0].problem,
-            "active holds 1099511627776, which is no int32");
+            "active holds 1099511627776, which is not an int32");
   EXPECT_EQ(file.answers[0].output, "active");
 }
 
@@ -96,12 +96,12 @@ TEST(OutputFile, ABf16OutputHoldsBf16Numbers) {
   const std::vector<Request> requests = {request, request};
   const OutputFile file = ReadOutputFile(path, requests);
   EXPECT_EQ(file.answers.at(0).problem, "");
-  EXPECT_NE(file.answers.at(1).problem.find("is no bf16 number"),
+  EXPECT_NE(file.answers.at(1).problem.find("is not a bf16 number"),
             std::string::npos);
 }
 
-// Damaged at random, and cut at random: a problem, a verdict's values, or
-// luckily the same; never a crash or a hang of ours.
+// Damaged and cut at random, the file gives a problem, other values or, with
+// luck, the same ones; it never crashes or hangs this process.
 TEST(OutputFile, SurvivesDamageAnywhere) {
   const fs::path folder = FreshFolder("damaged");
   WriteOutputs(folder / "whole.h5");
@@ -116,7 +116,7 @@ TEST(OutputFile, SurvivesDamageAnywhere) {
       bytes.resize(words[0] % bytes.size());
     } else {
       for (uint32_t k = 0; k <= i % 4; ++k) {
-        // Behind the user block, which HDF5 does not look at.
+        // After the user block, which HDF5 does not read.
         const auto more = PhiloxWords({.seed = 6, .step = k}, i);
         bytes[512 + more[0] % (bytes.size() - 512)] =
             static_cast<char>(more[1]);
@@ -175,7 +175,7 @@ TEST(AnswerBytes, NothingThatAnOverrunChildSendsIsBelieved) {
       }
     }
   }
-  // Of another shape, dtype or name than was asked for.
+  // A tensor of another shape, dtype or name than was asked for.
   for (const auto& [name, tensor] :
        TensorMap{{"weights", Tensor(Dtype::kF32, {3, 2})},
                  {"active", Tensor(Dtype::kF32, {2, 3})},

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of what it says, the end is kept.
+// How much of the end of its stdout and stderr is kept.
 constexpr size_t kMaxSaid = 16 << 10;
 constexpr size_t kMaxWords = 400;
 constexpr int kTickMilliseconds = 20;
@@ -37,7 +37,7 @@ Program::Program(std::filesystem::path path, Style style)
 
 Program::~Program() {
   if (!process_) return;
-  process_->CloseInput();  // a program that serves ends by itself
+  process_->CloseInput();  // a program that serves then ends by itself
   const auto deadline = Clock::now() + std::chrono::seconds(2);
   while (!process_->HasEnded() && SecondsUntil(deadline) > 0) {
     Listen(kTickMilliseconds);
@@ -50,7 +50,8 @@ void Program::Start(const std::vector<std::string>& arguments) {
   options.folder = UserPath(".");
   options.output = ProcessOptions::Output::kApart;
   if (style_ == Style::kServe) options.input = ProcessOptions::Input::kPipe;
-  // Ctrl-C is for us, and what the program has started ends with it.
+  // Ctrl-C must reach only us, and what the program has started must end with
+  // it.
   options.own_group = true;
   said_.clear();
   complained_.clear();
@@ -87,7 +88,7 @@ std::string Program::LastWords() const {
   std::string words = complained_.empty() ? said_ : complained_;
   for (char& letter : words) {
     if (letter == '\n') letter = ' ';
-    // Terminal sequences of others stay out of our reports.
+    // Keeps the terminal sequences of other programs out of our reports.
     if (static_cast<unsigned char>(letter) < 0x20) letter = '?';
   }
   while (!words.empty() && words.back() == ' ') words.pop_back();
@@ -106,13 +107,13 @@ void Program::Call(const std::filesystem::path& cases,
     if (process_ && process_->HasEnded()) process_.reset();
     if (!process_) Start({path_.string()});
     said_.clear();
-    // If it has ended since, that is found below.
+    // If it has ended meanwhile, the code below finds out.
     process_->Send(cases.string() + "\t" + outputs.string() + "\n");
   }
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(seconds));
-  const StopSignal signal;  // else Ctrl-C would wait for the deadline
+  const StopSignal signal;  // otherwise Ctrl-C would wait for the deadline
   while (!process_->HasEnded() && !(serves && IsDone())) {
     if (signal.requested()) {
       process_.reset();
@@ -127,7 +128,7 @@ void Program::Call(const std::filesystem::path& cases,
     Listen(kTickMilliseconds);
   }
   if (!process_->HasEnded()) return;
-  // What it said at last is still in the pipes.
+  // Its last words are still in the pipes.
   for (int i = 0; i < 16 && Listen(0); ++i) {
   }
   const bool well = process_->Signal() == 0 && process_->ExitStatus() == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs of others, as exec: and serve:. What is right passes, what is
-// planted is found and shrunk as in our own kernels, and whatever else a
+// Other people's programs, as exec: and serve:. What is right passes, planted
+// faults are found and shrunk as in our own kernels, and whatever else a
 // program does ends in a verdict that says so.
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ std::string Path(const std::string& name) {
   return fs::absolute(RunfilePath("property_tests/verify/" + name)).string();
 }
 
-// Sets a variable of the environment for a scope.
+// Sets an environment variable for a scope.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -94,7 +94,7 @@ TEST_P(Styles, APlantedBugIsFoundShrunkAndNamed) {
   ASSERT_FALSE(smallest.hints.empty());
   EXPECT_NE(smallest.hints[0].find("= temperature"), std::string::npos)
       << smallest.hints[0];
-  // The line says the same case, and the case fails again.
+  // The line names the same case, and the case fails again.
   const Case again = ParseCase(StripRepro(ReproLine(smallest)));
   EXPECT_EQ(again, smallest.c);
   EXPECT_TRUE(CheckCase(again, *MakeImplementation(again.impl)).failed());
@@ -132,7 +132,8 @@ TEST_P(Styles, WhateverItWritesEndsInAVerdictThatSaysSo) {
       {"", "weights: "},  // zeros: judged, and wrong
       {"nan", "nan, expected"},
       {"missing", "output weights is missing"},
-      {"misnamed", "'wieghts' is no output of lapsum; did you mean 'weights'?"},
+      {"misnamed",
+       "'wieghts' is not an output of lapsum; did you mean 'weights'?"},
       {"misshapen", "weights has shape [4, 5], expected [3, 5]"},
       {"transposed", "weights has shape [5, 3], expected [3, 5]"},
       {"float64", "weights is float64, expected float32"},
@@ -148,7 +149,7 @@ TEST_P(Styles, WhateverItWritesEndsInAVerdictThatSaysSo) {
       {"error", "the program reports an error: not on a Friday"},
       {"exit", "ended with exit status 3; its last words: I give up"},
       {"crash", "the program crashed (Segmentation fault)"},
-      {"nothing", "there is no outputs file"},
+      {"nothing", "the outputs file is missing"},
       {"garbage", "HDF5 cannot open it"},
       {"torn", "the outputs file is unusable"},
   };
@@ -171,7 +172,7 @@ TEST_P(Styles, WhatHangsOrChattersForEverIsEnded) {
     EXPECT_TRUE(result.failed());
     EXPECT_NE(result.reason.find("was not done after 0.5 s"), std::string::npos)
         << result.reason;
-    // Ended, not waited for; generous, for a busy machine.
+    // It was ended, not waited for; the limit is generous, for a busy machine.
     EXPECT_LT(std::chrono::steady_clock::now() - start,
               std::chrono::seconds(20));
   }
@@ -201,7 +202,7 @@ TEST(Exec, AllOfEveryOperationGetsThrough) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// What libhdf5 itself would allocate without a limit.
+// Files for which libhdf5 itself would allocate memory without a limit.
 TEST(Exec, AChunkOfGigabytesDoesNotTakeThisProgramsMemory) {
   const CaseResult result = CheckHostile("exec", "huge_chunk");
   EXPECT_EQ(result.status, Status::kFail) << result.reason;
@@ -224,7 +225,7 @@ TEST(Serve, TheProtocolIsHeld) {
   CallSeconds() = 60;
   EXPECT_NE(CheckHostile("serve", "left_open").reason.find("is it still open?"),
             std::string::npos);
-  // Answers, and ends: the next file finds another.
+  // The program answers and ends; the next file starts another.
   EXPECT_NE(CheckHostile("serve", "leaves").reason.find("weights: "),
             std::string::npos);
 }

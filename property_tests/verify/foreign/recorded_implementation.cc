@@ -13,15 +13,17 @@ namespace {
 
 class RecordedImplementation : public Implementation {
  public:
-  explicit RecordedImplementation(const std::string& told)
-      : name_("recorded:" + told) {
-    const size_t comma = told.find(',');
+  explicit RecordedImplementation(const std::string& argument)
+      : name_("recorded:" + argument) {
+    const size_t comma = argument.find(',');
     if (comma == std::string::npos) {
       throw ConfigError("impl " + name_ +
                         " must read recorded:VECTORS.h5,OUTPUTS.h5");
     }
-    const std::string vectors = CheckedPath("recorded", told.substr(0, comma));
-    const std::string outputs = CheckedPath("recorded", told.substr(comma + 1));
+    const std::string vectors =
+        CheckedPath("recorded", argument.substr(0, comma));
+    const std::string outputs =
+        CheckedPath("recorded", argument.substr(comma + 1));
     Requests requests;
     for (const VectorCase& each : ReadVectors(vectors)) {
       requests_.push_back(

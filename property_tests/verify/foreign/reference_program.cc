@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reference_program.cc - answers every case of every operation with the
-// reference, rounded: the proof that all of a case gets through the files. It
-// ends with 3 where what it is given is not what the case's text says.
+// reference_program.cc - answers every case of every operation with the rounded
+// reference, which proves that all of a case gets through the files. It ends
+// with 3 if what it is given is not what the text of the case says.
 #include <cstdio>
 #include <string>
 

@@ -52,29 +52,30 @@ int64_t OutputBytes(const Request& request) {
   return bytes;
 }
 
-std::string CheckedPath(const std::string& family, const std::string& told) {
-  if (told.empty()) {
+std::string CheckedPath(const std::string& family,
+                        const std::string& argument) {
+  if (argument.empty()) {
     throw ConfigError(
         fmt::format("impl {0} needs a path, as {0}:./mine", family));
   }
-  if (told.find_first_of(" \t\r\n\v\f#'\"") != std::string::npos) {
+  if (argument.find_first_of(" \t\r\n\v\f#'\"") != std::string::npos) {
     throw ConfigError(fmt::format(
         "impl {}:{}: a REPRO line cannot hold a path with white space, quotes "
         "or '#'; make a link with a plain name",
-        family, told));
+        family, argument));
   }
-  const std::filesystem::path path = UserPath(told);
+  const std::filesystem::path path = UserPath(argument);
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
     throw EnvironmentError(fmt::format(
         "impl {}:{}: there is no file '{}'; a relative path begins where you "
         "stand",
-        family, told, path.string()));
+        family, argument, path.string()));
   }
   if (error || status.type() != std::filesystem::file_type::regular) {
     throw ConfigError(fmt::format("impl {}:{}: '{}' is not a file", family,
-                                  told, path.string()));
+                                  argument, path.string()));
   }
   return path.string();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// request.h - what is asked of somebody else's program for one case, and what
-// it answers.
+// request.h - what we ask of someone else's program for one case, and what it
+// answers.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_REQUEST_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_REQUEST_H_
 
@@ -16,7 +16,7 @@
 
 namespace softmoe::verify {
 
-// An output as it is to be given.
+// An output as the program is to give it.
 struct Wanted {
   std::string name;
   Dtype dtype = Dtype::kF32;
@@ -35,11 +35,11 @@ struct Answer {
   TensorMap outputs;
   std::string unsupported;  // its own words; "" where it offers the operation
   std::string problem;      // one sentence; "" for an answer that can be judged
-  std::string output;       // that the problem is about; "" for none
+  std::string output;       // the output that the problem concerns, or ""
 };
 
-// The request for `inputs`. Shapes come from the reference once per operation
-// and set of sizes, and are remembered.
+// The request for `inputs`. The reference gives the shapes, once per operation
+// and set of sizes; they are then remembered.
 class Requests {
  public:
   Request Make(const Operation& op, const Case& c, const TensorMap& inputs);
@@ -48,17 +48,17 @@ class Requests {
   std::map<std::string, std::vector<Wanted>> outputs_;
 };
 
-// The outputs. Throws what implementation.h has for the rest: RunUnsupported,
-// or RunFailure.
+// The outputs. If there are none, throws RunUnsupported or RunFailure
+// (implementation.h).
 TensorMap TakeOutputs(Answer answer);
 
-// Bytes of the outputs, as doubles.
+// The number of bytes of the outputs, as doubles.
 int64_t OutputBytes(const Request& request);
 
-// The path behind "exec:", checked: there, and free of what a REPRO line cannot
-// hold (white space, '#'). `family` is for the message. Throws ConfigError, or
-// EnvironmentError if nothing is there.
-std::string CheckedPath(const std::string& family, const std::string& told);
+// The path after "exec:", which must exist and be free of what a REPRO line
+// cannot hold (white space, quotes, '#'). `family` is for the message. Throws
+// ConfigError, or EnvironmentError if the file does not exist.
+std::string CheckedPath(const std::string& family, const std::string& argument);
 
 }  // namespace softmoe::verify
 

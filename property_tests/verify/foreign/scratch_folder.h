@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scratch_folder.h - a folder of this process alone, gone with the object.
+// scratch_folder.h - a folder of this process alone, which is removed with the
+// object.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_SCRATCH_FOLDER_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_SCRATCH_FOLDER_H_
 
@@ -10,7 +11,7 @@ namespace softmoe::verify {
 
 class ScratchFolder {
  public:
-  // Below $TMPDIR, or /tmp. Throws EnvironmentError.
+  // Made below $TMPDIR, or /tmp. Throws EnvironmentError.
   ScratchFolder();
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The PyTorch example of README.md, run: it passes, and with its bug planted it
-// is found out. Tagged manual, for PyTorch is no dependency of ours:
+// Runs the PyTorch example of README.md: it passes, and with its bug planted it
+// fails. Tagged manual, because PyTorch is not a dependency of ours:
 //   ./bazelw test //property_tests/verify/foreign:torch_example_test
 //       --test_tag_filters=manual --test_env=SOFTMOE_PYTHON=/path/to/python
 // with a Python that has torch, h5py and numpy; without the variable, python3.
@@ -27,7 +27,7 @@ class TorchExample : public ::testing::Test {
   void SetUp() override {
     const char* python = ::getenv("SOFTMOE_PYTHON");
     folder_ = FreshFolder("torch");
-    // The page's own code, cut out of the page.
+    // The code of the page, cut out of it.
     const std::string page =
         ReadWholeFile(RunfilePath("property_tests/verify/foreign/README.md"));
     const std::string mark = "```python\n";

@@ -18,7 +18,7 @@
 namespace softmoe::verify {
 namespace {
 
-// Version 1 had the bounds of float at dtype f64, too.
+// Version 1 had the bounds of float even at dtype f64.
 constexpr int64_t kVersion = 2;
 const Hdf5Kind kKind = {"verify-vectors", kVersion, 1};
 
@@ -162,7 +162,7 @@ void CheckExpectations(const std::filesystem::path& path,
       }
       for (int64_t k = 0; k < output.values.size(); ++k) {
         // The reference in double on another machine, whose exp differs in the
-        // last bits: either may be wrong by its own error, some 2^-29 of a
+        // last bits: either may be wrong by its own error, about 2^-29 of a
         // bound for float. A NaN fails.
         const double drift =
             std::abs(found->second.values.values[k] - output.values.values[k]);

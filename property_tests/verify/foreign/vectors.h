@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vectors.h - conformance vectors: cases with what is expected of each, as a
-// file that other frameworks read without us (FORMAT.md).
+// vectors.h - conformance vectors: cases with the expected outputs of each, as
+// a file that other frameworks can read on their own (FORMAT.md).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_VECTORS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_FOREIGN_VECTORS_H_
 
@@ -26,19 +26,20 @@ struct VectorCase {
   std::map<std::string, VectorOutput> outputs;
 };
 
-// Bounds are those by which CheckInputs judges, at each case's dtype. Throws
-// EnvironmentError; then there is no such file.
+// Writes the file. The bounds are those by which CheckInputs judges, at the
+// dtype of each case. Throws EnvironmentError, and then leaves no file.
 void WriteVectors(const std::filesystem::path& path,
                   const std::vector<Case>& cases);
 
-// Throws DataError for a file that is no such file, damaged, or of another
-// version. One of version 1 is read, unless it has a case of dtype f64.
+// Throws DataError for a file that is not of this kind, is damaged, or is of
+// another version. Version 1 is read, unless it has a case of dtype f64.
 std::vector<VectorCase> ReadVectors(const std::filesystem::path& path);
 
-// Throws DataError, naming case and element, if the file expects what this
-// program does not: it was exported by another version, whose verdicts these
-// would not be. Bounds of an earlier derivation may differ: what is judged
-// meets today's, which each derivation shows to be those of a correct answer.
+// Throws DataError, naming case and element, if the file expects something else
+// than this program does: then another version exported it, and its verdicts
+// would be different. Bounds of an earlier derivation may differ, because
+// outputs are judged by today's bounds, which are derived for every correct
+// answer.
 void CheckExpectations(const std::filesystem::path& path,
                        const std::vector<VectorCase>& cases);
 

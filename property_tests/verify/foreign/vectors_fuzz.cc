@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conformance vectors with hostile contents. What is accepted is what this
-// program expects itself.
+// Conformance vectors with hostile contents. A file is accepted only if it
+// expects what this program expects.
 #include "core/testing/fuzz_support.h"
 #include "core/testing/hdf5_hostile.h"
 #include "property_tests/verify/engine/draw.h"

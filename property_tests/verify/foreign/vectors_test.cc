@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conformance vectors: what is written comes back, what others computed is
-// judged as if we had run it, and a file of another program is refused.
+// Conformance vectors: what is written can be read back, what others computed
+// is judged as if we had run it, and files from another version of this program
+// are refused.
 #include "property_tests/verify/foreign/vectors.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +38,8 @@ std::vector<Case> CasesOf(const std::string& op, int count,
   return cases;
 }
 
-// Stands for another framework: reads `vectors` and writes what `compute`
-// makes of each case.
+// Acts as another framework: reads `vectors` and writes what `compute` returns
+// for each case.
 void WriteTheirs(const fs::path& vectors, const fs::path& outputs,
                  const std::function<TensorMap(const VectorCase&)>& compute) {
   Hdf5Writer writer(outputs, {"theirs", 1});
@@ -77,7 +78,7 @@ TensorMap Rounded(const Expected& expected) {
   return outputs;
 }
 
-// Statuses of all cases, judged as recorded outputs.
+// The statuses of all cases, judged as recorded outputs.
 std::set<std::string> Judge(const fs::path& vectors, const fs::path& outputs,
                             int64_t* ambiguous = nullptr) {
   const auto recorded = MakeImplementation("recorded:" + vectors.string() +
@@ -112,7 +113,7 @@ TEST(Vectors, HoldEveryOperationAndComeBack) {
   CheckExpectations(path, back);
 }
 
-// One bound for whoever judges and whoever exports, at every dtype: f64 was
+// Judging and exporting use the same bound at every dtype: f64 was once
 // exported with the bounds of float.
 TEST(Vectors, HoldTheBoundsThatJudge) {
   const fs::path path = FreshFolder("bounds") / "v.h5";
@@ -126,7 +127,7 @@ TEST(Vectors, HoldTheBoundsThatJudge) {
     }
   }
   WriteVectors(path, cases);
-  // Makes the reference's choices, as what is exported follows them.
+  // Makes the choices of the reference, which the exported values follow.
   const auto reference = MakeImplementation("reference_f64");
   int64_t compared = 0;
   for (const VectorCase& each : ReadVectors(path)) {
@@ -146,7 +147,8 @@ TEST(Vectors, HoldTheBoundsThatJudge) {
             AtF64Derivation().text);
 }
 
-// A double in error by more than a double may be, far within float's bound.
+// A double that errs by more than a double may, but far less than the bound of
+// float.
 TEST(Vectors, AtF64RefuseWhatOnlyFloatAllows) {
   const fs::path folder = FreshFolder("f64");
   WriteVectors(folder / "v.h5", CasesOf("lapsum", 5, "rows=3 dtype=f64"));
@@ -168,8 +170,8 @@ TEST(Vectors, AtF64RefuseWhatOnlyFloatAllows) {
   WriteTheirs(folder / "v.h5", folder / "wrong.h5", answer(1.5));
   EXPECT_EQ(Judge(folder / "v.h5", folder / "wrong.h5"),
             std::set<std::string>{"FAIL"});
-  // Expectations of another machine: the reference there errs as ours does, by
-  // half of such a bound each.
+  // Expectations from another machine, whose reference errs as ours does, each
+  // by half of such a bound.
   std::vector<VectorCase> other = ReadVectors(folder / "v.h5");
   VectorOutput& weights = other[0].outputs.at("weights");
   const double value = weights.values.values[0];
@@ -195,7 +197,7 @@ TEST(Vectors, JudgeWhatOthersComputed) {
       << last_reason;
   WriteTheirs(folder / "v.h5", folder / "wrong.h5", [](const VectorCase& each) {
     TensorMap outputs = OnCpu(each);
-    // Twice the bound off, in one element.
+    // Off by twice the bound, in one element.
     const VectorOutput& expected = each.outputs.at("weights");
     outputs["weights"].values.back() =
         RoundTo(Dtype::kF32, expected.values.values.back() +
@@ -206,16 +208,16 @@ TEST(Vectors, JudgeWhatOthersComputed) {
             std::set<std::string>{"FAIL"});
 }
 
-// At a cutoff that float cannot tell from the weight, the choice may fall
-// otherwise than the reference's: the rest is judged by it.
+// At a cutoff that float cannot distinguish from the weight, the choice may
+// differ from that of the reference, and the other outputs are judged by it.
 TEST(Vectors, FollowTheChoiceOfTheOther) {
   const fs::path folder = FreshFolder("choice");
   WriteVectors(
       folder / "v.h5",
       CasesOf("router", 60,
               "kind=soft fill=cutoff_exact rows=9 num_experts=8 max_active=8"));
-  // The other rounds up what is within its bound of the cutoff, chooses by
-  // that, and computes what follows.
+  // The other framework rounds up weights that are within their bounds of the
+  // cutoff, chooses by them, and computes what follows.
   int64_t flipped = 0;
   const auto rounding_up = [&flipped](const VectorCase& each) {
     const Operation& op = FindOperation(each.c.op);
@@ -246,7 +248,7 @@ TEST(Vectors, FollowTheChoiceOfTheOther) {
       Judge(folder / "v.h5", folder / "right.h5", &ambiguous);
   EXPECT_FALSE(statuses.contains("FAIL")) << last_reason;
   EXPECT_EQ(ambiguous, flipped / 8);  // counted by token
-  // A choice without excuse: one more expert.
+  // A choice that no margin excuses: one more expert.
   WriteTheirs(folder / "v.h5", folder / "wrong.h5", [](const VectorCase& each) {
     TensorMap outputs = OnCpu(each);
     double& active = outputs["active"].values[0];
@@ -310,7 +312,8 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
               CheckExpectations("v.h5", other);
             }).find("another version"),
             std::string::npos);
-  // Of an earlier derivation (OfVersionOneAreReadAtF32), but no other.
+  // A file with an earlier derivation is read (OfVersionOneAreReadAtF32), but
+  // with no other change.
   for (const std::string derivation :
        {"lapsum-weights-f32/0", "lapsum-weights-f32/99", "lapsum-weights-f32",
         "lapsum-weights-f32/1x", "router-weights-f32/1", ""}) {
@@ -325,7 +328,7 @@ TEST(Vectors, OfAnotherProgramAreRefused) {
               CheckExpectations("v.h5", other);
             }).find("input scores is not the one of its case"),
             std::string::npos);
-  // Changed in place, or of another kind.
+  // A file that was changed in place, or is of another kind.
   std::string bytes = ReadWholeFile(folder / "v.h5");
   bytes[bytes.size() / 2] ^= 1;
   WriteFileAtomically(folder / "changed.h5", bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// backward_roundings.h - how often the reference's backward pass rounds.
+// backward_roundings.h - counts how often the reference's backward pass rounds.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_BACKWARD_ROUNDINGS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_BACKWARD_ROUNDINGS_H_
 
@@ -10,9 +10,9 @@
 
 namespace softmoe::verify {
 
-// D of path_dual.h: at most so many roundings does the reference's backward
-// pass make on any path through one stage of the model (model_dual.h) and into
-// a parameter, besides those of the values that it reads.
+// D of path_dual.h: the largest number of roundings that the reference's
+// backward pass makes on any path through one stage of the model (model_dual.h)
+// and into a parameter, not counting those of the values that it reads.
 double BackwardRoundings(const ModelConfig& m, int64_t num_tokens);
 
 }  // namespace softmoe::verify

@@ -33,7 +33,7 @@ const std::vector<Dual>& At(const DualMap& tensors, const std::string& name) {
 Dual Scalar(const DualMap& tensors, const std::string& name) {
   return At(tensors, name).at(0);
 }
-// Rows of `columns` elements, from element `offset` on.
+// Rows of `columns` elements, starting at element `offset`.
 DualMatrix MatrixAt(const std::vector<Dual>& tensor, int64_t offset,
                     int64_t rows, int64_t columns) {
   return Eigen::Map<const DualMatrix>(tensor.data() + offset, rows, columns);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dual_forward.h - the forward pass of the operations over dual numbers: J v
-// without a step and without a hand-written derivative.
+// dual_forward.h - the forward pass of the operations over dual numbers, which
+// gives J v without a step size and without a hand-written derivative.
 //
 // The formulas are the reference's own (reference/*_formula.h), run over
-// another number; LapSum's is the closed form of the root. Values are checked
-// against Operation::Forward before slopes are believed (gradient_check.h).
+// another kind of number; LapSum's is the closed form of the root. The values
+// are checked against Operation::Forward before the slopes are trusted
+// (gradient_check.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_DUAL_FORWARD_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_DUAL_FORWARD_H_
 
@@ -19,10 +20,10 @@
 
 namespace softmoe::verify {
 
-// Tensors of dual numbers, flat; shapes are those of the case.
+// Flat tensors of dual numbers; their shapes are those of the case.
 using DualMap = std::map<std::string, std::vector<reference::Dual>>;
 
-// The outputs that Operation::Forward returns, choices aside.
+// The outputs that Operation::Forward returns, without the choices.
 using DualForward = DualMap (*)(const Case& c, const DualMap& inputs,
                                 const TensorMap& choice);
 

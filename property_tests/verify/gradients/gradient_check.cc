@@ -19,9 +19,11 @@
 namespace softmoe::verify {
 namespace {
 
-// Differences sharper than this share of sum |g_i v_i| see nothing more.
+// Differences more accurate than this share of sum |g_i v_i| reveal nothing
+// more.
 constexpr double kSharp = 1e-8;
-// A failing gradient of at most this many elements is looked at one by one.
+// The elements of a failing gradient are checked one by one if there are at
+// most this many.
 constexpr int64_t kElementwise = 64;
 
 constexpr char kByDifferences[] = " by differences";
@@ -33,8 +35,8 @@ double Dot(const Tensor& a, const Tensor& b) {
   return sum.Get();
 }
 
-// What the direction of an input is measured in: its own size, so that a step
-// of 1 is a large one.
+// The scale of an input's direction: the size of the input, so that a step of 1
+// is a large one.
 double ScaleOf(const Tensor& x) {
   double squares = 0;
   for (const double value : x.values) squares += value * value;
@@ -101,7 +103,8 @@ class GradientCheck {
     result_.reason = reason;
   }
 
-  // Where Forward returns what Expect expects, both must be one function.
+  // Where Forward returns an output that Expect expects, both must be the same
+  // function.
   void CheckSameFunction() const {
     for (const auto& [name, tensor] : base_) {
       const auto found = expected_.outputs.find(name);
@@ -118,7 +121,7 @@ class GradientCheck {
     }
   }
 
-  // <w, Forward(inputs)>; choices that could not be kept tell the pieces apart.
+  // <w, Forward(inputs)>; choices that could not be kept identify the piece.
   Sample Objective(const TensorMap& inputs) const {
     const TensorMap outputs = op_.Forward(c_, inputs, choice_);
     reference::CompensatedSum sum;
@@ -151,10 +154,10 @@ class GradientCheck {
         sharp, objective_rounding_ + ArgumentRounding(input, v), largest_step);
   }
 
-  // The slope along v, for judging `got` = <g, v>. The truncation of
-  // differences is their own estimate, which now and then is too small: what
-  // condemns g is measured again at other steps. A g that is wrong is so at
-  // all.
+  // The slope along v, for judging `got` = <g, v>. The differences estimate
+  // their own truncation error, now and then too low, so a difference that
+  // condemns g is measured again with other steps. A g that is wrong is wrong
+  // at all of them.
   Slope SlopeToJudge(const std::string& input, const Tensor& v, double sharp,
                      double got, double rounding) const {
     Slope slope;
@@ -166,9 +169,9 @@ class GradientCheck {
     return slope;
   }
 
-  // What the objective moves by because x + h v is rounded, |h| <= 1/4: to
-  // first order, by the reference's own gradient. Scores of 1e4 that nearly tie
-  // feel it.
+  // By how much the objective moves because x + h v is rounded, |h| <= 1/4: to
+  // first order, by the reference's own gradient. This matters for scores of
+  // 1e4 that nearly tie.
   double ArgumentRounding(const std::string& input, const Tensor& v) const {
     const Tensor& x = At(inputs_, input);
     const Tensor& g = expected_.outputs.at("d_" + input).values;
@@ -180,14 +183,15 @@ class GradientCheck {
     return rounding;
   }
 
-  // Of element i of Forward's output; 0 for one that Expect does not know.
+  // The error of element i of an output of Forward; 0 for an output that Expect
+  // does not have.
   double OwnError(const std::string& output, int64_t i) const {
     const auto expected = expected_.outputs.find(output);
     return expected == expected_.outputs.end() ? 0
                                                : expected->second.OwnError(i);
   }
 
-  // |fl(<w, y>) - <w, y>|: what the outputs are wrong by, and the sum.
+  // |fl(<w, y>) - <w, y>|: the errors of the outputs and of the sum.
   double ObjectiveRounding() const {
     double rounding = 0;
     for (const auto& [name, cotangent] : cotangents_) {
@@ -206,7 +210,8 @@ class GradientCheck {
     const ExpectedOutput& expected = expected_.outputs.at("d_" + input);
     double rounding = 0;
     for (int64_t i = 0; i < v.size(); ++i) {
-      // The products, each rounded once, are added with compensation.
+      // Each product is rounded once, and the products are added with
+      // compensation.
       rounding += std::abs(v.values[i]) *
                   (expected.OwnError(i) + 0x1p-52 * std::abs(g.values[i]));
     }
@@ -237,7 +242,7 @@ class GradientCheck {
     if (result_.failed() && !failed_before) Explain(input, g);
   }
 
-  // <w, J v>, J v as the outputs' slopes.
+  // <w, J v>, where J v are the slopes of the outputs.
   reference::Dual AdjointAlong(const std::string& input,
                                const Tensor& v) const {
     DualMap inputs;
@@ -310,7 +315,7 @@ class GradientCheck {
     result_.outputs.push_back(std::move(found));
   }
 
-  // Every element by itself, once a gradient is known to be wrong.
+  // Checks every element by itself, once a gradient is known to be wrong.
   void Explain(const std::string& input, const Tensor& g) {
     const Tensor& x = At(inputs_, input);
     if (x.size() > kElementwise) return;
@@ -350,7 +355,7 @@ class GradientCheck {
   double objective_rounding_ = 0;
 };
 
-// A case of which no output decides is no evidence.
+// A case with no output that was decided is not evidence.
 void JudgeTrust(CaseResult& result) {
   if (result.failed()) return;
   for (const OutputResult& output : result.outputs) {

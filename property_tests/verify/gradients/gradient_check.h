@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gradient_check.h - is the derivative that everything else is held against a
-// derivative? (`verify grad`)
+// gradient_check.h - checks that the derivative against which everything else
+// is judged is a derivative (`verify grad`).
 //
 // For outputs y = Forward(x), cotangents w (random, from the case's data) and a
 // gradient g = J^T w to be judged, <g, v> must be the derivative of <w, y>
-// along v, for random directions v of each input by itself. Who says what that
-// derivative is knows nothing of g:
+// along v, for random directions v of each input by itself. The two ways of
+// finding that derivative know nothing of g:
 //   by differences   Forward alone, in double (slope.h); discrete choices are
 //                    kept, or their jumps would be all that is seen
 //   by duals         <w, J v>, J v by dual numbers (dual_forward.h): the
@@ -14,7 +14,7 @@
 // Bounds: the error of the differences, or the rounding that the dual numbers
 // carry along; and the rounding of g and of Forward, which is 2^-29 of the
 // error bound that the operation derives for float: the same formula, u = 2^-53
-// for 2^-24. Only the truncation of the differences is an estimate.
+// for 2^-24. Only the truncation error of the differences is an estimate.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_GRADIENT_CHECK_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_GRADIENT_CHECK_H_
 
@@ -22,12 +22,14 @@
 
 namespace softmoe::verify {
 
+// The largest size of a case: large enough, and fast.
+inline constexpr int64_t kGradientSize = 24;
+
 // Judges the outputs "d_NAME" of `derivative`, which computes in double. One
 // OutputResult per input and way: "d_scores by differences". Its elements are
 // the directions that were decided; a case without one is MISTRUSTED.
-// UNSUPPORTED: an operation without gradients.
+// UNSUPPORTED for an operation without gradients.
 // Errors  InternalError if Forward and Expect are not one function.
-inline constexpr int64_t kGradientSize = 24;  // of a case: enough, and quick
 CaseResult CheckGradients(const Case& c, Implementation& derivative);
 
 }  // namespace softmoe::verify

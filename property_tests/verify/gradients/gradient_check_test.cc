@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A derivative that is wrong is found, by each way of looking: factor 1/T
-// missing, sign, the implicit term of LapSum dropped, dk missing, one part in
-// 10^4. (That the reference's are right: gradient_property_test.)
+// Each way of checking finds a wrong derivative: a missing factor 1/T, a wrong
+// sign, LapSum's implicit term dropped, dk missing, one part in 10^4.
+// (gradient_property_test shows that the reference's derivatives are right.)
 #include "property_tests/verify/gradients/gradient_check.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,8 @@ TEST_P(PlantedDerivative, IsFoundShrunkAndExplained) {
   }
   EXPECT_TRUE(hinted) << FailureText(result.suite.failures().front());
 
-  // The line finds it again, by `verify grad` and by nothing else.
+  // The line finds it again with `verify grad`, and is refused by other
+  // commands.
   const std::string line = ReproLine(smallest);
   EXPECT_NE(line.find("verify grad op="), std::string::npos) << line;
   EXPECT_THROW(StripRepro(line), ConfigError);
@@ -109,8 +110,8 @@ class Replaced : public Implementation {
   std::unique_ptr<Implementation> base_;
 };
 
-// d_r_i = f_i/T v_i: the root is taken for a constant. Invisible to cotangents
-// that are all alike.
+// d_r_i = f_i/T v_i treats the root as a constant. Cotangents that are all
+// equal cannot show this.
 Tensor WithoutImplicitTerm(const TensorMap& inputs) {
   const reference::Matrix scores = ToMatrix(At(inputs, "scores"));
   const reference::Matrix v = ToMatrix(At(inputs, "d_weights"));
@@ -137,8 +138,9 @@ TEST(GradientCheck, FindsThatTheImplicitTermIsDropped) {
   }
 }
 
-// The root on all scores: central differences lose their order, the two sides
-// together do not, and a derivative that is wrong by 1e-4 is still found.
+// The root lies on all scores: central differences lose their order, the two
+// one-sided ones together do not, and a derivative that is wrong by 1e-4 is
+// still found.
 TEST(GradientCheck, IsSharpAtABreakpoint) {
   const std::string text =
       "op=lapsum fill=all_equal rows=1 num_experts=6 mean_active=3 spread=1 "
@@ -163,7 +165,7 @@ TEST(GradientCheck, IsSharpAtABreakpoint) {
   EXPECT_GT(kinks, 0);
 }
 
-// The jump of a selection is kept out: an expert exactly at its cutoff.
+// The jump of a selection is excluded: here, an expert exactly at its cutoff.
 TEST(GradientCheck, KeepsTheSelectionAtTheCutoffAndAtTheCap) {
   const auto implementation = MakeImplementation("reference_f64");
   for (const std::string fill :

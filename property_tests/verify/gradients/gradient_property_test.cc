@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference's derivatives, which everything else is held against, are the
-// derivatives of its functions: on cases that RapidCheck draws afresh; and
-// whatever is differentiated is really looked at.
+// The reference's derivatives, against which everything else is judged, are the
+// derivatives of its functions, on cases that RapidCheck draws afresh; and
+// every derivative is really checked.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -54,7 +54,7 @@ TEST_P(EveryGradient, OfTheReferenceIsTheDerivative) {
   std::fputs(SuiteText(suite).c_str(), stdout);
 }
 
-// A small fault in it is seen.
+// A small fault in it is found.
 TEST_P(EveryGradient, ThatIsWrongByOnePartInTenThousandIsFound) {
   for (const std::string& input : FindOperation(GetParam()).differentiable()) {
     const CampaignResult result = Judge(

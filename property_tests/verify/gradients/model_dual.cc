@@ -88,7 +88,7 @@ class DualModel {
         Cross("loss", LossSum(hidden), found.loss_sum, at_.loss_scale);
     const PathDual objective =
         at_.loss_scale * loss + at_.group_scale * auxiliary_.Get();
-    // The last products and sums of the slope are made here alone.
+    // The last products and sums of the slope are made only here.
     return {objective.dual.value, objective.dual.slope.value,
             error_ + objective.dual.slope.error};
   }
@@ -179,7 +179,7 @@ class DualModel {
                         model_.norm_epsilon)));
   }
 
-  // The scores of every token, as routed.
+  // The scores of every token, as they are routed.
   PathMatrix Scores(int64_t l, const PathMatrix& x) const {
     reference::RouterNoise noise;
     noise.kind = at_.routing.noise ? config_.router.noise : NoiseKind::kNone;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// model_dual.h - the forward pass of the whole model over dual numbers: what
-// reference::TransformerLossAndGradients claims to differentiate, and how far
-// roundings may take it from that. The formulas are the reference's own
-// (reference/*_formula.h), without any of its backward code; LapSum is the
-// closed form (reference/lapsum_root.h), not the implicit function theorem by
-// which the reference's backward pass is written.
+// model_dual.h - the forward pass of the whole model over dual numbers: the
+// function that reference::TransformerLossAndGradients claims to differentiate,
+// and how far roundings may take it from the derivative. The formulas are the
+// reference's own (reference/*_formula.h), without any of its backward code;
+// LapSum is the closed form (reference/lapsum_root.h), not the implicit
+// function theorem by which the reference's backward pass is written.
 //
-// Held constant, as SPEC.md 2.2 and 2.5 define the gradient: active sets and
-// fractions of the load balance (taken from the reference's own result), and
-// k_l in the auxiliary losses.
+// As SPEC.md 2.2 and 2.5 define the gradient, these are held constant: the
+// active sets and the fractions of the load balance (taken from the reference's
+// own result), and k_l in the auxiliary losses.
 //
 // The bound. Stages y = F_s(x): budget, embedding, each half of each block, the
-// head. Between them the reference's computed x is taken for exact, so that J_s
-// is the Jacobian where the reference evaluated it. What is computed of
-// tangents x' and gradients g_x,
+// head. Between stages, the reference's computed x is taken as exact, so that
+// J_s is the Jacobian at the point where the reference evaluated it. The
+// computed tangents x' and gradients g_x,
 //
 //   y' = J_s x' + t_s   (dual numbers)      g_x = J_s^T g_y + r_s   (reference)
 //
-// gives <g_y, y'> - <g_x, x'> = <g_y, t_s> - <r_s, x'>. These add up to the
-// slope of the objective minus <gradients, v>: no stage amplifies the rounding
-// of another. |t_s| is what Dual says; |<r_s, x'>| <= <|g_y|, BackwardError(y)>
-// with paths that are seeded with x' anew (path_dual.h).
+// give <g_y, y'> - <g_x, x'> = <g_y, t_s> - <r_s, x'>. These add up to the
+// slope of the objective minus <gradients, v>, so no stage amplifies the
+// rounding of another. Dual gives |t_s|; with paths that are seeded with x'
+// again (path_dual.h), |<r_s, x'>| <= <|g_y|, BackwardError(y)>.
 //
-// Why this covers the reference's backward pass: its terms are products of the
-// factors of these paths, in other groupings.
+// This covers the reference's backward pass because its terms are products of
+// the factors of these paths, grouped differently.
 //   matrix products, rotation, gating, sums: the same factors
 //   RMSNorm   r w_i (delta_ij - n_i n_j / d): the paths x_i and r(x); n = r x
 //   softmax   p_i (delta_ij - p_j): the paths e_i and 1 / sum e
@@ -36,12 +36,13 @@
 //             k_l. f_i is the factor of F(u_i); the paths of the root add up to
 //             dx~/dr_j = q_j and dx~/dk = -q_i T / f_i, so their magnitude is
 //             no less.
-// The closed form of the root says nothing of how well the reference knows q.
-// With every u known to within U, f_j is wrong by a factor of at most e^U, and
-// e^-|u_i| in q_i by e^2U (nearest - |u_i| rounds once more, and u |u_i| <= U);
-// so q_i, a quotient, by e^4U: e^5U in all. So u is taken to be wrong by 5U
-// before F is: the factor f_i, on every path, carries that into `slack`.
-// The roundings between factors are counted (backward_roundings.h).
+// The closed form of the root does not tell how accurately the reference knows
+// q. With every u known to within U, f_j is wrong by a factor of at most e^U,
+// and e^-|u_i| in q_i by e^2U (nearest - |u_i| rounds once more, and
+// u |u_i| <= U); so q_i, a quotient, by e^4U: e^5U in all. So u is given an
+// error of 5U before F is applied: the factor f_i, on every path, carries it
+// into `slack`. The roundings between factors are counted
+// (backward_roundings.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_MODEL_DUAL_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_MODEL_DUAL_H_
 
@@ -52,7 +53,7 @@
 
 namespace softmoe::verify {
 
-// Where the model is looked at.
+// The point at which the model is examined.
 struct ModelPoint {
   Config config;
   reference::Vector parameters;  // [ParameterLayout(config).total]
@@ -68,8 +69,8 @@ struct ObjectiveSlope {
   double error = 0;  // |<gradients, direction> - slope| if products are exact
 };
 
-// direction [layout.total]. Takes choices, the values between the stages and,
-// in `error`, the gradients there from `at.found`.
+// direction [layout.total]. Takes from `at.found` the choices, the values
+// between the stages and, for `error`, the gradients there.
 // Errors  InternalError where a stage computes something else than the
 //         reference does, and where a branch of LapSum hangs on rounding.
 ObjectiveSlope SlopeAlong(const ModelPoint& at,

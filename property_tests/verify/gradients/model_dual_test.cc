@@ -2,9 +2,9 @@
 //
 // The adjoint dot test of the whole model: <gradients, v> of the reference's
 // hand-written backward pass is the slope along v of the objective over dual
-// numbers, for random v over all parameters and over each tensor by itself, in
-// every case of routing. Bounds: model_dual.h. That it would find an error is
-// tested by planting some.
+// numbers, for random v over all parameters and over each tensor by itself, for
+// every kind of routing. model_dual.h derives the bounds. Planted errors show
+// that the test would find one.
 #include "property_tests/verify/gradients/model_dual.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class ModelDualTest : public ::testing::TestWithParam<RoutingCase> {
         reference::testing::TinyParameters(config_, GetParam().Seed());
     at_.group = tokens_.Group();
     at_.routing = reference::testing::CaseRouting(GetParam());
-    at_.loss_scale = 0.7 / 12;  // no special value on purpose
+    at_.loss_scale = 0.7 / 12;  // deliberately not a special value
     at_.group_scale = 0.3;
     at_.found = Gradients(config_, at_.loss_scale, at_.group_scale);
   }
@@ -83,7 +83,7 @@ class ModelDualTest : public ::testing::TestWithParam<RoutingCase> {
     return probes;
   }
 
-  // |<gradients, v> - slope| over what it may be; above 1: wrong.
+  // |<gradients, v> - slope| divided by its bound; wrong if above 1.
   double ShareOfBound(const Probe& probe, const Vector& gradients) const {
     reference::CompensatedSum<double> product;
     double magnitude = 0;
@@ -92,7 +92,7 @@ class ModelDualTest : public ::testing::TestWithParam<RoutingCase> {
       product.Add(term);
       magnitude += std::abs(term);
     }
-    // Every term is rounded once; the compensated sum, less than once.
+    // Every term is rounded once, and the compensated sum less than once.
     const double bound = probe.objective.error + 0x1p-52 * magnitude;
     return std::abs(product.Get() - probe.objective.slope) / bound;
   }
@@ -122,14 +122,14 @@ TEST_P(ModelDualTest, GradientsAreTheSlopeOfTheObjective) {
 TEST_P(ModelDualTest, ValueIsTheObjective) {
   const ObjectiveSlope objective = SlopeAlong(at_, Vector::Zero(layout_.total));
   EXPECT_EQ(objective.slope, 0);
-  EXPECT_LE(objective.error, 1e-300);  // what products may lose by underflow
+  EXPECT_LE(objective.error, 1e-300);  // what products may lose to underflow
   const double want =
       at_.found.result.Objective(at_.loss_scale, at_.group_scale);
   EXPECT_LE(std::abs(objective.value.value - want), 2 * objective.value.error);
 }
 
-// Values are compared from stage to stage: a model that computes something else
-// is not the one that was differentiated.
+// Values are compared stage by stage: a model that computes something else is
+// not the one that was differentiated.
 TEST_P(ModelDualTest, RefusesAnotherFunction) {
   const Vector nowhere = Vector::Zero(layout_.total);
   ModelPoint other = at_;

@@ -31,8 +31,8 @@ PathDual Chain(reference::Dual result,
 
 double BackwardError(const PathDual& x, double roundings) {
   const double units = roundings * reference::Approximate::kRoundoff;
-  // Products of two errors, which dual.h counts for one computation where here
-  // are two, and the roundings of the bound itself.
+  // Covers products of two errors, which dual.h counts for one computation
+  // where there are two here, and the roundings of the bound itself.
   constexpr double kSecondOrder = 1 + 0x1p-10;
   return kSecondOrder *
          (x.slack + units / (1 - units) * (x.magnitude + x.slack));

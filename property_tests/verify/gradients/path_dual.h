@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// path_dual.h - dual numbers that also say how far a reverse pass over the same
-// formula may be from their slope.
+// path_dual.h - dual numbers that also bound how far a reverse pass over the
+// same formula may be from their slope.
 //
-// The exact slope is a sum over all paths from a seeded input to the result:
-// of its seed v times the factors (partial derivatives) along the path. Reverse
-// mode multiplies the same factors in another order, each as far from the exact
-// one as its values are, and rounds what it multiplies and adds, at most D
-// times on any path. So with |factor| <= phi and its error <= e
+// The exact slope is a sum over all paths from a seeded input to the result.
+// Each term is the seed v times the factors (partial derivatives) along the
+// path. Reverse mode multiplies the same factors in another order, each as
+// inexact as the values that it is computed from, and rounds its products and
+// sums at most D times on any path. So with |factor| <= phi and its error <= e
 //
 //   |reverse - exact| <= sum |v| ((1+u)^D prod (phi + e) - prod phi)
 //                     <= slack + gamma_D (magnitude + slack)
 //   magnitude = sum |v| prod phi,   slack = sum |v| (prod (phi + e) - prod phi)
 //   gamma_D = D u / (1 - D u),  u = 2^-53
 //
-// Unlike the error of `dual.slope`, neither ever profits from a cancellation:
-// where paths cancel on the way forward, they need not on the way back. A
+// Unlike the error of `dual.slope`, neither is ever reduced by a cancellation:
+// paths that cancel on the way forward need not cancel on the way back. A
 // hand-written derivative is covered if each of its terms is the product of
 // factors of paths here, or smaller, and is computed from the same values.
 //
-// For the same reason the error of a value holds for whoever computes it by the
-// same formula: sums are bounded in whatever order they are taken.
+// For the same reason the error of a value holds for every computation by the
+// same formula: sums are bounded in any order.
 //
-// A branch that rounding could turn is an error, as its slope is unknown.
+// A branch that rounding could change is an error, because its slope is
+// unknown.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_PATH_DUAL_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_GRADIENTS_PATH_DUAL_H_
 
@@ -40,7 +41,7 @@ struct PathDual {
 
   PathDual() = default;
   PathDual(double v) : dual(v) {}  // a constant
-  // An input that is known exactly, moved by `seed`.
+  // An input that is known exactly and moves by `seed`.
   PathDual(double v, double seed) : dual(v, seed), magnitude(std::abs(seed)) {}
 
   reference::Approximate value() const { return dual.value; }
@@ -48,7 +49,8 @@ struct PathDual {
   PathDual& operator/=(const PathDual& b);
 };
 
-// |reverse - exact| for at most `roundings` on any path: gamma_D as above.
+// Bounds |reverse - exact| for at most `roundings` on any path: gamma_D as
+// above.
 double BackwardError(const PathDual& x, double roundings);
 
 inline double ValueOf(const PathDual& x) { return x.value().value; }
@@ -56,7 +58,7 @@ inline PathDual Constant(const PathDual& x) { return ValueOf(x); }
 // The form of e^z / (1 + e^z), for its paths: model_dual.h.
 inline bool PositiveForm(const PathDual&) { return false; }
 
-// The value alone: what is held constant by definition.
+// The value alone, for what is constant by definition.
 PathDual Frozen(const PathDual& x);
 
 PathDual operator-(const PathDual& a);

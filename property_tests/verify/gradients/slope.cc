@@ -21,7 +21,7 @@ constexpr double kNextStep = 1.0 / 16;
 
 using Phi = std::function<Sample(double)>;
 
-// The pieces that were met on either side of 0 and at 0.
+// The pieces that were found at 0 and on either side of it.
 struct Pieces {
   std::set<uint64_t> left, right, centre;
 
@@ -63,7 +63,7 @@ Slope FromBothSides(const Phi& phi, double step, double rounding_error) {
   return {Slope::Kind::kKink, (low + high) / 2, (high - low) / 2, 0};
 }
 
-// Both have converged, and to the same slope as far as they can tell.
+// Both have converged, to the same slope within their errors.
 bool Agree(const Slope& a, const Slope& b) {
   return a.kind != Slope::Kind::kUndecided &&
          b.kind != Slope::Kind::kUndecided &&
@@ -87,8 +87,8 @@ Slope MeasureSlope(const Phi& phi, double sharp, double rounding_error,
     }
     if (Agree(found, before)) {
       Slope sharper = found.error < before.error ? found : before;
-      // The smallest of many estimates is often one that is too small; how far
-      // two tables are apart knows nothing of either's.
+      // The smallest of many estimates is often too small; the distance between
+      // two tables is independent of the estimate of either.
       sharper.error += std::abs(found.value - before.value);
       if (best.kind == Slope::Kind::kUndecided || sharper.error < best.error) {
         best = sharper;

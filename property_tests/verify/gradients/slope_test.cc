@@ -19,10 +19,10 @@ double Draw(uint32_t function, uint64_t index) {
          1;
 }
 
-// Every kSharp below is what MeasureSlope is asked for, so that it must be
-// found where rounding allows it. It does: six ulp of numbers below 5 over a
-// step of 1/64 of the function's scale, twice for the table, are 1e-12 over
-// that scale, and 8 times as much from one side.
+// Every kSharp below is the accuracy that MeasureSlope is asked for, so it must
+// reach that where rounding allows. Rounding does: six ulp of numbers below 5
+// over a step of 1/64 of the function's scale, twice for the table, are 1e-12
+// over that scale, and 8 times as much from one side.
 TEST(Slope, SmoothFunctionsAreWithinTheirError) {
   constexpr double kSharp = 1e-11;
   for (uint32_t f = 0; f < 200; ++f) {
@@ -55,7 +55,7 @@ TEST(Slope, IsBetweenTheTwoSidesOfAKink) {
       [](double h) -> Sample { return {std::exp(h) + 3 * std::abs(h)}; },
       kSharp);
   EXPECT_EQ(slope.kind, Slope::Kind::kKink);
-  // From -2 to 4, and each side as sharp.
+  // The slope jumps from -2 to 4, and each side is as accurate.
   EXPECT_LE(slope.value - slope.error, -2);
   EXPECT_GE(slope.value + slope.error, 4);
   EXPECT_LE(slope.error, 3 + kSharp);
@@ -87,8 +87,9 @@ TEST(Slope, StepsInFrontOfAKinkThatIsClose) {
   EXPECT_LE(slope.error, kSharp);
 }
 
-// A bend so small and so close that differences converge across it: with its
-// pieces told, the derivative is within the error; without, it may not be.
+// A bend so small and so close that differences converge across it: if the
+// function reports its pieces, the derivative is within the error; otherwise it
+// may not be.
 TEST(Slope, IsWithinItsErrorBesideABendThatIsTold) {
   for (uint32_t f = 0; f < 300; ++f) {
     const double a = Draw(f, 0), at = std::exp2(-20 + 10 * Draw(f, 1));
@@ -113,7 +114,7 @@ TEST(Slope, DoesNotDecideAtAJumpNorWithoutADomain) {
       MeasureSlope([](double h) -> Sample { return {std::sqrt(h)}; }, 1e-9)
           .kind,
       Slope::Kind::kUndecided);
-  // A domain that ends close by only costs the larger steps.
+  // A domain that ends nearby only rules out the larger steps.
   const Slope near = MeasureSlope(
       [](double h) -> Sample {
         if (h < -0.01) throw NumericsError("outside");

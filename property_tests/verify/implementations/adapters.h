@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// adapters.h - how operations are computed by kernels: an adapter takes named
-// tensors to a kernel's arguments and back. An implementation is given a table
-// of them (adapter_table.h) and knows no operation.
+// adapters.h - how kernels compute operations: an adapter converts named
+// tensors to the arguments of a kernel, and back. An implementation takes a
+// table of adapters (adapter_table.h) and knows no operation.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ADAPTERS_H_
 
@@ -16,16 +16,17 @@
 
 namespace softmoe::verify {
 
-// On the kernels that exist as CUDA source too: CPU, simulator, device.
+// Calls the kernels that also exist as CUDA source: on the CPU, in the
+// simulator and on a device.
 using RowAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  const RowKernels& run);
-// On the CPU alone; the ISA level has been selected.
+// Calls kernels of the CPU only; the ISA level has been selected.
 using CpuAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  ThreadPool& pool);
-// On the bodies of the kernels, at double.
+// Calls the bodies of the kernels, at double.
 using DoubleAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs);
 
-// By the name of the operation. On the CPU `cpu` goes before `rows`.
+// By name of operation. On the CPU, `cpu` takes precedence over `rows`.
 struct Adapters {
   std::map<std::string, RowAdapter> rows;
   std::map<std::string, CpuAdapter> cpu;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cpu_implementation.h - our CPU kernels at one ISA level, as "cpu:v3" and
-// "cpu:v4". Its schedules are numbers of threads: all must give the same bits.
+// "cpu:v4". Its schedules are numbers of threads, which must all give the same
+// bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_CPU_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_CPU_IMPLEMENTATION_H_
 
@@ -14,7 +15,7 @@
 namespace softmoe::verify {
 
 // `level` is "v3", "v4", "double" (double_implementation.h) or "" for the best
-// level of this machine. `adapters` must outlive what is returned.
+// level of this machine. `adapters` must outlive the result.
 std::unique_ptr<Implementation> MakeCpuImplementation(const std::string& level,
                                                       const Adapters& adapters);
 

@@ -9,12 +9,12 @@
 
 namespace softmoe::verify {
 
-// Our CUDA kernels on device 0 of this machine: "cuda". Where there is no
-// device, or the program was built without the CUDA toolkit, every operation is
-// UNSUPPORTED and says so: not run, never passed. Each case runs twice and must
-// give the same bits. After an illegal address the device is lost to this
-// process, and all that follows fails too: look at the first failure. `adapters` must outlive what
-// is returned.
+// Our CUDA kernels on device 0 of this machine: "cuda". Without a device, or if
+// the program was built without the CUDA toolkit, every operation is reported
+// as UNSUPPORTED: not run, and never passed. Each case runs twice and must give
+// the same bits. After an illegal address this process can no longer use the
+// device, so everything that follows fails too: look at the first failure.
+// `adapters` must outlive the result.
 std::unique_ptr<Implementation> MakeCudaImplementation(
     const Adapters& adapters);
 

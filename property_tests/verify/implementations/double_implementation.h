@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// double_implementation.h - the bodies that our kernels are made of (CPU and
-// CUDA alike), instantiated at double, as "cpu:double": there no error of float
-// hides a wrong epsilon or a wrong formula. Where kernels multiply matrices, it
-// has plain loops.
+// double_implementation.h - the bodies of our kernels (CPU and CUDA alike),
+// instantiated at double, as "cpu:double", where no float error hides a wrong
+// epsilon or a wrong formula. Where kernels multiply matrices, it uses plain
+// loops.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_DOUBLE_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_DOUBLE_IMPLEMENTATION_H_
 
@@ -14,7 +14,7 @@
 
 namespace softmoe::verify {
 
-// `adapters` must outlive what is returned.
+// `adapters` must outlive the result.
 std::unique_ptr<Implementation> MakeDoubleImplementation(
     const Adapters& adapters);
 

@@ -12,7 +12,7 @@ namespace {
 
 struct Context {
   const TensorMap& inputs;
-  const Tensor* previous;  // this output of the call before, or null
+  const Tensor* previous;  // this output of the previous call, or null
 };
 using Spoil = std::function<void(Tensor& output, const Context& context)>;
 
@@ -29,7 +29,7 @@ void Scale(Tensor& t, double factor) {
   for (double& x : t.values) x = RoundTo(t.dtype, x * factor);
 }
 
-// Large enough to be wrong wherever an output has size 1.
+// Large enough to be wrong wherever an output is of the order of 1.
 void Shift(double& x) { x += 0.25; }
 
 struct Fault {
@@ -60,7 +60,7 @@ const std::vector<Fault>& AllFaults() {
            t.values[i] = StepBy(t.dtype, t.values[i], t.values[i] > 0 ? -1 : 1);
          }
        }},
-      {{"tail", "off in the columns behind the last whole group of 8"},
+      {{"tail", "off in the columns after the last whole group of 8"},
        [](Tensor& t, const Context&) {
          const int64_t n = Columns(t);
          if (n < 8) return;
@@ -87,7 +87,8 @@ const std::vector<Fault>& AllFaults() {
        [](Tensor& t, const Context&) {
          if (!t.values.empty()) t.values[0] = t.values[0] == 0 ? 1 : 0;
        }},
-      {{"stale", "the call before is added, where the size is the same"},
+      {{"stale",
+        "the output of the previous call is added, where the size is the same"},
        [](Tensor& t, const Context& c) {
          if (c.previous == nullptr || c.previous->shape != t.shape) return;
          for (int64_t i = 0; i < t.size(); ++i) {
@@ -145,22 +146,22 @@ const std::vector<FaultInfo>& Faults() {
 }
 
 std::unique_ptr<Implementation> MakeFaultyImplementation(
-    const std::string& told) {
-  const size_t first = told.find(':');
+    const std::string& argument) {
+  const size_t first = argument.find(':');
   const size_t second =
-      first == std::string::npos ? first : told.find(':', first + 1);
+      first == std::string::npos ? first : argument.find(':', first + 1);
   if (second == std::string::npos) {
-    throw ConfigError("implementation 'faulty:" + told +
+    throw ConfigError("implementation 'faulty:" + argument +
                       "' must read faulty:FAULT:OUTPUT:BASE, as "
                       "faulty:sign:d_scores:reference_f32");
   }
-  const std::string name = told.substr(0, first);
+  const std::string name = argument.substr(0, first);
   std::vector<std::string> names;
   for (const Fault& fault : AllFaults()) {
     if (fault.info.name == name) {
       return std::make_unique<FaultyImplementation>(
-          fault, told.substr(first + 1, second - first - 1),
-          MakeImplementation(told.substr(second + 1)));
+          fault, argument.substr(first + 1, second - first - 1),
+          MakeImplementation(argument.substr(second + 1)));
     }
     names.push_back(fault.info.name);
   }

@@ -2,7 +2,7 @@
 //
 // faults.h - implementations with a planted fault: "faulty:FAULT:OUTPUT:BASE"
 // computes with BASE and then spoils OUTPUT. They prove that the harness finds,
-// shrinks and explains what it should; a user sees with them what a failure
+// shrinks and explains what it should, and they show a user what a failure
 // looks like.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_FAULTS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_FAULTS_H_
@@ -20,9 +20,10 @@ struct FaultInfo {
 };
 const std::vector<FaultInfo>& Faults();
 
-// `told` is FAULT:OUTPUT:BASE. Throws ConfigError with a suggestion.
+// `argument` is FAULT:OUTPUT:BASE. Throws ConfigError, with a suggestion, if it
+// is not.
 std::unique_ptr<Implementation> MakeFaultyImplementation(
-    const std::string& told);
+    const std::string& argument);
 
 }  // namespace softmoe::verify
 

@@ -14,7 +14,8 @@
 namespace softmoe::verify {
 namespace {
 
-// Canaries on both sides of an array; what cudaMalloc aligns to.
+// The size of the canaries on both sides of an array: the alignment of
+// cudaMalloc.
 constexpr size_t kGuard = 256;
 constexpr unsigned char kCanary = 0xad;
 
@@ -29,7 +30,7 @@ class Mirror {
   Mirror& operator=(const Mirror&) = delete;
 
   // Replaces a host pointer to `size` elements by one to its copy on the
-  // device; null stays null. What is const must not be written.
+  // device; null stays null. The kernel must not write to what is const.
   template <typename T>
   void Copy(const char* name, T*& pointer, int64_t size) {
     if (pointer == nullptr) return;
@@ -46,7 +47,7 @@ class Mirror {
     pointer = reinterpret_cast<T*>(array.device + kGuard);
   }
 
-  // After the call: outputs to the host.
+  // To be called after the kernel: copies outputs to the host.
   void TakeBack() {
     for (const Array& array : arrays_) {
       std::vector<unsigned char> now(array.content.size());
@@ -59,7 +60,7 @@ class Mirror {
       if (changed(0, kGuard) || changed(end, now.size())) {
         throw NumericsError(fmt::format(
             "{}: written {} on the device", array.name,
-            changed(0, kGuard) ? "before the beginning" : "behind the end"));
+            changed(0, kGuard) ? "before the beginning" : "past the end"));
       }
       if (array.host == nullptr) {
         if (!changed(kGuard, end)) continue;

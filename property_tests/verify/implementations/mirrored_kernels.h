@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mirrored_kernels.h - kernels that take device pointers, as kernels that take
-// host pointers: every array is copied there, between canaries, and back.
+// mirrored_kernels.h - wraps kernels that take device pointers as kernels that
+// take host pointers: every array is copied to the device, between canaries,
+// and back.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_MIRRORED_KERNELS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_MIRRORED_KERNELS_H_
 
@@ -11,17 +12,18 @@
 
 namespace softmoe::verify {
 
-// The memory that the kernels see.
+// The memory that the kernels use.
 struct DeviceMemory {
   void* (*allocate)(size_t bytes);
   void (*free)(void* memory);
-  // Between host and device; what was launched before is done then.
+  // Copies between host and device, after everything that was launched before
+  // has finished.
   void (*copy)(void* to, const void* from, size_t bytes);
 };
 
-// `device`, called with host pointers. Every array has exactly the size that
-// the kernels' headers document. NumericsError for a call that writes outside
-// an array, or into an input.
+// The kernels `device`, to be called with host pointers. Every array has
+// exactly the size that the kernels' headers document. Throws NumericsError if
+// a call writes outside an array, or into an input.
 RowKernels MirroredKernels(const RowKernels& device,
                            const DeviceMemory& memory);
 

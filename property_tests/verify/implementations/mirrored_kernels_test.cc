@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way to a device and back, without a device: its memory is a heap of our
-// own, its kernels are simulated. Same bits as without the way; and what a
-// kernel writes where it must not is noticed.
+// Copying to a device and back, without a device: its memory is a heap of our
+// own, and its kernels are simulated. Copying changes no bits, and a write
+// outside an array is noticed.
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST(MirroredKernels, NoticeWhatIsWrittenWhereItMustNotBe) {
   };
   EXPECT_EQ(Complaint([](const auto& a) { a.parameter[4] = 2; }), "");
   expect(Complaint([](const auto& a) { a.parameter[5] = 2; }),
-         "parameter: written behind the end");
+         "parameter: written past the end");
   expect(Complaint([](const auto& a) { a.first_moment[-1] = 2; }),
          "first_moment: written before the beginning");
   expect(

@@ -27,7 +27,7 @@ class ReferenceImplementation : public Implementation {
     const Expected expected = ExpectOf(op, c, inputs, {});
     if (dtype_ == Dtype::kF64) return Values(expected);
     const TensorMap outputs = Round(op, c, expected);
-    // Who rounds decides by what is rounded.
+    // An implementation that rounds decides by its rounded values.
     const TensorMap choice = op.Decide(c, inputs, outputs);
     return choice.empty() ? outputs
                           : Round(op, c, ExpectOf(op, c, inputs, choice));

@@ -3,7 +3,7 @@
 // reference_implementation.h - the reference's results, each rounded once to
 // f32 or bf16, as "reference_f32" and "reference_bf16": the best that any
 // implementation can return. It shows that the harness accepts what is right,
-// and carries planted faults (faults.h).
+// and serves as the base for planted faults (faults.h).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_REFERENCE_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_REFERENCE_IMPLEMENTATION_H_
 
@@ -13,9 +13,9 @@
 
 namespace softmoe::verify {
 
-// "reference_f64" rounds nothing and takes data in float, too. It is not among
-// ImplementationNames(): `verify grad` looks for faults in the reference's own
-// derivatives, and `run` has nothing to hold it against.
+// "reference_f64" rounds nothing, and accepts float data as well. It is not
+// among ImplementationNames(): `verify grad` looks for faults in the
+// reference's own derivatives, and `run` has nothing to hold it against.
 std::unique_ptr<Implementation> MakeReferenceImplementation(Dtype dtype);
 
 }  // namespace softmoe::verify

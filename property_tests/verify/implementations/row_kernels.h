@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // row_kernels.h - the kernels that exist both for the CPU and as CUDA source,
-// whoever runs them.
+// wherever they run.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ROW_KERNELS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_ROW_KERNELS_H_
 

@@ -33,7 +33,7 @@ class ShimImplementation : public Implementation {
     try {
       return adapters_.at(op.name())(c, inputs, SimulatedKernels());
     } catch (const EnvironmentError& error) {
-      // What would be a broken device is a broken kernel here.
+      // What would mean a broken device elsewhere means a broken kernel here.
       throw NumericsError(error.what());
     }
   }

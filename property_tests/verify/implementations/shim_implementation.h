@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // shim_implementation.h - our CUDA source in the simulator (kernels/simt/shim),
-// as "shim". Its schedules are orders of the simulated threads: all must give
-// the same bits.
+// as "shim". Its schedules are orders of the simulated threads, which must all
+// give the same bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_SHIM_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_SHIM_IMPLEMENTATION_H_
 
@@ -14,11 +14,11 @@
 
 namespace softmoe::verify {
 
-// `adapters` must outlive what is returned.
+// `adapters` must outlive the result.
 std::unique_ptr<Implementation> MakeShimImplementation(
     const Adapters& adapters);
 
-// The kernels themselves, under the schedule that was set last.
+// The kernels themselves, under the schedule that was last set.
 RowKernels SimulatedKernels();
 
 }  // namespace softmoe::verify

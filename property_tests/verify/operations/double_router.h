@@ -2,7 +2,7 @@
 //
 // double_router.h - the routers' bodies at double, a row at a time.
 //
-// Who includes this is compiled with -DSOFTMOE_ISA=isa_double.
+// Whatever includes this must be compiled with -DSOFTMOE_ISA=isa_double.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_DOUBLE_ROUTER_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_DOUBLE_ROUTER_H_
 

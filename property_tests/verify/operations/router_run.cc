@@ -67,7 +67,8 @@ void RouterRun::Execute(const RowKernels& run) {
   scratch.Take();
 }
 
-// The slots are consistent: ascending experts, then -1, as many as counted.
+// Checks that the slots hold as many experts as counted, ascending, and then
+// -1.
 void RouterRun::CheckSelection() const {
   for (int64_t t = 0; t < rows(); ++t) {
     int32_t last = -1;
@@ -86,7 +87,7 @@ void RouterRun::CheckSelection() const {
 }
 
 std::vector<float> RouterRun::DGatesPerSlot() const {
-  // NaN behind the end: it must not be read.
+  // NaN past the end: it must not be read.
   std::vector<float> per_slot(slots(), NAN);
   for (int64_t i = 0; i < slots(); ++i) {
     if (selected[i] >= 0) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// router_run.h - LapSum, the routers and the load balance on the kernels, which
-// compute them together: named tensors in, the kernels' slots and shapes inside.
+// router_run.h - runs LapSum, the routers and the load balance on the kernels,
+// which compute them together: takes named tensors, and hides the slots and
+// shapes of the kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTER_RUN_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTER_RUN_H_
 
@@ -14,7 +15,7 @@
 namespace softmoe::verify {
 
 // Forward and backward of one batch. Cotangents are dense; the kernel reads
-// those of the experts that it selected.
+// only those of the experts that it selected.
 struct RouterRun {
   const kernels::RouterShape& shape;
   std::vector<float> scores;

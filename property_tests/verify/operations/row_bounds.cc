@@ -35,7 +35,7 @@ LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
   LapSumRow row;
   row.solution = reference::SolveLapSum(scores, mean_active, temperature);
   row.arguments = property_tests::LapSumArguments(row.solution, mean_active);
-  double nearest_error = 0;  // of the smallest |u|, whichever that is
+  double nearest_error = 0;  // of the smallest |u|
   for (const Bounded& u : row.arguments) {
     row.weights.push_back(reference::LaplaceCdfOf(u));
     row.densities.push_back(reference::LaplacePdfOf(u));

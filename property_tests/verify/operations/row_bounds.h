@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row_bounds.h - the error bounds of one row of scores: LapSum weights, softmax
-// and their gradients. Shared by the operations that contain them.
+// row_bounds.h - the error bounds of one row of scores, for LapSum weights,
+// softmax and their gradients. Shared by the operations that contain these.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROW_BOUNDS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROW_BOUNDS_H_
 
@@ -24,12 +24,13 @@ struct LapSumRow {
 LapSumRow BoundLapSumRow(const reference::Vector& scores, double mean_active,
                          double temperature);
 
-// S(r_j) of the definition: the mean_active for which the root meets score j.
+// S(r_j) of the definition: the mean_active for which the root equals score j.
 double LapSumAtScore(const reference::Vector& scores, int64_t j,
                      double temperature);
 
-// 1 where a weight is above 1/2, its score above the root: the pieces that the
-// weights are smooth on. -1 and 2 where k <= 0 and k >= n hold them constant.
+// 1 where a weight is above 1/2, that is, its score above the root. This
+// identifies the piece on which the weights are smooth. -1 and 2 where k <= 0
+// and k >= n hold them constant.
 Tensor AboveRoot(const reference::Matrix& weights, double mean_active);
 
 struct SoftmaxRow {
@@ -52,11 +53,11 @@ WeightedGradient BoundLapSumGradient(const LapSumRow& row,
 WeightedGradient BoundSoftmaxGradient(std::span<const Bounded> weights,
                                       std::span<const Bounded> v);
 
-// What the mean may lose where a weight is so small that float flushes it: such
-// an expert may count as inactive, and its v as 0.
+// What the mean may lose where a weight is so small that float flushes it to 0:
+// such an expert may count as inactive, and its v as 0.
 double FlushedMean(const LapSumRow& row, std::span<const Bounded> v);
 
-// The texts of the above.
+// The texts of the bounds above.
 const Derivation& LapSumWeightsDerivation();
 const Derivation& LapSumGradientDerivation();
 const Derivation& SoftmaxDerivation();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// score_parameters.h - what the operations on router scores have in common:
-// which k, T and spread of scores are tried.
+// score_parameters.h - the parameters that all operations on router scores
+// have: k, T and the spread of the scores.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SCORE_PARAMETERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SCORE_PARAMETERS_H_
 

@@ -17,8 +17,8 @@ using Floats = std::vector<float>;
 
 }  // namespace
 
-// The kernel of one update, wherever it runs; what the host does around it is
-// done here, as a driver on a device does it.
+// The kernel of one update, wherever it runs. The host's part is done here, as
+// a driver of a device would do it.
 TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
                    const RowKernels& run) {
   const AdamWCase update(c, inputs);

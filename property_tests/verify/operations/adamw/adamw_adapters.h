@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// adamw_adapters.h - the kernel of an update, and the optimized library's
-// optimizer.
+// adamw_adapters.h - adapters to the kernel of one update, and to the optimizer
+// of the optimized library.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ADAMW_ADAMW_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ADAMW_ADAMW_ADAPTERS_H_
 
@@ -12,7 +12,7 @@
 
 namespace softmoe::verify {
 
-// The host's part of the optimizer is done by the adapter, without the norm; on
+// The adapter does the host's part of the optimizer, except for the norm; on
 // the CPU the optimizer itself runs instead.
 TensorMap RunAdamW(const Case& c, const TensorMap& inputs,
                    const RowKernels& run);

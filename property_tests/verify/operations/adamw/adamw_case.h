@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// adamw_case.h - what a case of operation "adamw" says, as the optimizers read
-// it: one tensor that decays and one that does not.
+// adamw_case.h - a case of operation "adamw" as the optimizers read it: one
+// tensor with weight decay and one without.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ADAMW_ADAMW_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ADAMW_ADAMW_CASE_H_
 

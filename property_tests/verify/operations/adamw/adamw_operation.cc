@@ -16,8 +16,8 @@ using reference::Vector;
 constexpr char kUpdate[] = "adamw-f32/2";
 constexpr char kNorm[] = "norm-f64/1";
 
-// A step over numbers that carry their error; every constant of the formula is
-// rounded to float once.
+// One step over numbers that carry their error; every constant of the formula
+// is rounded to float once.
 reference::formula::AdamWStep<Bounded> StepBounds(
     const TrainingConfig& training, double learning_rate, int64_t completed,
     double norm) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// adamw_operation.h - some updates of the optimizer (SPEC.md 4).
+// adamw_operation.h - a few updates of the optimizer (SPEC.md 4).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ADAMW_ADAMW_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ADAMW_ADAMW_OPERATION_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention_adapters.h - attention on the CPU's kernels.
+// attention_adapters.h - adapters of attention to the CPU kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ATTENTION_ATTENTION_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ATTENTION_ATTENTION_ADAPTERS_H_
 

@@ -24,9 +24,9 @@ struct AttentionShape {
   int64_t width() const { return heads * dim; }
 };
 
-// What an implementation may do otherwise: the softmax in blocks of 16 keys or
-// more, divided at the end, and for the gradient again from the logarithm of
-// its sum.
+// What an implementation may do differently: compute the softmax in blocks of
+// 16 keys or more and divide at the end, and recompute it for the gradient from
+// the logarithm of its sum.
 reference::MatrixOf<Bounded> Loosened(
     reference::MatrixOf<Bounded> weights,
     const reference::MatrixOf<Bounded>& logits, bool backward) {
@@ -44,7 +44,7 @@ reference::MatrixOf<Bounded> Loosened(
   }
   return weights;
 }
-// The naive program does as the formula says.
+// The naive program follows the formula.
 reference::MatrixOf<Naive> Loosened(reference::MatrixOf<Naive> weights,
                                     const reference::MatrixOf<Naive>&, bool) {
   return weights;
@@ -57,7 +57,7 @@ struct AttentionFormula {
   AttentionFormula(const AttentionShape& shape, const Tensor& qkv,
                    const Tensor& d_out) {
     namespace formula = reference::formula;
-    // Only of the scores the terms are random.
+    // Only in the scores are the terms of a sum random.
     using W = typename WorstCaseOf<N>::Type;
     using Block = reference::MatrixOf<W>;
     const Matrix packed = ToMatrix(qkv), cotangent = ToMatrix(d_out);
@@ -150,7 +150,7 @@ class Attention : public Operation {
     if (c.fill.name == "exact" && ScaleIsExact(shape)) {
       inputs["qkv"] = ExactData(c, filler);
     } else {
-      // Addressed by (sequence, token, part and head, column); stored flat.
+      // Addressed by (sequence, token, part and head, column), and stored flat.
       inputs["qkv"] =
           filler.Data("qkv",
                       {tokens[0], tokens[1], Filler::All(3 * c.Size("heads")),

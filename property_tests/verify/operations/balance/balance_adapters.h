@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// balance_adapters.h - the sums of a balance group, on the router's kernels.
+// balance_adapters.h - adapters of the sums of a balance group to the router
+// kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BALANCE_BALANCE_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BALANCE_BALANCE_ADAPTERS_H_
 

@@ -120,8 +120,8 @@ class BalanceSums : public Operation {
         .cutoff = 0,
         .max_active = c.Size("count_top"),
         .fallback = Fallback::kNone};
-    // Values and their bounds, row by row, of the basis (softmax, or p/k) and
-    // of the gradient.
+    // The basis (softmax, or p/k) and the gradient, with their bounds, row by
+    // row.
     const Matrix softmax = formula::SoftmaxRows<double>(scores);
     Matrix basis = softmax, d_scores(rows, n);
     reference::MatrixOf<Bounded> basis_bounds(rows, n);
@@ -160,7 +160,7 @@ class BalanceSums : public Operation {
                   bounds.weights.data(), n));
       for (int64_t e = 0; e < n; ++e) {
         basis_bounds(t, e) = row_bounds[e];
-        // In any order, and with the v added before or after.
+        // The sum may be taken in any order, with the v added before or after.
         FloatSum sum;
         sum.Add(part.gradient[e]);
         sum.Add(z_gradient[e]);
@@ -175,7 +175,7 @@ class BalanceSums : public Operation {
     z.values = {formula::SumOfSquaredLogSumExps<double>(scores)};
     Expected expected;
     auto& outputs = expected.outputs;
-    // Sums of 1, 1/2, 1/4, ...: no order rounds.
+    // Sums of 1, 1/2, 1/4, ... are exact in any order.
     const bool exact = !SoftBasis(c) && c.fill.name == "exact";
     outputs["basis_sums"] =
         exact ? ExactRegime(ToTensor(sums))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// balance_operation.h - what the load balance takes from the routers (SPEC.md
-// 2.5).
+// balance_operation.h - what the load balance loss needs from the routers
+// (SPEC.md 2.5).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BALANCE_BALANCE_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BALANCE_BALANCE_OPERATION_H_
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// budget_adapters.h - the optimized library's allocation.
+// budget_adapters.h - adapter of the budget to the allocation of the optimized
+// library.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BUDGET_BUDGET_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BUDGET_BUDGET_ADAPTERS_H_
 

@@ -20,7 +20,7 @@ constexpr char kAllocation[] = "budget-f64/2";
 constexpr char kGradient[] = "budget-gradient-f32/2";
 constexpr char kWhole[] = "whole-experts/1";
 
-// K = k L, as a product in double.
+// K = k L, multiplied in double.
 double TotalBudget(const Case& c, const TensorMap& inputs) {
   return ScalarOf(inputs, "mean_active_experts") *
          static_cast<double>(c.Size("layers"));
@@ -55,7 +55,7 @@ struct BudgetBounds {
   }
 };
 
-// ceil(x) of every layer, of an x that is only known to within `error`.
+// ceil(x) of every layer, for an x that is known only to within `error`.
 struct Whole {
   Tensor values;
   std::vector<double> doubt;
@@ -65,7 +65,7 @@ struct Whole {
     values.values[l] = static_cast<double>(value);
     doubt.push_back(std::abs(x - std::round(x)) <= error ? 1 : 0);
   }
-  // How many of got's are the neighbour.
+  // How many of the values in `got` are the neighbour.
   int64_t Ambiguous(const TensorMap& got, const std::string& output) const {
     const auto found = got.find(output);
     if (found == got.end() || found->second.shape != values.shape) return 0;

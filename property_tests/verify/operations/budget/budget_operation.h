@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// budget_operation.h - the budget of all layers, and what a layer makes of its
-// share (SPEC.md 2.2).
+// budget_operation.h - how the layers share the budget, and what follows from
+// the share of a layer (SPEC.md 2.2).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BUDGET_BUDGET_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_BUDGET_BUDGET_OPERATION_H_
 

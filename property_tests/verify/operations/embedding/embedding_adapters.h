@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// embedding_adapters.h - the embedding on the CPU's kernels.
+// embedding_adapters.h - adapters of the embedding to the CPU kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EMBEDDING_EMBEDDING_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EMBEDDING_EMBEDDING_ADAPTERS_H_
 

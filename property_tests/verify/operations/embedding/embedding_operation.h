@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// embedding_operation.h - the rows of a table, and the sums of their cotangents
+// embedding_operation.h - looks up rows of a table, and sums their cotangents
 // (SPEC.md 3.2).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EMBEDDING_EMBEDDING_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EMBEDDING_EMBEDDING_OPERATION_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// experts_adapters.h - the experts on the CPU's kernels.
+// experts_adapters.h - adapters of the experts to the CPU kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EXPERTS_EXPERTS_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EXPERTS_EXPERTS_ADAPTERS_H_
 

@@ -18,7 +18,7 @@ using reference::Matrix;
 
 constexpr char kDerivation[] = "experts-f32/3";
 
-// The inputs as matrices; weights of expert e by rows of [experts, ...].
+// The inputs as matrices; row e of a weight belongs to expert e.
 struct Data {
   int64_t rows, experts, d, f;
   Matrix hidden, gates, active, before, d_out;
@@ -50,7 +50,7 @@ Bounded Loosened(const Bounded& out, double before, int64_t active) {
   return {out.value, out.error + static_cast<double>(active) *
                                      Bounded::kRoundoff * std::abs(before)};
 }
-// The naive program does as the formula says, and so does the reference.
+// The naive program follows the formula, and so does the reference.
 Naive Loosened(const Naive& out, double, int64_t) { return out; }
 double Loosened(double out, double, int64_t) { return out; }
 
@@ -235,7 +235,7 @@ class Experts : public Operation {
   }
 
  private:
-  // Every z = x G is a multiple of 128, at least 128: there sigmoid is 1 and
+  // Every z = x G is a multiple of 128 and at least 128, where sigmoid is 1 and
   // SiLU(z) = z. In units of 128, z <= 4 d_model; |x U| <= 2 d_model, and
   // |D^T d_out| <= d_model.
   static void MakeExact(const Case& c, const Filler& filler,
@@ -269,8 +269,8 @@ class Experts : public Operation {
     const int64_t d_weight = 2 * 2 * activation * x.rows;
     return std::max({d_gate, out, d_hidden, d_weight}) < int64_t{1} << 24;
   }
-  // Some tokens without an expert, often some experts without a token; never
-  // more than max_active.
+  // Some tokens have no expert, and often some experts have no token; no token
+  // has more than max_active experts.
   static Tensor Selection(const Case& c, const Filler& filler) {
     const Window rows = filler.Axis("rows");
     const Window experts = filler.Axis("num_experts");

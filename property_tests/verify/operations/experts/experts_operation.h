@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// experts_operation.h - the active experts of every token, by their gates
-// (SPEC.md 3.2).
+// experts_operation.h - the active experts of every token, weighted by their
+// gates (SPEC.md 3.2).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EXPERTS_EXPERTS_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_EXPERTS_EXPERTS_OPERATION_H_
 

@@ -12,7 +12,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// `tensor` [rows, columns] with `padding` NaN behind each row.
+// `tensor` [rows, columns] with `padding` NaNs after each row.
 Floats Padded(const Tensor& tensor, int64_t padding) {
   const int64_t rows = tensor.shape[0], columns = tensor.shape[1];
   Floats padded(rows * (columns + padding), NAN);
@@ -33,7 +33,7 @@ TensorMap RunGemmOnCpu(const Case& c, const TensorMap& inputs,
   const bool accumulate = c.Choice("accumulate") == "yes";
   const Floats padded_a = Padded(a, padding), padded_b = Padded(b, padding);
   Tensor before = At(inputs, "c_before");
-  // Without accumulation what was there must not be read.
+  // Without accumulation, the old content must not be read.
   if (!accumulate) before.values.assign(before.values.size(), NAN);
   Guarded<float> out("c", Padded(before, padding));
   kernels::Gemm({.a = padded_a.data(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemm_adapters.h - the matrix product on the CPU's kernels.
+// gemm_adapters.h - adapters of the matrix product to the CPU kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_GEMM_GEMM_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_GEMM_GEMM_ADAPTERS_H_
 

@@ -18,7 +18,7 @@ bool Says(const Case& c, const char* choice) {
   return c.Choice(choice) == "yes";
 }
 
-// As it is multiplied: transposed back if it is stored so.
+// The matrix as it is multiplied: transposed back if it is stored transposed.
 Matrix Operand(const TensorMap& inputs, const char* name, bool transposed) {
   const Matrix stored = ToMatrix(At(inputs, name));
   return transposed ? Matrix(stored.transpose()) : stored;

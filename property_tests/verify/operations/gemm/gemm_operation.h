@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemm_operation.h - the matrix product below the model.
+// gemm_operation.h - the matrix product that the model is built on.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_GEMM_GEMM_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_GEMM_GEMM_OPERATION_H_
 

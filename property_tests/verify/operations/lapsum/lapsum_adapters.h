@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lapsum_adapters.h - LapSum on the router's kernels.
+// lapsum_adapters.h - adapters of LapSum to the router kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LAPSUM_LAPSUM_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LAPSUM_LAPSUM_ADAPTERS_H_
 

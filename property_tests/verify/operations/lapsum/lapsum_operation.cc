@@ -58,7 +58,7 @@ class LapSum : public Operation {
     double mean_active = c.Real("mean_active");
     const double temperature = RoundTo(c.dtype, c.Real("temperature"));
     if (c.fill.name == "breakpoint") {
-      // Of the first row; the others see this k as any.
+      // Chosen for the first row; for the others it is a k like any other.
       const int64_t j = filler.Words("breakpoint", {0})[0] % scores.shape[1];
       mean_active = LapSumAtScore(ToMatrix(scores).row(0), j, temperature);
     } else if (c.fill.name == "whole_k" || c.fill.name == "wide_gap") {

@@ -30,7 +30,7 @@ TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
        static_cast<float>(ScalarOf(inputs, "grad_scale")), d_hidden.data(),
        d_weight.data()},
       pool);
-  // Evaluation asks for the loss alone.
+  // Evaluation needs only the loss.
   kernels::HeadCrossEntropy(
       {n, d, vocab, hidden.data(), weight.data(), targets.data(), only.data()},
       pool);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lm_head_adapters.h - the language-model head on the CPU's kernels.
+// lm_head_adapters.h - adapters of the language-model head to the CPU kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LM_HEAD_LM_HEAD_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LM_HEAD_LM_HEAD_ADAPTERS_H_
 

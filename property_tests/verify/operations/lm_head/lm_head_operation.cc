@@ -16,8 +16,8 @@ using reference::Vector;
 
 constexpr char kDerivation[] = "lm-head-f32/3";
 
-// What an implementation may do otherwise: the softmax in blocks of 16 logits
-// or more, and again from the logarithm of its sum.
+// What an implementation may do differently: compute the softmax in blocks of
+// 16 logits or more, and recompute it from the logarithm of its sum.
 reference::MatrixOf<Bounded> Loosened(
     reference::MatrixOf<Bounded> probabilities,
     const reference::MatrixOf<Bounded>& logits) {
@@ -41,7 +41,7 @@ reference::VectorOf<Bounded> Loosened(reference::VectorOf<Bounded> losses,
   }
   return losses;
 }
-// The naive program does as the formula says.
+// The naive program follows the formula.
 template <typename Numbers, typename What>
 Numbers Loosened(Numbers numbers, const What&) {
   return numbers;
@@ -54,7 +54,7 @@ struct LmHeadFormula {
   LmHeadFormula(const Matrix& hidden, const Matrix& weight,
                 const std::vector<int32_t>& targets, double grad_scale) {
     namespace formula = reference::formula;
-    // Only of the logits the terms are random.
+    // Only in the logits are the terms of a sum random.
     using W = typename WorstCaseOf<N>::Type;
     const reference::MatrixOf<W> logits =
         As<W>(formula::LmHeadLogits<N>(As<N>(hidden), As<N>(weight)));

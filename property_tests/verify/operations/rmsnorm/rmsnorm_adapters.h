@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rmsnorm_adapters.h - RMSNorm on its kernels.
+// rmsnorm_adapters.h - adapters of RMSNorm to its kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_RMSNORM_RMSNORM_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_RMSNORM_RMSNORM_ADAPTERS_H_
 

@@ -132,7 +132,7 @@ class RmsNorm : public Operation {
         {"rstd", ToTensor(reference::ReciprocalRms(x, epsilon))},
         {"d_x", ToTensor(d_x, shape)},
         {"d_weight", ToTensor(gradients.d_weight)}};
-    // A division by the width is exact, in whatever way, if that is 2^m.
+    // Division by the width is exact, however it is done, if the width is 2^m.
     const bool exact = std::has_single_bit(static_cast<uint64_t>(x.cols()));
     return ExpectByFormula<RmsNormFormula>(c, values, kDerivation, exact, x,
                                            weight, epsilon, d_y, before);

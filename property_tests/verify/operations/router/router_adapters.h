@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// router_adapters.h - the routers on their kernels.
+// router_adapters.h - adapters of the routers to their kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTER_ROUTER_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ROUTER_ROUTER_ADAPTERS_H_
 

@@ -36,7 +36,8 @@ RouterSettings SettingsOf(const Case& c, const TensorMap& inputs) {
                                                      : Fallback::kNone};
 }
 
-// Got's selection, if it is one: 0 or 1 in the right shape, within the cap.
+// The selection in `got`, if it is valid: 0 or 1 in the right shape, within the
+// cap.
 std::string ReadSelection(const Case& c, const TensorMap& got,
                           BoolMatrix* active) {
   const auto found = got.find("active");
@@ -63,7 +64,7 @@ std::string ReadSelection(const Case& c, const TensorMap& got,
   return "";
 }
 
-// Experts of a row, larger score first, then lower index.
+// The experts of a row, by descending score and then by index.
 std::vector<int64_t> Order(const Matrix& scores, int64_t row) {
   std::vector<int64_t> order(scores.cols());
   std::iota(order.begin(), order.end(), 0);
@@ -73,9 +74,10 @@ std::vector<int64_t> Order(const Matrix& scores, int64_t row) {
   return order;
 }
 
-// The selection that soft weights, as somebody returned them, demand: strictly
-// above the cutoff, the max_active largest scores, ties to the lower expert,
-// fallback. Scores and cutoff are exact on both sides: nothing is ambiguous.
+// The selection that follows from soft weights as an implementation returned
+// them: weights strictly above the cutoff, of these the max_active with the
+// largest scores, ties to the lower expert, and the fallback. Scores and cutoff
+// are exact on both sides, so nothing is ambiguous.
 BoolMatrix OwnSelection(const RouterSettings& settings, const Matrix& scores,
                         const Tensor& weights) {
   const bool soft = settings.kind != RouterKind::kSparse;
@@ -219,8 +221,8 @@ class Router : public Operation {
     if (fill == "none_active") cutoff = 1;  // no weight exceeds 1
     if (fill == "cap_reached") cutoff = 0;
     if (fill == "cutoff_at_weight") {
-      // Never equal to its rounded value: whoever decides before rounding, and
-      // whoever decides after, do the same.
+      // Never equal to its rounded value, so that deciding before rounding and
+      // deciding after it give the same result.
       const double weight =
           reference::SolveLapSum(first, ScalarOf(inputs, "mean_active"),
                                  temperature)
@@ -281,7 +283,7 @@ class Router : public Operation {
       selection.values[i] = active.data()[i];
     }
     d_mean_active.values = {gradients.d_mean_active};
-    // Weights of 1, 1/2, 1/4, ... and 0: nothing is rounded.
+    // The weights are 1, 1/2, 1/4, ... and 0, so nothing is rounded.
     const bool exact = Sparse(c) && c.fill.name == "exact";
     const auto add = [&](const std::string& name, const Matrix& values,
                          const std::vector<Bounded>& limits,
@@ -313,7 +315,7 @@ class Router : public Operation {
     return {{"active", active}};
   }
 
-  // The selection is a jump: `choice` keeps it.
+  // The selection makes the outputs jump, so `choice` keeps it.
   TensorMap Forward(const Case& c, const TensorMap& inputs,
                     const TensorMap& choice) const override {
     const Matrix scores = ToMatrix(At(inputs, "scores"));
@@ -339,7 +341,7 @@ class Router : public Operation {
   }
 
  private:
-  // Of the sparse router only the weights are set.
+  // For the sparse router only the weights are set.
   static std::vector<LapSumRow> BoundRows(const Case& c,
                                           const RouterSettings& settings,
                                           const Matrix& scores,
@@ -359,7 +361,8 @@ class Router : public Operation {
     return rows;
   }
 
-  // Takes got's selection if it is within its margin; says so if it is not.
+  // Adopts the selection in `got` if it is within its margin, and reports it
+  // otherwise.
   static void Select(const Case& c, const RouterSettings& settings,
                      const Matrix& scores, const std::vector<Bounded>& weights,
                      const TensorMap& got, BoolMatrix* active,

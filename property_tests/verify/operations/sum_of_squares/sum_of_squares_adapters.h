@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sum_of_squares_adapters.h - the sum of squares on the CPU's kernels.
+// sum_of_squares_adapters.h - adapters of the sum of squares to the CPU
+// kernels.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SUM_OF_SQUARES_SUM_OF_SQUARES_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SUM_OF_SQUARES_SUM_OF_SQUARES_ADAPTERS_H_
 

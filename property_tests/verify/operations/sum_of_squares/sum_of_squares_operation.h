@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sum_of_squares_operation.h - what clipping looks at (SPEC.md 4).
+// sum_of_squares_operation.h - the sum that gradient clipping uses (SPEC.md 4).
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SUM_OF_SQUARES_SUM_OF_SQUARES_OPERATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_SUM_OF_SQUARES_SUM_OF_SQUARES_OPERATION_H_
 
