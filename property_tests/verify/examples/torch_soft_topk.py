@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds a soft top-k in PyTorch against SoftMoE's reference.
+"""Checks a soft top-k in PyTorch against SoftMoE's reference.
 
   ./bazelw run //:verify -- run op=lapsum impl=serve:./torch_soft_topk.py
 """

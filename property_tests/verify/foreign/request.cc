@@ -69,8 +69,8 @@ std::string CheckedPath(const std::string& family,
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
     throw EnvironmentError(fmt::format(
-        "impl {}:{}: there is no file '{}'; a relative path begins where you "
-        "stand",
+        "impl {}:{}: there is no file '{}'; a relative path begins at your "
+        "working directory",
         family, argument, path.string()));
   }
   if (error || status.type() != std::filesystem::file_type::regular) {
