@@ -36,7 +36,7 @@ Fault ReadFault(const toml::table* table, const std::string& area) {
   fault.instead = reader.Text("instead");
   reader.Finish();
   if (expression.empty() == statement.empty()) {
-    reader.Fail("say either `expression` or `statement`");
+    reader.Fail("give either `expression` or `statement`");
   }
   if (fault.mutant.area() != area ||
       fault.mutant.id.size() <= area.size() + 1) {
@@ -73,13 +73,13 @@ std::vector<Fault> ReadFaults(const fs::path& table) {
     faults.push_back(ReadFault(fault, table.stem().string()));
   }
   reader.Finish();
-  if (faults.empty()) reader.Fail("no [[fault]] is in it");
+  if (faults.empty()) reader.Fail("it holds no [[fault]]");
   return faults;
 }
 
 const std::vector<Fault>& AllFaults() {
   static const std::vector<Fault> faults = [] {
-    // (A folder is no runfile.)
+    // (A folder is not a runfile.)
     const fs::path folder =
         RunfilePath("property_tests/mutation/faults/canary.toml").parent_path();
     std::vector<fs::path> tables;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fault_table.h - reads faults from tables of their own:
+// fault_table.h - reads faults from tables:
 //
 //   [[fault]]
 //   id = "kernels.tail_dropped"
@@ -13,10 +13,10 @@
 //
 // The first three say what a Mutant is; `equivalent_because` and `counts_with`
 // may. `file` is the path from the root. `expression`, or `statement`, is the
-// text that is replaced by `instead` ("": a statement is left out); with
-// `before` and `after`, which are needed only for that, it is in the file once.
-// White space is free (FindOnce). `offset`, in bytes from the beginning of the
-// file, says where a text is that somebody else has found.
+// text that is replaced by `instead` ("" leaves a statement out). `before` and
+// `after` are needed only to make it unique in the file. White space is free
+// (FindOnce). `offset`, in bytes from the beginning of the file, gives the
+// place of a text that another program has found.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_TABLE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_FAULT_TABLE_H_
 
@@ -43,22 +43,23 @@ struct Fault {
   std::string instead;
 };
 
-// The faults of one table. Throws DataError naming the place for anything that
-// is not a table of faults, and for an id that is not of the area that the
-// file's name says, e.g. lapsum.toml; ConfigError for what is not TOML.
+// The faults of one table. Throws DataError, naming the place, for anything
+// that is not a table of faults, and for an id outside the area that the name
+// of the file gives, e.g. lapsum.toml; throws ConfigError if the file is not
+// TOML.
 std::vector<Fault> ReadFaults(const std::filesystem::path& table);
 
-// Those of every faults/*.toml among the runfiles.
+// The faults of every faults/*.toml among the runfiles.
 const std::vector<Fault>& AllFaults();
 
 // The text of a file, or nothing if it is not among the sources.
 using SourceReader =
     std::function<std::optional<std::string>(const std::string& file)>;
 
-// Each file that has a fault, with all of its faults written into it. Throws
-// DataError, one line for each fault that cannot be planted, with its place in
-// the table: no such file, a text that is nowhere or not unique, an id that
-// occurs twice, overlaps.
+// Each file that has a fault, with all its faults written into it. Throws
+// DataError with one line for each fault that cannot be planted, with its place
+// in the table: the file does not exist, the text is not found or not unique,
+// the id occurs twice, or it overlaps another.
 std::map<std::string, std::string> PlantFaults(const std::vector<Fault>& faults,
                                                const SourceReader& read);
 

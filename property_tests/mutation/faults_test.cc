@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of faults against today's sources; no program is built for this.
+// Checks the tables of faults against today's sources, without building a
+// program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sources that the tests and programs are made from, by path.
+// The sources from which the tests and programs are made, by path.
 const std::set<std::string>& Sources() {
   static const std::set<std::string> sources = [] {
     std::ifstream listing(RunfilePath("property_tests/mutation/sources.txt"));
@@ -55,7 +56,7 @@ TEST(Faults, CanBePlantedInTodaysSources) {
   EXPECT_NO_THROW(PlantFaults(EveryFault(), ReadSource));
 }
 
-// What the programs with faults are made from.
+// The sources from which the programs with faults are made.
 TEST(Faults, TheCopiesAreThoseOfTodaysSources) {
   const std::map<std::string, std::string> planted =
       PlantFaults(EveryFault(), ReadSource);
@@ -115,7 +116,7 @@ TEST(Faults, CoverEveryAreaAndEveryTier) {
   EXPECT_EQ(tiers.size(), Tiers().size());
 }
 
-// Two that count once are in one file, and the one that is named counts.
+// Two faults that count once are in one file, and the one that is named counts.
 TEST(Faults, CountWithAnotherOfTheirFile) {
   std::map<std::string, const Fault*> by_id;
   for (const Fault& fault : AllFaults()) by_id[fault.mutant.id] = &fault;
@@ -129,7 +130,7 @@ TEST(Faults, CountWithAnotherOfTheirFile) {
   }
 }
 
-// A suite that no mutant names would be built for nothing.
+// A suite that no mutant names would be built in vain.
 TEST(Suites, AreAllNeeded) {
   for (const Suite& suite : AllSuites()) {
     EXPECT_TRUE(std::ranges::any_of(AllMutants(), [&](const Mutant& mutant) {
@@ -181,7 +182,7 @@ TEST(PlantFaults, WritesThemAll) {
   EXPECT_EQ(planted.at(kFile),
             "f(x);\ny = (SOFTMOE_MUTANT_ON(\"area.plus\") ? (x - 1) : (x + 1));"
             "\n{if (SOFTMOE_MUTANT_ON(\"area.call\")) {} else {f(x);}}\n");
-  // By offset, which is how a program that searches for places names them.
+  // By offset, as a program that searches for places names them.
   EXPECT_EQ(Plant(Entry("area.at",
                         "offset = 2\nexpression = \"x\"\n"
                         "instead = \"0\""))
@@ -200,7 +201,7 @@ TEST(PlantFaults, NamesEveryOneThatCannotBe) {
           Entry("area.offset", plus + "\noffset = 3"));
   });
   for (const char* part :
-       {"area.toml:1:1: area.missing in a/b.cc: 'x + 2' is nowhere in it",
+       {"area.toml:1:1: area.missing in a/b.cc: 'x + 2' is not in it",
         "area.twice in a/b.cc: 'f(x);' is in lines 1, 3",
         "area.nowhere: a/c.cc is not among the sources",
         "area.same is planted already, in ",
@@ -224,7 +225,7 @@ TEST(ReadFaults, RefusesWhatIsNoTableOfFaults) {
        "must be 'area.WHAT_IS_WRONG'"},
       {Entry("area.", "expression = \"x\"\ninstead = \"y\""),
        "must be 'area.WHAT_IS_WRONG'"},
-      {"", "no [[fault]] is in it"},
+      {"", "it holds no [[fault]]"},
   };
   for (const auto& [text, part] : expected) {
     const std::string message = MessageOf([&] { ReadFaults(Table(text)); });

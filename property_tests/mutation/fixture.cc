@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program for measure_test.cc: the faults of fixture.toml do to it all that
-// faults can do. An assertion of its own that fails ends it with exit code 1.
+// A program for measure_test.cc: the faults of fixture.toml do everything to it
+// that faults can do. If one of its own assertions fails, it ends with exit
+// code 1.
 #include "property_tests/mutation/fixture.h"
 
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ int main(int argc, char**) {
   ++calls;
   if (calls != 1) return 1;
   if (Twice(3) != 6) return 1;
-  // A hole in this "test": nobody looks at the sum.
+  // A hole in this "test": nothing checks the sum.
   int sum = 0;
   for (int i = 0; i < 10; ++i) {
     sum += i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The driver with real processes: counters, exit codes, signals and timeouts of
-// a program made for it; and a few of the real mutants.
+// Tests the driver with real processes: counters, exit codes, signals and
+// timeouts of a program made for it, and a few of the real mutants.
 #include "property_tests/mutation/measure.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(Driver, SeesWhatBecomesOfAMutant) {
   EXPECT_EQ(score.Total().killed, 4);
 }
 
-// The canaries live in the RMSNorm kernel, compiled once per ISA level.
+// The canaries are in the RMSNorm kernel, which is compiled once per ISA level.
 TEST(Driver, KillsTheMutantsOfTheComparator) {
   std::vector<Mutant> mutants = Canaries();
   for (const Mutant& mutant : AllMutants()) {

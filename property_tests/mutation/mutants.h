@@ -14,10 +14,10 @@ struct Mutant {
   std::string id;     // "AREA.what_is_wrong"
   std::string suite;  // the one that must kill it (suites.h)
   std::string fault;  // what is wrong, in a sentence
-  // Why no test can tell it from the original; "" for all but a few.
+  // Why no test can distinguish it from the original; "" for all but a few.
   std::string equivalent_because = "";
-  // The id of another with the same kind of change in the same function: the
-  // two count once. "" for most.
+  // The id of another mutant with the same kind of change in the same function,
+  // so that the two count once; "" for most.
   std::string counts_with = "";
 
   std::string area() const { return id.substr(0, id.find('.')); }

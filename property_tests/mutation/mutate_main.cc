@@ -30,8 +30,8 @@ using namespace softmoe::mutation;  // NOLINT
 namespace fs = std::filesystem;
 
 constexpr char kDescription[] =
-    "Plants faults in the real sources, one at a time, and counts which of "
-    "them the tests notice.";
+    "Plants faults in the real sources, one at a time, and counts those that "
+    "the tests notice.";
 
 constexpr char kExamples[] = R"(
 Examples:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No program that is built for use has a trace of a mutant in it: neither a
+// No program that is built for use contains a trace of a mutant: neither a
 // symbol, nor the name of a variable or of a mutant.
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 namespace softmoe::mutation {
 namespace {
 
-// The words made of the letters of mutants' names, which literals leave in a
-// program.
+// The words made of the letters of mutants' names, which string literals leave
+// in a program.
 std::set<std::string> WordsIn(const std::string& bytes) {
   std::set<std::string> words;
   size_t begin = 0;
@@ -57,7 +57,7 @@ TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
   }
 }
 
-// The same search finds traces where there are some.
+// The same search finds traces where they exist.
 TEST(ReleasedPrograms, TheSearchFindsMutants) {
   const std::vector<std::string> traces = TracesIn("core/comparator_test");
   EXPECT_GE(traces.size(), 7u);

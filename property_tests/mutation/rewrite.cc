@@ -17,8 +17,8 @@ bool IsWord(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-// A text without the white space that separates no words, and where its
-// characters came from.
+// A text without the white space that does not separate words, and the offset
+// from which each character came.
 struct Condensed {
   std::string text;
   std::vector<size_t> offsets;
@@ -44,7 +44,7 @@ Condensed Condense(std::string_view text) {
   return result;
 }
 
-// Whether a word begins or ends at `i`, or none is near.
+// Whether `i` is not inside a word.
 bool IsBoundary(std::string_view text, size_t i) {
   return i == 0 || i >= text.size() || !IsWord(text[i - 1]) || !IsWord(text[i]);
 }
@@ -62,7 +62,7 @@ std::vector<size_t> Occurrences(std::string_view text,
   return result;
 }
 
-// How much of `wanted` is where, for a message.
+// For a message: the line that matches the beginning of `wanted`, and how far.
 std::string LongestBeginning(std::string_view text, const Condensed& condensed,
                              std::string_view wanted) {
   size_t found = condensed.text.npos, length = wanted.size();
@@ -75,7 +75,7 @@ std::string LongestBeginning(std::string_view text, const Condensed& condensed,
                      wanted.substr(0, length + 1));
 }
 
-// Reads over strings and comments of a text, and looks at its brackets.
+// Skips the strings and comments of a text, and checks its brackets.
 class Scan {
  public:
   explicit Scan(std::string_view text) {
@@ -91,7 +91,7 @@ class Scan {
         }
         i = at + end.size() - 1;
       } else if (c == '"' || (c == '\'' && (i == 0 || !IsWord(text[i - 1])))) {
-        // (A separator of digits, 1'000, is no quotation mark.)
+        // (A digit separator, as in 1'000, is not a quotation mark.)
         for (++i; i < text.size() && text[i] != c; ++i) i += text[i] == '\\';
         is_closed = is_closed && i < text.size();
       } else if (c == '#') {
@@ -151,7 +151,7 @@ class Writer {
   Writer(std::string_view text, const std::vector<Edit>& edits)
       : text_(text), edits_(edits) {}
 
-  // [begin, end), in which the edits lie from the next one on.
+  // Rewrites [begin, end), which contains the edits from the next one on.
   std::string Write(Span span) {
     std::string result;
     size_t at = span.begin;
@@ -173,7 +173,7 @@ class Writer {
   }
 
  private:
-  // So that what follows keeps its line.
+  // So that what follows stays on its line.
   static std::string InOneLine(std::string text) {
     std::ranges::replace(text, '\n', ' ');
     return text;
@@ -198,7 +198,7 @@ Span FindOnce(std::string_view text, const Pattern& pattern) {
   const std::string wanted = Condense(whole).text;
   const std::vector<size_t> found = Occurrences(condensed.text, wanted);
   if (wanted.empty() || found.empty()) {
-    throw DataError(fmt::format("'{}' is nowhere in it{}", whole,
+    throw DataError(fmt::format("'{}' is not in it{}", whole,
                                 LongestBeginning(text, condensed, wanted)));
   }
   if (found.size() > 1) {
@@ -208,11 +208,12 @@ Span FindOnce(std::string_view text, const Pattern& pattern) {
                            LineOf(text, condensed.offsets[at]));
     }
     throw DataError(
-        fmt::format("'{}' is in lines {}: say more of what is "
+        fmt::format("'{}' is in lines {}: give more of what is "
                     "`before` or `after` it",
                     whole, lines));
   }
-  // How much of the condensed text is before the original, and in it.
+  // How much of the condensed text precedes the original, and how much is in
+  // it.
   const auto count = [](std::string_view part) {
     return static_cast<size_t>(
         std::ranges::count_if(part, [](char c) { return !IsSpace(c); }));
@@ -234,7 +235,7 @@ Span FindOnce(std::string_view text, const Pattern& pattern) {
 
 std::string Rewrite(std::string_view text, std::vector<Edit> edits) {
   for (const Edit& edit : edits) RequireWritable(text, edit);
-  // What holds another comes before it.
+  // An edit that contains another one comes before it.
   std::ranges::stable_sort(edits, [](const Edit& a, const Edit& b) {
     return a.span.begin != b.span.begin ? a.span.begin < b.span.begin
                                         : a.span.end > b.span.end;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // rewrite.h - writes faults into the text of a source, each behind its switch
-// (switch.h). Where faults come from is not known here: a table that somebody
-// wrote (fault_table.h) finds its places by their text, others by offset.
+// (switch.h). This file does not know where faults come from: a handwritten
+// table (fault_table.h) finds its places by their text, and programs give
+// offsets.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_REWRITE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_REWRITE_H_
 
@@ -18,16 +19,16 @@ struct Span {
   size_t begin = 0, end = 0;
 };
 
-// What occurs where: `original`, between `before` and `after`.
+// The text `original`, between `before` and `after`.
 struct Pattern {
   std::string before, original, after;
 };
 
-// Where `pattern.original` stands. White space counts only where it separates
-// two words, so a source may be reformatted; otherwise the three texts follow
-// upon each other exactly, and begin and end between tokens. Throws DataError
-// if this is nowhere, or in more than one place: it then says in which lines,
-// or how much of it is where.
+// Finds `pattern.original`. White space counts only where it separates two
+// words, so a source may be reformatted; otherwise the three texts must follow
+// each other exactly, and begin and end between tokens. Throws DataError if the
+// pattern is not found, naming the line that matches its beginning, or if it is
+// found more than once, naming the lines.
 Span FindOnce(std::string_view text, const Pattern& pattern);
 
 // A line of the text, from 1.
@@ -45,11 +46,12 @@ struct Edit {
   std::string instead;
 };
 
-// `text` with all edits in it, each line where it was. An edit within another
-// stands in the original of that other; of several edits of one span each can
-// be on. Throws DataError naming both ids if two overlap otherwise, and naming
-// one that cannot be written: brackets that do not match, a comment or a
-// preprocessor line to be inserted, a text replaced by itself.
+// `text` with all edits, and every line where it was. An edit within another
+// one is made in the original text of the other; of several edits of the same
+// span, each can be switched on. Throws DataError naming both ids if two
+// overlap otherwise, and naming one that cannot be written: brackets that do
+// not match, a comment or a preprocessor line to be inserted, a text replaced
+// by itself.
 std::string Rewrite(std::string_view text, std::vector<Edit> edits);
 
 }  // namespace softmoe::mutation

@@ -48,7 +48,7 @@ TEST(FindOnce, DoesNotMindHowTheSourceIsFormatted) {
   // But words stay words.
   EXPECT_EQ(MessageOf([&] {
               FindOnce(text, {"return", "Sum", ""});
-            }).find("'returnSum' is nowhere"),
+            }).find("'returnSum' is not in it"),
             0u);
   EXPECT_EQ(Found("int x; intx;", {"", "int x", ";"}), "int x");
 }
@@ -65,12 +65,16 @@ TEST(FindOnce, NamesThePlaces) {
                FindOnce(text, {"", "two", ";"});
              }),
              {"'two;' is in lines 2, 4"});
+  ExpectSays(
+      MessageOf([&] {
+        FindOnce(text, {"", "three(five)", ""});
+      }),
+      {"'three(five)' is not in it", "line 3 begins like it: 'three(f'"});
   ExpectSays(MessageOf([&] {
-               FindOnce(text, {"", "three(five)", ""});
+               FindOnce(text, {"", "", ""});
              }),
-             {"'three(five)' is nowhere", "line 3 begins like it: 'three(f'"});
-  ExpectSays(MessageOf([&] { FindOnce(text, {"", "", ""}); }), {"nowhere"});
-  ExpectSays(MessageOf([&] { FindOnce("", {"", "x", ""}); }), {"nowhere"});
+             {"is not in it"});
+  ExpectSays(MessageOf([&] { FindOnce("", {"", "x", ""}); }), {"is not in it"});
 }
 
 // Text, and edits of parts that occur in it once.

@@ -84,7 +84,7 @@ ProcessOptions OptionsOf(const Suite& suite, const std::string& id,
 void Finish(Process& process, double timeout, SuiteRun& run) {
   const Clock::time_point start = Clock::now();
   const bool in_time = process.Wait(timeout);
-  process.Kill();  // or what it may have left there
+  process.Kill();  // or what it may have left running
   run.seconds = SecondsSince(start);
   if (!in_time) {
     run.end = SuiteRun::End::kTimedOut;

@@ -22,17 +22,17 @@ struct SuiteRun {
   std::string output;  // stdout and stderr; at most the last 64 KiB
 };
 
-// Runs `suite` with mutant `id` ("": none) among the runfiles, without what the
-// environment says about the test or program that this process is itself, and
-// in a fresh folder below `scratch`. After `timeout` seconds it is killed, with
-// all that it started. Throws EnvironmentError if it cannot be started.
-// `reached`: a table of ids in which those of evaluated places are ticked
-// (switch.h); empty: nobody asks.
+// Runs `suite` with mutant `id` ("" for none) among the runfiles, in a fresh
+// folder below `scratch`, and without the environment variables that concern
+// this process itself. After `timeout` seconds it is killed, with everything
+// that it started. Throws EnvironmentError if it cannot be started. `reached`
+// is a table of ids in which those of evaluated places are ticked (switch.h),
+// or empty if they are not asked for.
 SuiteRun RunSuite(const Suite& suite, const std::string& id, double timeout,
                   const std::filesystem::path& scratch,
                   const std::filesystem::path& reached = {});
 
-// How a person does the same without this driver: one line for a shell.
+// The shell command by which a person does the same without this driver.
 std::string SuiteCommand(const Suite& suite, const std::string& id);
 
 }  // namespace softmoe::mutation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// score.h - what became of each mutant, what that says about the tests, and
-// when it says nothing.
+// score.h - the outcome of each mutant, what the outcomes say about the tests,
+// and when they say nothing.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SCORE_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SCORE_H_
 
@@ -17,16 +17,16 @@
 namespace softmoe::mutation {
 
 enum class Outcome {
-  kKilled,      // reached, and the suite says that it failed
-  kSurvived,    // reached, and the suite says that all is well
-  kNotCovered,  // never evaluated: whatever the suite said, not because of it
+  kKilled,      // evaluated, and the suite reports a failure
+  kSurvived,    // evaluated, and the suite passes
+  kNotCovered,  // never evaluated, whatever the suite reports
   kCrashed,     // ended by a signal: no test noticed
   kTimedOut,
   kOtherError,  // an exit code that is not that of a failed test
 };
 const char* OutcomeName(Outcome outcome);  // "KILLED", ...
 
-// Judges by exit code and hits alone; what a suite prints is never read.
+// Judges only by exit code and hits; what a suite prints is never read.
 Outcome JudgeRun(const Suite& suite, const SuiteRun& run);
 
 struct MutantResult {
@@ -44,8 +44,8 @@ struct MutantResult {
   }
 };
 
-// Mutants of one kind in one function (Mutant::counts_with) count once, as
-// killed if all are.
+// Mutants of one kind in one function (Mutant::counts_with) count once: as
+// killed, if all of them are.
 struct Count {
   int killed = 0;
   int total = 0;  // without those argued equivalent
@@ -54,7 +54,7 @@ struct Count {
 class Score {
  public:
   void Add(MutantResult result);
-  // The measurement means nothing; said first in every report.
+  // Declares the measurement meaningless, which every report says first.
   void Void(const std::string& reason) { void_reasons_.push_back(reason); }
   void set_seconds(double seconds) { seconds_ = seconds; }
   double seconds() const { return seconds_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What counts as killed, and when a score is worth nothing; with made-up runs.
+// What counts as killed, and when a score is void, shown with made-up runs.
 #include "property_tests/mutation/score.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(JudgeRun, GoesByHitsAndExitCodes) {
             Outcome::kOtherError);
 }
 
-// Exit codes by mutant; the id of a run without any is "".
+// Exit codes by mutant; the id of a run without a mutant is "".
 using Codes = std::map<std::string, int>;
 
 Score MeasureWith(const Codes& codes, std::vector<Mutant> mutants) {

@@ -6,7 +6,7 @@
 namespace softmoe::mutation {
 namespace {
 
-// A GoogleTest program. It ends at its first failure, which is enough.
+// A GoogleTest program, which ends at its first failure.
 Suite Tests(const std::string& tier, const std::string& program,
             const std::string& filter = "") {
   Suite suite = {program, tier, program, {"--gtest_fail_fast"}};

@@ -29,7 +29,7 @@ const std::vector<Suite>& AllSuites();
 // simulator; model: the whole model against the reference; training; harness.
 const std::vector<std::string>& Tiers();
 
-// The suite of that name. Throws InternalError if no suite has it.
+// The suite of that name. Throws InternalError if there is no such suite.
 const Suite& FindSuite(const std::vector<Suite>& suites,
                        const std::string& name);
 

@@ -16,8 +16,9 @@ namespace {
 
 using Counter = std::atomic<uint64_t>;
 
-// The counter in the driver's file, or without such a file one of this process:
-// nothing is counted when somebody switches a fault on by hand.
+// The counter in the driver's file; without such a file, a counter of this
+// process, because nothing is counted when a person switches a fault on by
+// hand.
 Counter* MapCounter() {
   static Counter own;
   const char* path = std::getenv("SOFTMOE_MUTANT_HITS");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // switch.h - switches one planted fault on, and counts how often its place was
-// evaluated. rewrite.h writes its use into copies of the sources, and the build
-// of these copies includes this before each (bazel/mutants.bzl): no source
-// does.
+// evaluated. rewrite.h writes uses of it into copies of the sources, and the
+// build of these copies includes this file before each (bazel/mutants.bzl); no
+// source includes it.
 #ifndef SOFTMOE_PROPERTY_TESTS_MUTATION_SWITCH_H_
 #define SOFTMOE_PROPERTY_TESTS_MUTATION_SWITCH_H_
 
@@ -13,7 +13,7 @@ namespace softmoe::mutant {
 // for the first time: the line "- ID" in the file $SOFTMOE_MUTANT_REACHED, where
 // there is one, becomes "+ ID".
 bool IsOn(const char* id);
-// One more evaluation of the fault that is on: adds to the counter in the file
+// Counts one more evaluation of the fault that is on, in the file
 // $SOFTMOE_MUTANT_HITS, which the driver shares with all processes of a run.
 void CountHit();
 
