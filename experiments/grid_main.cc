@@ -92,9 +92,9 @@ The same command, given again while the first is at work, here or on another
 machine that has the folder, shares the work: each takes runs that nobody holds,
 waits in the end for those of others, and writes the report.
 
-Results are in runs/GRID, runs/SCALE for experiments, under the folder where you stand, or --out; the
-configuration is part of the name of each run's folder, so that other settings
-never mix with these. Corpora and tokenizers are in $XDG_CACHE_HOME/softmoe.
+Results are in runs/GRID, runs/SCALE for experiments, under the working
+directory, or in --out; the configuration is part of the name of each run's
+folder, so that other settings never mix with these. Corpora and tokenizers are in $XDG_CACHE_HOME/softmoe.
 
 Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
 missing, an invariant does not hold, or a recorded run has other bits now; 2

@@ -48,7 +48,7 @@ TEST(SealedJson, WithoutASealIsNotSealed) {
   other["sha256"] = 7;
   EXPECT_FALSE(IsSealed(other));
   other = Sealed(kObject);
-  other["more"] = "behind the seal";
+  other["more"] = "after the seal";
   EXPECT_FALSE(IsSealed(other));
 }
 

@@ -148,9 +148,9 @@ SeedOption ParseSeeds(const std::vector<std::string>& words) {
       const auto first = ParseInteger(std::string_view(word).substr(1));
       if (!first || *first < 1 ||
           static_cast<size_t>(*first) > kMostFirstSeeds) {
-        throw ConfigError(
-            fmt::format("--seeds {}: expected x1 to x{}: the first so many",
-                        word, kMostFirstSeeds));
+        throw ConfigError(fmt::format(
+            "--seeds {}: expected xN, the first N seeds, N = 1 to {}", word,
+            kMostFirstSeeds));
       }
       seeds.first = static_cast<size_t>(*first);
       return seeds;

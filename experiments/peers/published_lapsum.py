@@ -131,9 +131,9 @@ def main():
     args = parser.parse_args()
     for path in (args.clone / SOURCE, args.clone / WRAPPER):
         if not path.is_file():
-            fail(f"{args.clone} is no clone of gmum/LapSum: there is no {path}")
+            fail(f"{args.clone} is not a clone of gmum/LapSum: {path} is missing")
     if not args.verify.is_file():
-        fail(f"there is no {args.verify}; ./bazelw build //:verify makes it", 5)
+        fail(f"{args.verify} does not exist; ./bazelw build //:verify makes it", 5)
     commit = commit_of(args.clone)
     if commit != KNOWN_COMMIT:
         print(f"note: the clone is at {commit}, SPEC.md's counts are of "

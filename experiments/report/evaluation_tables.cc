@@ -142,7 +142,7 @@ EvaluationTable RouterHealthTable(const std::vector<RowSummary>& rows) {
   table.caption = fmt::format(
       "Final parameters, held-out text, tau of training, T = 1, noise off; "
       "means over layers. {}; least: of the worst layer. {}; in all layers, of "
-      "so many. {}. {}. {}.",
+      "the number given. {}. {}. {}.",
       Legend(metrics::kRelativeLoadEntropy), Legend(metrics::kDeadExperts),
       Legend(metrics::kAtCapFraction),
       Legend(metrics::kLayerZeroActiveFraction),

@@ -79,8 +79,8 @@ EvaluationTable ActiveExperts(const std::vector<RowSummary>& rows) {
   EvaluationTable table;
   table.title = "Active experts in every layer";
   table.caption =
-      "Percent of the validation tokens with so many active experts; final "
-      "parameters, T = 1, noise off.";
+      "Percent of the validation tokens with each number of active experts; "
+      "final parameters, T = 1, noise off.";
   size_t most = 0;
   for (const RowSummary& row : rows) {
     for (const RunOutcome* run : row.Finished()) {

@@ -114,7 +114,7 @@ TEST(GridReport, ThePageIsWellFormedAndSelfContained) {
     EXPECT_NE(page.find(run.run.id), std::string::npos) << run.run.id;
   }
   for (const char* part :
-       {"This is no reproduction of the paper",
+       {"This is not a reproduction of the paper",
         "A grid for &lt;tests&gt; &amp;", "a &lt;bad&gt; score &amp; more",
         "<svg", "NOT_COMPARABLE", "results-calibrated.h5", "aria-label"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;

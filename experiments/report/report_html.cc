@@ -51,15 +51,16 @@ std::string WhatThisIs(const GridOutcome& outcome) {
       fmt::format("<h1>Grid {}</h1>\n", EscapeMarkup(grid.name)) +
       Paragraph(grid.title, "soft");
   if (grid.scale != "paper") {
-    html += "<div class=\"box\">" +
-            Paragraph(fmt::format(
-                "This is no reproduction of the paper. At {} scale the models, "
-                "the texts and the training are other and far smaller ones, so "
-                "no number here is comparable with the paper's. What is "
-                "checked is that the method does what its formulas say: the "
-                "invariants below.",
-                grid.scale)) +
-            "</div>\n";
+    html +=
+        "<div class=\"box\">" +
+        Paragraph(fmt::format(
+            "This is not a reproduction of the paper. At {} scale the models, "
+            "the texts and the training are other and far smaller ones, so "
+            "no number here is comparable with the paper's. What is "
+            "checked is that the method does what its formulas say: the "
+            "invariants below.",
+            grid.scale)) +
+        "</div>\n";
   }
   std::string corpora;
   for (const GridCorpus& corpus : grid.corpora) {

@@ -279,7 +279,7 @@ class PaperBuilder {
     constexpr size_t kMaxLength = 14;
     if (!number || cell.text.size() > kMaxLength) {
       throw DataError(fmt::format(
-          "{}: '{}' in column '{}' is no number of at most {} characters",
+          "{}: '{}' in column '{}' is not a number of at most {} characters",
           printed.row_places[row], cell.text, source.printed_as, kMaxLength));
     }
     cell.value = number->ToDouble();

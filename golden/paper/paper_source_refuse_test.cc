@@ -56,10 +56,10 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
                       "'lane'?");
   ExpectSourceRefused("number", "main_results.toml", "107.74", "1O7.74",
                       "main_results.toml:4:3: '1O7.74' in column "
-                      "'active_param_M' is no number");
+                      "'active_param_M' is not a number");
   ExpectSourceRefused("digits", "main_results.toml", "107.74",
                       "107.740000000000000",
-                      "is no number of at most 14 characters");
+                      "is not a number of at most 14 characters");
   ExpectSourceRefused("not_a_text", "main_results.toml", "\"107.74\"", "107.74",
                       "main_results.toml:3:8: 'rows' must be an array of "
                       "arrays of texts");

@@ -150,7 +150,7 @@ class MiniatureReader {
     for (const PlannedRuns& runs : claims_.planned) {
       known.insert(known.end(), runs.rows.begin(), runs.rows.end());
     }
-    return fmt::format("names '{}', which is no planned row; {}", row,
+    return fmt::format("names '{}', which is not a planned row; {}", row,
                        Suggestion(row, known));
   }
 

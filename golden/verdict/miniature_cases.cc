@@ -267,9 +267,9 @@ class CorpusCases {
   void AgainstGroup(const std::string& row, MiniatureCase* result) const {
     const double experts = MeanAe(row);
     if (!(experts <= static_cast<double>(claims_.sparse.size()))) {
-      result->problem =
-          fmt::format("{} has {:.2f} active experts, and no sparse row so many",
-                      row, experts);
+      result->problem = fmt::format(
+          "{} has {:.2f} active experts, and no sparse row has as many", row,
+          experts);
       return;
     }
     const double k = std::max(1.0, std::ceil(experts));

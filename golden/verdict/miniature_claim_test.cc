@@ -88,7 +88,7 @@ TEST(MiniatureClaim, MoreThanFourActiveExpertsHaveNoGroupAndNoCurve) {
   }
   EXPECT_NE(MeasureOf(verdicts, "C1.group")
                 .reason.find("softmoe-2-calibrated has 4.25 active "
-                             "experts, and no sparse row so many"),
+                             "experts, and no sparse row has as many"),
             std::string::npos);
   EXPECT_EQ(ClaimOf(verdicts, "C1").status, kNotTestable);
 }

@@ -244,7 +244,7 @@ TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
   ExpectRefused(bad, "9 layers at step 200, 10 before");
   bad = good;
   bad.throughput = {{1, {100, 0, 100}}};
-  ExpectRefused(bad, "0 tokens/s is no speed");
+  ExpectRefused(bad, "0 tokens/s is not a speed");
   bad.throughput = {{1, {100}}, {1, {100}}};
   ExpectRefused(bad, "throughput at 1 active experts is there twice");
 }

@@ -160,7 +160,7 @@ QuantityValue ReadQuantity(const MiniatureMeasure& measure,
       result = HalvingCost(run);
       break;
     case Quantity::kLogThroughput:
-      return {0, "is no benchmark"};
+      return {0, "is not a benchmark"};
   }
   if (result.problem.empty() && !std::isfinite(result.value)) {
     result.problem = "gave no number";

@@ -83,7 +83,7 @@ void RequireThroughput(const std::vector<ThroughputSamples>& throughput) {
       if (!(speed > 0) || !std::isfinite(speed)) {
         throw DataError(
             fmt::format("throughput at {:g} active experts: {:g} "
-                        "tokens/s is no speed",
+                        "tokens/s is not a speed",
                         samples.active_experts, speed));
       }
     }

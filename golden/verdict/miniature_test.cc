@@ -157,10 +157,11 @@ TEST(MiniatureClaims, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
                 "must be two or more, all different");
   ExpectRefused("corpus = \"foldoc\"", "corpus = \"gcide\"",
                 "plans 'sparse-1' on 'gcide' twice");
-  ExpectRefused("learned = [\"softmoe-1.5-calibrated\"",
-                "learned = [\"softmoe-1.6-calibrated\"",
-                "names 'softmoe-1.6-calibrated', which is no planned row; did "
-                "you mean 'softmoe-1.5-calibrated'?");
+  ExpectRefused(
+      "learned = [\"softmoe-1.5-calibrated\"",
+      "learned = [\"softmoe-1.6-calibrated\"",
+      "names 'softmoe-1.6-calibrated', which is not a planned row; did "
+      "you mean 'softmoe-1.5-calibrated'?");
   ExpectRefused(
       "sparse = [\"sparse-1\", \"sparse-2\", \"sparse-3\", "
       "\"sparse-4\"]",

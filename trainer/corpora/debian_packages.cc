@@ -69,7 +69,7 @@ class Downloader {
 
   fs::path Download(const std::function<void(const std::string&)>& notify) {
     if (!HaveProgram("apt-get")) {
-      Fail("there is no apt-get here: this is no Debian or Ubuntu", "");
+      Fail("there is no apt-get here: this is not Debian or Ubuntu", "");
     }
     notify(fmt::format("downloading Debian package {}", package_));
     ProgramResult result = Apt({"download", package_});

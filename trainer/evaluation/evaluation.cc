@@ -80,7 +80,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
       CompareTokens(checkpoint.identity().tokens, now.tokens);
   if (Differs(differences, IdentityPart::kTokenizer)) {
     throw DataError(fmt::format(
-        "{}: cannot be told to have the vocabulary of the model in {}: {}. "
+        "{}: not known to have the vocabulary of the model in {}: {}. "
         "Give token files of that vocabulary, or leave --data out",
         report.tokens.string(), path.string(),
         DescribeTokenDifferences(differences)));

@@ -124,7 +124,7 @@ void RunLoop::OneStep() {
   if (record.step == 1 && record.zero_active_fraction > 0.5 &&
       config_.router.fallback == Fallback::kNone) {
     Say(fmt::format(
-        "warning: {} at the start: so many tokens have no expert and train "
+        "warning: {} at the start: these tokens have no expert and train "
         "none. tau {:g} is high for T = {:g}; router.tau = \"calibrated\" or "
         "router.fallback = \"top1\" would help",
         Titled(metrics::kZeroActiveFraction, record.zero_active_fraction),

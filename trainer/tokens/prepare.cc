@@ -167,8 +167,8 @@ class Preparation {
     }
     if (documents == 0) {
       throw DataError(fmt::format(
-          "corpus {}: there is no document in it, only what separates "
-          "documents; give a text",
+          "corpus {}: it holds no document, only document separators; give "
+          "a text with documents",
           corpus_.name));
     }
     CheckDisk();
