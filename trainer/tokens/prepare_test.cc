@@ -201,7 +201,7 @@ TEST_F(Prepare, SaysWhatIsWrongWithTextWithoutDocuments) {
     FAIL();
   } catch (const DataError& error) {
     const std::string text = error.what();
-    EXPECT_NE(text.find("no document in it"), std::string::npos) << text;
+    EXPECT_NE(text.find("it holds no document"), std::string::npos) << text;
     EXPECT_EQ(text.find("max_bytes"), std::string::npos) << text;
   }
 }
