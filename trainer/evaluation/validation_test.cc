@@ -118,6 +118,33 @@ TEST(Validate, ReportsTheThreeReadingsOfLoadVariance) {
   EXPECT_LE(v.load_cv, std::sqrt(v.relative_load_variance) * (1 + 4 * 0x1p-53));
 }
 
+// By hand from the counts n_i of each layer: with E experts, N = sum n_i and
+// S = sum n_i^2, E^2 Var = E S - N^2. These are whole numbers, E = 4 and two
+// layers scale without rounding, so every quotient and root is rounded as in
+// the definition, and the numbers are the same.
+TEST(Validate, LoadVarianceIsTheMeanOverLayers) {
+  Fresh fresh(TinyConfig(RouterKind::kSoftLearned));
+  const Validation v = Validate(fresh.model, fresh.data, 1.1, 1.0, [] {});
+  ASSERT_EQ(v.tokens_per_expert.size(), 2u);
+  std::vector<double> relative, cv, var_over_mean;
+  for (const std::vector<int64_t>& counts : v.tokens_per_expert) {
+    ASSERT_EQ(counts.size(), 4u);
+    double n = 0, squares = 0;
+    for (const int64_t tokens : counts) {
+      n += static_cast<double>(tokens);
+      squares += static_cast<double>(tokens * tokens);
+    }
+    const double spread = 4 * squares - n * n;
+    relative.push_back(spread / (n * n));
+    cv.push_back(std::sqrt(spread) / n);
+    var_over_mean.push_back(spread / (4 * n));
+  }
+  ASSERT_NE(relative[0], relative[1]);  // or one layer would do for both
+  EXPECT_EQ(v.relative_load_variance, (relative[0] + relative[1]) / 2);
+  EXPECT_EQ(v.load_cv, (cv[0] + cv[1]) / 2);
+  EXPECT_EQ(v.load_var_over_mean, (var_over_mean[0] + var_over_mean[1]) / 2);
+}
+
 TEST(Validate, WholeSplitIsTheDefault) {
   Config config = TinyConfig(RouterKind::kSparse);
   config.training.eval_sequences = 0;
