@@ -800,6 +800,11 @@ const std::map<std::string, Function>& Functions() {
                                       draw.Scores('a', 4, experts),
                                       draw.Normals('b', 4, experts)));
        }},
+      {"Cutoff",
+       [](Draw& draw, Bits& bits) {
+         bits.Add(Cutoff(draw.Real('a', 0, 3), draw.Real('b', 0.5, 20),
+                         draw.Whole('c', 1, 40)));
+       }},
       {"MaxActive",
        [](Draw& draw, Bits& bits) {
          const double k = draw.Coin('a') ? 6 + 0x1p-50 : draw.Real('b', 0.5, 20);
@@ -885,6 +890,7 @@ const std::map<std::string, std::string>& Golden() {
       {"CausalAttentionWeights", "220cfaa9a9a1aca0"},
       {"ClipFactor", "8d8ea5857c7fdcd8"},
       {"CompensatedSum", "708a2d81ca495902"},
+      {"Cutoff", "e42db37c87d62edf"},
       {"DecoderBlockForward and Backward", "c6313cd637a26c4d"},
       {"Dual", "02305693e48ac5e0"},
       {"EmbeddingBackward", "369fa63d824676fb"},

@@ -157,6 +157,10 @@ Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
   return d_scores;
 }
 
+double Cutoff(double tau, double mean_active, int64_t num_experts) {
+  return formula::Cutoff<double>(tau, mean_active, num_experts);
+}
+
 int64_t MaxActive(double expansion_factor, double mean_active,
                   int64_t num_experts) {
   const double cap = std::ceil(expansion_factor * mean_active - 1e-6);

@@ -61,6 +61,10 @@ RouterGradients RouterBackward(const RouterSettings& settings,
 Matrix SoftWeightsBackward(const RouterSettings& settings, const Matrix& scores,
                            const Matrix& d_soft_weights);
 
+// Returns the cutoff tau * k_l / num_experts, in experts: a soft weight must
+// exceed it for its expert to be active.
+double Cutoff(double tau, double mean_active, int64_t num_experts);
+
 // Returns the cap ceil(expansion_factor * k_l - 1e-6), in [1, num_experts]. The
 // 1e-6 keeps rounding in k_l from adding an expert (DESIGN.md, ruling 5).
 int64_t MaxActive(double expansion_factor, double mean_active,

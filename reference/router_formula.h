@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// router_formula.h - the gates of router.h over any scalar (scalar.h); their
-// soft weights are lapsum_formula.h and softmax_formula.h.
+// router_formula.h - the cutoff and the gates of router.h over any scalar
+// (scalar.h); their soft weights are lapsum_formula.h and softmax_formula.h.
 #ifndef SOFTMOE_REFERENCE_ROUTER_FORMULA_H_
 #define SOFTMOE_REFERENCE_ROUTER_FORMULA_H_
 
 #include "reference/matrix.h"
 
 namespace softmoe::reference::formula {
+
+// tau k_l / E
+template <typename N>
+N Cutoff(const N& tau, const N& mean_active, int64_t num_experts) {
+  return tau * mean_active / static_cast<double>(num_experts);
+}
 
 // T[p]: the weights of the active experts, 0 elsewhere. As the set is held
 // fixed, the gradient is masked in the same way.

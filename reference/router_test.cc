@@ -44,7 +44,7 @@ RouterSettings Soft(double mean_active, double temperature, double tau,
   return {.kind = RouterKind::kSoftLearned,
           .mean_active = mean_active,
           .temperature = temperature,
-          .cutoff = tau * mean_active / num_experts,
+          .cutoff = Cutoff(tau, mean_active, num_experts),
           .max_active = MaxActive(expansion_factor, mean_active, num_experts)};
 }
 
@@ -184,6 +184,14 @@ TEST(SoftRouter, FallbackKeepsTheBestExpertOfATokenThatHasNone) {
       RouterBackward(settings, scores, top1, Matrix::Ones(2, 4));
   EXPECT_GT(gradients.d_scores(0, 1), 0);
   EXPECT_LT(gradients.d_scores(0, 2), 0);
+}
+
+// A multiple of the mean weight k_l/num_experts.
+TEST(Cutoff, IsTauTimesTheMeanWeight) {
+  EXPECT_EQ(Cutoff(1.5, 2, 32), 0.09375);
+  EXPECT_EQ(Cutoff(2, 1.5, 4), 0.75);
+  EXPECT_EQ(Cutoff(1, 3, 3), 1);
+  EXPECT_EQ(Cutoff(0, 1.5, 4), 0);
 }
 
 TEST(MaxActive, IsTheCeilingWithALittleSlack) {

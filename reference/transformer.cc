@@ -10,6 +10,7 @@
 #include "reference/flat_parameters.h"
 #include "reference/lm_head.h"
 #include "reference/rmsnorm.h"
+#include "reference/router.h"
 
 namespace softmoe::reference {
 namespace {
@@ -168,9 +169,8 @@ std::vector<LayerAllocation> Allocations(const Config& config,
   for (int64_t l = 0; l < num_layers; ++l) {
     LayerAllocation layer;
     layer.mean_active = mean_active[l];
-    layer.cutoff = sparse ? 0
-                          : routing.tau * layer.mean_active /
-                                static_cast<double>(num_experts);
+    layer.cutoff =
+        sparse ? 0 : Cutoff(routing.tau, layer.mean_active, num_experts);
     layer.max_active = sparse ? static_cast<int64_t>(layer.mean_active)
                               : MaxActive(config.router.expansion_factor,
                                           layer.mean_active, num_experts);

@@ -9,6 +9,7 @@
 #include "reference/budget_formula.h"
 #include "reference/load_balance.h"
 #include "reference/router.h"
+#include "reference/router_formula.h"
 
 namespace softmoe::verify {
 namespace {
@@ -33,13 +34,14 @@ struct BudgetBounds {
   BudgetBounds(const Case& c, const TensorMap& inputs) {
     const Bounded budget = Bounded(ScalarOf(inputs, "mean_active_experts")) *
                            static_cast<double>(c.Size("layers"));
-    const Bounded experts(static_cast<double>(c.Size("num_experts")));
     const reference::BudgetOf<Bounded> allocated =
         reference::formula::AllocateBudget<Bounded>(
             budget, AsBounded(inputs, "budget_logits"));
     allocation = {allocated.allocation.begin(), allocated.allocation.end()};
+    const Bounded tau(ScalarOf(inputs, "tau"));
     for (const Bounded& k : allocation) {
-      cutoff.push_back(Bounded(ScalarOf(inputs, "tau")) * k / experts);
+      cutoff.push_back(
+          reference::formula::Cutoff(tau, k, c.Size("num_experts")));
     }
     const reference::VectorOf<Bounded> d = reference::formula::BudgetVjp(
         budget, allocated.shares, AsBounded(inputs, "d_mean_active"));
