@@ -45,7 +45,7 @@ enum FormulaColumn {
   kSections = 2,
   kReference,
   kKernel,
-  kFastProgram,
+  kProgram,
   kTests,
   kVerify,
   kClaims
@@ -176,9 +176,12 @@ std::string AnchorOf(const std::string& heading) {
 // Why this link in this column leads nowhere; "" if it leads somewhere.
 std::string WhyNot(int column, const Link& link) {
   static const std::map<int, std::string> kFolders = {
-      {kReference, "reference/[^/]*"},          {kKernel, "kernels/.*"},
-      {kFastProgram, "(optimized|trainer)/.*"}, {kTests, ".*_test\\.cc"},
-      {kVerify, "property_tests/verify/.*"},    {kClaims, "golden/paper/.*"}};
+      {kReference, "reference/[^/]*"},
+      {kKernel, "kernels/.*"},
+      {kProgram, "(optimized|trainer|experiments)/.*"},
+      {kTests, ".*_test\\.cc"},
+      {kVerify, "property_tests/verify/.*"},
+      {kClaims, "golden/paper/.*"}};
   const std::filesystem::path path = FromRoot(link);
   if (!std::regex_match(path.string(), std::regex(kFolders.at(column)))) {
     return path.string() + " is not what the column is for";
@@ -229,7 +232,7 @@ void CheckQuantity(const Row& row, const std::vector<Row>& formulas,
       problems->insert(row.name + ": no formula " + link.text);
       continue;
     }
-    for (const int column : {kReference, kFastProgram}) {
+    for (const int column : {kReference, kProgram}) {
       for (const Link& place : LinksOf(formula->cells[column])) {
         texts += TextOf(FromRoot(place));
       }
