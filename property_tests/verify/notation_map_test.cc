@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The map of reference/NOTATION.md leads where it says, and lacks nothing that
-// it should show. A symbol counts as found if it is a whole word of the file's
-// text, even in a comment. What the reference offers is read from the
-// declarations in its headers.
+// The map of reference/NOTATION.md leads where it says, and nothing that it
+// should show is missing; so does the table of trainer/METRICS.md that leads on
+// from the numbers of a report. A function, constant or test is where a link
+// says if the file's code, comments apart, declares it there. What the
+// reference offers is read from the declarations of its headers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,12 +56,55 @@ bool IsWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-bool HasWord(const std::string& text, const std::string& word) {
+// Where `word` begins in the text, as a whole word.
+std::vector<size_t> PlacesOf(const std::string& word, const std::string& text) {
+  std::vector<size_t> places;
   for (size_t at = text.find(word); at != std::string::npos;
        at = text.find(word, at + 1)) {
     const size_t end = at + word.size();
     if ((at == 0 || !IsWordCharacter(text[at - 1])) &&
         (end == text.size() || !IsWordCharacter(text[end]))) {
+      places.push_back(at);
+    }
+  }
+  return places;
+}
+
+bool HasWord(const std::string& text, const std::string& word) {
+  return !PlacesOf(word, text).empty();
+}
+
+// Without `//` comments and the preprocessor's lines.
+std::string CodeOf(const std::string& text) {
+  std::istringstream lines(text);
+  std::string code;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) code += line.substr(0, line.find("//")) + '\n';
+  }
+  return code;
+}
+
+// Whether the code has a declaration of `name`: a type before it and after it
+// what can follow a name that is declared, or the macro of a test around it.
+bool Declares(const std::string& code, const std::string& name) {
+  static const Names kNoTypes = {"return", "throw", "else", "new", "case"};
+  for (const size_t at : PlacesOf(name, code)) {
+    const size_t after = code.find_first_not_of(" \n", at + name.size());
+    if (after == std::string::npos) continue;
+    // A type may end with >, & or *; qualifiers may precede the name.
+    static const std::regex kBefore(R"(\b(\w+)[>&*]*\s+[&*]?(?:\w+::)*$)");
+    static const std::regex kTest(
+        R"((?:TEST(?:_F|_P)?|RC_GTEST_PROP)\(\w+,\s*$)");
+    const std::string before =
+        code.substr(at - std::min<size_t>(at, 120), std::min<size_t>(at, 120));
+    std::smatch match;
+    if ((code[after] == ')' || code[after] == ',') &&
+        std::regex_search(before, kTest)) {
+      return true;
+    }
+    if (std::string("({[=;").find(code[after]) == std::string::npos) continue;
+    if (std::regex_search(before, match, kBefore) &&
+        !kNoTypes.contains(match[1])) {
       return true;
     }
   }
@@ -99,8 +143,10 @@ std::vector<Link> LinksOf(const std::string& cell) {
   return links;
 }
 
-std::filesystem::path FromRoot(const Link& link) {
-  return ("reference" / std::filesystem::path(link.path)).lexically_normal();
+// Where a link leads that a document in `folder` has.
+std::filesystem::path FromRoot(const Link& link,
+                               const char* folder = "reference") {
+  return (folder / std::filesystem::path(link.path)).lexically_normal();
 }
 
 // The rows below the heading `title`, without those of the table's own head.
@@ -173,6 +219,20 @@ std::string AnchorOf(const std::string& heading) {
   return anchor;
 }
 
+// Whether this file, which is there, declares `name`: in C++, or as a claim.
+bool Has(const std::filesystem::path& path, const std::string& name) {
+  static std::map<std::string, bool> known;
+  const auto [found, is_new] = known.try_emplace(path.string() + " " + name);
+  if (is_new) {
+    const std::string& text = TextOf(path);
+    found->second =
+        path.extension() == ".toml"
+            ? text.find("\nid = \"" + name + "\"\n") != std::string::npos
+            : Declares(CodeOf(text), name);
+  }
+  return found->second;
+}
+
 // Why this link in this column leads nowhere; "" if it leads somewhere.
 std::string WhyNot(int column, const Link& link) {
   static const std::map<int, std::string> kFolders = {
@@ -189,14 +249,14 @@ std::string WhyNot(int column, const Link& link) {
   const std::string& text = TextOf(path);
   if (text.empty()) return path.string() + " is not there";
   if (column == kReference && link.text == path.filename()) return "";
-  bool has = HasWord(text, link.text);
-  if (column == kVerify) {
-    has = has &&
-          std::any_of(Operations().begin(), Operations().end(),
-                      [&](const auto* op) { return op->name() == link.text; });
-  } else if (column == kClaims) {
-    has = text.find("\nid = \"" + link.text + "\"\n") != std::string::npos;
-  }
+  const auto is_named = [&](const Operation* operation) {
+    return operation->name() == link.text;
+  };
+  const bool has =
+      column == kVerify
+          ? HasWord(text, link.text) &&
+                std::any_of(Operations().begin(), Operations().end(), is_named)
+          : Has(path, link.text);
   return has ? "" : path.string() + " has no " + link.text;
 }
 
@@ -315,8 +375,92 @@ Names Problems(const std::string& text) {
   return problems;
 }
 
+// The same for the table of METRICS.md.
+Names ReportProblems(const std::string& text) {
+  static const char* kTitle =
+      "From the numbers of a report to code, test and verdict";
+  enum Column { kComputed = 1, kShown, kPinned, kJudged };
+  Names problems;
+  const std::vector<Row> rows = TableUnder(kTitle, text);
+  if (rows.empty()) problems.insert("no table");
+  for (const Row& row : rows) {
+    if (row.cells.size() != kJudged + 1) {
+      problems.insert(row.name + ": not as many cells as columns");
+      continue;
+    }
+    for (int column = kComputed; column <= kJudged; ++column) {
+      const std::vector<Link> links = LinksOf(row.cells[column]);
+      if (links.empty() &&
+          (column != kJudged || !row.cells[column].starts_with('-'))) {
+        problems.insert(row.name + ": leads nowhere");
+      }
+      for (const Link& link : links) {
+        const std::filesystem::path path = FromRoot(link, "trainer");
+        if (TextOf(path).empty()) {
+          problems.insert(row.name + ": " + path.string() + " is not there");
+        } else if (!Has(path, link.text)) {
+          problems.insert(row.name + ": " + path.string() + " has no " +
+                          link.text);
+        } else if (column == kPinned && !path.string().ends_with("_test.cc")) {
+          problems.insert(row.name + ": " + path.string() + " is no test");
+        }
+      }
+    }
+  }
+  return problems;
+}
+
 TEST(NotationMap, LeadsEverywhere) {
   EXPECT_EQ(Problems(TextOf("reference/NOTATION.md")), Names());
+}
+
+TEST(ReportMap, LeadsEverywhere) {
+  const std::string& text = TextOf("trainer/METRICS.md");
+  EXPECT_EQ(ReportProblems(text), Names());
+  const auto planted = [&](const std::string& old, const char* instead) {
+    std::string changed = text;
+    const size_t at = changed.find(old);
+    EXPECT_NE(at, std::string::npos) << old;
+    return ReportProblems(changed.replace(at, old.size(), instead));
+  };
+  const auto one = [](const char* problem) { return Names{problem}; };
+  EXPECT_EQ(
+      planted("[`TokensASecond`]", "[`MakeGridTable`]"),
+      one("tokens/s of a run: experiments/report/experiment_tables.cc has no "
+          "MakeGridTable"));
+  EXPECT_EQ(planted("(run/train_step.cc)", "(run/train_steps.cc)"),
+            one("train loss: trainer/run/train_steps.cc is not there"));
+  EXPECT_EQ(planted("[`C9.throughput`]", "[`C9.through`]"),
+            one("tokens/s of the benchmark: golden/paper/miniature.toml has no "
+                "C9.through"));
+  EXPECT_EQ(planted("[`ReportsCapsAndTime`](run/train_step_test.cc)", "-"),
+            one("tokens/s of a step: leads nowhere"));
+  EXPECT_EQ(planted("From the numbers", "The numbers"), one("no table"));
+}
+
+TEST(Declares, NeedsMoreThanAWordOrACall) {
+  const std::string code = CodeOf(R"(
+// void Comment(int x);
+Settings Plain(int x) {
+  return Called(x) + a * Product(x);
+}
+const std::vector<double>& Reference();
+StepOutcome Class::Member(int64_t a) { Statement(a); }
+std::vector<double>
+Wrapped(double x);
+inline constexpr Metric kConstant = {};
+struct Type {
+TEST_P(Suite, Tested) {
+RC_GTEST_PROP(Suite, Drawn, ()) {
+)");
+  for (const char* name : {"Plain", "Reference", "Member", "Wrapped",
+                           "kConstant", "Type", "Tested", "Drawn"}) {
+    EXPECT_TRUE(Declares(code, name)) << name;
+  }
+  for (const char* name : {"Comment", "Called", "Product", "Statement", "Class",
+                           "Suite", "Settings", "Plai"}) {
+    EXPECT_FALSE(Declares(code, name)) << name;
+  }
 }
 
 struct Planted {
