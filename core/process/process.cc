@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -188,6 +189,11 @@ bool Process::Listen(int milliseconds, const Sink& sink) {
     }
   }
   return outputs_[0] >= 0 || outputs_[1] >= 0;
+}
+
+void Process::ListenToEnd(const Sink& sink) {
+  while (Listen(-1, sink)) continue;
+  Wait(std::numeric_limits<double>::infinity());
 }
 
 bool Process::Reap(int flags) {

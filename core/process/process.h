@@ -57,6 +57,8 @@ class Process {
   // it to `sink`, as kOutput if both go together. False once both outputs are
   // closed by the program and by everyone who inherited them.
   bool Listen(int milliseconds, const Sink& sink);
+  // Gives all output to `sink`, until both are closed, and waits for the end.
+  void ListenToEnd(const Sink& sink);
 
   // Whether the program has ended; does not wait.
   bool HasEnded();

@@ -51,6 +51,16 @@ TEST(Process, KeepsItsOutputsApartOrTogether) {
   EXPECT_EQ(said.errors, "err\n");
 }
 
+TEST(Process, ListensToTheEndOfAProgramThatClosesItsOutputsFirst) {
+  Process process(Shell("echo out; exec >&- 2>&-; sleep 0.1; exit 7"));
+  std::string output;
+  process.ListenToEnd(
+      [&](Process::Stream, std::string_view part) { output += part; });
+  EXPECT_EQ(output, "out\n");
+  EXPECT_TRUE(process.HasEnded());
+  EXPECT_EQ(process.ExitStatus(), 7);
+}
+
 TEST(Process, WritesAFileAnew) {
   const fs::path folder = FreshFolder("process");
   WriteFileAtomically(folder / "output", "much that stood there before");

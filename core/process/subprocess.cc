@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <string_view>
 
 #include "core/process/process.h"
@@ -47,12 +46,9 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments,
   options.environment = EnglishEnvironment();
   Process process(options);
   ProgramResult result;
-  const auto keep = [&](Process::Stream, std::string_view bytes) {
+  process.ListenToEnd([&](Process::Stream, std::string_view bytes) {
     result.output += bytes.substr(0, kMaxOutput - result.output.size());
-  };
-  while (process.Listen(-1, keep)) {
-  }
-  process.Wait(std::numeric_limits<double>::infinity());
+  });
   result.exit_status = process.ExitStatus();
   return result;
 }

@@ -2,7 +2,6 @@
 #include "core/testing/program_test_util.h"
 
 #include <cstdio>
-#include <limits>
 
 #include "core/files/runfiles.h"
 #include "core/process/process.h"
@@ -19,16 +18,13 @@ ProgramOutput RunTestProgram(const std::string& program,
   options.output = ProcessOptions::Output::kApart;
   Process process(options);
   ProgramOutput output;
-  const auto keep = [&](Process::Stream stream, std::string_view bytes) {
+  process.ListenToEnd([&](Process::Stream stream, std::string_view bytes) {
     if (stream == Process::Stream::kOutput) {
       output.text += bytes;
     } else {
       std::fwrite(bytes.data(), 1, bytes.size(), stderr);
     }
-  };
-  while (process.Listen(-1, keep)) {
-  }
-  process.Wait(std::numeric_limits<double>::infinity());
+  });
   if (process.Signal() == 0) output.exit_code = process.ExitStatus();
   return output;
 }

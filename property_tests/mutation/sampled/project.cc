@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -62,11 +61,9 @@ std::string OutputOf(const std::vector<std::string>& arguments,
   options.output = ProcessOptions::Output::kApart;
   Process process(options);
   std::string output, errors;
-  while (process.Listen(-1, [&](Process::Stream stream, std::string_view text) {
+  process.ListenToEnd([&](Process::Stream stream, std::string_view text) {
     (stream == Process::Stream::kOutput ? output : errors) += text;
-  })) {
-  }
-  process.Wait(std::numeric_limits<double>::infinity());
+  });
   if (process.ExitStatus() != 0) {
     throw EnvironmentError(fmt::format("{} ended with {}:\n{}", arguments[0],
                                        process.ExitStatus(), errors));
