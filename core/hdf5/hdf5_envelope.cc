@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "core/errors.h"
@@ -87,6 +88,15 @@ EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope) {
   Put(bytes, kContentAt, envelope.content);
   Put(bytes, kChecksumAt, Checksum(bytes));
   return bytes;
+}
+
+bool SaysKind(const fs::path& path, const std::string& name) {
+  const std::string kind = name + '\0';
+  std::string there(kind.size(), ' ');
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(kKindAt);
+  file.read(there.data(), static_cast<std::streamsize>(there.size()));
+  return file && there == kind;
 }
 
 Sha256Digest HashContent(int descriptor, const fs::path& path) {

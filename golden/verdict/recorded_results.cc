@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/temporary_folder.h"
+#include "core/hdf5/hdf5_envelope.h"
 
 namespace softmoe::golden {
 namespace {
@@ -23,8 +23,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kMiniature[] = "/miniature/json";
 constexpr char kResults[] = "/results";
-// Where a file's envelope has its kind (core/HDF5_ENVELOPE.md).
-constexpr std::streamoff kKindAt = 16;
 
 // Documents are files, also on their way into another one and out of it.
 fs::path ScratchPlace() { return fs::temp_directory_path() / "softmoe-record"; }
@@ -121,12 +119,7 @@ void WriteRecordedResults(const RecordedResults& results, Hdf5Writer& file) {
 }
 
 bool IsRunRecord(const fs::path& path) {
-  const std::string kind = RunRecordKind().name + '\0';
-  std::string there(kind.size(), ' ');
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(kKindAt);
-  file.read(there.data(), static_cast<std::streamsize>(there.size()));
-  return file && there == kind;
+  return SaysKind(path, RunRecordKind().name);
 }
 
 RecordedResults ReadRecordedResults(const fs::path& path) {
