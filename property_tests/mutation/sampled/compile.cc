@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/sampled/compile.h"
 
-#include <limits>
+#include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "core/files/sha256.h"
 #include "core/process/process.h"
@@ -31,8 +30,14 @@ std::vector<std::string> Compiler::Arguments(const Unit& unit) const {
   return arguments;
 }
 
-ProgramResult Compiler::Run(std::vector<std::string> arguments,
+ProgramResult Compiler::Run(const Unit& unit, const fs::path& overlay,
+                            const std::vector<std::string>& flags,
                             const fs::path& object) const {
+  std::vector<std::string> arguments = {
+      unit.compiler.empty() ? project_.compiler : unit.compiler, "-iquote",
+      overlay.string()};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  arguments.insert(arguments.end(), {"-c", SourceOf(unit, overlay)});
   if (object.empty()) {
     arguments.push_back("-fsyntax-only");
   } else {
@@ -43,28 +48,19 @@ ProgramResult Compiler::Run(std::vector<std::string> arguments,
 
 ProgramResult Compiler::Compile(const Unit& unit, const fs::path& overlay,
                                 const fs::path& object) const {
-  std::vector<std::string> arguments = {
-      unit.compiler.empty() ? project_.compiler : unit.compiler, "-iquote",
-      overlay.string()};
-  const std::vector<std::string> more = Arguments(unit);
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  arguments.insert(arguments.end(),
-                   {"-include", kSwitchHeader, "-c", SourceOf(unit, overlay)});
-  return Run(std::move(arguments), object);
+  std::vector<std::string> flags = Arguments(unit);
+  flags.insert(flags.end(), {"-include", kSwitchHeader});
+  return Run(unit, overlay, flags, object);
 }
 
 ProgramResult Compiler::CompilePlain(const Unit& unit, const fs::path& overlay,
                                      const fs::path& object) const {
-  std::vector<std::string> arguments = {
-      unit.compiler.empty() ? project_.compiler : unit.compiler, "-iquote",
-      overlay.string()};
-  for (const std::string& argument : Arguments(unit)) {
+  std::vector<std::string> flags = Arguments(unit);
+  if (unit.compiler.empty()) {
     // A flag of the unit itself comes later, and stays.
-    const bool is_of_all = argument == "-O1" && unit.compiler.empty();
-    arguments.push_back(is_of_all ? "-O2" : argument);
+    std::ranges::replace(flags, "-O1", "-O2");
   }
-  arguments.insert(arguments.end(), {"-c", SourceOf(unit, overlay)});
-  return Run(std::move(arguments), object);
+  return Run(unit, overlay, flags, object);
 }
 
 std::string Compiler::Key(const Unit& unit, const Overlay& overlay) const {
@@ -103,11 +99,9 @@ std::string Compiler::SyntaxTree(const Unit& unit,
   options.output = ProcessOptions::Output::kApart;
   Process process(options);
   std::string output;
-  while (process.Listen(-1, [&](Process::Stream stream, std::string_view text) {
+  process.ListenToEnd([&](Process::Stream stream, std::string_view text) {
     if (stream == Process::Stream::kOutput) output += text;
-  })) {
-  }
-  process.Wait(std::numeric_limits<double>::infinity());
+  });
   return output;
 }
 

@@ -40,7 +40,8 @@ class Compiler {
 
  private:
   std::vector<std::string> Arguments(const Unit& unit) const;
-  ProgramResult Run(std::vector<std::string> arguments,
+  ProgramResult Run(const Unit& unit, const std::filesystem::path& overlay,
+                    const std::vector<std::string>& flags,
                     const std::filesystem::path& object) const;
 
   const Project& project_;
