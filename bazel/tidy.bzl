@@ -17,18 +17,12 @@ _KINDS = ["cc_binary", "cc_library", "cc_test"]
 # Those of .bazelrc, without the ones that choose the compiler's warnings.
 _FLAGS = ["-std=c++20", "-O2", "-march=x86-64-v3"]
 
-# Flags of g++ that clang does not know.
-_GXX_ONLY = ["-fno-gnu-unique"]
-
 def _context(rule):
     infos = [dep[CcInfo] for dep in getattr(rule.attr, "deps", []) if CcInfo in dep]
     return cc_common.merge_cc_infos(cc_infos = infos).compilation_context
 
 def _arguments(rule, context, generated):
-    flags = _FLAGS + ["-iquote", ".", "-iquote", generated]
-    for copt in rule.attr.copts:
-        if copt not in _GXX_ONLY:
-            flags.append(copt)
+    flags = _FLAGS + ["-iquote", ".", "-iquote", generated] + rule.attr.copts
     flags += ["-D" + define for define in context.defines.to_list()]
     flags += ["-D" + define for define in getattr(rule.attr, "local_defines", [])]
     for folder in context.quote_includes.to_list():
@@ -52,7 +46,7 @@ def _tidy_impl(target, ctx):
     flags = _arguments(ctx.rule, context, ctx.genfiles_dir.path)
     headers = depset(
         _files(ctx.rule, "srcs", ["h", "inc"]) + _files(ctx.rule, "hdrs", ["h", "inc"]) +
-        _files(ctx.rule, "textual_hdrs", ["h", "inc"]) + _files(ctx.rule, "additional_compiler_inputs", ["inc"]),
+        _files(ctx.rule, "textual_hdrs", ["h", "inc"]),
         transitive = [context.headers],
     )
     stamps = []
