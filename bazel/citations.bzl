@@ -29,6 +29,7 @@ PACKAGES = [
     "golden/verdict",
     "kernels",
     "kernels/cuda",
+    "kernels/simd",
     "kernels/simt",
     "kernels/simt/shim",
     "kernels/testing",

@@ -29,6 +29,7 @@ ROOMS = {
     "golden": ["document", "paper", "verdict", ""],
     "trainer": ["corpora", "identity", "tokens", "results", "evaluation", "run", ""],
     "experiments": ["grids", "plan", "run", "report", ""],
+    "kernels": ["simd", "simt", "", "cuda"],
     # Testonly as a whole: its libraries are held to the order. Of the rooms that
     # a "*" stands for none sees another.
     "property_tests": [

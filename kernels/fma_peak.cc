@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/fma_peak.h"
 
-#include "kernels/simd.h"
+#include "kernels/simd/simd.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 

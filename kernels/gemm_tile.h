@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "kernels/simd.h"
+#include "kernels/simd/simd.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 

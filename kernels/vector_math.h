@@ -11,7 +11,7 @@
 
 #include "kernels/simt/scalar.h"
 #ifndef SOFTMOE_CUDA
-#include "kernels/simd.h"
+#include "kernels/simd/simd.h"
 #endif
 
 namespace softmoe::kernels::SOFTMOE_ISA {

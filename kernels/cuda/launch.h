@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "kernels/simt/inline.h"
+#include "kernels/simd/inline.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/simt/inline.h"
+#include "kernels/simd/inline.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 

@@ -4,7 +4,7 @@
 #ifndef SOFTMOE_KERNELS_SIMT_SIMD_GROUPS_H_
 #define SOFTMOE_KERNELS_SIMT_SIMD_GROUPS_H_
 
-#include "kernels/simd.h"
+#include "kernels/simd/simd.h"
 #include "kernels/simt/serial_group.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {

@@ -5,7 +5,7 @@
 #ifndef SOFTMOE_KERNELS_SIMT_TRANSPOSE_H_
 #define SOFTMOE_KERNELS_SIMT_TRANSPOSE_H_
 
-#include "kernels/simd.h"
+#include "kernels/simd/simd.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 

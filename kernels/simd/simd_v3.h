@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // simd_v3.h - the vector of simd.h on AVX2 and FMA: 8 floats. Include simd.h.
-#ifndef SOFTMOE_KERNELS_SIMD_V3_H_
-#define SOFTMOE_KERNELS_SIMD_V3_H_
+#ifndef SOFTMOE_KERNELS_SIMD_SIMD_V3_H_
+#define SOFTMOE_KERNELS_SIMD_SIMD_V3_H_
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
@@ -30,8 +30,10 @@ struct Floats {
   __m256 v;
 
   Floats() = default;
+  // NOLINTBEGIN(google-explicit-constructor): every lane is such a scalar
   SOFTMOE_INLINE Floats(__m256 x) : v(x) {}
   SOFTMOE_INLINE Floats(float x) : v(_mm256_set1_ps(x)) {}
+  // NOLINTEND(google-explicit-constructor)
   static SOFTMOE_INLINE Floats Load(const float* p) {
     return _mm256_loadu_ps(p);
   }
@@ -100,8 +102,10 @@ SOFTMOE_INLINE Floats Select(Mask m, Floats if_true, Floats if_false) {
 struct Ints {
   __m256i v;
   Ints() = default;
+  // NOLINTBEGIN(google-explicit-constructor): every lane is such a scalar
   SOFTMOE_INLINE Ints(__m256i x) : v(x) {}
   SOFTMOE_INLINE Ints(int32_t x) : v(_mm256_set1_epi32(x)) {}
+  // NOLINTEND(google-explicit-constructor)
   SOFTMOE_INLINE void Store(int32_t* p) const {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
   }
@@ -170,4 +174,4 @@ SOFTMOE_INLINE void Transpose(Floats (&x)[8]) {
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 
-#endif  // SOFTMOE_KERNELS_SIMD_V3_H_
+#endif  // SOFTMOE_KERNELS_SIMD_SIMD_V3_H_

@@ -9,8 +9,8 @@
 // gives the same bits at both widths unless it reduces over lanes; ReduceSum
 // says in which order it adds. Min and Max are `a < b ? a : b` and
 // `a > b ? a : b`: where an operand is NaN, or both are zeros, b is returned.
-#ifndef SOFTMOE_KERNELS_SIMD_H_
-#define SOFTMOE_KERNELS_SIMD_H_
+#ifndef SOFTMOE_KERNELS_SIMD_SIMD_H_
+#define SOFTMOE_KERNELS_SIMD_SIMD_H_
 
 // g++ 12 takes the deliberately undefined vectors of its own intrinsics for a
 // mistake (GCC bug 105593); the pragma covers that header and no other code.
@@ -22,12 +22,12 @@
 
 #include <cstdint>
 
-#include "kernels/simt/inline.h"
+#include "kernels/simd/inline.h"
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-#include "kernels/simd_v4.h"
+#include "kernels/simd/simd_v4.h"
 #else
-#include "kernels/simd_v3.h"
+#include "kernels/simd/simd_v3.h"
 #endif
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -54,4 +54,4 @@ SOFTMOE_INLINE float ReduceSum16(const Floats (&x)[16 / Floats::kWidth]) {
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 
-#endif  // SOFTMOE_KERNELS_SIMD_H_
+#endif  // SOFTMOE_KERNELS_SIMD_SIMD_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // simd_v4.h - the vector of simd.h on AVX-512: 16 floats. Include simd.h.
-#ifndef SOFTMOE_KERNELS_SIMD_V4_H_
-#define SOFTMOE_KERNELS_SIMD_V4_H_
+#ifndef SOFTMOE_KERNELS_SIMD_SIMD_V4_H_
+#define SOFTMOE_KERNELS_SIMD_SIMD_V4_H_
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
@@ -26,8 +26,10 @@ struct Floats {
   __m512 v;
 
   Floats() = default;
+  // NOLINTBEGIN(google-explicit-constructor): every lane is such a scalar
   SOFTMOE_INLINE Floats(__m512 x) : v(x) {}
   SOFTMOE_INLINE Floats(float x) : v(_mm512_set1_ps(x)) {}
+  // NOLINTEND(google-explicit-constructor)
   static SOFTMOE_INLINE Floats Load(const float* p) {
     return _mm512_loadu_ps(p);
   }
@@ -93,8 +95,10 @@ SOFTMOE_INLINE Floats Select(Mask m, Floats if_true, Floats if_false) {
 struct Ints {
   __m512i v;
   Ints() = default;
+  // NOLINTBEGIN(google-explicit-constructor): every lane is such a scalar
   SOFTMOE_INLINE Ints(__m512i x) : v(x) {}
   SOFTMOE_INLINE Ints(int32_t x) : v(_mm512_set1_epi32(x)) {}
+  // NOLINTEND(google-explicit-constructor)
   SOFTMOE_INLINE void Store(int32_t* p) const { _mm512_storeu_si512(p, v); }
 };
 SOFTMOE_INLINE Ints operator+(Ints a, Ints b) {
@@ -164,4 +168,4 @@ SOFTMOE_INLINE void Transpose(Floats (&x)[16]) {
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 
-#endif  // SOFTMOE_KERNELS_SIMD_V4_H_
+#endif  // SOFTMOE_KERNELS_SIMD_SIMD_V4_H_
