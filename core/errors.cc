@@ -76,12 +76,12 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
 namespace internal {
 
 // Not std::source_location, which clang 14 lacks.
-CheckFailure::CheckFailure(const char* condition, const char* file, int line) {
+CheckText::CheckText(const char* condition, const char* file, int line) {
   text_ << file << ":" << line << ": check failed: " << condition << " ";
 }
 
-CheckFailure::~CheckFailure() noexcept(false) {
-  throw InternalError(text_.str());
+void ThrowCheck::operator&(const CheckText& text) const {
+  throw InternalError(text.text());
 }
 
 }  // namespace internal

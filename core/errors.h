@@ -83,15 +83,26 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body);
 
 namespace internal {
 
-// Collects the text streamed into SOFTMOE_CHECK and throws it when destroyed.
-class CheckFailure {
+// The text streamed into a failed SOFTMOE_CHECK.
+class CheckText {
  public:
-  CheckFailure(const char* condition, const char* file, int line);
-  [[noreturn]] ~CheckFailure() noexcept(false);
-  std::ostream& stream() { return text_; }
+  CheckText(const char* condition, const char* file, int line);
+
+  template <typename T>
+  CheckText& operator<<(const T& value) {
+    text_ << value;
+    return *this;
+  }
+  std::string text() const { return text_.str(); }
 
  private:
   std::ostringstream text_;
+};
+
+// `ThrowCheck() & text` throws InternalError: & binds less tightly than <<, so
+// it comes when the text is complete.
+struct ThrowCheck {
+  [[noreturn]] void operator&(const CheckText& text) const;
 };
 
 }  // namespace internal
@@ -99,9 +110,10 @@ class CheckFailure {
 
 // SOFTMOE_CHECK(rows > 0) << "rows=" << rows;  throws InternalError. For
 // promises inside the program; a user's mistakes have errors of their own.
-#define SOFTMOE_CHECK(condition) \
-  if (condition) [[likely]] {    \
-  } else                         \
-    ::softmoe::internal::CheckFailure(#condition, __FILE__, __LINE__).stream()
+#define SOFTMOE_CHECK(condition)        \
+  if (condition) [[likely]] {           \
+  } else                                \
+    ::softmoe::internal::ThrowCheck() & \
+        ::softmoe::internal::CheckText(#condition, __FILE__, __LINE__)
 
 #endif  // SOFTMOE_CORE_ERRORS_H_

@@ -29,7 +29,8 @@ struct Dual {
   Approximate value, slope;
 
   Dual() = default;
-  Dual(double v) : value(v) {}  // a constant
+  // NOLINTNEXTLINE(google-explicit-constructor): a constant of a formula
+  Dual(double v) : value(v) {}
   Dual(Approximate v, Approximate s) : value(v), slope(s) {}
   Dual& operator+=(Dual b);
   Dual& operator-=(Dual b);

@@ -48,7 +48,7 @@ fs::path RunfilePath(const std::string& path_from_root) {
       << path_from_root;
   std::string tried;
   for (const fs::path& folder : RunfilesFolders()) {
-    const fs::path path = folder / kWorkspaceName / path_from_root;
+    fs::path path = folder / kWorkspaceName / path_from_root;
     std::error_code error;
     if (fs::exists(path, error)) return path;
     tried += (tried.empty() ? "'" : ", '") + path.string() + "'";

@@ -63,11 +63,13 @@ struct BoundedNumber {
   double value = 0, error = 0;
 
   BoundedNumber() = default;
+  // NOLINTBEGIN(google-explicit-constructor): formulas mix them with numbers
   BoundedNumber(double v, double e = 0) : value(v), error(e) {}
   // The same number with the other kind of sums.
   template <Roundings kOther>
   BoundedNumber(const BoundedNumber<Rounding, kOther>& x)
       : value(x.value), error(x.error) {}
+  // NOLINTEND(google-explicit-constructor)
 
   // This number after one more rounding, or `count` of them.
   BoundedNumber Rounded(double count = 1) const {

@@ -58,7 +58,7 @@ struct GridRun {
 // first four".
 struct SeedOption {
   SeedOption() = default;
-  SeedOption(std::vector<int64_t> list) : listed(std::move(list)) {}
+  explicit SeedOption(std::vector<int64_t> list) : listed(std::move(list)) {}
   SeedOption(std::initializer_list<int64_t> list) : listed(list) {}
 
   std::vector<int64_t> listed;

@@ -23,7 +23,7 @@ constexpr int64_t kMaxVocabSize = 1 << 20;
 constexpr size_t kMaxSentence = 4000;
 
 // Hands documents to the trainer line by line.
-class Sentences : public sentencepiece::SentenceIterator {
+class Sentences final : public sentencepiece::SentenceIterator {
  public:
   explicit Sentences(std::span<const std::string> documents)
       : documents_(documents) {

@@ -23,6 +23,7 @@ struct Naive {
   double value = 0;
 
   Naive() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a constant of a formula
   Naive(double v) : value(RoundTo(Dtype::kBf16, v)) {}
 };
 inline Naive operator-(Naive a) { return -a.value; }

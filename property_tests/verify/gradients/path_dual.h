@@ -40,7 +40,8 @@ struct PathDual {
   double magnitude = 0, slack = 0;
 
   PathDual() = default;
-  PathDual(double v) : dual(v) {}  // a constant
+  // NOLINTNEXTLINE(google-explicit-constructor): a constant of a formula
+  PathDual(double v) : dual(v) {}
   // An input that is known exactly and moves by `seed`.
   PathDual(double v, double seed) : dual(v, seed), magnitude(std::abs(seed)) {}
 
