@@ -3,9 +3,10 @@
     ./bazelw build -k //core/files:tidy
     ./bazelw build -k //:tidy               all of it: an hour of two cores, once
     ./bazelw run //:compile_commands        writes compile_commands.json
+    bazel/tidy_changed.sh HEAD~20 480       what changed of late; .ci/run does that
 
 A source is checked again only when it, a header that it may include, its flags
-or .clang-tidy change. Nothing asks for it yet: its findings have not been mended.
+or .clang-tidy change.
 """
 
 load("//bazel:citations.bzl", "PACKAGES")
