@@ -32,6 +32,11 @@ std::string DictNumber(size_t value) {
   return digits;
 }
 
+std::string SearchPath() {
+  const char* path = std::getenv("PATH");
+  return path == nullptr ? "" : path;
+}
+
 }  // namespace
 
 fs::path BuildDeb(const fs::path& folder, const std::string& name,
@@ -76,7 +81,7 @@ PackageFiles DictFiles(const std::string& name,
 }
 
 FakeAptGet::FakeAptGet(const fs::path& folder, const std::string& script)
-    : old_path_(std::getenv("PATH")) {
+    : old_path_(SearchPath()) {
   fs::create_directories(folder);
   WriteFileAtomically(folder / "apt-get", "#!/bin/sh\n" + script + "\n");
   fs::permissions(folder / "apt-get", fs::perms::owner_all);
