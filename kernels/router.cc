@@ -134,6 +134,7 @@ class BlockRouter {
     int e = 0;
     for (; e + kChunk <= n; e += kChunk) {
       double sums[kChunk];
+      // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): Run clears it
       for (int j = 0; j < kChunk; ++j) sums[j] = probability_[e + j];
       for (int i = 0; i < num_rows; ++i) {
         for (int j = 0; j < kChunk; ++j) {

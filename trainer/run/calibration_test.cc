@@ -71,7 +71,7 @@ TEST_P(SoftRouter, GivesTheMeanThatWasAskedFor) {
   config.router.calibration_batches = 3;
   Fresh fresh(config);
   const TauCalibration found = CalibrateTau(fresh.model, fresh.data, [] {});
-  const int64_t token_layers = 3L * 4 * 16;
+  const int64_t token_layers = 3 * 4 * 16;
   const int64_t cap = static_cast<int64_t>(
       std::ceil(config.router.expansion_factor * k - 1e-6));
   EXPECT_EQ(found.num_ratios, token_layers * cap);

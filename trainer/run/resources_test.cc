@@ -19,7 +19,7 @@ TEST(EstimateResources, CountsThePaperModel) {
   const ResourceNeed need = EstimateResources(config);
   EXPECT_EQ(need.parameters, 1631409280);  // SPEC.md 3.1
   // Parameters and two moments, fp32, and 18000 steps of 41 doubles.
-  EXPECT_GE(need.checkpoint_bytes, 12 * need.parameters + 18000L * 41 * 8);
+  EXPECT_GE(need.checkpoint_bytes, 12 * need.parameters + 18000 * 41 * 8);
   EXPECT_GE(need.disk_bytes, 2 * need.checkpoint_bytes);
   // Parameters, two moments, the sum and log2(8) buffers of the tree.
   EXPECT_EQ(need.state_bytes, 4 * need.parameters * (3 + 1 + 3));
