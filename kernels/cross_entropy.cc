@@ -95,6 +95,7 @@ void ComputeGradients(const Block& block, int64_t piece, float* scratch) {
 
 void HeadCrossEntropy(const HeadCrossEntropyArgs& args, ThreadPool& pool) {
   if (args.num_tokens == 0) {
+    if (args.loss_sum != nullptr) *args.loss_sum = 0;
     if (args.d_head_weight != nullptr) {
       for (int64_t i = 0; i < args.vocab_size * args.d_model; ++i) {
         args.d_head_weight[i] = 0;
@@ -128,6 +129,10 @@ void HeadCrossEntropy(const HeadCrossEntropyArgs& args, ThreadPool& pool) {
                        ThreadScratch(ScratchSlot::kTask, scratch_floats));
     });
   }
+  if (args.loss_sum == nullptr) return;
+  double sum = 0;
+  for (int64_t t = 0; t < args.num_tokens; ++t) sum += args.token_loss[t];
+  *args.loss_sum = sum;
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -21,6 +21,8 @@ struct HeadCrossEntropyArgs {
   float grad_scale = 0;
   float* d_hidden = nullptr;       // [num_tokens, d_model], =
   float* d_head_weight = nullptr;  // [vocab_size, d_model], =
+  // [1], nats: the token losses added in double, in order; null: not wanted.
+  double* loss_sum = nullptr;
 };
 SOFTMOE_DECLARE_KERNEL(HeadCrossEntropy);
 

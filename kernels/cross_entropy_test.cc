@@ -115,6 +115,33 @@ TEST(HeadCrossEntropy, IsWithinTheDerivedBounds) {
   }
 }
 
+// The order is that of the tokens, so the bits are those of this loop.
+TEST(HeadCrossEntropy, AddsTheLossesInOrder) {
+  ThreadPool pool(2);
+  for (const Case& c : {Case(1, 1, 2), Case(1100, 4, 40), Case(70, 3, 30000)}) {
+    std::vector<float> losses(c.tokens);
+    double sum = -1;
+    HeadCrossEntropyArgs args{c.tokens,
+                              c.d_model,
+                              c.vocab,
+                              c.hidden.data(),
+                              c.head_weight.data(),
+                              c.targets.data(),
+                              losses.data()};
+    args.loss_sum = &sum;
+    HeadCrossEntropy(args, pool);
+    double expected = 0;
+    for (const float loss : losses) expected += loss;
+    EXPECT_EQ(sum, expected);
+  }
+  double sum = -1;
+  HeadCrossEntropyArgs none{};
+  none.vocab_size = none.d_model = 3;
+  none.loss_sum = &sum;
+  HeadCrossEntropy(none, pool);
+  EXPECT_EQ(sum, 0);
+}
+
 // In double, for random directions of hidden and head_weight.
 TEST(HeadCrossEntropy, ExpectedGradientIsTheAdjointOfTheForwardPass) {
   const Case c(7, 6, 11);

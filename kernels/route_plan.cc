@@ -55,4 +55,16 @@ void BuildRoutePlan(const BuildRoutePlanArgs& args, ThreadPool& pool) {
       });
 }
 
+void GatherGateGradients(const GatherGateGradientsArgs& args,
+                         ThreadPool& pool) {
+  const int64_t width = args.max_active;
+  pool.ParallelForBlocks(
+      args.num_tokens, kRoutePlanTokenBlock, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin * width; i < end * width; ++i) {
+          const int32_t row = args.token_rows[i];
+          args.d_gates[i] = row < 0 ? 0.0f : args.d_row_gate[row];
+        }
+      });
+}
+
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -22,6 +22,18 @@ struct BuildRoutePlanArgs {
   int32_t* scratch;           // [RoutePlanScratch(num_tokens, num_experts)]
 };
 SOFTMOE_DECLARE_KERNEL(BuildRoutePlan);
+
+// d_gates = d_row_gate where a token has a row, 0 elsewhere: from the order of
+// the experts' rows back to that of the router. Both lists of a token are in
+// order of ascending expert.
+struct GatherGateGradientsArgs {
+  int64_t num_tokens, max_active;
+  const int32_t* token_rows;  // [num_tokens, max_active], of BuildRoutePlan
+  const float* d_row_gate;    // [num_routed]
+  float* d_gates;             // [num_tokens, max_active], =
+};
+SOFTMOE_DECLARE_KERNEL(GatherGateGradients);
+
 inline constexpr int64_t kRoutePlanTokenBlock = 256;
 constexpr int64_t RoutePlanScratch(int64_t num_tokens, int64_t num_experts) {
   return (num_tokens + kRoutePlanTokenBlock - 1) / kRoutePlanTokenBlock *

@@ -109,6 +109,27 @@ TEST(RoutePlan, SortsByExpertThenTokenForAnyThreads) {
   }
 }
 
+// A row's gradient goes back to the place that its gate came from.
+TEST(GatherGateGradients, IsTheInverseOfThePlan) {
+  for (int64_t tokens : {0, 1, 257, 1000}) {
+    const Routing r = MakeRouting(tokens, 5, 3, 0.4f);
+    const Plan plan = Expected(r);
+    std::vector<float> d_gates(tokens * 3 + 1, kUnwritten);
+    ThreadPool pool(3);
+    GatherGateGradients({.num_tokens = tokens,
+                         .max_active = 3,
+                         .token_rows = plan.token_rows.data(),
+                         .d_row_gate = plan.row_gate.data(),
+                         .d_gates = d_gates.data()},
+                        pool);
+    for (int64_t i = 0; i < tokens * 3; ++i) {
+      const bool active = i % 3 < r.num_active[i / 3];
+      EXPECT_EQ(d_gates[i], active ? r.gates[i] : 0.0f) << i;
+    }
+    EXPECT_EQ(d_gates.back(), kUnwritten);
+  }
+}
+
 TEST(RoutePlan, LevelsAgree) {
   const Routing r = MakeRouting(700, 16, 3, 0.2f);
   SelectIsa("v3");

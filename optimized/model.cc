@@ -39,6 +39,18 @@ void CheckTokens(const char* what, std::span<const int32_t> tokens,
   }
 }
 
+[[noreturn]] void ThrowBadScore(const Pass& pass, int64_t layer, int64_t flat) {
+  const int64_t token = flat / pass.config.model.num_experts;
+  const int64_t length = pass.config.model.sequence_length;
+  ThrowDiverged("layer " + std::to_string(layer) + ", token " +
+                std::to_string(pass.first_token + token) + " (sequence " +
+                std::to_string(token / length) + " of its group, position " +
+                std::to_string(token % length) + "), expert " +
+                std::to_string(flat % pass.config.model.num_experts) +
+                ": router score is " +
+                std::to_string(pass.work.layers[layer].scores[flat]));
+}
+
 }  // namespace
 
 struct Model::Impl {
@@ -60,13 +72,17 @@ struct Model::Impl {
 
   // Checks `batch`, and of `routing` what a caller can get wrong.
   Pass Begin(const Batch& batch, const RoutingState& routing,
-             std::span<const LayerAllocation> allocations);
-  // Everything but the head; returns the statistics without the loss.
-  StepStats ForwardLayers(const Pass& pass, const Batch& batch,
-                          std::span<const LayerAllocation> allocations);
+             std::span<const LayerAllocation> allocations, double group_scale);
+  // Everything but the head.
+  void ForwardLayers(const Pass& pass, const Batch& batch,
+                     std::span<const LayerAllocation> allocations);
   // The loss; with `gradients`, also the head's gradient and d_residual.
-  double Head(const Pass& pass, const Batch& batch, double loss_scale,
-              float* gradients);
+  void Head(const Pass& pass, const Batch& batch, double loss_scale,
+            float* gradients);
+  // Throws NumericsError if a score was not finite.
+  void CheckScores(const Pass& pass) const;
+  // What the pass reports, once scores and loss are known to be finite.
+  StepStats Finish(const Pass& pass) const;
 
   Config config;
   ParameterLayout layout;
@@ -77,7 +93,8 @@ struct Model::Impl {
 };
 
 Pass Model::Impl::Begin(const Batch& batch, const RoutingState& routing,
-                        std::span<const LayerAllocation> allocations) {
+                        std::span<const LayerAllocation> allocations,
+                        double group_scale) {
   BeginOperation("checks and budget");
   const ModelConfig& m = config.model;
   const int64_t num_tokens = batch.num_sequences * m.sequence_length;
@@ -99,14 +116,14 @@ Pass Model::Impl::Begin(const Batch& batch, const RoutingState& routing,
           .pool = pool,
           .routing = routing,
           .parameters = parameters.data(),
+          .group_scale = group_scale,
           .num_sequences = batch.num_sequences,
           .num_tokens = num_tokens,
           .first_token = batch.first_token};
 }
 
-StepStats Model::Impl::ForwardLayers(
-    const Pass& pass, const Batch& batch,
-    std::span<const LayerAllocation> allocations) {
+void Model::Impl::ForwardLayers(const Pass& pass, const Batch& batch,
+                                std::span<const LayerAllocation> allocations) {
   const ModelConfig& m = config.model;
   BeginOperation("embedding", MoveWork(2, pass.num_tokens * m.d_model));
   kernels::EmbeddingForward({.num_tokens = pass.num_tokens,
@@ -115,20 +132,16 @@ StepStats Model::Impl::ForwardLayers(
                              .table = parameters.data() + layout.embedding,
                              .out = work.layers[0].residual.data()},
                             pool);
-  StepStats stats;
-  stats.num_tokens = pass.num_tokens;
-  stats.layers.reserve(static_cast<size_t>(m.num_layers));
   for (int64_t l = 0; l < m.num_layers; ++l) {
     AttentionBlockForward(pass, l);
     float* out = l + 1 < m.num_layers ? work.layers[l + 1].residual.data()
                                       : work.final_residual.data();
-    stats.layers.push_back(MoeBlockForward(pass, l, allocations[l], out));
+    MoeBlockForward(pass, l, allocations[l], out);
   }
-  return stats;
 }
 
-double Model::Impl::Head(const Pass& pass, const Batch& batch,
-                         double loss_scale, float* gradients) {
+void Model::Impl::Head(const Pass& pass, const Batch& batch, double loss_scale,
+                       float* gradients) {
   const ModelConfig& m = config.model;
   const int64_t n = pass.num_tokens;
   BeginOperation("norm", MoveWork(2, n * m.d_model));
@@ -152,14 +165,26 @@ double Model::Impl::Head(const Pass& pass, const Batch& batch,
        .token_loss = work.token_loss.data(),
        .grad_scale = static_cast<float>(loss_scale),
        .d_hidden = gradients ? work.d_normed.data() : nullptr,
-       .d_head_weight = gradients ? gradients + layout.head_weight : nullptr},
+       .d_head_weight = gradients ? gradients + layout.head_weight : nullptr,
+       .loss_sum = work.report.loss_sum()},
       pool);
-  double loss_sum = 0;
-  for (int64_t t = 0; t < n; ++t) loss_sum += work.token_loss[t];
-  if (!std::isfinite(loss_sum)) {
-    ThrowDiverged("the loss is " + std::to_string(loss_sum));
+}
+
+void Model::Impl::CheckScores(const Pass& pass) const {
+  for (int64_t l = 0; l < config.model.num_layers; ++l) {
+    const int64_t bad_score = *work.report.Layer(l).bad_score;
+    if (bad_score >= 0) ThrowBadScore(pass, l, bad_score);
   }
-  return loss_sum;
+}
+
+StepStats Model::Impl::Finish(const Pass& pass) const {
+  BeginOperation("report");
+  CheckScores(pass);
+  StepStats stats = work.report.Read(pass.num_tokens);
+  if (!std::isfinite(stats.loss_sum)) {
+    ThrowDiverged("the loss is " + std::to_string(stats.loss_sum));
+  }
+  return stats;
 }
 
 Model::Model(const Config& config, int64_t group_sequences, ThreadPool& pool)
@@ -189,10 +214,10 @@ std::vector<LayerAllocation> Model::Allocations(
 
 StepStats Model::Forward(const Batch& batch, const RoutingState& routing) {
   const std::vector<LayerAllocation> allocations = Allocations(routing);
-  const Pass pass = impl_->Begin(batch, routing, allocations);
-  StepStats stats = impl_->ForwardLayers(pass, batch, allocations);
-  stats.loss_sum = impl_->Head(pass, batch, 0.0, nullptr);
-  return stats;
+  const Pass pass = impl_->Begin(batch, routing, allocations, 0.0);
+  impl_->ForwardLayers(pass, batch, allocations);
+  impl_->Head(pass, batch, 0.0, nullptr);
+  return impl_->Finish(pass);
 }
 
 StepStats Model::ForwardBackward(const Batch& batch,
@@ -204,9 +229,9 @@ StepStats Model::ForwardBackward(const Batch& batch,
   SOFTMOE_CHECK(static_cast<int64_t>(gradients.size()) == impl.layout.total)
       << gradients.size() << " of " << impl.layout.total << " gradients";
   const std::vector<LayerAllocation> allocations = Allocations(routing);
-  const Pass pass = impl.Begin(batch, routing, allocations);
-  StepStats stats = impl.ForwardLayers(pass, batch, allocations);
-  stats.loss_sum = impl.Head(pass, batch, loss_scale, gradients.data());
+  const Pass pass = impl.Begin(batch, routing, allocations, group_scale);
+  impl.ForwardLayers(pass, batch, allocations);
+  impl.Head(pass, batch, loss_scale, gradients.data());
 
   Workspace& work = impl.work;
   // The norm adds to the gradient of the residual stream, which starts here.
@@ -224,10 +249,8 @@ StepStats Model::ForwardBackward(const Batch& batch,
        .d_weight = gradients.data() + impl.layout.final_norm,
        .scratch = work.norm_scratch.data()},
       impl.pool);
-  std::vector<double> d_mean_active(static_cast<size_t>(m.num_layers));
   for (int64_t l = m.num_layers - 1; l >= 0; --l) {
-    d_mean_active[l] = MoeBlockBackward(pass, l, allocations[l], group_scale,
-                                        gradients.data());
+    MoeBlockBackward(pass, l, allocations[l], gradients.data());
     AttentionBlockBackward(pass, l, gradients.data());
   }
   BeginOperation("embedding, backward",
@@ -241,9 +264,10 @@ StepStats Model::ForwardBackward(const Batch& batch,
        .d_table = gradients.data() + impl.layout.embedding,
        .scratch = work.embedding_scratch.data()},
       impl.pool);
+  StepStats stats = impl.Finish(pass);
   if (impl.layout.budget_logits >= 0) {
     BudgetLogitGradient(
-        impl.config, impl.BudgetLogits(), d_mean_active,
+        impl.config, impl.BudgetLogits(), work.report.ReadMeanActiveGradients(),
         gradients.subspan(static_cast<size_t>(impl.layout.budget_logits),
                           static_cast<size_t>(m.num_layers)));
   }
@@ -258,8 +282,9 @@ std::vector<float> Model::CollectSoftWeightRatios(const Batch& batch,
   RoutingState unfiltered = routing;
   unfiltered.tau = 0;
   const std::vector<LayerAllocation> allocations = Allocations(unfiltered);
-  const Pass pass = impl.Begin(batch, unfiltered, allocations);
+  const Pass pass = impl.Begin(batch, unfiltered, allocations, 0.0);
   impl.ForwardLayers(pass, batch, allocations);
+  impl.CheckScores(pass);
   std::vector<float> ratios;
   for (int64_t l = 0; l < impl.config.model.num_layers; ++l) {
     // A weight that underflowed to 0 is not selected: its gate is 0 as well.
@@ -284,8 +309,7 @@ RoutingView Model::LastRouting(int64_t layer) const {
                            tokens * experts},
           .selected = {share.selected,
                        tokens * static_cast<size_t>(share.max_active)},
-          .balance_counts = {work.balance_counts.data() + layer * experts,
-                             experts}};
+          .balance_counts = work.report.balance_counts(layer)};
 }
 
 int64_t Model::MemoryBytes() const {

@@ -47,6 +47,8 @@ class Model {
   //   loss_sum * loss_scale + group_scale * sum_l (load balance + z loss).
   // For a step over G groups of N tokens in all: loss_scale = 1/N,
   // group_scale = 1/G.
+  // Errors   NumericsError if a score or the loss is not finite: names layer,
+  //          token and expert. `gradients` then mean nothing.
   StepStats ForwardBackward(const Batch& batch, const RoutingState& routing,
                             double loss_scale, double group_scale,
                             std::span<float> gradients);

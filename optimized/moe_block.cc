@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/moe_block.h"
 
-#include <algorithm>
-#include <cmath>
-#include <string>
-
-#include "core/errors.h"
 #include "core/philox.h"
 #include "core/profile.h"
+#include "kernels/balance_loss.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/gemm.h"
 #include "kernels/noise.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
-#include "optimized/diverged.h"
+#include "kernels/routing_counts.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -66,30 +62,6 @@ kernels::RouterShape Shape(const Pass& pass,
           .fallback_top1 = router.fallback == Fallback::kTop1};
 }
 
-// f_i / N: the share of the load that expert `i` got, per token. The load
-// balance loss is coefficient * E * sum_i f_i P_i with f_i held constant
-// (DESIGN.md, ruling 6); with no token routed anywhere the load counts as even.
-double LoadPerToken(const Pass& pass, const int64_t* counts, int64_t i) {
-  int64_t sum = 0;
-  for (int64_t e = 0; e < pass.config.model.num_experts; ++e) sum += counts[e];
-  const double fraction =
-      sum == 0 ? 1.0 / static_cast<double>(pass.config.model.num_experts)
-               : static_cast<double>(counts[i]) / static_cast<double>(sum);
-  return fraction / static_cast<double>(pass.num_tokens);
-}
-
-[[noreturn]] void ThrowBadScore(const Pass& pass, int64_t layer, int64_t flat) {
-  const int64_t token = flat / pass.config.model.num_experts;
-  const int64_t length = pass.config.model.sequence_length;
-  ThrowDiverged("layer " + std::to_string(layer) + ", token " +
-                std::to_string(pass.first_token + token) + " (sequence " +
-                std::to_string(token / length) + " of its group, position " +
-                std::to_string(token % length) + "), expert " +
-                std::to_string(flat % pass.config.model.num_experts) +
-                ": router score is " +
-                std::to_string(pass.work.layers[layer].scores[flat]));
-}
-
 // The scores of the layer's router, noise included.
 void ComputeScores(const Pass& pass, int64_t layer) {
   const ModelConfig& m = pass.config.model;
@@ -124,35 +96,18 @@ void ComputeScores(const Pass& pass, int64_t layer) {
   }
 }
 
-// Tokens of which no weight exceeds the cutoff. A token that fell back has that
-// one expert alone, with its weight, which does not exceed the cutoff either.
-int64_t TokensBelowCutoff(const Pass& pass, int64_t layer,
-                          const kernels::RouterShape& shape) {
-  if (IsSparse(pass)) return 0;
-  const int32_t* num_active = pass.work.layers[layer].num_active.data();
-  const RoutedShare& share = pass.work.shares[layer];
-  int64_t tokens = 0;
-  for (int64_t t = 0; t < pass.num_tokens; ++t) {
-    tokens += num_active[t] == 0 ||
-              (num_active[t] == 1 &&
-               !(share.gates[t * share.max_active] > shape.cutoff));
-  }
-  return tokens;
-}
-
-// From scores to gates, and to the plan by which rows go to experts.
-LayerStats Route(const Pass& pass, int64_t layer,
-                 const LayerAllocation& allocation) {
+// From scores to gates, to the plan by which rows go to experts, and to the
+// layer's part of the report.
+void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
+  const RouterConfig& router = pass.config.router;
   const int64_t num_experts = pass.config.model.num_experts;
   const int64_t n = pass.num_tokens;
   const LayerActivations& acts = pass.work.layers[layer];
   const RoutedShare& share = pass.work.shares[layer];
   const Workspace& work = pass.work;
+  const LayerReport report = work.report.Layer(layer);
   const kernels::RouterShape shape = Shape(pass, allocation);
   BeginOperation("router", MoveWork(2, n * num_experts));
-  int64_t* balance_counts = work.balance_counts.data() + layer * num_experts;
-  double z_sum = 0;
-  int64_t bad_score = -1;
   kernels::RouterForward({.shape = shape,
                           .scores = acts.scores.data(),
                           .soft_weights = acts.soft_weights.data(),
@@ -161,13 +116,12 @@ LayerStats Route(const Pass& pass, int64_t layer,
                           .selected = share.selected,
                           .gates = share.gates,
                           .probability_sums = work.probability_sums.data(),
-                          .balance_counts = balance_counts,
-                          .active_counts = work.active_counts.data(),
-                          .z_sum = &z_sum,
-                          .bad_score = &bad_score,
+                          .balance_counts = report.balance_counts,
+                          .active_counts = report.tokens_per_expert,
+                          .z_sum = work.z_sum.data(),
+                          .bad_score = report.bad_score,
                           .scratch = work.router_scratch.data()},
                          pass.pool);
-  if (bad_score >= 0) ThrowBadScore(pass, layer, bad_score);
   BeginOperation("route plan and counts", MoveWork(6, n * share.max_active));
   kernels::BuildRoutePlan({.num_tokens = n,
                            .num_experts = num_experts,
@@ -181,47 +135,46 @@ LayerStats Route(const Pass& pass, int64_t layer,
                            .token_rows = share.token_rows,
                            .scratch = work.route_scratch.data()},
                           pass.pool);
-
-  LayerStats stats;
-  stats.tokens_per_expert.assign(work.active_counts.data(),
-                                 work.active_counts.data() + num_experts);
-  stats.active_histogram.assign(static_cast<size_t>(num_experts) + 1, 0);
-  for (int64_t t = 0; t < n; ++t) ++stats.active_histogram[acts.num_active[t]];
-  stats.tokens_below_cutoff = TokensBelowCutoff(pass, layer, shape);
-  double balance = 0;
-  for (int64_t e = 0; e < num_experts; ++e) {
-    balance += LoadPerToken(pass, balance_counts, e) * work.probability_sums[e];
-  }
-  const RouterConfig& router = pass.config.router;
-  stats.load_balance_loss =
-      router.aux_loss_coeff * static_cast<double>(num_experts) * balance;
-  stats.z_loss = router.z_loss_coeff * z_sum / static_cast<double>(n);
-  return stats;
+  kernels::RoutingCounts({.num_tokens = n,
+                          .num_experts = num_experts,
+                          .max_active = share.max_active,
+                          .has_cutoff = !IsSparse(pass),
+                          .cutoff = shape.cutoff,
+                          .num_active = acts.num_active.data(),
+                          .gates = share.gates,
+                          .active_histogram = report.active_histogram,
+                          .below_cutoff = report.tokens_below_cutoff},
+                         pass.pool);
+  kernels::BalanceLoss({.num_tokens = n,
+                        .num_experts = num_experts,
+                        .aux_loss_coeff = router.aux_loss_coeff,
+                        .z_loss_coeff = router.z_loss_coeff,
+                        .group_scale = pass.group_scale,
+                        .balance_counts = report.balance_counts,
+                        .probability_sums = work.probability_sums.data(),
+                        .z_sum = work.z_sum.data(),
+                        .load_balance_loss = report.load_balance_loss,
+                        .z_loss = report.z_loss,
+                        .d_probability = acts.d_probability.data()},
+                       pass.pool);
 }
 
-// d_scores of the layer and d_mean_active (returned), from work.d_row_gate.
-double RouteBackward(const Pass& pass, int64_t layer,
-                     const LayerAllocation& allocation, double group_scale) {
-  const RouterConfig& router = pass.config.router;
+// d_scores of the layer from work.d_row_gate, and its d_mean_active into the
+// report.
+void RouteBackward(const Pass& pass, int64_t layer,
+                   const LayerAllocation& allocation) {
   const int64_t num_experts = pass.config.model.num_experts;
   const int64_t n = pass.num_tokens;
   const LayerActivations& acts = pass.work.layers[layer];
   const RoutedShare& share = pass.work.shares[layer];
   const Workspace& work = pass.work;
   BeginOperation("router, backward", MoveWork(3, n * num_experts));
-  // Both lists of a token are in order of ascending expert.
-  for (int64_t i = 0; i < n * share.max_active; ++i) {
-    const int32_t row = share.token_rows[i];
-    work.d_gates[i] = row < 0 ? 0.0f : work.d_row_gate[row];
-  }
-  const int64_t* counts = work.balance_counts.data() + layer * num_experts;
-  const double balance_scale =
-      group_scale * router.aux_loss_coeff * static_cast<double>(num_experts);
-  for (int64_t e = 0; e < num_experts; ++e) {
-    work.d_probability[e] =
-        static_cast<float>(balance_scale * LoadPerToken(pass, counts, e));
-  }
-  double d_mean_active = 0;
+  kernels::GatherGateGradients({.num_tokens = n,
+                                .max_active = share.max_active,
+                                .token_rows = share.token_rows,
+                                .d_row_gate = work.d_row_gate.data(),
+                                .d_gates = work.d_gates.data()},
+                               pass.pool);
   kernels::RouterBackward(
       {.shape = Shape(pass, allocation),
        .scores = acts.scores.data(),
@@ -229,14 +182,14 @@ double RouteBackward(const Pass& pass, int64_t layer,
        .root = acts.root.data(),
        .selected = share.selected,
        .d_gates = work.d_gates.data(),
-       .d_probability = work.d_probability.data(),
-       .z_scale = static_cast<float>(group_scale * router.z_loss_coeff /
+       .d_probability = acts.d_probability.data(),
+       .z_scale = static_cast<float>(pass.group_scale *
+                                     pass.config.router.z_loss_coeff /
                                      static_cast<double>(n)),
        .d_scores = work.d_scores.data(),
-       .d_mean_active = &d_mean_active,
+       .d_mean_active = work.report.Layer(layer).d_mean_active,
        .scratch = work.router_scratch.data()},
       pass.pool);
-  return d_mean_active;
 }
 
 // Gradients of the router weight, and of the router's input into d_normed.
@@ -283,8 +236,8 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
 
 }  // namespace
 
-LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
-                           const LayerAllocation& allocation, float* out) {
+void MoeBlockForward(const Pass& pass, int64_t layer,
+                     const LayerAllocation& allocation, float* out) {
   const ModelConfig& m = pass.config.model;
   const LayerOffsets& offsets = pass.layout.layers[layer];
   const LayerActivations& acts = pass.work.layers[layer];
@@ -298,7 +251,7 @@ LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
                            .rstd = acts.moe_rstd.data()},
                           pass.pool);
   ComputeScores(pass, layer);
-  LayerStats stats = Route(pass, layer, allocation);
+  Route(pass, layer, allocation);
   ParallelCopy(pass.pool, pass.num_tokens * m.d_model, acts.moe_residual.data(),
                out);
   const kernels::RoutePlan plan = pass.work.Plan(layer, pass.num_tokens);
@@ -315,12 +268,10 @@ LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
        .row_output = pass.work.row_output.data(),
        .out = out},
       pass.pool);
-  return stats;
 }
 
-double MoeBlockBackward(const Pass& pass, int64_t layer,
-                        const LayerAllocation& allocation, double group_scale,
-                        float* gradients) {
+void MoeBlockBackward(const Pass& pass, int64_t layer,
+                      const LayerAllocation& allocation, float* gradients) {
   const ModelConfig& m = pass.config.model;
   const LayerOffsets& offsets = pass.layout.layers[layer];
   const LayerActivations& acts = pass.work.layers[layer];
@@ -345,8 +296,7 @@ double MoeBlockBackward(const Pass& pass, int64_t layer,
        .d_gate_up_weight = gradients + offsets.gate_up_weight,
        .d_down_weight = gradients + offsets.down_weight},
       pass.pool);
-  const double d_mean_active =
-      RouteBackward(pass, layer, allocation, group_scale);
+  RouteBackward(pass, layer, allocation);
   ScoresBackward(pass, layer, gradients);
   BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
   kernels::RmsNormBackward({.num_tokens = pass.num_tokens,
@@ -359,7 +309,6 @@ double MoeBlockBackward(const Pass& pass, int64_t layer,
                             .d_weight = gradients + offsets.moe_norm,
                             .scratch = work.norm_scratch.data()},
                            pass.pool);
-  return d_mean_active;
 }
 
 }  // namespace softmoe::optimized

@@ -12,18 +12,15 @@
 namespace softmoe::optimized {
 
 // From layers[layer].moe_residual to `out` [num_tokens, d_model], and what the
-// router did.
-// Errors   NumericsError if a score is not finite: names layer, token, expert.
-LayerStats MoeBlockForward(const Pass& pass, int64_t layer,
-                           const LayerAllocation& allocation, float* out);
+// router did into the layer's report.
+void MoeBlockForward(const Pass& pass, int64_t layer,
+                     const LayerAllocation& allocation, float* out);
 
 // Turns work.d_residual from the gradient with respect to the block's output
 // into that with respect to moe_residual, and overwrites the block's tensors in
-// `gradients`.
-// `group_scale` multiplies the load-balance and z loss. Returns d_mean_active.
-double MoeBlockBackward(const Pass& pass, int64_t layer,
-                        const LayerAllocation& allocation, double group_scale,
-                        float* gradients);
+// `gradients`; d_mean_active goes into the layer's report.
+void MoeBlockBackward(const Pass& pass, int64_t layer,
+                      const LayerAllocation& allocation, float* gradients);
 
 }  // namespace softmoe::optimized
 

@@ -24,6 +24,7 @@ struct Pass {
   ThreadPool& pool;
   const RoutingState& routing;
   const float* parameters;  // [layout.total]
+  double group_scale;       // of the load-balance and z loss; see model.h
   int64_t num_sequences;
   int64_t num_tokens;   // num_sequences * sequence_length
   int64_t first_token;  // global index of the first token

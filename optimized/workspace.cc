@@ -48,10 +48,12 @@ LayerActivations::LayerActivations(const Config& config, int64_t num_tokens)
       soft_weights(num_tokens * config.model.num_experts),
       root(num_tokens * 2),
       num_active(num_tokens),
-      expert_offsets(config.model.num_experts + 1) {}
+      expert_offsets(config.model.num_experts + 1),
+      d_probability(config.model.num_experts) {}
 
 Workspace::Workspace(const Config& config, int64_t max_tokens)
-    : max_tokens_(max_tokens),
+    : report(config.model.num_layers, config.model.num_experts),
+      max_tokens_(max_tokens),
       d_ffn_(config.model.d_ffn),
       num_experts_(config.model.num_experts) {
   const ModelConfig& m = config.model;
@@ -81,8 +83,7 @@ Workspace::Workspace(const Config& config, int64_t max_tokens)
   route_scratch = Buffer<int32_t>(kernels::RoutePlanScratch(n, e));
   router_scratch = Buffer<double>(kernels::RouterScratch(n, e));
   probability_sums = Buffer<double>(e);
-  balance_counts = Buffer<int64_t>(m.num_layers * e);
-  active_counts = Buffer<int64_t>(e);
+  z_sum = Buffer<double>(1);
   d_residual = Buffer<float>(n * d);
   d_normed = Buffer<float>(n * d);
   d_attention_out = Buffer<float>(n * d);
@@ -90,7 +91,6 @@ Workspace::Workspace(const Config& config, int64_t max_tokens)
   d_jittered = Buffer<float>(HasJitter(config) ? n * d : 0);
   d_scores = Buffer<float>(n * e);
   d_gates = Buffer<float>(rows);
-  d_probability = Buffer<float>(e);
   d_row_gate = Buffer<float>(rows);
   d_gate_up = Buffer<float>(rows * 2 * f);
   activation = Buffer<float>(rows * f);
@@ -134,13 +134,13 @@ int64_t Workspace::bytes() const {
     add(a.residual, a.attention_normed, a.attention_rstd, a.qkv,
         a.attention_out, a.log_sum_exp, a.moe_residual, a.moe_normed,
         a.moe_rstd, a.jittered, a.scores, a.soft_weights, a.root, a.num_active,
-        a.expert_offsets);
+        a.expert_offsets, a.d_probability);
   }
   add(cosine, sine, final_residual, final_normed, final_rstd, token_loss,
-      row_output, route_scratch, router_scratch, probability_sums,
-      balance_counts, active_counts, d_residual, d_normed, d_attention_out,
-      d_qkv, d_jittered, d_scores, d_gates, d_probability, d_row_gate,
-      d_gate_up, activation, norm_scratch, embedding_scratch);
+      row_output, route_scratch, router_scratch, probability_sums, z_sum,
+      report, d_residual, d_normed, d_attention_out, d_qkv, d_jittered,
+      d_scores, d_gates, d_row_gate, d_gate_up, activation, norm_scratch,
+      embedding_scratch);
   add(selected_, token_rows_, row_token_, gates_, row_gate_, gate_up_);
   return total;
 }

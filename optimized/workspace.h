@@ -17,6 +17,7 @@
 #include "kernels/expert_mlp.h"
 #include "optimized/allocation.h"
 #include "optimized/buffer.h"
+#include "optimized/pass_report.h"
 
 namespace softmoe::optimized {
 
@@ -39,6 +40,7 @@ struct LayerActivations {
   Buffer<float> root;              // [N, 2]
   Buffer<int32_t> num_active;      // [N]
   Buffer<int32_t> expert_offsets;  // [E + 1]
+  Buffer<float> d_probability;     // [E] see kernels/balance_loss.h
 };
 
 // One layer's share of the buffers over (token, expert) pairs. The shares move
@@ -76,14 +78,14 @@ class Workspace {
   Buffer<float> final_normed;    // [N, d]
   Buffer<float> final_rstd;      // [N]
   Buffer<float> token_loss;      // [N]
+  PassReport report;
 
   // Scratch, used and forgotten inside one block.
   Buffer<float> row_output;           // [R, d]; backward: d_row_hidden
   Buffer<int32_t> route_scratch;      // see kernels/route_plan.h
   Buffer<double> router_scratch;      // see kernels/router.h
   Buffer<double> probability_sums;    // [E]
-  Buffer<int64_t> balance_counts;     // [layers, E]: backward reads them
-  Buffer<int64_t> active_counts;      // [E]
+  Buffer<double> z_sum;               // [1]
   Buffer<float> d_residual;           // [N, d] gradient of the residual stream
   Buffer<float> d_normed;             // [N, d]
   Buffer<float> d_attention_out;      // [N, d]
@@ -91,7 +93,6 @@ class Workspace {
   Buffer<float> d_jittered;           // [N, d]; only with input_jitter
   Buffer<float> d_scores;             // [N, E]
   Buffer<float> d_gates;              // [N, A]
-  Buffer<float> d_probability;        // [E]
   Buffer<float> d_row_gate;           // [R]
   Buffer<float> d_gate_up;            // [R, 2*f]
   Buffer<float> activation;           // [R, f]

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// routing_counts.h - how many experts the tokens of a group got: what the
+// metrics of SPEC.md 5.2 are made of. Integers, so any order is right.
+#ifndef SOFTMOE_KERNELS_ROUTING_COUNTS_H_
+#define SOFTMOE_KERNELS_ROUTING_COUNTS_H_
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace softmoe::kernels {
+
+struct RoutingCountsArgs {
+  int64_t num_tokens, num_experts, max_active;
+  bool has_cutoff;            // soft routers
+  float cutoff;               // tau*k_l/num_experts; not read without
+  const int32_t* num_active;  // [num_tokens], of RouterForward
+  const float* gates;         // [num_tokens, max_active], of RouterForward
+  int64_t* active_histogram;  // [num_experts + 1]  tokens by num_active, =
+  int64_t* below_cutoff;      // [1]  tokens of which no weight exceeds the
+                              // cutoff, with or without a fallback, =; 0
+                              // without a cutoff
+};
+SOFTMOE_DECLARE_KERNEL(RoutingCounts);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_ROUTING_COUNTS_H_
