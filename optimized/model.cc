@@ -196,10 +196,19 @@ const Config& Model::config() const { return impl_->config; }
 
 const ParameterLayout& Model::layout() const { return impl_->layout; }
 
-std::span<float> Model::parameters() { return impl_->parameters.span(); }
+std::span<float> Model::MutableParameters() { return impl_->parameters.span(); }
 
-std::span<const float> Model::parameters() const {
-  return impl_->parameters.span();
+std::vector<float> Model::ReadParameters() const {
+  const std::span<const float> parameters = impl_->parameters.span();
+  return {parameters.begin(), parameters.end()};
+}
+
+void Model::WriteParameters(std::span<const float> values, int64_t first) {
+  const int64_t size = static_cast<int64_t>(values.size());
+  SOFTMOE_CHECK(first >= 0 && size <= impl_->layout.total - first)
+      << size << " values from " << first << " on, of " << impl_->layout.total
+      << " parameters";
+  std::ranges::copy(values, impl_->parameters.data() + first);
 }
 
 void Model::InitializeParameters(uint64_t seed) {

@@ -31,8 +31,11 @@ class Model {
 
   const Config& config() const;
   const ParameterLayout& layout() const;
-  std::span<float> parameters();  // [layout().total], flat
-  std::span<const float> parameters() const;
+
+  // Copies of the parameters, in the order of layout(): all of them, and those
+  // from `first` on. They live where the model computes.
+  std::vector<float> ReadParameters() const;
+  void WriteParameters(std::span<const float> values, int64_t first = 0);
 
   // Draws the initial parameters of SPEC.md 3.2 (Philox stream kParameters).
   void InitializeParameters(uint64_t seed);
@@ -66,6 +69,9 @@ class Model {
   int64_t MemoryBytes() const;
 
  private:
+  friend class Updater;
+  std::span<float> MutableParameters();  // [layout().total]
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -25,8 +25,8 @@
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
 #include "optimized/model.h"
-#include "optimized/optimizer.h"
 #include "optimized/step_profile.h"
+#include "optimized/updater.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -78,6 +78,8 @@ Config ConfigOf(const BenchmarkSize& size, const Row& row) {
   config.model = ModelOf(size);
   config.router.kind = row.kind;
   config.router.mean_active_experts = row.mean_active_experts;
+  config.training.global_batch_sequences = size.num_sequences;
+  config.training.balance_group_sequences = size.num_sequences;
   return config;
 }
 
@@ -87,8 +89,7 @@ class Trainee {
   Trainee(const BenchmarkSize& size, const Row& row, ThreadPool& pool)
       : size_(size),
         model_(ConfigOf(size, row), size.num_sequences, pool),
-        optimizer_(model_.config().training, model_.layout(), pool),
-        gradients_(static_cast<size_t>(model_.layout().total)) {
+        updater_(model_, pool) {
     model_.InitializeParameters(1);
     const RandomKey key{1, RandomStream::kTestData, 0, 0};
     for (int64_t t = 0; t <= size.tokens(); ++t) {
@@ -101,12 +102,11 @@ class Trainee {
 
   // One step; returns the mean number of active experts.
   double Step() {
-    const StepStats stats = model_.ForwardBackward(
-        Text(), routing_, 1.0 / static_cast<double>(size_.tokens()), 1.0,
-        gradients_);
+    const UpdateGradient gradient =
+        updater_.ComputeGradient(routing_, [&](int64_t) { return Text(); });
     // Rate 0 costs the same, and the routing stays as it was initialised.
-    optimizer_.Update(0.0, step_++, gradients_, model_.parameters());
-    return stats.MeanActiveExperts();
+    updater_.Apply(0.0, step_++);
+    return gradient.groups[0].MeanActiveExperts();
   }
 
  private:
@@ -129,8 +129,7 @@ class Trainee {
 
   const BenchmarkSize& size_;
   Model model_;
-  Optimizer optimizer_;
-  std::vector<float> gradients_;
+  Updater updater_;
   std::vector<int32_t> text_;
   // A cutoff that leaves about mean_active_experts active.
   RoutingState routing_{.temperature = 1.5, .tau = 1.0};

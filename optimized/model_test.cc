@@ -229,7 +229,8 @@ TEST_P(ModelTest, NamesLayerTokenAndExpertOfABadScore) {
   Model model(config_, 4, pool);
   model.InitializeParameters(9);
   const int64_t weight = model.layout().layers[1].router_weight;
-  model.parameters()[weight + 3] = std::numeric_limits<float>::infinity();
+  const float infinity[] = {std::numeric_limits<float>::infinity()};
+  model.WriteParameters(infinity, weight + 3);
   const Tokens tokens(config_, 4);
   std::vector<float> gradients(static_cast<size_t>(model.layout().total));
   try {
@@ -301,8 +302,7 @@ TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
   Model model(config, 4, pool);
   model.InitializeParameters(9);
   const std::vector<float> logits = {1.5f, -0.5f, 0.25f};
-  std::copy(logits.begin(), logits.end(),
-            model.parameters().begin() + model.layout().budget_logits);
+  model.WriteParameters(logits, model.layout().budget_logits);
   const Tokens tokens(config, 4);
   const RoutingState with_tau{.temperature = 1.5, .tau = 1.25};
   const auto ratios = model.CollectSoftWeightRatios(tokens.batch(4), with_tau);

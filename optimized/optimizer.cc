@@ -31,13 +31,9 @@ Optimizer::Optimizer(const TrainingConfig& training,
   std::ranges::fill(second_moment_.span(), 0.0f);
 }
 
-double Optimizer::Update(double learning_rate, int64_t completed_updates,
-                         std::span<const float> gradient,
-                         std::span<float> parameters) {
-  SOFTMOE_CHECK(static_cast<int64_t>(gradient.size()) == total_ &&
-                static_cast<int64_t>(parameters.size()) == total_)
-      << gradient.size() << " gradients, " << parameters.size()
-      << " parameters, expected " << total_;
+double Optimizer::GradientNorm(std::span<const float> gradient) {
+  SOFTMOE_CHECK(static_cast<int64_t>(gradient.size()) == total_)
+      << gradient.size() << " gradients, expected " << total_;
   BeginOperation("norm of the gradient",
                  {.bytes = 4.0 * static_cast<double>(total_)});
   double sum_of_squares = 0;
@@ -48,9 +44,18 @@ double Optimizer::Update(double learning_rate, int64_t completed_updates,
                         pool_);
   const double norm = std::sqrt(sum_of_squares);
   if (!std::isfinite(norm)) {
-    ThrowDiverged("update " + std::to_string(completed_updates) +
-                  ": the norm of the gradient is " + std::to_string(norm));
+    ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
   }
+  return norm;
+}
+
+void Optimizer::Update(double learning_rate, int64_t completed_updates,
+                       double norm, std::span<const float> gradient,
+                       std::span<float> parameters) {
+  SOFTMOE_CHECK(static_cast<int64_t>(gradient.size()) == total_ &&
+                static_cast<int64_t>(parameters.size()) == total_)
+      << gradient.size() << " gradients, " << parameters.size()
+      << " parameters, expected " << total_;
   const double scale = training_.clip_norm > 0 && norm > training_.clip_norm
                            ? training_.clip_norm / norm
                            : 1.0;
@@ -76,7 +81,6 @@ double Optimizer::Update(double learning_rate, int64_t completed_updates,
          .second_moment = second_moment_.data() + run.offset},
         pool_);
   }
-  return norm;
 }
 
 int64_t Optimizer::MemoryBytes() const {

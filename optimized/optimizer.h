@@ -27,21 +27,27 @@ class Optimizer {
   Optimizer(const TrainingConfig& training, const ParameterLayout& layout,
             ThreadPool& pool);
 
-  // Updates `parameters` and the moments; returns the norm of the gradient
-  // before clipping, summed in double in an order that does not depend on
-  // threads.
+  // ||gradient||, summed in double in an order that does not depend on threads.
+  //
+  //   gradient           [layout.total]
+  // Errors   NumericsError if it is not finite.
+  double GradientNorm(std::span<const float> gradient);
+
+  // Updates `parameters` and the moments.
   //
   //   learning_rate      >= 0
   //   completed_updates  >= 0; the first update has 0
+  //   norm               GradientNorm(gradient), finite
   //   gradient           [layout.total]
   //   parameters         [layout.total]
-  // Errors   NumericsError if the norm is not finite: nothing was changed.
-  double Update(double learning_rate, int64_t completed_updates,
-                std::span<const float> gradient, std::span<float> parameters);
+  void Update(double learning_rate, int64_t completed_updates, double norm,
+              std::span<const float> gradient, std::span<float> parameters);
 
-  // The moments [layout.total]: read and write them to save and resume.
+  // The moments [layout.total].
   std::span<float> first_moment() { return first_moment_.span(); }
   std::span<float> second_moment() { return second_moment_.span(); }
+  std::span<const float> first_moment() const { return first_moment_.span(); }
+  std::span<const float> second_moment() const { return second_moment_.span(); }
 
   int64_t MemoryBytes() const;
 

@@ -14,7 +14,7 @@
 
 #include "core/errors.h"
 #include "optimized/model.h"
-#include "optimized/optimizer.h"
+#include "optimized/updater.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -86,6 +86,8 @@ Config SmallConfig() {
                   .sequence_length = 19};
   config.router.kind = RouterKind::kSparse;
   config.router.mean_active_experts = 2;
+  config.training.global_batch_sequences = 4;
+  config.training.balance_group_sequences = 4;
   return config;
 }
 
@@ -94,28 +96,25 @@ struct SmallStep {
   explicit SmallStep(int threads)
       : pool(threads),
         model(SmallConfig(), 4, pool),
-        optimizer(model.config().training, model.layout(), pool),
-        ids(77),
-        gradients(static_cast<size_t>(model.layout().total)) {
+        updater(model, pool),
+        ids(77) {
     model.InitializeParameters(9);
     std::iota(ids.begin(), ids.end(), 0);
     for (int32_t& id : ids) id = id * 17 % 61;
   }
   void Run() {
     const std::span<const int32_t> text = ids;
-    model.ForwardBackward({4, text.first(76), text.subspan(1)}, {}, 1.0 / 76,
-                          1.0, gradients);
-    optimizer.Update(1e-2, step++, gradients, model.parameters());
+    updater.ComputeGradient({}, [&](int64_t) {
+      return Batch{4, text.first(76), text.subspan(1)};
+    });
+    updater.Apply(1e-2, step++);
   }
-  std::vector<float> Parameters() const {
-    return {model.parameters().begin(), model.parameters().end()};
-  }
+  std::vector<float> Parameters() const { return model.ReadParameters(); }
 
   ThreadPool pool;
   Model model;
-  Optimizer optimizer;
+  Updater updater;
   std::vector<int32_t> ids;
-  std::vector<float> gradients;
   int64_t step = 0;
 };
 
@@ -128,7 +127,7 @@ TEST(Profile, ChangesNoBit) {
       profiled.Run();
       EXPECT_FALSE(profile.Take().empty());
     }
-    EXPECT_EQ(plain.gradients, profiled.gradients);
+    EXPECT_EQ(plain.updater.ReadGradient(), profiled.updater.ReadGradient());
     EXPECT_EQ(plain.Parameters(), profiled.Parameters());
   }
 }

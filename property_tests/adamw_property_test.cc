@@ -61,7 +61,8 @@ RC_GTEST_PROP(OptimizerDifference, OneUpdateIsWithinItsBounds, ()) {
     std::ranges::copy(m, optimizer.first_moment().begin());
     std::ranges::copy(v, optimizer.second_moment().begin());
     Floats parameters = p;
-    optimizer.Update(learning_rate, completed, gradient, parameters);
+    optimizer.Update(learning_rate, completed, optimizer.GradientNorm(gradient),
+                     gradient, parameters);
     const auto first = optimizer.first_moment();
     const auto second = optimizer.second_moment();
     return std::vector<Floats>{parameters, Floats(first.begin(), first.end()),

@@ -186,7 +186,7 @@ std::string HealthDefect(int64_t* ambiguous, int64_t* decisions) {
     const ModelCase c = MakeModelCase(config, kSequences, seed + group);
     // Both groups by one model; the second seed is for its text.
     if (group == 0) {
-      std::ranges::copy(c.parameters, model.parameters().begin());
+      model.WriteParameters(c.parameters);
     }
     const optimized::StepStats stats = model.Forward(
         {c.num_sequences, c.inputs, c.targets, c.first_token}, routing);

@@ -134,8 +134,9 @@ TEST_P(TrainingOracle, OptimizedModelAndTrainersTotalsAgree) {
                          pool);
   for (int64_t step = 0; step < steps_; ++step) {
     // Rounded to float, as in the oracle's own float32 runs.
-    const Vector parameters = c.Flat(step, "parameters");
-    std::ranges::copy(parameters.cast<float>(), model.parameters().begin());
+    const Eigen::VectorXf parameters = c.Flat(step, "parameters").cast<float>();
+    model.WriteParameters(
+        {parameters.data(), static_cast<size_t>(parameters.size())});
     std::vector<float> sum(static_cast<size_t>(c.layout.total));
     std::vector<float> gradient(sum.size());
     trainer::RoutingTotals totals(c.config.model.num_layers,

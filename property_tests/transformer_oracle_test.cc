@@ -159,11 +159,10 @@ TEST_P(TransformerOracle, OptimizedModelAgrees) {
   const OracleCase& c = case_;
   ThreadPool pool(2);
   optimized::Model model(c.config, c.num_sequences(), pool);
-  for (int64_t i = 0; i < c.layout.total; ++i) {
-    // Exact: the oracle's parameters are multiples of 2^-12.
-    model.parameters()[static_cast<size_t>(i)] =
-        static_cast<float>(c.parameters[i]);
-  }
+  // Exact: the oracle's parameters are multiples of 2^-12.
+  const Eigen::VectorXf parameters = c.parameters.cast<float>();
+  model.WriteParameters(
+      {parameters.data(), static_cast<size_t>(parameters.size())});
   std::vector<float> gradients(static_cast<size_t>(c.layout.total));
   const optimized::StepStats stats = model.ForwardBackward(
       {c.num_sequences(), c.inputs, c.targets},

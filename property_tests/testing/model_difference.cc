@@ -105,7 +105,7 @@ struct ModelPass {
 
 ModelPass RunModel(const ModelCase& c, ThreadPool& pool) {
   optimized::Model model(c.config, c.num_sequences, pool);
-  std::ranges::copy(c.parameters, model.parameters().begin());
+  model.WriteParameters(c.parameters);
   const optimized::RoutingState routing = {c.temperature, c.tau, c.noise,
                                            c.step};
   std::vector<float> gradients(c.parameters.size(), NAN);

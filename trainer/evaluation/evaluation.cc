@@ -93,7 +93,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
   const Dataset data(report.config, report.tokens);
   optimized::Model model(report.config,
                          report.config.training.balance_group_sequences, pool);
-  checkpoint.ReadParameters(model.parameters());
+  model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
   const StopSignal stop;
   report.validation =
       Validate(model, data, report.tau, report.temperature, [&stop] {

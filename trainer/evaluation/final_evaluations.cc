@@ -159,7 +159,7 @@ FinalEvaluations EvaluateFinishedRun(const RunResult& result,
   ThreadPool pool(static_cast<int>(runtime.threads));
   const Dataset data(config, tokens);
   optimized::Model model(config, config.training.balance_group_sequences, pool);
-  checkpoint.ReadParameters(model.parameters());
+  model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
   return MeasureFinalModel(model, data, checkpoint.state().tau,
                            WithEarlierPlans(plan, result), poll)
       .value();

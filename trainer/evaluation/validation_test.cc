@@ -160,8 +160,8 @@ TEST(Validate, WholeSplitIsTheDefault) {
 TEST(Validate, NeverReturnsALossThatIsNone) {
   Fresh fresh(TinyConfig(RouterKind::kSparse));
   // After all routers, where only the loss can tell.
-  fresh.model.parameters()[fresh.model.layout().head_weight] =
-      std::numeric_limits<float>::quiet_NaN();
+  const float nan[] = {std::numeric_limits<float>::quiet_NaN()};
+  fresh.model.WriteParameters(nan, fresh.model.layout().head_weight);
   EXPECT_THROW(Validate(fresh.model, fresh.data, 0, 1, [] {}), NumericsError);
 }
 

@@ -22,7 +22,7 @@ void WriteCheckpoint(const std::filesystem::path& path,
                      const RunIdentity& identity,
                      const std::filesystem::path& tokens,
                      const TrainState& state,
-                     const CheckpointTensors<const float>& tensors) {
+                     const CheckpointTensors& tensors) {
   SOFTMOE_CHECK(static_cast<int64_t>(state.history.size()) == state.step);
   Hdf5Writer file(path, kCheckpointKind);
   file.WriteAttribute("/", "config", ConfigToToml(identity.config));
@@ -80,19 +80,21 @@ void Checkpoint::RequireSameRun(const RunIdentity& identity) const {
                           identity_.isa)});
 }
 
-void Checkpoint::ReadParameters(std::span<float> parameters) const {
-  file_.ReadDatasetInto<float>("/parameters", parameters,
-                               {static_cast<int64_t>(parameters.size())});
+std::vector<float> Checkpoint::ReadTensor(const char* name,
+                                          int64_t total) const {
+  std::vector<float> values(static_cast<size_t>(total));
+  file_.ReadDatasetInto<float>(name, values, {total});
+  return values;
 }
 
-void Checkpoint::ReadTensors(const CheckpointTensors<float>& tensors) const {
-  ReadParameters(tensors.parameters);
-  file_.ReadDatasetInto<float>(
-      "/first_moment", tensors.first_moment,
-      {static_cast<int64_t>(tensors.first_moment.size())});
-  file_.ReadDatasetInto<float>(
-      "/second_moment", tensors.second_moment,
-      {static_cast<int64_t>(tensors.second_moment.size())});
+std::vector<float> Checkpoint::ReadParameters(int64_t total) const {
+  return ReadTensor("/parameters", total);
+}
+
+CheckpointTensors Checkpoint::ReadTensors(int64_t total) const {
+  return {.parameters = ReadParameters(total),
+          .first_moment = ReadTensor("/first_moment", total),
+          .second_moment = ReadTensor("/second_moment", total)};
 }
 
 }  // namespace softmoe::trainer

@@ -20,8 +20,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "core/hdf5/hdf5_file.h"
 #include "trainer/identity/run_identity.h"
@@ -32,12 +32,11 @@ namespace softmoe::trainer {
 // In the folder of the run.
 inline constexpr char kCheckpointName[] = "checkpoint.h5";
 
-// The large arrays, in the memory of model and optimizer; all [total].
-template <typename T>
+// The large arrays; all [total].
 struct CheckpointTensors {
-  std::span<T> parameters;
-  std::span<T> first_moment;
-  std::span<T> second_moment;
+  std::vector<float> parameters;
+  std::vector<float> first_moment;
+  std::vector<float> second_moment;
 };
 
 // Replaces the checkpoint at `path` atomically. `tokens` is the prefix of the
@@ -46,8 +45,7 @@ struct CheckpointTensors {
 void WriteCheckpoint(const std::filesystem::path& path,
                      const RunIdentity& identity,
                      const std::filesystem::path& tokens,
-                     const TrainState& state,
-                     const CheckpointTensors<const float>& tensors);
+                     const TrainState& state, const CheckpointTensors& tensors);
 
 class Checkpoint {
  public:
@@ -64,10 +62,13 @@ class Checkpoint {
   // data.
   void RequireSameRun(const RunIdentity& identity) const;
 
-  void ReadParameters(std::span<float> parameters) const;
-  void ReadTensors(const CheckpointTensors<float>& tensors) const;
+  // Arrays of `total` numbers. Throw DataError if there are more or fewer.
+  std::vector<float> ReadParameters(int64_t total) const;
+  CheckpointTensors ReadTensors(int64_t total) const;
 
  private:
+  std::vector<float> ReadTensor(const char* name, int64_t total) const;
+
   Hdf5Reader file_;
   RunIdentity identity_;
   TrainState state_;

@@ -41,16 +41,15 @@ void FuzzOne(std::string_view input) {
   static const HostileHdf5 hostile(GoodFile());
   const fs::path path = ScratchFolder() / "hostile.h5";
   if (!hostile.Write(path, Choices(input))) return;
-  std::vector<float> a(kParameters), b(kParameters), c(kParameters);
   const bool accepted = Accepts([&] {
     const Checkpoint checkpoint(path);
     Require(Accepts([&] { checkpoint.RequireSameRun(checkpoint.identity()); }),
             "is not of its own run");
-    checkpoint.ReadTensors({a, b, c});
+    const auto tensors = checkpoint.ReadTensors(kParameters);
     const auto write = [&](const Checkpoint& from, const std::string& name) {
       const fs::path path = ScratchFolder() / name;
       trainer::WriteCheckpoint(path, from.identity(), from.tokens(),
-                               from.state(), {a, b, c});
+                               from.state(), tensors);
       return path;
     };
     const fs::path first = write(checkpoint, "first.h5");

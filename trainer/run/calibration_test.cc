@@ -126,8 +126,9 @@ TEST(Calibration, AnswersAStop) {
 
 TEST(Calibration, NamesANanScore) {
   Fresh fresh(TinyConfig(RouterKind::kSoftFixed));
-  fresh.model.parameters()[fresh.model.layout().layers[0].router_weight] =
-      std::nanf("");
+  const float nan[] = {std::nanf("")};
+  fresh.model.WriteParameters(nan,
+                              fresh.model.layout().layers[0].router_weight);
   EXPECT_THROW(CalibrateTau(fresh.model, fresh.data, [] {}), NumericsError);
 }
 

@@ -4,8 +4,8 @@
 #include "core/parallel_for.h"
 #include "kernels/isa.h"
 #include "optimized/model.h"
-#include "optimized/optimizer.h"
 #include "optimized/step_profile.h"
+#include "optimized/updater.h"
 #include "trainer/run/calibration.h"
 #include "trainer/run/train_step.h"
 #include "trainer/tokens/dataset.h"
@@ -25,8 +25,8 @@ optimized::StepProfile Measure(const Config& config, const Dataset& data,
   ThreadPool pool(threads);
   optimized::Model model(config, config.training.balance_group_sequences, pool);
   model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
-  optimized::Optimizer optimizer(config.training, model.layout(), pool);
-  TrainStep step(model, optimizer, data, pool);
+  optimized::Updater updater(model, pool);
+  TrainStep step(model, updater, data);
   const double tau = TauOf(config, model, data);
   // The first step again and again, so that tokens and schedules stay the same.
   return optimized::ProfileStep(pool, [&] { step.Run(0, tau); });

@@ -195,7 +195,7 @@ void EditCheckpoint(
     const std::filesystem::path& path, const Config& config,
     const std::function<void(TrainState&, std::vector<float>&)>& edit) {
   const int64_t total = ParameterLayout(config).total;
-  std::vector<float> parameters(total), first(total), second(total);
+  CheckpointTensors arrays;
   RunIdentity identity;
   TrainState state;
   std::filesystem::path tokens;
@@ -204,10 +204,10 @@ void EditCheckpoint(
     identity = checkpoint.identity();
     state = checkpoint.state();
     tokens = checkpoint.tokens();
-    checkpoint.ReadTensors({parameters, first, second});
+    arrays = checkpoint.ReadTensors(total);
   }
-  edit(state, parameters);
-  WriteCheckpoint(path, identity, tokens, state, {parameters, first, second});
+  edit(state, arrays.parameters);
+  WriteCheckpoint(path, identity, tokens, state, arrays);
 }
 
 // What TrainRun says about a folder whose checkpoint `damage` changed after 3

@@ -37,8 +37,8 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options)
       pool_(static_cast<int>(options.runtime.threads)),
       data_(config_, options.tokens),
       model_(config_, config_.training.balance_group_sequences, pool_),
-      optimizer_(config_.training, model_.layout(), pool_),
-      step_(model_, optimizer_, data_, pool_) {
+      updater_(model_, pool_),
+      step_(model_, updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;
   if (std::filesystem::exists(path)) {
     Resume(path);
@@ -53,8 +53,10 @@ void RunLoop::Resume(const std::filesystem::path& path) {
   const Checkpoint checkpoint(path);
   checkpoint.RequireSameRun(identity_);
   state_ = checkpoint.state();
-  checkpoint.ReadTensors({model_.parameters(), optimizer_.first_moment(),
-                          optimizer_.second_moment()});
+  const CheckpointTensors tensors =
+      checkpoint.ReadTensors(model_.layout().total);
+  model_.WriteParameters(tensors.parameters);
+  updater_.WriteMoments(tensors.first_moment, tensors.second_moment);
   earlier_seconds_ = state_.seconds;
   saved_step_ = state_.step;
   resumed_ = true;
@@ -146,8 +148,8 @@ void RunLoop::Save() {
   state_.seconds = Seconds();
   WriteCheckpoint(options_.folder / kCheckpointName, identity_, options_.tokens,
                   state_,
-                  {model_.parameters(), optimizer_.first_moment(),
-                   optimizer_.second_moment()});
+                  {model_.ReadParameters(), updater_.ReadFirstMoment(),
+                   updater_.ReadSecondMoment()});
   saved_step_ = state_.step;
 }
 

@@ -18,7 +18,7 @@
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
 #include "optimized/model.h"
-#include "optimized/optimizer.h"
+#include "optimized/updater.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
@@ -62,7 +62,7 @@ class RunLoop {
   ThreadPool pool_;
   Dataset data_;
   optimized::Model model_;
-  optimized::Optimizer optimizer_;
+  optimized::Updater updater_;
   TrainStep step_;
   TrainState state_;
   double earlier_seconds_ = 0;  // of earlier sessions

@@ -26,15 +26,11 @@ int64_t GroupTokens(const Config& config) {
 
 }  // namespace
 
-TrainStep::TrainStep(optimized::Model& model, optimized::Optimizer& optimizer,
-                     const Dataset& data, ThreadPool& pool)
+TrainStep::TrainStep(const optimized::Model& model, optimized::Updater& updater,
+                     const Dataset& data)
     : model_(model),
-      optimizer_(optimizer),
+      updater_(updater),
       data_(data),
-      num_groups_(model.config().training.global_batch_sequences /
-                  model.config().training.balance_group_sequences),
-      tree_(model.layout().total, num_groups_, pool),
-      gradient_(model.layout().total),
       inputs_(GroupTokens(model.config())),
       targets_(GroupTokens(model.config())) {}
 
@@ -42,7 +38,7 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
   const Config& config = model_.config();
   const int64_t group_sequences = config.training.balance_group_sequences;
   const int64_t group_tokens = GroupTokens(config);
-  const int64_t num_tokens = num_groups_ * group_tokens;
+  const int64_t num_tokens = updater_.num_groups() * group_tokens;
   const auto start = std::chrono::steady_clock::now();
 
   const optimized::RoutingState routing{
@@ -56,23 +52,18 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
   StepOutcome outcome;
   RoutingTotals totals(config.model.num_layers, config.model.num_experts);
   try {
-    tree_.Sum(
-        0, num_groups_,
-        [&](int64_t group, std::span<float> gradient) {
+    const optimized::UpdateGradient gradient =
+        updater_.ComputeGradient(routing, [&](int64_t group) {
           BeginOperation("batch");
           data_.FillBatch(completed_updates, group * group_sequences,
                           group_sequences, inputs_, targets_);
-          const auto model_start = std::chrono::steady_clock::now();
-          totals.Add(model_.ForwardBackward(
-              {.num_sequences = group_sequences,
-               .inputs = inputs_,
-               .targets = targets_,
-               .first_token = group * group_tokens},
-              routing, 1.0 / static_cast<double>(num_tokens),
-              1.0 / static_cast<double>(num_groups_), gradient));
-          outcome.model_seconds += SecondsSince(model_start);
-        },
-        gradient_);
+          return optimized::Batch{.num_sequences = group_sequences,
+                                  .inputs = inputs_,
+                                  .targets = targets_,
+                                  .first_token = group * group_tokens};
+        });
+    for (const optimized::StepStats& group : gradient.groups) totals.Add(group);
+    outcome.model_seconds = gradient.model_seconds;
     const double loss =
         totals.MeanLoss() + totals.LoadBalanceLoss() + totals.ZLoss();
     if (!std::isfinite(loss)) {
@@ -82,9 +73,8 @@ StepOutcome TrainStep::Run(int64_t completed_updates, double tau) {
     }
     StepRecord& record = outcome.record;
     record.learning_rate = LearningRate(config.training, completed_updates);
-    record.gradient_norm =
-        optimizer_.Update(record.learning_rate, completed_updates, gradient_,
-                          model_.parameters());
+    record.gradient_norm = gradient.norm;
+    updater_.Apply(record.learning_rate, completed_updates);
   } catch (const NumericsError& error) {
     throw NumericsError(fmt::format(
         "step {} (learning rate {:.3g}): {}. The same configuration fails here "

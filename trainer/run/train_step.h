@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_step.h - one update: groups -> gradient tree -> clipping -> AdamW.
+// train_step.h - one update on the batch of its index, and its record.
 #ifndef SOFTMOE_TRAINER_RUN_TRAIN_STEP_H_
 #define SOFTMOE_TRAINER_RUN_TRAIN_STEP_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "core/parallel_for.h"
-#include "optimized/gradient_tree.h"
 #include "optimized/model.h"
-#include "optimized/optimizer.h"
+#include "optimized/updater.h"
 #include "trainer/results/run_result.h"
 #include "trainer/tokens/dataset.h"
 
@@ -27,8 +25,8 @@ struct StepOutcome {
 class TrainStep {
  public:
   // Keeps references to all arguments.
-  TrainStep(optimized::Model& model, optimized::Optimizer& optimizer,
-            const Dataset& data, ThreadPool& pool);
+  TrainStep(const optimized::Model& model, optimized::Updater& updater,
+            const Dataset& data);
 
   // Does the update after `completed_updates`, on the batch of that index, with
   // the schedules at that point. Balance groups of the global batch are the
@@ -40,12 +38,9 @@ class TrainStep {
   StepOutcome Run(int64_t completed_updates, double tau);
 
  private:
-  optimized::Model& model_;
-  optimized::Optimizer& optimizer_;
+  const optimized::Model& model_;
+  optimized::Updater& updater_;
   const Dataset& data_;
-  int64_t num_groups_;
-  optimized::GradientTree tree_;
-  std::vector<float> gradient_;  // [layout.total]
   std::vector<int32_t> inputs_;  // of one group
   std::vector<int32_t> targets_;
 };

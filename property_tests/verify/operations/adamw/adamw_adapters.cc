@@ -75,10 +75,11 @@ TensorMap RunAdamWOnCpu(const Case& c, const TensorMap& inputs,
   Guarded<float> parameter("parameter", ToFloats(At(inputs, "parameter")));
   Tensor norm(Dtype::kF64, {steps});
   for (int64_t s = 0; s < steps; ++s) {
-    norm.values[s] = optimizer.Update(
-        ScalarOf(inputs, "learning_rate"), update.completed + s,
-        std::span(gradients).subspan(s * size, size),
-        {parameter.data(), static_cast<size_t>(size)});
+    const auto gradient = std::span(gradients).subspan(s * size, size);
+    norm.values[s] = optimizer.GradientNorm(gradient);
+    optimizer.Update(ScalarOf(inputs, "learning_rate"), update.completed + s,
+                     norm.values[s], gradient,
+                     {parameter.data(), static_cast<size_t>(size)});
   }
   const auto moment = [&](std::span<const float> x) {
     return FromVector(Dtype::kF32, {size}, Floats(x.begin(), x.end()));
