@@ -13,6 +13,8 @@
 
 #include "core/config/parameter_layout.h"
 #include "kernels/isa.h"
+#include "optimized/model.h"
+#include "optimized/updater.h"
 #include "property_tests/testing/model_difference.h"
 
 namespace softmoe::property_tests {
@@ -86,6 +88,54 @@ TEST_P(ModelAgainstReference, LossRoutingAndGradientsAgree) {
     ModelCase model_case = MakeModelCase(config, 2, seed);
     model_case.noise = true;
     ExpectAgreement(model_case);
+  }
+}
+
+// DESIGN.md, ruling 9: instruction sets have bits of their own, within the same
+// bounds. Free-running runs would drift apart, so each of five updates begins
+// at both levels from the state that v3 reached.
+class AcrossInstructionSets : public ::testing::TestWithParam<RouterKind> {
+ protected:
+  void TearDown() override { kernels::SelectIsa(""); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Routers, AcrossInstructionSets,
+                         ::testing::Values(RouterKind::kSparse,
+                                           RouterKind::kSoftFixed,
+                                           RouterKind::kSoftLearned));
+
+TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
+  if (!kernels::IsaAvailable(kernels::Isa::kV4)) {
+    GTEST_SKIP() << "this processor has no AVX-512 to compare with";
+  }
+  Config config = BaseConfig(GetParam());
+  config.training.global_batch_sequences = 2;
+  config.training.balance_group_sequences = 2;
+  ThreadPool pool(2);
+  optimized::Model model(config, 2, pool);
+  optimized::Updater updater(model, pool);
+  ModelCase state = MakeModelCase(config, 2, 1);
+  model.WriteParameters(state.parameters);
+  for (int64_t update = 0; update < 5; ++update) {
+    ModelCase batch = MakeModelCase(config, 2, 10 + update);
+    batch.parameters = model.ReadParameters();
+    batch.step = update;
+    for (const char* level : {"v3", "v4"}) {
+      kernels::SelectIsa(level);
+      SCOPED_TRACE(std::string(level) + ", update " + std::to_string(update));
+      ExpectAgreement(batch);
+    }
+    kernels::SelectIsa("v3");
+    updater.ComputeGradient(
+        {.temperature = batch.temperature, .tau = batch.tau, .step = update},
+        [&](int64_t) {
+          return optimized::Batch{.num_sequences = 2,
+                                  .inputs = batch.inputs,
+                                  .targets = batch.targets,
+                                  .first_token = batch.first_token};
+        });
+    updater.Apply(1e-2, update);
+    EXPECT_NE(model.ReadParameters(), batch.parameters);
   }
 }
 
