@@ -167,7 +167,7 @@ ExitCode Worse(ExitCode a, ExitCode b) {
 Comparison CompareRecord(const std::filesystem::path& path,
                          const Document& golden,
                          const std::set<Status>& allowed) {
-  using namespace softmoe::golden;
+  using namespace softmoe::golden;  // NOLINT: a main
   const RecordedResults recorded = ReadRecordedResults(path);
   const MiniatureClaims claims = LoadMiniatureClaims();
   RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());

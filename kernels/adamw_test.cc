@@ -109,7 +109,7 @@ TEST(AdamW, NoGradientMeansDecayOnly) {
 TEST(SumOfSquares, IsTheSumAtDoublePrecision) {
   for (int64_t size : kSizes) {
     const auto x = RandomFloats(size, 7);
-    double results[6];
+    double results[6] = {};
     int count = 0;
     for (Isa isa : {Isa::kV3, Isa::kV4}) {
       if (!IsaAvailable(isa)) continue;

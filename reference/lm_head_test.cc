@@ -57,7 +57,7 @@ TEST(TokenLosses, LargeLogitsAreStable) {
   logits << 1000, 1000, -1000, -2000;
   const Vector losses = TokenLosses(logits, std::vector<int32_t>{0, 1});
   // 1000 + ln 2 rounds to 1000 half ulps.
-  EXPECT_NEAR(losses(0), std::log(2.0), (1000 / 2 + 1) * kUlp);
+  EXPECT_NEAR(losses(0), std::log(2.0), (1000 / 2.0 + 1) * kUlp);
   EXPECT_EQ(losses(1), 1000);
 }
 

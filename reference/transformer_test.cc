@@ -63,7 +63,7 @@ TEST(Transformer, ZeroHeadGivesTheLogOfTheVocabulary) {
     }
     // Eleven additions and a product round.
     EXPECT_NEAR(result.loss_sum, 12 * std::log(11.0),
-                12 / 2 * kUlp * 12 * std::log(11.0));
+                12 / 2.0 * kUlp * 12 * std::log(11.0));
   }
 }
 

@@ -72,7 +72,7 @@ class Hdf5Reader {
   // Checks the envelope and the kind. Throws EnvironmentError if the file is
   // missing, DataError if it is not ours, truncated, altered, or of another
   // kind or version; the message says which and what to do.
-  Hdf5Reader(std::filesystem::path path, Hdf5Kind kind);
+  Hdf5Reader(std::filesystem::path path, const Hdf5Kind& kind);
   ~Hdf5Reader();
 
   bool Has(const std::string& path) const;

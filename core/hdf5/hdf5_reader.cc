@@ -103,7 +103,7 @@ struct Hdf5Reader::Impl {
   Hdf5Handle file;
 };
 
-Hdf5Reader::Hdf5Reader(fs::path path, Hdf5Kind kind) {
+Hdf5Reader::Hdf5Reader(fs::path path, const Hdf5Kind& kind) {
   SilenceHdf5();
   impl_ = std::make_unique<Impl>(std::move(path), kind);
   impl_->driver_file.descriptor = impl_->descriptor.value;

@@ -38,7 +38,7 @@ TEST(InitialActivity, ScoresHaveTheDeviationOfTheInitialisation) {
   // root itself, and as many as 3 in the expected value.
   const auto expect_deviation = [&](bool noise, double expected) {
     EXPECT_NEAR(InitialScoreDeviation(config, noise), expected,
-                (8 / 2 + 1 + 3) * 0x1p-53 * expected);
+                (8 / 2.0 + 1 + 3) * 0x1p-53 * expected);
   };
   // SPEC.md 2.3: 0.506 = 0.02 sqrt(640).
   expect_deviation(true, 0.02 * std::sqrt(640.0));

@@ -15,7 +15,6 @@
 namespace softmoe::experiments {
 namespace {
 
-using trainer::InferenceTau;
 using trainer::Metric;
 using trainer::RouterHealth;
 using trainer::RunResult;

@@ -42,8 +42,9 @@ std::set<int64_t> CommonSeeds(const SeedValues& values,
   std::set<int64_t> common;
   for (const auto& [seed, value] : values.at(rows.front())) {
     const bool everywhere = std::all_of(
-        rows.begin(), rows.end(),
-        [&](const std::string& row) { return values.at(row).contains(seed); });
+        rows.begin(), rows.end(), [&, seed = seed](const std::string& row) {
+          return values.at(row).contains(seed);
+        });
     if (everywhere) common.insert(seed);
   }
   return common;

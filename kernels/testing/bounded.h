@@ -28,6 +28,7 @@ struct Dual {
   double value = 0;
   double slope = 0;
   Dual() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a constant of a formula
   Dual(double v, double s = 0) : value(v), slope(s) {}
 };
 inline Dual operator+(Dual a, Dual b) {

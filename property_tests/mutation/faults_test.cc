@@ -228,7 +228,8 @@ TEST(ReadFaults, RefusesWhatIsNoTableOfFaults) {
       {"", "it holds no [[fault]]"},
   };
   for (const auto& [text, part] : expected) {
-    const std::string message = MessageOf([&] { ReadFaults(Table(text)); });
+    const std::string message =
+        MessageOf([&text = text] { ReadFaults(Table(text)); });
     EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n"
                                                      << message;
   }

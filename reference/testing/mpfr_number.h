@@ -18,7 +18,8 @@ inline constexpr mpfr_prec_t kMpfrBits = 320;
 
 class Mpfr {
  public:
-  Mpfr(double value = 0) {  // exact; implicit, as for the built-in types
+  // NOLINTNEXTLINE(google-explicit-constructor): as for the built-in types
+  Mpfr(double value = 0) {  // exact
     mpfr_init2(value_, kMpfrBits);
     mpfr_set_d(value_, value, MPFR_RNDN);
   }
@@ -26,7 +27,7 @@ class Mpfr {
     mpfr_init2(value_, kMpfrBits);
     mpfr_set(value_, other.value_, MPFR_RNDN);
   }
-  Mpfr(Mpfr&& other) : Mpfr() { mpfr_swap(value_, other.value_); }
+  Mpfr(Mpfr&& other) noexcept : Mpfr() { mpfr_swap(value_, other.value_); }
   Mpfr& operator=(Mpfr other) {
     mpfr_swap(value_, other.value_);
     return *this;

@@ -178,7 +178,7 @@ TEST_F(Evaluation, SaysWhatToDoWhereTheCheckpointOfAFinishedRunIsGone) {
 }
 
 TEST_F(Evaluation, RefusesValuesOutOfRange) {
-  const auto refused = [&](EvaluationOptions options) {
+  const auto refused = [&](const EvaluationOptions& options) {
     EXPECT_THROW(EvaluateRun(options), ConfigError);
   };
   EvaluationOptions options = evaluate_;

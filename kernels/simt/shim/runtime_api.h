@@ -15,6 +15,7 @@ using cudaStream_t = CUstream_st*;
 
 struct dim3 {
   unsigned x, y, z;
+  // NOLINTNEXTLINE(google-explicit-constructor): as CUDA's is
   constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)
       : x(x_size), y(y_size), z(z_size) {}
 };

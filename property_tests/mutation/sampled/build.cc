@@ -228,7 +228,9 @@ std::map<std::string, std::string> Build::Make(
     for (const auto& [key, error] : errors) {
       for (const auto& [id, message] : Culprits(project_.units.at(key), left)) {
         culprits[id] = message;
-        std::erase_if(left, [&](const DrawnFault& f) { return f.id == id; });
+        std::erase_if(left, [&id = id](const DrawnFault& fault) {
+          return fault.id == id;
+        });
       }
     }
     if (culprits.empty()) {

@@ -14,7 +14,7 @@ namespace {
 std::vector<Place> Places(int count) {
   std::vector<Place> places;
   for (int i = 0; i < count; ++i) {
-    const auto begin = static_cast<size_t>(10 * i);
+    const auto begin = 10 * static_cast<size_t>(i);
     places.push_back({"a.cc",
                       {begin, begin + 1},
                       Syntax::kExpression,

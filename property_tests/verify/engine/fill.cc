@@ -185,6 +185,7 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
     const auto row_words = Words(name, {row, kMaxIndex - 1});
     const int64_t choices =
         std::bit_width(static_cast<uint64_t>(experts.count));
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a row has an expert
     const int64_t count = int64_t{1} << row_words[3] % choices;
     const double top = 1024 * (static_cast<double>(row_words[0] % 5) - 2);
     return AmongFirst(name, row, expert, experts, count)
