@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files/atomic_file.h"
 #include "core/files/folder_lock.h"
 #include "experiments/testing/grid_test_util.h"
 #include "trainer/results/checkpoint.h"
@@ -78,6 +79,18 @@ TEST_F(GridJobs, ARunWhoseProcessIsGoneIsTakenOver) {
   ExpectEnd(second.Finish(), 0,
             {"row 1/3 sparse-2 is held by process", "row 1/3 sparse-2, grid",
              "3 of 3 rows finished"});
+  ExpectWhole();
+}
+
+// A process killed between its result and the end of its lock.
+TEST_F(GridJobs, ALockLeftInAFinishedRunGoes) {
+  ExpectEnd(Grid(one_), 0, {"3 of 3 rows finished"});
+  WriteFileAtomically(RunFolder(1) / kLockName, "left by nobody");
+  {
+    const FolderLock held(RunFolder(2));
+    ExpectEnd(Grid(one_), 0, {"3 of 3 rows finished"});
+    EXPECT_TRUE(fs::exists(RunFolder(2) / kLockName));
+  }
   ExpectWhole();
 }
 

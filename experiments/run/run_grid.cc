@@ -287,6 +287,7 @@ class GridRunner {
       const bool settled = SettledByOthers(position);
       if (settled ||
           (run.state == RunState::kFinished && Lacking(run).empty())) {
+        RemoveLockLeftIn(run.folder);
         progress_.End(position, run);
         Close(i);
         return true;
@@ -313,6 +314,17 @@ class GridRunner {
       throw EnvironmentError(obstacle + GoesOn());
     }
     return false;
+  }
+
+  // A process that was killed just after it had written its result has left its
+  // lock there.
+  static void RemoveLockLeftIn(const fs::path& run_folder) {
+    if (!fs::exists(run_folder / kLockName)) return;
+    try {
+      const FolderLock lock(run_folder);
+    } catch (const EnvironmentError&) {
+      // Somebody holds it, or may: it is theirs to remove.
+    }
   }
 
   // Why it cannot be known whether the process that holds the lock is at work.
