@@ -274,12 +274,12 @@ void AddBenchmarks() {
       {"BM_HeadCrossEntropy", BM_HeadCrossEntropy}};
   for (const auto& [name, run] : benchmarks) {
     for (const Size& size : kBenchmarkSizes) {
-      auto* const sized =
-          benchmark::RegisterBenchmark((name + "/" + size.name).c_str(),
-                                       [run, &size](benchmark::State& state) {
-                                         run(state, size);
-                                         state.SetLabel(size.Label());
-                                       });
+      auto* const sized = benchmark::RegisterBenchmark(
+          (name + "/" + size.name).c_str(),
+          [run = run, &size](benchmark::State& state) {
+            run(state, size);
+            state.SetLabel(size.Label());
+          });
       sized->ArgName("threads")->Unit(benchmark::kMicrosecond)->UseRealTime();
       for (const int64_t threads : BenchmarkThreadCounts()) sized->Arg(threads);
     }

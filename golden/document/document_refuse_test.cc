@@ -348,7 +348,7 @@ TEST(ReadDocument, RefusesTwoTablesInOnePlace) {
 
 TEST(ReadDocument, RefusesIndicesOutOfRange) {
   const std::string group = "/tables/t/cells/c/flags";
-  auto with_rows = [&](std::vector<int64_t> rows) {
+  auto with_rows = [&](const std::vector<int64_t>& rows) {
     return [=](FileMaker* m) {
       m->skip = group;
       m->extra = [=](Hdf5Writer* f) {

@@ -15,7 +15,8 @@
 namespace softmoe::golden {
 namespace {
 
-using namespace internal;  // the checks of document_check.h
+// NOLINTNEXTLINE(google-build-using-namespace): the checks of document_check.h
+using namespace internal;
 
 template <typename E>
 void CheckEnum(const std::string& place, E value) {

@@ -158,7 +158,7 @@ void AddAccumulation(const View& v, const TensorMap& inputs,
   for (const auto& [name, tensor] : inputs) {
     if (tensor.shape != v.got.shape || tensor.shape.empty()) continue;
     for (const double sign : {1.0, -1.0}) {
-      if (v.AllWrong([&](int64_t i) {
+      if (v.AllWrong([&, &tensor = tensor](int64_t i) {
             return tensor.values[i] != 0 &&
                    v.Within(i, v.Got(i) - sign * tensor.values[i]);
           })) {
