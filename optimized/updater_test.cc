@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An update put together from its parts, which have tests of their own.
+#include "optimized/updater.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "core/errors.h"
+
+namespace softmoe::optimized {
+namespace {
+
+using Floats = std::vector<float>;
+
+// Three balance groups of one sequence each.
+constexpr int64_t kGroups = 3, kLength = 5;
+
+Config SmallConfig() {
+  Config config;
+  config.model = {.num_layers = 2,
+                  .d_model = 8,
+                  .num_heads = 2,
+                  .d_ffn = 6,
+                  .num_experts = 3,
+                  .vocab_size = 17,
+                  .sequence_length = kLength};
+  config.model.init_std = 0.3;
+  config.router.kind = RouterKind::kSoftLearned;
+  config.router.mean_active_experts = 1.5;
+  config.training.global_batch_sequences = kGroups;
+  config.training.balance_group_sequences = 1;
+  return config;
+}
+
+const RoutingState kRouting{.temperature = 1.5, .tau = 1.0};
+
+class UpdaterTest : public ::testing::Test {
+ protected:
+  UpdaterTest() {
+    model_.InitializeParameters(4);
+    for (int64_t i = 0; i <= kGroups * kLength; ++i) {
+      text_.push_back(static_cast<int32_t>(i * i * 7 % 17));
+    }
+  }
+  Batch GroupText(int64_t group) const {
+    const auto tokens = std::span<const int32_t>(text_).subspan(
+        static_cast<size_t>(group * kLength), kLength + 1);
+    return {1, tokens.first(kLength), tokens.subspan(1), group * kLength};
+  }
+  UpdateGradient Compute() {
+    return updater_.ComputeGradient(
+        kRouting, [&](int64_t group) { return GroupText(group); });
+  }
+
+  ThreadPool pool_{2};
+  const Config config_ = SmallConfig();
+  Model model_{config_, 1, pool_};
+  Updater updater_{model_, pool_};
+  std::vector<int32_t> text_;
+};
+
+TEST_F(UpdaterTest, SumsGroupsAlongTheTreeAndClipsByTheNorm) {
+  const int64_t total = model_.layout().total;
+  std::vector<Floats> groups(kGroups, Floats(total));
+  for (int64_t g = 0; g < kGroups; ++g) {
+    model_.ForwardBackward(GroupText(g), kRouting, 1.0 / (kGroups * kLength),
+                           1.0 / kGroups, groups[g]);
+  }
+  Floats sum(total);  // g0 + (g1 + g2)
+  for (int64_t i = 0; i < total; ++i) {
+    sum[i] = groups[0][i] + (groups[1][i] + groups[2][i]);
+  }
+  const UpdateGradient gradient = Compute();
+  EXPECT_EQ(updater_.ReadGradient(), sum);
+
+  Optimizer optimizer(config_.training, model_.layout(), pool_);
+  const double norm = optimizer.GradientNorm(sum);
+  EXPECT_EQ(gradient.norm, norm);
+  ASSERT_GT(norm, config_.training.clip_norm);
+  Floats parameters = model_.ReadParameters();
+  optimizer.Update(0.5, 7, norm, sum, parameters);
+  updater_.Apply(0.5, 7);
+  EXPECT_EQ(model_.ReadParameters(), parameters);
+  const std::span<const float> first = optimizer.first_moment();
+  const std::span<const float> second = optimizer.second_moment();
+  EXPECT_EQ(updater_.ReadFirstMoment(), Floats(first.begin(), first.end()));
+  EXPECT_EQ(updater_.ReadSecondMoment(), Floats(second.begin(), second.end()));
+}
+
+TEST_F(UpdaterTest, AsksForTheGroupsInOrderAndReportsEach) {
+  std::vector<int64_t> asked;
+  const UpdateGradient gradient =
+      updater_.ComputeGradient(kRouting, [&](int64_t group) {
+        asked.push_back(group);
+        return GroupText(group);
+      });
+  EXPECT_EQ(asked, (std::vector<int64_t>{0, 1, 2}));
+  ASSERT_EQ(gradient.groups.size(), kGroups);
+  for (int64_t g = 0; g < kGroups; ++g) {
+    EXPECT_EQ(gradient.groups[g].loss_sum,
+              model_.Forward(GroupText(g), kRouting).loss_sum);
+  }
+  EXPECT_GT(gradient.model_seconds, 0);
+}
+
+TEST_F(UpdaterTest, GoesOnFromWrittenParametersAndMoments) {
+  Compute();
+  updater_.Apply(0.5, 0);
+  Model other_model(config_, 1, pool_);
+  Updater other(other_model, pool_);
+  other_model.WriteParameters(model_.ReadParameters());
+  other.WriteMoments(updater_.ReadFirstMoment(), updater_.ReadSecondMoment());
+  Compute();
+  updater_.Apply(0.25, 1);
+  other.ComputeGradient(kRouting,
+                        [&](int64_t group) { return GroupText(group); });
+  other.Apply(0.25, 1);
+  EXPECT_EQ(other_model.ReadParameters(), model_.ReadParameters());
+  EXPECT_EQ(other.ReadSecondMoment(), updater_.ReadSecondMoment());
+}
+
+TEST_F(UpdaterTest, ANumberThatIsNotFiniteChangesNothing) {
+  const float infinity[] = {std::numeric_limits<float>::infinity()};
+  model_.WriteParameters(infinity, model_.layout().head_weight + 2);
+  const Floats before = model_.ReadParameters();
+  EXPECT_THROW(Compute(), NumericsError);
+  EXPECT_EQ(model_.ReadParameters(), before);
+  for (const float m : updater_.ReadFirstMoment()) ASSERT_EQ(m, 0.0f);
+}
+
+TEST_F(UpdaterTest, RefusesArraysOfAnotherSize) {
+  const int64_t total = model_.layout().total;
+  EXPECT_THROW(updater_.WriteMoments(Floats(total), Floats(total - 1)),
+               InternalError);
+  EXPECT_THROW(updater_.WriteMoments(Floats(total + 1), Floats(total)),
+               InternalError);
+  EXPECT_THROW(model_.WriteParameters(Floats(2), total - 1), InternalError);
+  EXPECT_THROW(model_.WriteParameters(Floats(1), -1), InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
