@@ -8,13 +8,17 @@
 #
 # Checks the targets that have a changed C++ file of ours, a few at a time, and
 # begins none after SECONDS (600); prints findings and the targets it left out.
-# A header is checked where its own unit includes it. Ends with 1 on findings;
-# running out of time is none.
+# A header is checked where its own unit includes it. Ends with 1 on findings, 5
+# without clang-tidy; running out of time is no finding.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 since=${1:-HEAD} limit=${2:-600} at_a_time=8
 
+if ! command -v clang-tidy-14 >/dev/null; then
+  echo "tidy: clang-tidy-14 is missing (apt-get install clang-tidy-14): nothing was checked" >&2
+  exit 5
+fi
 if ! git rev-parse -q --verify "$since^{commit}" >/dev/null; then
   echo "tidy: no commit $since here; clone with more history, or name another" >&2
   exit 2

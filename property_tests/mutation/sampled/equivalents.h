@@ -19,8 +19,8 @@ struct Equivalent {
   std::string read_by;
 };
 
-// By id. Throws ConfigError or DataError, with the place, for what is no such
-// file, an id that is there twice, and an argument of fewer than ten letters.
+// By id. Throws ConfigError or DataError, with the place, for any other file, an
+// id that is there twice, and an argument of fewer than ten letters.
 std::map<std::string, Equivalent> ReadEquivalents(
     const std::filesystem::path& file);
 

@@ -31,7 +31,7 @@ FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
                        int jobs, const std::function<bool()>& stop,
                        const std::function<void(size_t, size_t)>& done);
 
-// As text, to be read again. Reading throws DataError for what is none.
+// As text, to be read again. Reading throws DataError for any other text.
 std::string PlacesText(const FoundPlaces& found);
 FoundPlaces ReadPlaces(const std::string& text);
 

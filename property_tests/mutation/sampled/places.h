@@ -34,7 +34,7 @@ struct Place {
   std::vector<Change> changes;  // at least one; in the order of kind and text
 };
 
-// Places that are none, once per file and offset.
+// Places that were left out, counted once per file and offset.
 struct LeftOut {
   int64_t in_macros = 0;     // of arguments, or of what a macro stands for
   int64_t constants = 0;     // what the compiler must know

@@ -47,7 +47,7 @@ struct Project {
 };
 
 // Adds what a listing says; `root` is where its paths begin. Throws DataError
-// naming the place for what is no listing.
+// naming the place for any other text.
 void ReadListing(const std::filesystem::path& listing,
                  const std::filesystem::path& root, Project& project);
 // mutant_flags in bazel/mutants.bzl.
