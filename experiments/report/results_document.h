@@ -30,8 +30,8 @@ std::string ResultsName(const Grid& grid, const std::string& variant);
 //                  held-out loss. Zero-shot accuracies are empty: they are not
 //                  measured. Rows are GridRun::paper_id(), or CORPUS/ROW where
 //                  a row stands for none of the paper's. After them, for the
-//                  record: exact active parameters, the unigram's loss, share
-//                  of tokens without an expert.
+//                  record: exact active parameters, the unigram's loss, zero
+//                  AE.
 //   load_variance  of the final model on validation tokens
 //   allocation     rows of learned allocation: share of the budget in the last
 //                  three layers, budget, smallest k_l, how much moved early

@@ -4,7 +4,8 @@
 // should show is missing; so does the table of trainer/METRICS.md that leads on
 // from the numbers of a report. A function, constant or test is where a link
 // says if the file's code, comments apart, declares it there. What the
-// reference offers is read from the declarations of its headers.
+// reference offers is read from the declarations of its headers; invariants and
+// columns of a grid's report, which no test here may link, from its source.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -133,6 +134,11 @@ std::vector<std::string> All(const std::string& text, const char* pattern) {
   return result;
 }
 
+Names NamesIn(const std::string& text, const char* pattern) {
+  const std::vector<std::string> all = All(text, pattern);
+  return {all.begin(), all.end()};
+}
+
 std::vector<Link> LinksOf(const std::string& cell) {
   static const std::regex kLink(R"(\[`?([^\]`]*)`?\]\(([^)#]*)#?([^)]*)\))");
   std::vector<Link> links;
@@ -217,6 +223,19 @@ std::string AnchorOf(const std::string& heading) {
     }
   }
   return anchor;
+}
+
+// Whether the document has a row "F7", or a heading, with the link's anchor.
+bool HasPlace(const std::string& document, const Link& link) {
+  if (document.find("<a id=\"" + link.anchor + "\"></a>" + link.text + " ") !=
+      std::string::npos) {
+    return true;
+  }
+  const std::vector<std::string> headings = All(document, "\n#+ ([^\n]+)");
+  return std::any_of(headings.begin(), headings.end(),
+                     [&](const std::string& heading) {
+                       return AnchorOf(heading) == link.anchor;
+                     });
 }
 
 // Whether this file, which is there, declares `name`: in C++, or as a claim.
@@ -375,37 +394,84 @@ Names Problems(const std::string& text) {
   return problems;
 }
 
-// The same for the table of METRICS.md.
+const char kInvariants[] = "experiments/report/invariants.cc";
+
+// The ids of what must hold for the runs of any grid.
+Names Invariants() {
+  return NamesIn(
+      TextOf(kInvariants),
+      R"~((?:OverRuns\(\s*outcome,|Invariant invariant\{)\s*"(\w+)")~");
+}
+
+// The names of the metrics that a grid's report shows of a run, and the titles
+// of what else its table has.
+Names ReportColumns() {
+  Names names = NamesIn(TextOf("experiments/report/grid_table.cc"),
+                        R"~(header\.push_back\("(\w+)"\))~");
+  for (const std::string& metric :
+       NamesIn(TextOf("experiments/report/run_columns.cc"),
+               R"(\{metrics::(\w+),)")) {
+    const std::string name = "\\b" + metric + R"~( = \{\s*\.name = "(\w+)")~";
+    names.merge(NamesIn(TextOf("trainer/results/metrics.h"), name.c_str()));
+  }
+  return names;
+}
+
+enum ReportColumn { kNumber, kComputed, kShown, kPinned, kJudged };
+
+bool NamesInvariant(int column, const Link& link) {
+  return column == kJudged && FromRoot(link, "trainer") == kInvariants;
+}
+
+// Why this link of the table of METRICS.md leads nowhere; "" if it leads
+// somewhere.
+std::string WhyNotInReport(int column, const Link& link) {
+  const std::filesystem::path path = FromRoot(link, "trainer");
+  if (TextOf(path).empty()) return path.string() + " is not there";
+  const bool has = column == kNumber ? HasPlace(TextOf(path), link)
+                   : NamesInvariant(column, link)
+                       ? Invariants().contains(link.text)
+                       : Has(path, link.text);
+  if (!has) return path.string() + " has no " + link.text;
+  const bool is_test = path.string().ends_with("_test.cc");
+  return column == kPinned && !is_test ? path.string() + " is no test" : "";
+}
+
+// The same as Problems, for the table of METRICS.md.
 Names ReportProblems(const std::string& text) {
   static const char* kTitle =
       "From the numbers of a report to code, test and verdict";
-  enum Column { kComputed = 1, kShown, kPinned, kJudged };
-  Names problems;
   const std::vector<Row> rows = TableUnder(kTitle, text);
-  if (rows.empty()) problems.insert("no table");
+  if (rows.empty()) return {"no table"};
+  Names problems, numbers, judges;
   for (const Row& row : rows) {
+    const std::string& number = row.cells[kNumber];
+    const std::string title = number.substr(0, number.find_first_of(":;"));
     if (row.cells.size() != kJudged + 1) {
-      problems.insert(row.name + ": not as many cells as columns");
+      problems.insert(title + ": not as many cells as columns");
       continue;
     }
-    for (int column = kComputed; column <= kJudged; ++column) {
+    numbers.merge(NamesIn(number, "`(\\w+)`"));
+    for (int column = kNumber; column <= kJudged; ++column) {
       const std::vector<Link> links = LinksOf(row.cells[column]);
-      if (links.empty() &&
-          (column != kJudged || !row.cells[column].starts_with('-'))) {
-        problems.insert(row.name + ": leads nowhere");
+      const bool may_be_empty =
+          column == kNumber ||
+          (column == kJudged && row.cells[column].starts_with('-'));
+      if (links.empty() && !may_be_empty) {
+        problems.insert(title + ": leads nowhere");
       }
       for (const Link& link : links) {
-        const std::filesystem::path path = FromRoot(link, "trainer");
-        if (TextOf(path).empty()) {
-          problems.insert(row.name + ": " + path.string() + " is not there");
-        } else if (!Has(path, link.text)) {
-          problems.insert(row.name + ": " + path.string() + " has no " +
-                          link.text);
-        } else if (column == kPinned && !path.string().ends_with("_test.cc")) {
-          problems.insert(row.name + ": " + path.string() + " is no test");
-        }
+        const std::string why = WhyNotInReport(column, link);
+        if (!why.empty()) problems.insert(title + ": " + why);
+        if (NamesInvariant(column, link)) judges.insert(link.text);
       }
     }
+  }
+  for (const std::string& name : ReportColumns()) {
+    if (!numbers.contains(name)) problems.insert("no row has " + name);
+  }
+  for (const std::string& id : Invariants()) {
+    if (!judges.contains(id)) problems.insert("no row is judged by " + id);
   }
   return problems;
 }
@@ -423,7 +489,7 @@ TEST(ReportMap, LeadsEverywhere) {
     EXPECT_NE(at, std::string::npos) << old;
     return ReportProblems(changed.replace(at, old.size(), instead));
   };
-  const auto one = [](const char* problem) { return Names{problem}; };
+  const auto one = [](const std::string& problem) { return Names{problem}; };
   EXPECT_EQ(
       planted("[`TokensASecond`]", "[`MakeGridTable`]"),
       one("tokens/s of a run: experiments/report/experiment_tables.cc has no "
@@ -434,8 +500,41 @@ TEST(ReportMap, LeadsEverywhere) {
             one("tokens/s of the benchmark: golden/paper/miniature.toml has no "
                 "C9.through"));
   EXPECT_EQ(planted("[`ReportsCapsAndTime`](run/train_step_test.cc)", "-"),
-            one("tokens/s of a step: leads nowhere"));
+            one("largest cap, most experts of a token: leads nowhere"));
+  EXPECT_EQ(planted("[F31](../reference/NOTATION.md#f31)",
+                    "[F31](../reference/NOTATION.md#f30)"),
+            one("active parameters: reference/NOTATION.md has no F31"));
+  EXPECT_EQ(planted("[`cap`]", "[`Cap`]"),
+            one("tokens by active experts and by expert: "
+                "experiments/report/invariants.cc has no Cap"));
   EXPECT_EQ(planted("From the numbers", "The numbers"), one("no table"));
+}
+
+TEST(ReportMap, HasEveryInvariantOfAGrid) {
+  const std::string& text = TextOf("trainer/METRICS.md");
+  EXPECT_EQ(Invariants(), NamesIn(TextOf("experiments/report/invariants.h"),
+                                  R"(\n// - (\w+):)"));
+  for (const std::string& id : Invariants()) {
+    const std::regex links(R"(\[`)" + id + R"(`\]\([^)]*\))");
+    EXPECT_EQ(ReportProblems(std::regex_replace(text, links, "-")),
+              Names{"no row is judged by " + id});
+  }
+}
+
+TEST(ReportMap, HasEveryColumnOfAGrid) {
+  const std::string& text = TextOf("trainer/METRICS.md");
+  const Names columns = ReportColumns();
+  // One for each function that reads a result, and those two.
+  EXPECT_EQ(columns.size(), All(TextOf("experiments/report/run_columns.cc"),
+                                R"((\[\]\(const RunResult& r\)))")
+                                    .size() +
+                                2);
+  EXPECT_TRUE(columns.contains("sd") && columns.contains("seeds"));
+  for (const std::string& name : columns) {
+    const std::regex named("`" + name + "`");
+    EXPECT_EQ(ReportProblems(std::regex_replace(text, named, "`gone`")),
+              Names{"no row has " + name});
+  }
 }
 
 TEST(Declares, NeedsMoreThanAWordOrACall) {

@@ -320,8 +320,8 @@ inline constexpr Metric kUnigramLoss = {
     .title = "unigram",
     .unit = "nat/token",
     .definition =
-        "held-out cross-entropy of the unigram distribution of the "
-        "training tokens"};
+        "cross-entropy of the targets of val_loss under the frequencies "
+        "(count + 1) / (tokens + vocab_size) of the training split"};
 inline constexpr Metric kTrainAe = {
     .name = "train_ae",
     .title = "train AE",
