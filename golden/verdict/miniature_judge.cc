@@ -290,12 +290,19 @@ class MiniatureJudge {
       }
       auto pool = [&](Noise noise) {
         return PoolRows(losses, noise, claims_.own_deviation,
-                        claims_.own_deviation_rows)
-            .pooled;
+                        claims_.own_deviation_rows);
       };
-      const PooledDeviation paired = pool(Noise::kPaired);
+      const RowNoise of_pairs = pool(Noise::kPaired);
+      const PooledDeviation& paired = of_pairs.pooled;
       if (!paired.known() || resolution.seeds < 2) continue;
-      resolution.plain = pool(Noise::kPlain).deviation;
+      const RowNoise of_rows = pool(Noise::kPlain);
+      for (const auto& [row, own] : of_rows.own) {
+        resolution.plain_own.push_back(row);
+      }
+      for (const auto& [row, own] : of_pairs.own) {
+        resolution.paired_own.push_back(row);
+      }
+      resolution.plain = of_rows.pooled.deviation;
       resolution.paired = paired.deviation;
       resolution.paired_freedom = paired.freedom;
       resolution.one_test =

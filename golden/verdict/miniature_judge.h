@@ -120,6 +120,8 @@ struct MiniatureResolution {
   int64_t rows = 0, seeds = 0;
   double plain = 0, paired = 0;  // deviations of a run, nat/token
   double paired_freedom = 0;
+  // Rows that keep their own deviation, outside `plain` and `paired`.
+  std::vector<std::string> plain_own, paired_own;
   // Differences between two rows that are detected in 80 % of cases, by a
   // single test and among all measures.
   double one_test = 0, family = 0;

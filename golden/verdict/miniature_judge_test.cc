@@ -118,6 +118,11 @@ TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
   EXPECT_DOUBLE_EQ(calm.freedom, 21);
   EXPECT_NEAR(calm.seed_error, 1e-3 * std::sqrt(32.0 / 21) * std::sqrt(0.5),
               kRounding);
+  // Beside the effects of the seeds its noise is small.
+  const MiniatureResolution& gcide = verdicts.resolution[0];
+  EXPECT_EQ(gcide.paired_own,
+            (std::vector<std::string>{"softmoe-2-calibrated"}));
+  EXPECT_TRUE(gcide.plain_own.empty());
 }
 
 TEST(MiniatureJudge, RunThatDivergedIsNotTestable) {

@@ -59,10 +59,22 @@ std::string Reasons(const MiniatureVerdicts& verdicts) {
   return text;
 }
 
+// 'gcide: "deviation" leaves out rows much noisier than the others: sparse-2'.
+std::string LeftOut(const MiniatureResolution& each, const char* column,
+                    const std::vector<std::string>& rows) {
+  if (rows.empty()) return "";
+  return Wrap(fmt::format(
+                  "{}: \"{}\" leaves out rows much noisier than the others: {}",
+                  each.corpus, column, fmt::join(rows, ", ")),
+              kWidth, 2) +
+         "\n";
+}
+
 std::string Resolution(const MiniatureVerdicts& verdicts) {
   if (verdicts.resolution.empty()) return "";
   TextTable table({"corpus", "rows", "seeds", "deviation", "paired",
                    "gain of pairing", "one test", "all measures"});
+  std::string left_out;
   for (const MiniatureResolution& each : verdicts.resolution) {
     table.Add({each.corpus, fmt::format("{}", each.rows),
                fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
@@ -70,15 +82,18 @@ std::string Resolution(const MiniatureVerdicts& verdicts) {
                fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
                fmt::format("{:.3g}", each.one_test),
                fmt::format("{:.3g}", each.family)});
+    left_out += LeftOut(each, "deviation", each.plain_own) +
+                LeftOut(each, "paired", each.paired_own);
   }
   return Wrap(
-             "Deviation of a run's final loss over seeds (nat/token), the same "
-             "with the effect common to all rows of a seed taken out, the "
-             "seeds that this is worth, and the difference between two rows "
-             "that is found in 80 % of cases, by one test and among all "
+             "Deviation of a run's final loss over seeds (nat/token); the same "
+             "with the effect common to all rows of a seed taken out "
+             "(paired); how many unpaired seeds a paired one is worth (gain of "
+             "pairing; below 1, pairing loses); and the difference between two "
+             "rows that is found in 80 % of cases, by one test and among all "
              "measures:",
              kWidth, 0) +
-         "\n" + table.Text();
+         "\n" + table.Text() + left_out;
 }
 
 std::string Missing(const MiniatureVerdicts& verdicts) {
@@ -174,9 +189,10 @@ MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts) {
 }
 
 MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
-  MiniatureTable table{{"measure", "verdict", "effect", "from", "to", "unit",
-                        "margin", "seeds", "p", "seeds needed", "of the case"},
-                       {}};
+  MiniatureTable table{
+      {"measure", "verdict", "effect", "from", "to", "unit", "margin", "seeds",
+       "p", "seeds needed", "deciding case"},
+      {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
       const MiniatureCase& deciding = measure.cases[measure.deciding];
@@ -302,6 +318,10 @@ std::string MiniatureJson(const MiniatureVerdicts& verdicts) {
     resolution["deviation"] = each.plain;
     resolution["paired_deviation"] = each.paired;
     resolution["degrees_of_freedom"] = each.paired_freedom;
+    if (!each.plain_own.empty()) resolution["own_deviation"] = each.plain_own;
+    if (!each.paired_own.empty()) {
+      resolution["own_paired_deviation"] = each.paired_own;
+    }
     resolution["difference_of_one_test"] = each.one_test;
     resolution["difference_among_all"] = each.family;
     json["resolution"].push_back(std::move(resolution));

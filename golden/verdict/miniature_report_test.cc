@@ -37,7 +37,10 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   ExpectHas(text,
             "C9 assumes: one idle machine; sparse routing at 1, 2, 3 and "
             "4 experts, fixed random");
+  // Whose effect it is, and of how many seeds.
+  ExpectHas(text, "  seeds needed  deciding case\n");
   ExpectHas(text, "gcide      9      4");
+  EXPECT_EQ(text.find("leaves out"), std::string::npos);
   EXPECT_EQ(text.find("missing"), std::string::npos);
   // The text is the same each time.
   EXPECT_EQ(text, DescribeMiniature(JudgeMiniature(claims, Results())));
@@ -69,6 +72,24 @@ TEST(DescribeMiniature, NamesSeedsWithEqualBits) {
             "equal bits under two seeds: gcide/softmoe-2-paper-tau: 1234 and "
             "1235\n");
   ExpectHas(text, "C1     SHOWN ");
+}
+
+TEST(DescribeMiniature, NamesRowsOutsideThePooledDeviations) {
+  MiniatureVerdicts verdicts = JudgeMiniature(FrozenClaims(), Results());
+  verdicts.resolution[0].plain_own = {"sparse-2"};
+  verdicts.resolution[1].paired_own = {"sparse-3", "softmoe-2-calibrated"};
+  const std::string text = DescribeMiniature(verdicts);
+  ExpectHas(text,
+            "\ngcide: \"deviation\" leaves out rows much noisier than the "
+            "others: sparse-2\n"
+            "foldoc: \"paired\" leaves out rows much noisier than the others: "
+            "sparse-3, softmoe-2-calibrated\n");
+  const nlohmann::json json = nlohmann::json::parse(MiniatureJson(verdicts));
+  const auto& resolution = json["resolution"];
+  EXPECT_EQ(resolution[0]["own_deviation"], verdicts.resolution[0].plain_own);
+  EXPECT_FALSE(resolution[0].contains("own_paired_deviation"));
+  EXPECT_EQ(resolution[1]["own_paired_deviation"],
+            verdicts.resolution[1].paired_own);
 }
 
 TEST(DescribeMiniature, CasesAndRowsAreAllThere) {
