@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +30,10 @@ namespace softmoe {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of file systems that <linux/magic.h> does not list.
+constexpr uint32_t kBcachefsMagic = 0xca451a4e, kJfsMagic = 0x3153464a,
+                   kZfsMagic = 0x2fc12fc1;
 
 // A process that only asks holds the lock for microseconds.
 constexpr int kTries = 5;
@@ -83,13 +89,37 @@ std::optional<LockHolder> ReadHolder(int descriptor) {
   return holder;
 }
 
+// Whether the open file is on a file system of this machine alone.
+bool IsLocal(int descriptor) {
+  struct statfs status;
+  if (fstatfs(descriptor, &status) != 0) return false;
+  switch (static_cast<uint32_t>(status.f_type)) {
+    case kBcachefsMagic:
+    case BTRFS_SUPER_MAGIC:
+    case EXT4_SUPER_MAGIC:  // ext2 and ext3 as well
+    case F2FS_SUPER_MAGIC:
+    case kJfsMagic:
+    case OVERLAYFS_SUPER_MAGIC:
+    case RAMFS_MAGIC:
+    case REISERFS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case kZfsMagic:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool LocksOfFileReachAll(int descriptor, const fs::path& mountinfo) {
   struct statx status;
   if (statx(descriptor, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 ||
       (status.stx_mask & STATX_MNT_ID) == 0) {
     return false;
   }
-  return LocksReachAll(ReadProc(mountinfo), status.stx_mnt_id);
+  // In a chroot the table lacks the mount in which its root lies.
+  return LocksReachAll(ReadProc(mountinfo), status.stx_mnt_id)
+      .value_or(IsLocal(descriptor));
 }
 
 Leftover Judge(const LockHolder& left, int descriptor, bool kernel,
@@ -129,7 +159,8 @@ Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
   return kernel && reaches_all ? Leftover::kGone : Leftover::kCannotBeAsked;
 }
 
-bool LocksReachAll(std::string_view mountinfo, uint64_t mount_id) {
+std::optional<bool> LocksReachAll(std::string_view mountinfo,
+                                  uint64_t mount_id) {
   std::istringstream lines{std::string(mountinfo)};
   for (std::string line; std::getline(lines, line);) {
     // ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAGS] - TYPE SOURCE OPTIONS
@@ -151,7 +182,7 @@ bool LocksReachAll(std::string_view mountinfo, uint64_t mount_id) {
         "overlay",  "ramfs", "tmpfs", "reiserfs", "xfs",  "zfs"};
     return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
   }
-  return false;
+  return std::nullopt;
 }
 
 FolderLock::FolderLock(const fs::path& folder, const fs::path& mountinfo)

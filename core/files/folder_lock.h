@@ -96,8 +96,10 @@ Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
 
 // Whether locks hold for all machines that can open files of the mount
 // `mount_id`, a line of /proc/self/mountinfo: those of a local file system, of
-// NFS with local_lock=none, Lustre with flock, and Ceph.
-bool LocksReachAll(std::string_view mountinfo, uint64_t mount_id);
+// NFS with local_lock=none, Lustre with flock, and Ceph. Nothing if there is no
+// such line.
+std::optional<bool> LocksReachAll(std::string_view mountinfo,
+                                  uint64_t mount_id);
 
 }  // namespace softmoe
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/files/folder_lock.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,19 +82,20 @@ TEST(FolderLock, AProcessThatEndsUnawareLetsGo) {
   EXPECT_TRUE(FilesIn(folder).empty());
 }
 
-// This machine's own table, with every mount turned into NFS.
+uint64_t MountOf(const std::filesystem::path& folder) {
+  struct statx status;
+  EXPECT_EQ(statx(AT_FDCWD, folder.c_str(), 0, STATX_MNT_ID, &status), 0);
+  return status.stx_mnt_id;
+}
+
+// A table of mounts in which the folder's own is NFS.
 TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
   const auto folder = FreshFolder("far");
-  std::string table = ReadWholeFile("/proc/self/mountinfo");
   const auto with = [&](const std::string& options) {
-    std::string text;
-    for (size_t at = 0; at < table.size();) {
-      const size_t end = table.find('\n', at), dash = table.find(" - ", at);
-      text +=
-          table.substr(at, dash - at) + " - nfs4 server:/ rw," + options + "\n";
-      at = end + 1;
-    }
-    WriteFileAtomically(folder / "mountinfo", text);
+    WriteFileAtomically(folder / "mountinfo",
+                        std::to_string(MountOf(folder)) +
+                            " 1 0:50 / /home rw - nfs4 server:/ rw," + options +
+                            "\n");
     return folder / "mountinfo";
   };
   const std::string left =
@@ -116,6 +119,16 @@ TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
   EXPECT_NO_THROW(FolderLock(folder, with("local_lock=none")));
 }
 
+// As in a chroot, whose table does not list what its root lies in.
+TEST(FolderLock, AMountThatIsNotListedIsAskedItself) {
+  const auto folder = FreshFolder("chroot");
+  WriteFileAtomically(folder / "mountinfo", "");
+  WriteFileAtomically(
+      folder / kLockName,
+      R"({"host":"node7","boot":"b","process":12,"since":"noon"})");
+  EXPECT_NO_THROW(FolderLock(folder, folder / "mountinfo"));
+}
+
 TEST(JudgeLeftover, AsksWhoCanBeAsked) {
   const LockHolder here = {
       .host = "a", .boot = "1", .process = getpid(), .since = ""};
@@ -134,11 +147,11 @@ TEST(JudgeLeftover, AsksWhoCanBeAsked) {
 
 TEST(LocksReachAll, ReadsTypeAndOptions) {
   const auto reach = [](const std::string& type, const std::string& options) {
-    return LocksReachAll("20 1 8:1 / / rw - " + type +
-                             " none rw\n"
-                             "21 20 0:50 / /home rw,noatime shared:1 - " +
-                             type + " server:/ " + options + "\n",
-                         21);
+    return *LocksReachAll("20 1 8:1 / / rw - " + type +
+                              " none rw\n"
+                              "21 20 0:50 / /home rw,noatime shared:1 - " +
+                              type + " server:/ " + options + "\n",
+                          21);
   };
   EXPECT_TRUE(reach("ext4", "rw"));
   EXPECT_TRUE(reach("overlay", "rw,lowerdir=/x"));
@@ -149,8 +162,9 @@ TEST(LocksReachAll, ReadsTypeAndOptions) {
   EXPECT_FALSE(reach("lustre", "rw,localflock"));
   EXPECT_TRUE(reach("ceph", "rw"));
   EXPECT_FALSE(reach("fuse.sshfs", "rw"));
-  EXPECT_FALSE(LocksReachAll("20 1 8:1 / / rw - ext4 none rw\n", 21));
-  EXPECT_FALSE(LocksReachAll("", 21));
+  EXPECT_FALSE(
+      LocksReachAll("20 1 8:1 / / rw - ext4 none rw\n", 21).has_value());
+  EXPECT_FALSE(LocksReachAll("", 21).has_value());
 }
 
 TEST(FolderLock, NeedsTheFolder) {
