@@ -31,6 +31,7 @@ PACKAGES = [
     "kernels/cuda",
     "kernels/simd",
     "kernels/simt",
+    "kernels/simt/device",
     "kernels/simt/shim",
     "kernels/testing",
     "optimized",

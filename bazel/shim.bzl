@@ -18,10 +18,20 @@ load("@system//:compilers.bzl", "CLANGXX", "GXX")
 load("@system//:key.bzl", "BUILD_KEY")
 load("//bazel:softmoe.bzl", "softmoe_cc_library")
 
-_SHIM = "kernels/simt/shim"
+def _cuda_flags(folder):
+    """Compiles a .cu file for the simulator; nvcc, too, includes a header first."""
+    return ["-DSOFTMOE_CUDA_SHIM", "-I" + folder, "-include", folder + "/cuda_runtime.h"]
 
-# Compiles a .cu file for the simulator; nvcc, too, includes a header first.
-_CUDA_FLAGS = ["-DSOFTMOE_CUDA_SHIM", "-I" + _SHIM, "-include", _SHIM + "/cuda_runtime.h"]
+_CUDA_FLAGS = _cuda_flags("kernels/simt/shim")
+_DEVICE_FLAGS = _cuda_flags("kernels/simt/device/include")
+
+# The simulator is not part of the program under test: it is compiled without
+# sanitizers even where everything else is compiled with them.
+UNINSTRUMENTED = [
+    "-O2",
+    "-fno-sanitize=all",
+    "-fno-omit-frame-pointer",
+]
 
 _FLAGS = [
     "-std=c++20",
@@ -66,7 +76,7 @@ def _shim_variant_test_impl(ctx):
     compiler, flags, variant = _VARIANTS[ctx.attr.variant]
     headers = depset(ctx.files.hdrs, transitive = [
         dep[CcInfo].compilation_context.headers
-        for dep in ctx.attr.deps + [ctx.attr._simulator, ctx.attr._variant]
+        for dep in ctx.attr.deps + [ctx.attr.runtime, ctx.attr._variant]
     ])
 
     # PWD keeps the sandbox's path out of the debug information.
@@ -79,7 +89,8 @@ def _shim_variant_test_impl(ctx):
         if source != ctx.file._sanitizer_options:  # read before the runtime is ready
             source_flags = source_flags + flags
         if source.extension == "cu":
-            source_flags = source_flags + _CUDA_FLAGS + ["-x", "c++"]
+            on_device = ctx.attr.runtime.label.package == "kernels/simt/device"
+            source_flags = source_flags + (_DEVICE_FLAGS if on_device else _CUDA_FLAGS) + ["-x", "c++"]
         sources.append((source, source_flags))
         output = ctx.actions.declare_file("_shim/%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
@@ -97,7 +108,7 @@ def _shim_variant_test_impl(ctx):
         objects.append(output)
 
     # Of the dependencies only the simulator is linked: the rest are headers.
-    objects += _archives(ctx.attr._simulator)
+    objects += _archives(ctx.attr.runtime)
     program = ctx.actions.declare_file(ctx.label.name + ".bin")
     arguments = ctx.actions.args()
     arguments.add_all(flags + objects + ["-o", program])
@@ -130,7 +141,7 @@ _shim_variant_test = rule(
             allow_single_file = True,
         ),
         "_variant": attr.label(default = "//kernels/simt/shim:variant", providers = [CcInfo]),
-        "_simulator": attr.label(default = "//kernels/simt/shim:cuda_runtime", providers = [CcInfo]),
+        "runtime": attr.label(default = "//kernels/simt/shim:cuda_runtime", providers = [CcInfo]),
     },
     test = True,
 )

@@ -56,7 +56,7 @@ void Block::BeginGrid(const Grid& grid, void (*kernel)(), Schedule schedule,
   gridDim = grid.blocks;
 }
 
-void Block::AcquireAll() { Acquire(&ended_); }
+void Block::AcquireAll() { Acquire(&ended_->ended); }
 
 bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
   blockIdx = index;
@@ -89,7 +89,7 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
   first.fiber->SwitchFrom(*caller_, Fiber::Leaving::kForAWhile);
   if (!failed_) return true;
   for (int i = 0; i < num_threads_; ++i) {  // those that will never end
-    threads_[i].fiber->ReleaseAs(&ended_, *caller_);
+    threads_[i].fiber->ReleaseAs(&ended_->ended, *caller_);
   }
   return false;
 }
@@ -115,11 +115,9 @@ Fiber& Block::FiberFor(int64_t order, int thread) {
   const int64_t turn = order / disjoint_blocks;
   const size_t i = static_cast<size_t>(
       set * num_threads_ + (thread + kRotation * turn) % num_threads_);
-  while (fibers_.size() <= i) {
-    fibers_.push_back(
-        std::make_unique<Fiber>(static_cast<int>(fibers_.size() % 21)));
-  }
-  return *fibers_[i];
+  Fiber*& fiber = fibers_[static_cast<size_t>(grid_.fiber_set)][i];
+  if (fiber == nullptr) fiber = new Fiber(static_cast<int>(i % 21));
+  return *fiber;
 }
 
 // ---- Threads
@@ -128,7 +126,7 @@ void Block::RunThread() {
   Block& block = TheBlock();
   Acquire(&block.tags_->begin);
   block.kernel_();
-  Release(&block.ended_);
+  Release(&block.ended_->ended);
   block.End();
 }
 
@@ -186,9 +184,15 @@ void Block::End() {
   Abandon();
 }
 
+void Block::FailThread(const char* what) {
+  Fail("thread %d (lane %d of warp %d): %s", current_->number, current_->lane(),
+       current_->warp(), what);
+  Abandon();
+}
+
 // Back to the caller, never to return.
 void Block::Abandon() {
-  Release(&ended_);
+  Release(&ended_->ended);
   caller_->SwitchFrom(*current_->fiber, Fiber::Leaving::kForGood);
   abort();
 }
@@ -328,13 +332,13 @@ bool Block::SharedFits(const void* memory, const char* file, int line) {
   const size_t used = arena_.used();
   const bool asked = grid_.dynamic_shared_limit > 0 &&
                      grid_.dynamic_shared <= grid_.dynamic_shared_limit;
-  const size_t limit = asked ? SharedArena::kLargest : kDefaultLimit;
+  const size_t limit = asked ? shared_limit_ : kDefaultLimit;
   if (memory != nullptr && used <= limit) return true;
   Fail(
       "%s:%d: %zu bytes of shared memory, %zu of them dynamic: at most %zu "
       "without cudaFuncSetAttribute, never more than %zu, in %d variables",
-      file, line, used, grid_.dynamic_shared, kDefaultLimit,
-      SharedArena::kLargest, SharedArena::kMaxVariables);
+      file, line, used, grid_.dynamic_shared, kDefaultLimit, shared_limit_,
+      SharedArena::kMaxVariables);
   return false;
 }
 

@@ -11,8 +11,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "kernels/simt/shim/fiber.h"
 #include "kernels/simt/shim/shared_arena.h"
@@ -65,6 +63,11 @@ struct BlockTags {
   char warp_barrier[kMaxWarps][kWarpSize][2];
 };
 
+// What orders the end of a grid's threads before what follows it.
+struct GridTag {
+  char ended;
+};
+
 // A small generator of our own: the same schedules everywhere.
 class Random {
  public:
@@ -88,13 +91,19 @@ class Block {
   // program is wrong: message() says why.
   bool Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller);
 
+  // The tag of this grid, which must live as long.
+  void set_ended(GridTag* tag) { ended_ = tag; }
+
   // What the threads did in this grid happens before what the caller does now.
   void AcquireAll();
 
   void Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  // The running thread is wrong: Fail, and back to the caller of Run.
+  [[noreturn]] void FailThread(const char* what);
   const char* message() const { return failed_ ? message_ : nullptr; }
 
   Random& random() { return random_; }
+  void set_shared_limit(size_t bytes) { shared_limit_ = bytes; }
 
   // Called by the running thread; see simulator.h.
   const Thread& current() const { return *current_; }
@@ -124,8 +133,11 @@ class Block {
   Schedule schedule_ = Schedule::kAscending;
   Random random_{1};
   int num_threads_ = 0;
-  std::vector<std::unique_ptr<Fiber>> fibers_;  // made when first needed
-  char ended_ = 0;                              // a tag: threads have
+  // Made when first needed, and never moved: the memory of a vector that grows
+  // would be freed by another thread, as TSan sees it.
+  std::array<std::array<Fiber*, kMaxThreads>, kNumFiberSets> fibers_ = {};
+  GridTag* ended_ = nullptr;
+  size_t shared_limit_ = SharedArena::kLargest;
   bool failed_ = false;
   char message_[1024] = {};  // not a std::string, of which MSan knows nothing
 

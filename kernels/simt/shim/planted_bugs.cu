@@ -341,5 +341,6 @@ constexpr PlantedBug kPlantedBugs[] = {
 }  // namespace
 
 std::span<const PlantedBug> PlantedBugs() { return kPlantedBugs; }
+const char* PlantedBugsSource() { return "planted_bugs.cu:"; }
 
 }  // namespace softmoe::simt

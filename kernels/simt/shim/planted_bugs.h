@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// planted_bugs.h - small kernels with one mistake each, and correct ones: what
-// the simulator must, and must not, report (planted_bugs_test.cc).
+// planted_bugs.h - small kernels, or programs, with one mistake each, and
+// correct ones: what the simulator must, and must not, report
+// (planted_bugs_test.cc).
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_PLANTED_BUGS_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_PLANTED_BUGS_H_
 
@@ -25,6 +26,7 @@ enum class Must {
   kBeWrong,
   kRefuse,
   kReport,
+  kDie,       // by a signal
   kAnything,  // this build cannot see it, or sees it by luck
 };
 
@@ -33,9 +35,12 @@ struct PlantedBug {
   Must must[kNumVariants];  // by Variant
   // Returns kClean, kWrong or kRefused.
   Outcome (*run)();
+  // What must be said by whoever stops it. Null: a line of PlantedBugsSource().
+  const char* says = nullptr;
 };
 
 std::span<const PlantedBug> PlantedBugs();
+const char* PlantedBugsSource();  // "planted_bugs.cu:"
 
 }  // namespace softmoe::simt
 

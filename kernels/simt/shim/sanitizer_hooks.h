@@ -19,6 +19,8 @@ extern "C" {
 [[gnu::weak]] void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 [[gnu::weak]] void __tsan_acquire(void* tag);
 [[gnu::weak]] void __tsan_release(void* tag);
+[[gnu::weak]] void __tsan_read_range(void* at, unsigned long size);
+[[gnu::weak]] void __tsan_write_range(void* at, unsigned long size);
 // AddressSanitizer (<sanitizer/common_interface_defs.h> and
 // <sanitizer/asan_interface.h>).
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save,
@@ -31,17 +33,26 @@ extern "C" {
                                                size_t size);
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* at,
                                                  size_t size);
+[[gnu::weak]] void* __asan_region_is_poisoned(void* at, size_t size);
 // MemorySanitizer (<sanitizer/msan_interface.h>).
 [[gnu::weak]] void __msan_check_mem_is_initialized(const volatile void* at,
                                                    size_t size);
 [[gnu::weak]] void __msan_poison(const volatile void* at, size_t size);
 [[gnu::weak]] void __msan_unpoison(const volatile void* at, size_t size);
+[[gnu::weak]] void __msan_copy_shadow(const volatile void* to,
+                                      const volatile void* from, size_t size);
+[[gnu::weak]] ptrdiff_t __msan_test_shadow(const volatile void* at,
+                                           size_t size);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
 namespace softmoe::simt {
 
 inline bool HasTsan() { return __tsan_create_fiber != nullptr; }
+inline bool HasMsan() { return __msan_poison != nullptr; }
+inline bool HasSanitizer() {
+  return HasTsan() || HasMsan() || __asan_poison_memory_region != nullptr;
+}
 
 // Everything that this thread did before Release(tag) happens before what any
 // thread does after a later Acquire(tag).
@@ -50,6 +61,22 @@ inline void Release(char* tag) {
 }
 inline void Acquire(char* tag) {
   if (__tsan_acquire != nullptr) __tsan_acquire(tag);
+}
+
+// TSan: the running fiber has read, or written, [at, at + size).
+inline void NoteRead(const void* at, size_t size) {
+  if (__tsan_read_range != nullptr) {
+    __tsan_read_range(const_cast<void*>(at), size);
+  }
+}
+inline void NoteWrite(void* at, size_t size) {
+  if (__tsan_write_range != nullptr) __tsan_write_range(at, size);
+}
+
+// ASan: whether some byte of [at, at + size) must not be touched.
+inline bool IsForbidden(const void* at, size_t size) {
+  return __asan_region_is_poisoned != nullptr &&
+         __asan_region_is_poisoned(const_cast<void*>(at), size) != nullptr;
 }
 
 // ASan: [at, at + size) must not, or may, be touched.
@@ -70,6 +97,14 @@ inline void MarkUninitialized(const void* at, size_t size) {
 }
 inline void MarkInitialized(const void* at, size_t size) {
   if (__msan_unpoison != nullptr) __msan_unpoison(at, size);
+}
+// What has a value in `from` has one in `to`, what has none has none.
+inline void CopyInitialization(void* to, const void* from, size_t size) {
+  if (__msan_copy_shadow != nullptr) __msan_copy_shadow(to, from, size);
+}
+// MSan: false if some byte has no value.
+inline bool IsInitialized(const void* at, size_t size) {
+  return __msan_test_shadow == nullptr || __msan_test_shadow(at, size) < 0;
 }
 inline void RequireInitialized(const void* at, size_t size) {
   if (__msan_check_mem_is_initialized != nullptr) {

@@ -20,6 +20,8 @@ namespace {
 
 Schedule chosen_schedule = Schedule::kAscending;
 uint64_t chosen_seed = 1;
+int schedules_chosen = 0;
+bool grid_is_running = false;
 
 uint64_t Volume(Index3 size) { return uint64_t{size.x} * size.y * size.z; }
 
@@ -42,7 +44,16 @@ std::vector<uint64_t> Order(uint64_t blocks, Random& random) {
 void SetSchedule(Schedule schedule, uint64_t seed) {
   chosen_schedule = schedule;
   chosen_seed = seed;
+  ++schedules_chosen;
 }
+Schedule ChosenSchedule() { return chosen_schedule; }
+uint64_t ChosenSeed() { return chosen_seed; }
+int SchedulesChosen() { return schedules_chosen; }
+
+bool InKernel() { return grid_is_running; }
+void FailKernel(const char* message) { TheBlock().FailThread(message); }
+
+void SetSharedMemoryLimit(size_t bytes) { TheBlock().set_shared_limit(bytes); }
 
 const char* RunGrid(const Grid& grid, void (*kernel)()) {
   Block& block = TheBlock();
@@ -58,10 +69,13 @@ const char* RunGrid(const Grid& grid, void (*kernel)()) {
     return block.message();
   }
   Fiber caller{Fiber::Caller()};
-  // All tags live until the grid ends: memory that is used again would bring
-  // along the order of its last use.
+  // All tags are new, and live until the grid ends: memory that is used again
+  // would bring along the order of its last use.
+  const auto ended = std::make_unique<GridTag>();
+  block.set_ended(ended.get());
   std::vector<std::unique_ptr<BlockTags>> tags;
   int64_t count = 0;
+  grid_is_running = true;
   for (const uint64_t b : Order(num_blocks, block.random())) {
     const Index3 index = {
         static_cast<unsigned>(b % grid.blocks.x),
@@ -70,6 +84,7 @@ const char* RunGrid(const Grid& grid, void (*kernel)()) {
     tags.push_back(std::make_unique<BlockTags>());
     if (!block.Run(index, count++, *tags.back(), caller)) break;
   }
+  grid_is_running = false;
   // Only now: done after each block, it would order the next one after it.
   block.AcquireAll();
   return block.message();

@@ -32,12 +32,24 @@ enum class Schedule { kAscending, kDescending, kRandom };
 
 // For all later grids. `seed` is that of kRandom.
 void SetSchedule(Schedule schedule, uint64_t seed = 1);
+Schedule ChosenSchedule();
+uint64_t ChosenSeed();
+int SchedulesChosen();  // how often SetSchedule was called
 
 struct Grid {
   Index3 blocks, threads;  // threads per block: at most 1024 in all
   size_t dynamic_shared = 0;
   size_t dynamic_shared_limit = 0;  // by cudaFuncSetAttribute; 0: not called
+  // To TSan, grids of one set run on the same threads. Grids that nothing
+  // orders need different sets, or races between them are hidden.
+  int fiber_set = 0;
 };
+
+inline constexpr int kNumFiberSets = 6;  // TSan has 8128 threads at most
+
+// The most shared memory of a block, static and dynamic, for all later grids:
+// at first what sm_80 has, the smallest of the devices that we compile for.
+void SetSharedMemoryLimit(size_t bytes);
 
 // Runs kernel() once for each thread of the grid; it takes no arguments so that
 // MSan, which passes what it knows of arguments in registers of its own, is not
@@ -46,6 +58,11 @@ const char* RunGrid(const Grid& grid, void (*kernel)());
 
 // What kernel() may read its arguments from.
 extern void* kernel_argument;
+
+// Whether a thread of a grid is running; ends its grid, which fails with
+// `message`. The latter is for a signal's handler, too.
+bool InKernel();
+[[noreturn]] void FailKernel(const char* message);
 
 // The rest is for the running thread.
 

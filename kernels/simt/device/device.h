@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// device.h - the simulated device for those who test on it: its limits, its
+// failures, what was called.
+#ifndef SOFTMOE_KERNELS_SIMT_DEVICE_DEVICE_H_
+#define SOFTMOE_KERNELS_SIMT_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace softmoe::simt {
+
+// Bytes. At first: an H100's 80 GB, of which what a device needs for itself is
+// not taken off; and of shared memory what sm_80 has, the smallest of the
+// devices that we compile for.
+struct DeviceLimits {
+  size_t memory = size_t{80} * 1000 * 1000 * 1000;
+  size_t shared_memory_per_block = size_t{163} * 1024;
+};
+inline constexpr size_t kH100SharedMemory = size_t{227} * 1024;
+void SetDeviceLimits(const DeviceLimits& limits);
+
+// The n-th call of `call` from now on ("cudaMalloc", "cublasLtMatmul"; n >= 1)
+// does nothing and returns `error`, a cudaError_t or cublasStatus_t. One at a
+// time per name.
+void FailCall(const char* call, int n, int error);
+
+// How often `call` was called in this process.
+int CallsOf(const char* call);
+
+// Allocations of the device that live, and their bytes.
+int LiveAllocations();
+size_t LiveBytes();
+
+// After an error that a device reports from then on for all that is called
+// (a kernel that failed): forgets it. What was queued is gone, memory and
+// streams are as they were. A device needs a new process for that.
+void ForgetFailure();
+
+// The order of sums in products depends on `seed`; at first it is 1. To be
+// called before the first product: within a process it never changes.
+void SetSumSeed(uint64_t seed);
+
+}  // namespace softmoe::simt
+
+#endif  // SOFTMOE_KERNELS_SIMT_DEVICE_DEVICE_H_

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/device/guarded_memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+
+#include "kernels/simt/device/raw_bytes.h"
+#include "kernels/simt/shim/sanitizer_hooks.h"
+#include "kernels/simt/shim/simulator.h"
+
+namespace softmoe::simt {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kArena = size_t{512} << 30;  // TSan allows 1.5 TiB in all
+constexpr size_t kSmallestGuard = size_t{64} << 10;
+constexpr size_t kLargestGuard = size_t{1} << 30;
+
+// As float and bfloat16 NaN, as an index far away.
+constexpr uint16_t kFence = 0xffa5;
+constexpr uint16_t kFresh = 0xffff;
+
+size_t RoundUp(size_t size, size_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
+// The bytes that are fenced on either side.
+struct Fences {
+  char* before;
+  size_t before_size;
+  char* after;
+  size_t after_size;
+  explicit Fences(const Allocation& a)
+      : before(a.pages),
+        before_size(static_cast<size_t>(a.begin - a.pages)),
+        after(a.begin + a.size),
+        after_size(a.pages_size - before_size - a.size) {}
+};
+
+// ---- What a touch of forbidden memory leads to
+
+struct sigaction previous_action;
+
+// A kernel that touches what it may not fails, as on a device. With a
+// sanitizer, and for the host, this says what was touched and leaves the rest
+// (the place, the end of the process) to whom it would have gone without us.
+void OnFault(int signal_number, siginfo_t* info, void*) {
+  const void* at = info->si_addr;
+  char where[300];
+  GuardedMemory& device = DeviceMemory();
+  GuardedMemory& memory = device.Holds(at) ? device : PinnedMemory();
+  if (memory.Holds(at)) {
+    memory.Describe(at, where, sizeof(where));
+    if (InKernel() && !HasSanitizer()) FailKernel(where);
+    char text[400];
+    const bool host = !device.is_open();
+    const int size =
+        snprintf(text, sizeof(text), "simulated device: %s touches %s\n",
+                 host ? "the host" : "a kernel", where);
+    (void)!write(STDERR_FILENO, text, static_cast<size_t>(size));
+  }
+  sigaction(signal_number, &previous_action, nullptr);
+}
+
+void InstallHandler() {
+  static bool installed = false;
+  if (installed) return;
+  installed = true;
+  DeviceMemory();  // not first in the handler
+  PinnedMemory();
+  struct sigaction action = {};
+  action.sa_sigaction = &OnFault;
+  // A kernel that fails leaves the handler for good: nothing may stay blocked.
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  sigaction(SIGSEGV, &action, &previous_action);
+}
+
+}  // namespace
+
+GuardedMemory& DeviceMemory() {
+  static GuardedMemory& memory = *new GuardedMemory("device memory", true);
+  return memory;
+}
+GuardedMemory& PinnedMemory() {
+  static GuardedMemory& memory =
+      *new GuardedMemory("page-locked memory", false);
+  return memory;
+}
+
+size_t GuardedMemory::Rounded(size_t size) { return RoundUp(size, 512); }
+
+char* GuardedMemory::Allocate(size_t size) {
+  InstallHandler();
+  if (arena_ == nullptr) {
+    void* mapped = mmap(nullptr, kArena, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    arena_ = static_cast<char*>(mapped);
+    used_ = kLargestGuard;
+  }
+  if (size > kArena) return nullptr;
+  const size_t aligned = RoundUp(size, kAlignment);
+  const size_t pages_size = RoundUp(aligned, kPage);
+  // Also before it: the last one's guard may be smaller.
+  size_t guard = RoundUp(size, kPage);
+  if (guard < kSmallestGuard) guard = kSmallestGuard;
+  if (guard > kLargestGuard) guard = kLargestGuard;
+  if (used_ + pages_size + 2 * guard > kArena) return nullptr;
+  char* pages = arena_ + used_ + guard;
+  if (mprotect(pages, pages_size, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  used_ += pages_size + 2 * guard;
+
+  // As near to the end of its pages as its alignment allows.
+  Allocation a = {static_cast<int>(allocations_.size()) + 1,
+                  pages + pages_size - aligned,
+                  size,
+                  pages,
+                  pages_size,
+                  true};
+  const Fences fences(a);
+  FillRaw(a.begin, kFresh, size);
+  FillRaw(fences.before, kFence, fences.before_size);
+  FillRaw(fences.after, kFence, fences.after_size);
+  MarkUninitialized(pages, pages_size);
+  Forbid(fences.before, fences.before_size);
+  Forbid(fences.after, fences.after_size);
+  if (hidden_ && !open_) mprotect(pages, pages_size, PROT_NONE);
+  allocations_.push_back(a);
+  live_bytes_ += Rounded(size);
+  ++num_live_;
+  return a.begin;
+}
+
+void GuardedMemory::Free(Allocation* allocation) {
+  allocation->live = false;
+  live_bytes_ -= Rounded(allocation->size);
+  --num_live_;
+  // Gives the pages back.
+  mmap(allocation->pages, allocation->pages_size, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  Forbid(allocation->pages, allocation->pages_size);
+}
+
+void GuardedMemory::Open() {
+  open_ = true;
+  for (const Allocation& a : allocations_) {
+    if (a.live) mprotect(a.pages, a.pages_size, PROT_READ | PROT_WRITE);
+  }
+}
+
+void GuardedMemory::Close() {
+  open_ = false;
+  for (const Allocation& a : allocations_) {
+    if (a.live) mprotect(a.pages, a.pages_size, PROT_NONE);
+  }
+}
+
+bool GuardedMemory::Holds(const void* at) const {
+  return arena_ != nullptr && at >= arena_ && at < arena_ + kArena;
+}
+
+Allocation* GuardedMemory::Find(const void* at) {
+  size_t low = 0, high = allocations_.size();
+  while (low < high) {  // the first that does not end before it
+    const size_t middle = (low + high) / 2;
+    const Allocation& a = allocations_[middle];
+    if (a.begin + a.size < at) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == allocations_.size() || allocations_[low].begin > at) {
+    return nullptr;
+  }
+  return &allocations_[low];
+}
+
+Allocation* GuardedMemory::FindLive(const void* at, size_t size) {
+  Allocation* a = Find(at);
+  const bool all =
+      a != nullptr && a->live &&
+      size <= a->size -
+                  static_cast<size_t>(static_cast<const char*>(at) - a->begin);
+  return all ? a : nullptr;
+}
+
+bool GuardedMemory::FencesHold(char* text, size_t text_size) const {
+  for (const Allocation& a : allocations_) {
+    if (!a.live) continue;
+    const Fences fences(a);
+    const char* changed =
+        FindChanged(fences.before, kFence, fences.before_size);
+    if (changed == nullptr) {
+      changed = FindChanged(fences.after, kFence, fences.after_size);
+    }
+    if (changed == nullptr) continue;
+    Describe(changed, text, text_size);
+    return false;
+  }
+  return true;
+}
+
+void GuardedMemory::Describe(const void* at, char* text,
+                             size_t text_size) const {
+  const char* address = static_cast<const char*>(at);
+  const Allocation* nearest = nullptr;
+  size_t distance = 0;
+  for (const Allocation& a : allocations_) {
+    const char* end = a.begin + a.size;
+    const size_t d = static_cast<size_t>(address < a.begin ? a.begin - address
+                                         : address >= end  ? address - end + 1
+                                                           : 0);
+    if (nearest != nullptr && d >= distance) continue;
+    nearest = &a;
+    distance = d;
+  }
+  if (nearest == nullptr) {
+    snprintf(text, text_size, "%s that nobody allocated", what_);
+    return;
+  }
+  const Allocation& a = *nearest;
+  const char* side =
+      address < a.begin ? "before the beginning" : "past the end";
+  char place[100] = "";
+  if (distance == 0) {
+    snprintf(place, sizeof(place), "byte %zu",
+             static_cast<size_t>(address - a.begin));
+  } else {
+    snprintf(place, sizeof(place), "%zu bytes %s", distance, side);
+  }
+  snprintf(text, text_size, "%s of %s %d (%zu bytes%s)", place, what_, a.number,
+           a.size, a.live ? "" : ", freed");
+}
+
+}  // namespace softmoe::simt

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// guarded_memory.h - memory of which every wrong use shows: that of the
+// simulated device, and the page-locked memory of the host.
+//
+// An allocation begins without values (all bits one: NaN; for MSan,
+// uninitialised). It ends within 256 bytes of an inaccessible page; those bytes,
+// and those before it, hold a pattern that is checked (and which ASan and MSan
+// report when they are touched). At least as many bytes as it has, up to 1 GiB,
+// are inaccessible on both sides. Freed memory becomes inaccessible, and no
+// address is used twice.
+#ifndef SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
+#define SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
+
+#include <cstddef>
+#include <vector>
+
+namespace softmoe::simt {
+
+struct Allocation {
+  int number;  // in order of allocation, from 1
+  char* begin;
+  size_t size;
+  char* pages;  // that it lies in
+  size_t pages_size;
+  bool live;
+};
+
+class GuardedMemory {
+ public:
+  static constexpr size_t kAlignment = 256;  // as cudaMalloc's
+
+  // `what` begins messages: "device memory". `hidden`: inaccessible but between
+  // Open and Close.
+  GuardedMemory(const char* what, bool hidden) : what_(what), hidden_(hidden) {}
+
+  // Null if there are no addresses left, or the system has no memory.
+  char* Allocate(size_t size);
+  void Free(Allocation* allocation);
+
+  void Open();
+  void Close();
+  bool is_open() const { return open_; }
+
+  // Whether `at` may belong to an allocation: past, present or future.
+  bool Holds(const void* at) const;
+
+  // The allocation with `at` in [begin, begin + size], live or freed; or null.
+  Allocation* Find(const void* at);
+
+  // The live allocation that holds all of [at, at + size), or null.
+  Allocation* FindLive(const void* at, size_t size);
+
+  // False if the bytes beside some live allocation were written to; `text` says
+  // where. Requires Open.
+  bool FencesHold(char* text, size_t text_size) const;
+
+  // "4 bytes after the end of device memory 3 (400 bytes)".
+  void Describe(const void* at, char* text, size_t text_size) const;
+
+  size_t live_bytes() const { return live_bytes_; }
+  int num_live() const { return num_live_; }
+
+  // A multiple of what a device gives out, for live_bytes.
+  static size_t Rounded(size_t size);
+
+ private:
+  const char* what_;
+  bool hidden_;
+  bool open_ = false;
+  char* arena_ = nullptr;
+  size_t used_ = 0;
+  size_t live_bytes_ = 0;
+  int num_live_ = 0;
+  std::vector<Allocation> allocations_;  // by address
+};
+
+// Neither is ever destroyed.
+GuardedMemory& DeviceMemory();
+GuardedMemory& PinnedMemory();
+
+}  // namespace softmoe::simt
+
+#endif  // SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_

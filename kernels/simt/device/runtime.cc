@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of include/cuda_runtime_api.h, over GuardedMemory and
+// WorkQueue.
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/simt/device/calls.h"
+#include "kernels/simt/device/device.h"
+#include "kernels/simt/device/guarded_memory.h"
+#include "kernels/simt/device/include/cuda_runtime_api.h"
+#include "kernels/simt/device/kernel_launch.h"
+#include "kernels/simt/device/raw_bytes.h"
+#include "kernels/simt/device/work_queue.h"
+#include "kernels/simt/shim/sanitizer_hooks.h"
+#include "kernels/simt/shim/simulator.h"
+
+namespace softmoe::simt {
+namespace {
+
+DeviceLimits limits;
+char failure[1300] = "";  // of something that ran
+
+Refusals& TheRefusals() {
+  static Refusals& refusals = *new Refusals;
+  return refusals;
+}
+
+#define SOFTMOE_REFUSE(error, ...) \
+  static_cast<cudaError_t>(TheRefusals().Refuse(error, __VA_ARGS__))
+
+// What every call begins with; not cudaSuccess: it ends there.
+cudaError_t Begin(const char* call) {
+  if (const int error = CountCall(call)) {
+    return SOFTMOE_REFUSE(error, "%s fails, as a test ordered", call);
+  }
+  if (failure[0] != '\0') {
+    return SOFTMOE_REFUSE(cudaErrorLaunchFailure, "%s", failure);
+  }
+  return cudaSuccess;
+}
+
+#define SOFTMOE_BEGIN(call) \
+  if (const cudaError_t begun = Begin(call); begun != cudaSuccess) return begun
+
+// What a call that waited ends with.
+cudaError_t Waited(const char* wrong) {
+  if (wrong == nullptr) return cudaSuccess;
+  snprintf(failure, sizeof(failure), "%s", wrong);
+  return SOFTMOE_REFUSE(cudaErrorLaunchFailure, "%s", failure);
+}
+
+cudaError_t CheckStream(const char* call, cudaStream_t stream) {
+  // 1 and 2 stand for the null stream in the toolkit's headers.
+  if (reinterpret_cast<uintptr_t>(stream) <= 2) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
+                          "%s on the null stream, which waits for all others: "
+                          "name a stream",
+                          call);
+  }
+  if (!TheWorkQueue().Knows(stream)) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
+                          "%s on a stream that does not exist (any more)",
+                          call);
+  }
+  return cudaSuccess;
+}
+
+#define SOFTMOE_CHECK_STREAM(call, stream)                   \
+  if (const cudaError_t checked = CheckStream(call, stream); \
+      checked != cudaSuccess)                                \
+  return checked
+
+cudaError_t CheckEvent(const char* call, cudaEvent_t event) {
+  if (TheWorkQueue().Knows(event)) return cudaSuccess;
+  return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
+                        "%s: the event does not exist (any more)", call);
+}
+
+#define SOFTMOE_CHECK_EVENT(call, event)                   \
+  if (const cudaError_t checked = CheckEvent(call, event); \
+      checked != cudaSuccess)                              \
+  return checked
+
+// Uninstrumented code has written *out.
+template <typename T>
+void Written(T* out) {
+  MarkInitialized(out, sizeof(T));
+}
+
+// ---- Copies
+
+class CopyWork : public Work {
+ public:
+  CopyWork(void* to, const void* from, size_t size, bool from_host,
+           bool to_host)
+      : Work("cudaMemcpyAsync"),
+        to_(static_cast<char*>(to)),
+        from_(static_cast<const char*>(from)),
+        size_(size) {
+    if (from_host) host_reads = {from_, size};
+    if (to_host) host_writes = {to_, size};
+  }
+
+  // The host may not change it from now on.
+  void ExpectUnchanged() {
+    hashed_ = true;
+    hash_ = HashRaw(from_, size_);
+  }
+
+  const char* Run() override {
+    if (IsForbidden(host_reads.begin, host_reads.size) ||
+        IsForbidden(host_writes.begin, host_writes.size)) {
+      return "the host's memory was freed before the copy ran";
+    }
+    NoteRead(from_, size_);
+    NoteWrite(to_, size_);
+    if (hashed_ && HashRaw(from_, size_) != hash_) {
+      return "the host's memory was written to before the copy ran";
+    }
+    CopyRaw(to_, from_, size_);
+    CopyInitialization(to_, from_, size_);
+    return nullptr;
+  }
+
+ private:
+  char* to_;
+  const char* from_;
+  size_t size_;
+  bool hashed_ = false;
+  uint64_t hash_ = 0;
+};
+
+class FillWork : public Work {
+ public:
+  FillWork(void* at, int value, size_t size)
+      : Work("cudaMemsetAsync"), at_(at), value_(value), size_(size) {}
+  const char* Run() override {
+    NoteWrite(at_, size_);
+    FillRaw(at_, static_cast<uint16_t>((value_ & 0xff) * 0x0101), size_);
+    MarkInitialized(at_, size_);
+    return nullptr;
+  }
+
+ private:
+  void* at_;
+  int value_;
+  size_t size_;
+};
+
+// One side of a copy or fill.
+cudaError_t CheckRange(const char* call, const char* side, const void* at,
+                       size_t size) {
+  for (GuardedMemory* memory : {&DeviceMemory(), &PinnedMemory()}) {
+    if (!memory->Holds(at) || memory->FindLive(at, size) != nullptr) continue;
+    char where[300];
+    memory->Describe(static_cast<const char*>(at) + size - 1, where,
+                     sizeof(where));
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "%s: %s, %zu bytes, ends with %s", call, side, size,
+                          where);
+  }
+  if (at != nullptr) return cudaSuccess;
+  return SOFTMOE_REFUSE(cudaErrorInvalidValue, "%s: %s is null", call, side);
+}
+
+// ---- Kernels
+
+// The dynamic shared memory that a kernel was allowed.
+struct SharedAllowance {
+  const void* kernel;
+  size_t bytes;
+};
+SharedAllowance& AllowanceOf(const void* kernel) {
+  static SharedAllowance allowances[1024];
+  SharedAllowance* allowance = allowances;
+  while (allowance->kernel != nullptr && allowance->kernel != kernel) {
+    ++allowance;
+  }
+  allowance->kernel = kernel;
+  return *allowance;
+}
+
+class KernelWork : public Work {
+ public:
+  KernelWork(const Grid& grid, const KernelCall& call)
+      : Work("a kernel"), grid_(grid), call_(call) {}
+  ~KernelWork() override { Destroy(); }
+
+  const char* Run() override {
+    kernel_argument = call_.arguments;
+    const char* wrong = RunGrid(grid_, call_.run);
+    Destroy();
+    return wrong;
+  }
+
+ private:
+  void Destroy() {
+    if (call_.arguments == nullptr) return;
+    kernel_argument = call_.arguments;
+    call_.destroy();
+    call_.arguments = nullptr;
+  }
+
+  Grid grid_;
+  KernelCall call_;
+};
+
+cudaError_t CheckPointers(const PointerList& pointers) {
+  if (pointers.size > PointerList::kMax) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "a launch with %d pointers: the simulator keeps %d",
+                          pointers.size, PointerList::kMax);
+  }
+  for (int i = 0; i < pointers.size; ++i) {
+    const void* at = pointers.pointers[i];
+    if (at == nullptr) continue;
+    const int parameter = pointers.parameters[i] + 1;
+    if (!DeviceMemory().Holds(at)) {
+      return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                            "a launch whose parameter %d holds the host "
+                            "address %p",
+                            parameter, at);
+    }
+    const Allocation* allocation = DeviceMemory().Find(at);
+    if (allocation != nullptr && allocation->live) continue;
+    char where[300];
+    DeviceMemory().Describe(at, where, sizeof(where));
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "a launch whose parameter %d points to %s", parameter,
+                          where);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t CheckConfiguration(const cudaLaunchConfig_t& config,
+                               size_t allowance) {
+  const dim3 &grid = config.gridDim, &block = config.blockDim;
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  if (grid.x < 1 || grid.x > 0x7fffffffu || grid.y < 1 || grid.y > 65535 ||
+      grid.z < 1 || grid.z > 65535 || threads < 1 || threads > 1024 ||
+      block.x > 1024 || block.y > 1024 || block.z > 64) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidConfiguration,
+                          "a grid of (%u, %u, %u) blocks of (%u, %u, %u) "
+                          "threads: there must be blocks, of 1 to 1024 threads",
+                          grid.x, grid.y, grid.z, block.x, block.y, block.z);
+  }
+  const size_t most = allowance > 0 ? allowance : size_t{48} * 1024;
+  if (config.dynamicSmemBytes > most) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "%zu bytes of dynamic shared memory, of %zu that the "
+                          "kernel may have (cudaFuncSetAttribute)",
+                          config.dynamicSmemBytes, most);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t TryToQueue(const cudaLaunchConfig_t& config, const KernelCall& call,
+                       const PointerList& pointers) {
+  constexpr const char* kCall = "cudaLaunchKernelEx";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_STREAM(kCall, config.stream);
+  const size_t allowance = AllowanceOf(call.kernel).bytes;
+  cudaError_t error = CheckConfiguration(config, allowance);
+  if (error == cudaSuccess) error = CheckPointers(pointers);
+  if (error != cudaSuccess) return error;
+  Grid grid;
+  grid.blocks = {config.gridDim.x, config.gridDim.y, config.gridDim.z};
+  grid.threads = {config.blockDim.x, config.blockDim.y, config.blockDim.z};
+  grid.dynamic_shared = config.dynamicSmemBytes;
+  grid.dynamic_shared_limit = allowance;
+  grid.fiber_set = FiberSetOf(config.stream);
+  KernelWork* work = new KernelWork(grid, call);
+  for (int i = 0; i < pointers.size; ++i) {
+    work->AddUse(DeviceMemory().Find(pointers.pointers[i]));
+  }
+  TheWorkQueue().Add(config.stream, work);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+const char* DeviceFailure() { return failure[0] == '\0' ? nullptr : failure; }
+
+cudaError_t QueueKernel(const cudaLaunchConfig_t& config,
+                        const KernelCall& call, const PointerList& pointers) {
+  const cudaError_t error = TryToQueue(config, call, pointers);
+  if (error != cudaSuccess) {
+    kernel_argument = call.arguments;
+    call.destroy();
+  }
+  return error;
+}
+
+void SetDeviceLimits(const DeviceLimits& new_limits) {
+  limits = new_limits;
+  SetSharedMemoryLimit(limits.shared_memory_per_block);
+}
+
+int LiveAllocations() { return DeviceMemory().num_live(); }
+size_t LiveBytes() { return DeviceMemory().live_bytes(); }
+
+void ForgetFailure() {
+  failure[0] = '\0';
+  TheWorkQueue().DropAll();
+  TheRefusals().Forget();
+}
+
+}  // namespace softmoe::simt
+
+// NOLINTBEGIN: the toolkit's names
+
+using namespace softmoe::simt;
+
+// ---- Errors
+
+const char* cudaGetErrorName(cudaError_t error) {
+#define SOFTMOE_NAME(name) \
+  case name:               \
+    return #name
+  switch (error) {
+    SOFTMOE_NAME(cudaSuccess);
+    SOFTMOE_NAME(cudaErrorInvalidValue);
+    SOFTMOE_NAME(cudaErrorMemoryAllocation);
+    SOFTMOE_NAME(cudaErrorInitializationError);
+    SOFTMOE_NAME(cudaErrorInvalidConfiguration);
+    SOFTMOE_NAME(cudaErrorInvalidMemcpyDirection);
+    SOFTMOE_NAME(cudaErrorInsufficientDriver);
+    SOFTMOE_NAME(cudaErrorNoDevice);
+    SOFTMOE_NAME(cudaErrorInvalidDevice);
+    SOFTMOE_NAME(cudaErrorNoKernelImageForDevice);
+    SOFTMOE_NAME(cudaErrorInvalidResourceHandle);
+    SOFTMOE_NAME(cudaErrorNotReady);
+    SOFTMOE_NAME(cudaErrorIllegalAddress);
+    SOFTMOE_NAME(cudaErrorLaunchFailure);
+    SOFTMOE_NAME(cudaErrorUnknown);
+  }
+#undef SOFTMOE_NAME
+  return "an error that the simulator does not know";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  return TheRefusals().Text(error, cudaGetErrorName(error));
+}
+
+cudaError_t cudaGetLastError() {
+  const int error = TheRefusals().last_error();
+  if (DeviceFailure() == nullptr) TheRefusals().Forget();
+  return static_cast<cudaError_t>(error);
+}
+
+// ---- The device
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  SOFTMOE_BEGIN("cudaGetDeviceCount");
+  *count = 1;
+  Written(count);
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  SOFTMOE_BEGIN("cudaSetDevice");
+  if (device == 0) return cudaSuccess;
+  return SOFTMOE_REFUSE(cudaErrorInvalidDevice, "device %d of 1", device);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  SOFTMOE_BEGIN("cudaGetDeviceProperties");
+  if (device != 0) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidDevice, "device %d of 1", device);
+  }
+  *properties = {};
+  snprintf(properties->name, sizeof(properties->name), "simulated device");
+  properties->totalGlobalMem = limits.memory;
+  properties->sharedMemPerBlock = size_t{48} * 1024;
+  properties->sharedMemPerBlockOptin = limits.shared_memory_per_block;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = 1024;
+  properties->major = 9;  // an H100's
+  properties->minor = 0;
+  properties->multiProcessorCount = 132;
+  Written(properties);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  SOFTMOE_BEGIN("cudaDriverGetVersion");
+  *version = CUDART_VERSION;
+  Written(version);
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  SOFTMOE_BEGIN("cudaRuntimeGetVersion");
+  *version = CUDART_VERSION;
+  Written(version);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  SOFTMOE_BEGIN("cudaDeviceSynchronize");
+  return Waited(TheWorkQueue().SynchronizeAll());
+}
+
+// ---- Memory
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  SOFTMOE_BEGIN("cudaMemGetInfo");
+  const size_t used = DeviceMemory().live_bytes();
+  *free = used < limits.memory ? limits.memory - used : 0;
+  *total = limits.memory;
+  Written(free);
+  Written(total);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, size_t size) {
+  SOFTMOE_BEGIN("cudaMalloc");
+  *memory = nullptr;
+  Written(memory);
+  if (size == 0) return cudaSuccess;
+  const size_t used = DeviceMemory().live_bytes();
+  const size_t free = used < limits.memory ? limits.memory - used : 0;
+  if (size > free || GuardedMemory::Rounded(size) > free) {
+    return SOFTMOE_REFUSE(cudaErrorMemoryAllocation,
+                          "cudaMalloc of %zu bytes: %zu of %zu are free", size,
+                          free, limits.memory);
+  }
+  *memory = DeviceMemory().Allocate(size);
+  if (*memory != nullptr) return cudaSuccess;
+  return SOFTMOE_REFUSE(cudaErrorMemoryAllocation,
+                        "cudaMalloc of %zu bytes: the simulator, which never "
+                        "uses an address twice, has no room left",
+                        size);
+}
+
+// Frees even after a failure, which it then returns.
+cudaError_t cudaFree(void* memory) {
+  const cudaError_t begun = Begin("cudaFree");
+  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  if (memory == nullptr) return begun;
+  Allocation* allocation = DeviceMemory().Find(memory);
+  char where[300];
+  if (allocation == nullptr || !allocation->live ||
+      allocation->begin != memory) {
+    DeviceMemory().Describe(memory, where, sizeof(where));
+    return SOFTMOE_REFUSE(
+        cudaErrorInvalidValue, "cudaFree of %p: %s", memory,
+        DeviceMemory().Holds(memory) ? where : "a host address");
+  }
+  if (const Work* user = TheWorkQueue().FindUser(*allocation)) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "cudaFree of device memory %d, which %s that is "
+                          "still queued uses",
+                          allocation->number, user->what());
+  }
+  DeviceMemory().Free(allocation);
+  return begun;
+}
+
+cudaError_t cudaMallocHost(void** memory, size_t size) {
+  SOFTMOE_BEGIN("cudaMallocHost");
+  *memory = size == 0 ? nullptr : PinnedMemory().Allocate(size);
+  Written(memory);
+  if (size == 0 || *memory != nullptr) return cudaSuccess;
+  return SOFTMOE_REFUSE(cudaErrorMemoryAllocation,
+                        "cudaMallocHost of %zu bytes", size);
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  const cudaError_t begun = Begin("cudaFreeHost");
+  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  if (memory == nullptr) return begun;
+  Allocation* allocation = PinnedMemory().Find(memory);
+  if (allocation == nullptr || !allocation->live ||
+      allocation->begin != memory) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "cudaFreeHost of %p, which cudaMallocHost did not "
+                          "return, or which is freed",
+                          memory);
+  }
+  if (const Work* user =
+          TheWorkQueue().FindHostUser({allocation->begin, allocation->size})) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "cudaFreeHost of memory that %s, which is still "
+                          "queued, uses",
+                          user->what());
+  }
+  PinnedMemory().Free(allocation);
+  return begun;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size,
+                            cudaMemcpyKind kind, cudaStream_t stream) {
+  constexpr const char* kCall = "cudaMemcpyAsync";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_STREAM(kCall, stream);
+  if (size == 0) return cudaSuccess;
+  cudaError_t error = CheckRange(kCall, "the source", from, size);
+  if (error == cudaSuccess) {
+    error = CheckRange(kCall, "the destination", to, size);
+  }
+  if (error != cudaSuccess) return error;
+  const bool from_host = !DeviceMemory().Holds(from);
+  const bool to_host = !DeviceMemory().Holds(to);
+  const cudaMemcpyKind actual =
+      from_host ? (to_host ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice)
+      : to_host ? cudaMemcpyDeviceToHost
+                : cudaMemcpyDeviceToDevice;
+  if (actual == cudaMemcpyHostToHost ||
+      (kind != cudaMemcpyDefault && kind != actual)) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidMemcpyDirection,
+                          "%s from %s to %s memory, called a copy of kind %d",
+                          kCall, from_host ? "host" : "device",
+                          to_host ? "host" : "device", static_cast<int>(kind));
+  }
+  const HostRange source = {static_cast<const char*>(from), size};
+  const HostRange destination = {static_cast<const char*>(to), size};
+  if (source.Overlaps(destination)) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "%s between ranges that overlap", kCall);
+  }
+  CopyWork* work = new CopyWork(to, from, size, from_host, to_host);
+  if (from_host && TheWorkQueue().FindHostWriter(source) == nullptr) {
+    work->ExpectUnchanged();
+  }
+  if (to_host && TheWorkQueue().FindHostUser(destination) == nullptr) {
+    // What is there from now on until the host waits is nobody's business.
+    FillRaw(to, 0xffff, size);
+    MarkUninitialized(to, size);
+  }
+  work->AddUse(DeviceMemory().Find(from));
+  work->AddUse(DeviceMemory().Find(to));
+  TheWorkQueue().Add(stream, work);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* at, int value, size_t size,
+                            cudaStream_t stream) {
+  constexpr const char* kCall = "cudaMemsetAsync";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_STREAM(kCall, stream);
+  if (size == 0) return cudaSuccess;
+  if (!DeviceMemory().Holds(at)) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue, "%s of the host address %p",
+                          kCall, at);
+  }
+  const cudaError_t error = CheckRange(kCall, "the destination", at, size);
+  if (error != cudaSuccess) return error;
+  FillWork* work = new FillWork(at, value, size);
+  work->AddUse(DeviceMemory().Find(at));
+  TheWorkQueue().Add(stream, work);
+  return cudaSuccess;
+}
+
+// ---- Streams and events
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  SOFTMOE_BEGIN("cudaStreamCreateWithFlags");
+  if (flags > cudaStreamNonBlocking) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue, "a stream with flags %u",
+                          flags);
+  }
+  *stream = TheWorkQueue().CreateStream();
+  Written(stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  constexpr const char* kCall = "cudaStreamDestroy";
+  const cudaError_t begun = Begin(kCall);
+  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  SOFTMOE_CHECK_STREAM(kCall, stream);
+  const char* wrong = TheWorkQueue().DestroyStream(stream);
+  if (wrong == nullptr) return begun;
+  return SOFTMOE_REFUSE(cudaErrorInvalidValue, "%s: %s", kCall, wrong);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  constexpr const char* kCall = "cudaStreamSynchronize";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_STREAM(kCall, stream);
+  return Waited(TheWorkQueue().Synchronize(stream));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned flags) {
+  constexpr const char* kCall = "cudaStreamWaitEvent";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_STREAM(kCall, stream);
+  SOFTMOE_CHECK_EVENT(kCall, event);
+  if (flags != 0) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue, "%s with flags %u", kCall,
+                          flags);
+  }
+  TheWorkQueue().Wait(stream, event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  SOFTMOE_BEGIN("cudaEventCreateWithFlags");
+  if ((flags & ~static_cast<unsigned>(cudaEventDisableTiming)) != 0) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue, "an event with flags %u",
+                          flags);
+  }
+  *event = TheWorkQueue().CreateEvent();
+  Written(event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  constexpr const char* kCall = "cudaEventDestroy";
+  const cudaError_t begun = Begin(kCall);
+  if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
+  SOFTMOE_CHECK_EVENT(kCall, event);
+  TheWorkQueue().DestroyEvent(event);
+  return begun;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  constexpr const char* kCall = "cudaEventRecord";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_STREAM(kCall, stream);
+  SOFTMOE_CHECK_EVENT(kCall, event);
+  TheWorkQueue().Record(event, stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  constexpr const char* kCall = "cudaEventSynchronize";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_EVENT(kCall, event);
+  return Waited(TheWorkQueue().Synchronize(event));
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  constexpr const char* kCall = "cudaEventQuery";
+  SOFTMOE_BEGIN(kCall);
+  SOFTMOE_CHECK_EVENT(kCall, event);
+  bool done = false;
+  const char* wrong = TheWorkQueue().Query(event, &done);
+  if (wrong != nullptr) return Waited(wrong);
+  return done ? cudaSuccess : cudaErrorNotReady;  // not an error to remember
+}
+
+// ---- Kernels
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute,
+                                 int value) {
+  SOFTMOE_BEGIN("cudaFuncSetAttribute");
+  if (value < 0 ||
+      static_cast<size_t>(value) > limits.shared_memory_per_block) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                          "%d bytes of dynamic shared memory: a block has at "
+                          "most %zu",
+                          value, limits.shared_memory_per_block);
+  }
+  AllowanceOf(kernel).bytes = static_cast<size_t>(value);
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  SOFTMOE_BEGIN("cudaFuncGetAttributes");
+  *attributes = {1024};
+  Written(attributes);
+  return cudaSuccess;
+}
+
+// NOLINTEND

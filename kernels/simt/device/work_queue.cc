@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/device/work_queue.h"
+
+#include <cstdint>
+#include <cstdio>
+
+#include "kernels/simt/shim/sanitizer_hooks.h"
+#include "kernels/simt/shim/simulator.h"
+
+// Never freed, so that a stale handle is recognised.
+struct CUstream_st {
+  bool live = true;
+  softmoe::simt::Work* front = nullptr;
+  softmoe::simt::Work* back = nullptr;
+  int lane = 0;  // streams that were destroyed leave theirs to later ones
+  void* thread = nullptr;  // of TSan; one per lane
+};
+
+struct CUevent_st {
+  bool live = true;
+  softmoe::simt::EventRecord* last = nullptr;
+};
+
+namespace softmoe::simt {
+namespace {
+
+// While it lives, what happens is done by `stream`, to TSan. The simulator is
+// not instrumented, so the call stacks that TSan keeps are not confused.
+class ActAs {
+ public:
+  explicit ActAs(const CUstream_st& stream) {
+    if (!HasTsan()) return;
+    before_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(stream.thread, kNoSync);
+  }
+  ~ActAs() {
+    if (HasTsan()) __tsan_switch_to_fiber(before_, kNoSync);
+  }
+  ActAs(const ActAs&) = delete;
+  ActAs& operator=(const ActAs&) = delete;
+
+ private:
+  static constexpr unsigned kNoSync = 1;
+  void* before_ = nullptr;
+};
+
+class RecordWork : public Work {
+ public:
+  explicit RecordWork(EventRecord* record)
+      : Work("cudaEventRecord"), record_(record) {}
+  const char* Run() override {
+    Release(&record_->tag);
+    record_->done = true;
+    return nullptr;
+  }
+
+ private:
+  EventRecord* record_;
+};
+
+class WaitWork : public Work {
+ public:
+  explicit WaitWork(EventRecord* record)
+      : Work("cudaStreamWaitEvent"), record_(record) {}
+  const char* Run() override {
+    Acquire(&record_->tag);
+    return nullptr;
+  }
+  bool CanRun() const override { return record_->done; }
+  CUstream_st* WaitsFor() const override { return record_->stream; }
+
+ private:
+  EventRecord* record_;
+};
+
+bool IsReady(const CUstream_st& stream) {
+  return stream.front != nullptr && stream.front->CanRun();
+}
+
+}  // namespace
+
+bool Work::UsesAllocation(const Allocation& allocation) const {
+  for (const Use& use : uses_) {
+    if (use.allocation == allocation.number) return true;
+  }
+  return false;
+}
+
+WorkQueue& TheWorkQueue() {
+  static WorkQueue& queue = *new WorkQueue;
+  return queue;
+}
+
+// Without TSan nothing tells sets apart.
+int FiberSetOf(const CUstream_st* stream) {
+  return HasTsan() ? stream->lane % kNumFiberSets : 0;
+}
+
+// ---- Streams and events
+
+CUstream_st* WorkQueue::CreateStream() {
+  CUstream_st* stream = new CUstream_st;
+  const auto taken = [&] {
+    for (const CUstream_st* other : streams_) {
+      if (other->live && other->lane == stream->lane) return true;
+    }
+    return false;
+  };
+  while (taken()) ++stream->lane;
+  for (const CUstream_st* other : streams_) {
+    if (other->lane == stream->lane) stream->thread = other->thread;
+  }
+  if (HasTsan() && stream->thread == nullptr) {
+    stream->thread = __tsan_create_fiber(0);
+  }
+  streams_.push_back(stream);
+  return stream;
+}
+
+const char* WorkQueue::DestroyStream(CUstream_st* stream) {
+  if (stream->front != nullptr) {
+    snprintf(message_, sizeof(message_),
+             "%s is still queued on this stream: synchronise first",
+             stream->front->what());
+    return message_;
+  }
+  stream->live = false;
+  return nullptr;
+}
+
+bool WorkQueue::Knows(const CUstream_st* stream) const {
+  for (const CUstream_st* known : streams_) {
+    if (known == stream) return known->live;
+  }
+  return false;
+}
+
+CUevent_st* WorkQueue::CreateEvent() {
+  events_.push_back(new CUevent_st);
+  return events_.back();
+}
+
+void WorkQueue::DestroyEvent(CUevent_st* event) { event->live = false; }
+
+bool WorkQueue::Knows(const CUevent_st* event) const {
+  for (const CUevent_st* known : events_) {
+    if (known == event) return known->live;
+  }
+  return false;
+}
+
+void WorkQueue::Add(CUstream_st* stream, Work* work) {
+  work->stream_ = stream;
+  (stream->front == nullptr ? stream->front : stream->back->next_) = work;
+  stream->back = work;
+  Release(&work->queued_);
+}
+
+void WorkQueue::Record(CUevent_st* event, CUstream_st* stream) {
+  event->last = new EventRecord{stream, false, 0};
+  records_.push_back(event->last);
+  Add(stream, new RecordWork(event->last));
+}
+
+void WorkQueue::Wait(CUstream_st* stream, CUevent_st* event) {
+  if (event->last != nullptr) Add(stream, new WaitWork(event->last));
+}
+
+// ---- What runs
+
+// Which stream runs next, for what is at the front of `needed` to run at last.
+CUstream_st* WorkQueue::Choose(CUstream_st* needed) {
+  // A record is queued before what waits for it, so this ends.
+  CUstream_st* late = needed;
+  while (!late->front->CanRun()) late = late->front->WaitsFor();
+  if (schedules_chosen_ != SchedulesChosen()) {
+    schedules_chosen_ = SchedulesChosen();
+    random_ = Random(ChosenSeed());
+  }
+  switch (ChosenSchedule()) {
+    case Schedule::kAscending:
+      return late;
+    case Schedule::kDescending:
+      for (size_t i = streams_.size(); i-- > 0;) {
+        if (streams_[i] != late && IsReady(*streams_[i])) return streams_[i];
+      }
+      return late;
+    default: {
+      int ready = 0;
+      for (const CUstream_st* stream : streams_) ready += IsReady(*stream);
+      int chosen = random_.Below(ready);
+      for (CUstream_st* stream : streams_) {
+        if (IsReady(*stream) && chosen-- == 0) return stream;
+      }
+      return late;
+    }
+  }
+}
+
+const char* WorkQueue::RunOne(CUstream_st* needed) {
+  return RunFront(Choose(needed));
+}
+
+const char* WorkQueue::RunFront(CUstream_st* stream) {
+  Work* work = stream->front;
+  stream->front = work->next_;
+  const char* wrong = nullptr;
+  {
+    const ActAs as(*stream);
+    Acquire(&work->queued_);
+    wrong = work->Run();
+  }
+  char text[300];
+  if (wrong != nullptr) {
+    OrderBeforeHost(stream);  // what is said was written by a kernel's thread
+    snprintf(message_, sizeof(message_), "%s: %s", work->what(), wrong);
+  } else if (!DeviceMemory().FencesHold(text, sizeof(text))) {
+    snprintf(message_, sizeof(message_), "%s wrote %s", work->what(), text);
+    wrong = text;
+  }
+  delete work;
+  if (wrong == nullptr) return nullptr;
+  DropAll();
+  return message_;
+}
+
+// Everything `stream` has done happens before what the host does now.
+void WorkQueue::OrderBeforeHost(CUstream_st* stream) {
+  if (!HasTsan()) return;
+  char* tag = new char;  // new: it must not bring along an older order
+  {
+    const ActAs as(*stream);
+    Release(tag);
+  }
+  Acquire(tag);
+  delete tag;
+}
+
+namespace {
+
+// The device works, and its memory can be reached.
+struct Working {
+  Working() { DeviceMemory().Open(); }
+  ~Working() { DeviceMemory().Close(); }
+};
+
+}  // namespace
+
+const char* WorkQueue::Synchronize(CUstream_st* stream) {
+  if (stream->front != nullptr) {
+    const Working working;
+    // Not what is queued later: nobody can queue anything meanwhile.
+    while (stream->front != nullptr) {
+      if (const char* wrong = RunOne(stream)) return wrong;
+    }
+  }
+  OrderBeforeHost(stream);
+  return nullptr;
+}
+
+const char* WorkQueue::Synchronize(CUevent_st* event) {
+  EventRecord* record = event->last;
+  if (record == nullptr) return nullptr;
+  if (!record->done) {
+    const Working working;
+    while (!record->done) {
+      if (const char* wrong = RunOne(record->stream)) return wrong;
+    }
+  }
+  Acquire(&record->tag);
+  return nullptr;
+}
+
+const char* WorkQueue::SynchronizeAll() {
+  for (CUstream_st* stream : streams_) {
+    if (!stream->live) continue;
+    if (const char* wrong = Synchronize(stream)) return wrong;
+  }
+  return nullptr;
+}
+
+const char* WorkQueue::Query(CUevent_st* event, bool* done) {
+  EventRecord* record = event->last;
+  *done = record == nullptr || record->done;
+  if (*done) {
+    if (record != nullptr) Acquire(&record->tag);
+    return nullptr;
+  }
+  const Working working;
+  return RunOne(record->stream);
+}
+
+// ---- Who uses what
+
+template <typename Condition>
+const Work* WorkQueue::Find(const Condition& condition) const {
+  for (const CUstream_st* stream : streams_) {
+    for (const Work* work = stream->front; work != nullptr;
+         work = work->next_) {
+      if (condition(*work)) return work;
+    }
+  }
+  return nullptr;
+}
+
+const Work* WorkQueue::FindUser(const Allocation& allocation) const {
+  return Find(
+      [&](const Work& work) { return work.UsesAllocation(allocation); });
+}
+
+const Work* WorkQueue::FindHostUser(const HostRange& range) const {
+  return Find([&](const Work& work) {
+    return range.Overlaps(work.host_reads) || range.Overlaps(work.host_writes);
+  });
+}
+
+const Work* WorkQueue::FindHostWriter(const HostRange& range) const {
+  return Find(
+      [&](const Work& work) { return range.Overlaps(work.host_writes); });
+}
+
+void WorkQueue::DropAll() {
+  for (CUstream_st* stream : streams_) {
+    while (stream->front != nullptr) {
+      Work* next = stream->front->next_;
+      delete stream->front;
+      stream->front = next;
+    }
+  }
+  // Nobody can wait for these any more.
+  for (EventRecord* record : records_) record->done = true;
+}
+
+}  // namespace softmoe::simt

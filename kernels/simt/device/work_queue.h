@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// work_queue.h - streams and events: what is queued, and when it runs.
+//
+// Nothing runs when it is queued. When the host waits, what it waits for runs,
+// in one of three ways (SetSchedule of shim/simulator.h):
+//
+//   kAscending   only that, and what events order before it: as late as it can
+//   kDescending  first everything else that can run: other streams run ahead
+//   kRandom      any that can run, until what is waited for is done
+//
+// All are legal. To TSan every stream is a thread of its own, which only events
+// and synchronisations order; queueing orders what the host did before.
+#ifndef SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
+#define SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/simt/device/guarded_memory.h"
+#include "kernels/simt/shim/block.h"
+
+// As the toolkit's headers declare them: what cudaStream_t and cudaEvent_t
+// point to.
+struct CUstream_st;
+struct CUevent_st;
+
+namespace softmoe::simt {
+
+// Memory of the host that an asynchronous copy reads or writes.
+struct HostRange {
+  const char* begin = nullptr;
+  size_t size = 0;
+  bool Overlaps(const HostRange& other) const {
+    return begin < other.begin + other.size && other.begin < begin + size;
+  }
+};
+
+// The point in a stream where an event was recorded.
+struct EventRecord {
+  CUstream_st* stream;
+  bool done;
+  char tag;  // for TSan: new for each, or a later record would be seen, too
+};
+
+// A numbered part of device memory that work uses, if only by its address.
+struct Use {
+  int allocation;
+};
+
+// Something that is queued. Everything but Run happens on the host's behalf.
+class Work {
+ public:
+  explicit Work(const char* what) : what_(what) {}
+  virtual ~Work() = default;
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  // Runs it, for TSan as its stream; device memory is open, and heap memory of
+  // the host's must not be allocated or freed. Null, or what is wrong.
+  virtual const char* Run() = 0;
+
+  // False: it waits for another stream.
+  virtual bool CanRun() const { return true; }
+  virtual CUstream_st* WaitsFor() const { return nullptr; }
+
+  void AddUse(const Allocation* allocation) {
+    if (allocation != nullptr) uses_.push_back({allocation->number});
+  }
+  bool UsesAllocation(const Allocation& allocation) const;
+
+  const char* what() const { return what_; }
+
+  HostRange host_reads, host_writes;
+
+ private:
+  friend class WorkQueue;
+  const char* what_;  // "cudaMemcpyAsync"
+  std::vector<Use> uses_;
+  CUstream_st* stream_ = nullptr;
+  Work* next_ = nullptr;
+  char queued_ = 0;  // a tag
+};
+
+class WorkQueue {
+ public:
+  CUstream_st* CreateStream();
+  // Null, or why not: something is still queued.
+  const char* DestroyStream(CUstream_st* stream);
+  // Whether it is a stream that lives.
+  bool Knows(const CUstream_st* stream) const;
+
+  CUevent_st* CreateEvent();
+  void DestroyEvent(CUevent_st* event);
+  bool Knows(const CUevent_st* event) const;
+
+  // Takes ownership.
+  void Add(CUstream_st* stream, Work* work);
+  void Record(CUevent_st* event, CUstream_st* stream);
+  // Does nothing if the event was never recorded, as on a device.
+  void Wait(CUstream_st* stream, CUevent_st* event);
+
+  // Each runs what is needed, and orders it before what the host does next.
+  // Null, or what is wrong with what has run: nothing is queued any more.
+  const char* Synchronize(CUstream_st* stream);
+  const char* Synchronize(CUevent_st* event);
+  const char* SynchronizeAll();
+  // Runs one thing at most, so that a host that asks again comes to an end.
+  const char* Query(CUevent_st* event, bool* done);
+
+  // What is queued and uses the allocation; reads or writes the host's memory;
+  // writes to it. Null if nothing does.
+  const Work* FindUser(const Allocation& allocation) const;
+  const Work* FindHostUser(const HostRange& range) const;
+  const Work* FindHostWriter(const HostRange& range) const;
+
+  void DropAll();
+
+ private:
+  template <typename Condition>
+  const Work* Find(const Condition& condition) const;
+  const char* RunOne(CUstream_st* needed);
+  const char* RunFront(CUstream_st* stream);
+  CUstream_st* Choose(CUstream_st* needed);
+  void OrderBeforeHost(CUstream_st* stream);
+
+  std::vector<CUstream_st*> streams_;
+  std::vector<CUevent_st*> events_;
+  std::vector<EventRecord*> records_;
+  int schedules_chosen_ = 0;  // when random_ was made
+  Random random_{1};
+  char message_[1200] = {};
+};
+
+// Never destroyed.
+WorkQueue& TheWorkQueue();
+
+// The set of fibers for the kernels of a stream; see Grid.
+int FiberSetOf(const CUstream_st* stream);
+
+}  // namespace softmoe::simt
+
+#endif  // SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
