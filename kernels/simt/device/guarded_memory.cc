@@ -53,6 +53,7 @@ void OnFault(int signal_number, siginfo_t* info, void*) {
   char where[300];
   GuardedMemory& device = DeviceMemory();
   GuardedMemory& memory = device.Holds(at) ? device : PinnedMemory();
+  if (memory.OpenAt(at)) return;
   if (memory.Holds(at)) {
     memory.Describe(at, where, sizeof(where));
     if (InKernel() && !HasSanitizer()) FailKernel(where);
@@ -120,7 +121,8 @@ char* GuardedMemory::Allocate(size_t size) {
                   size,
                   pages,
                   pages_size,
-                  true};
+                  true,
+                  !hidden_};
   const Fences fences(a);
   FillRaw(a.begin, kFresh, size);
   FillRaw(fences.before, kFence, fences.before_size);
@@ -128,7 +130,7 @@ char* GuardedMemory::Allocate(size_t size) {
   MarkUninitialized(pages, pages_size);
   Forbid(fences.before, fences.before_size);
   Forbid(fences.after, fences.after_size);
-  if (hidden_ && !open_) mprotect(pages, pages_size, PROT_NONE);
+  if (hidden_) mprotect(pages, pages_size, PROT_NONE);
   allocations_.push_back(a);
   live_bytes_ += Rounded(size);
   ++num_live_;
@@ -145,17 +147,29 @@ void GuardedMemory::Free(Allocation* allocation) {
   Forbid(allocation->pages, allocation->pages_size);
 }
 
-void GuardedMemory::Open() {
-  open_ = true;
-  for (const Allocation& a : allocations_) {
-    if (a.live) mprotect(a.pages, a.pages_size, PROT_READ | PROT_WRITE);
-  }
+// Not all at once: a system call for each of hundreds of allocations is dear.
+void GuardedMemory::SetOpen(Allocation* a, bool open) {
+  a->open = open;
+  mprotect(a->pages, a->pages_size, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+void GuardedMemory::OpenNumber(int number) {
+  Allocation* a = &allocations_[static_cast<size_t>(number) - 1];
+  if (a->live && !a->open) SetOpen(a, true);
+}
+
+bool GuardedMemory::OpenAt(const void* at) {
+  if (!open_ || !Holds(at)) return false;
+  Allocation* a = Find(at);
+  if (a == nullptr || !a->live || a->open) return false;
+  SetOpen(a, true);
+  return true;
 }
 
 void GuardedMemory::Close() {
   open_ = false;
-  for (const Allocation& a : allocations_) {
-    if (a.live) mprotect(a.pages, a.pages_size, PROT_NONE);
+  for (Allocation& a : allocations_) {
+    if (a.live && a.open) SetOpen(&a, false);
   }
 }
 
@@ -191,7 +205,7 @@ Allocation* GuardedMemory::FindLive(const void* at, size_t size) {
 
 bool GuardedMemory::FencesHold(char* text, size_t text_size) const {
   for (const Allocation& a : allocations_) {
-    if (!a.live) continue;
+    if (!a.live || !a.open) continue;
     const Fences fences(a);
     const char* changed =
         FindChanged(fences.before, kFence, fences.before_size);

@@ -24,23 +24,27 @@ struct Allocation {
   char* pages;  // that it lies in
   size_t pages_size;
   bool live;
+  bool open;
 };
 
 class GuardedMemory {
  public:
   static constexpr size_t kAlignment = 256;  // as cudaMalloc's
 
-  // `what` begins messages: "device memory". `hidden`: inaccessible but between
-  // Open and Close.
+  // `what` begins messages: "device memory". `hidden`: inaccessible, but between
+  // Open and Close what is opened, or touched.
   GuardedMemory(const char* what, bool hidden) : what_(what), hidden_(hidden) {}
 
   // Null if there are no addresses left, or the system has no memory.
   char* Allocate(size_t size);
   void Free(Allocation* allocation);
 
-  void Open();
+  void Open() { open_ = true; }
   void Close();
   bool is_open() const { return open_; }
+  void OpenNumber(int number);  // one allocation
+  // To be called where a touch of `at` was a fault. True: go on.
+  bool OpenAt(const void* at);
 
   // Whether `at` may belong to an allocation: past, present or future.
   bool Holds(const void* at) const;
@@ -51,8 +55,8 @@ class GuardedMemory {
   // The live allocation that holds all of [at, at + size), or null.
   Allocation* FindLive(const void* at, size_t size);
 
-  // False if the bytes beside some live allocation were written to; `text` says
-  // where. Requires Open.
+  // False if the bytes beside some open allocation were written to; `text` says
+  // where.
   bool FencesHold(char* text, size_t text_size) const;
 
   // "4 bytes after the end of device memory 3 (400 bytes)".
@@ -65,6 +69,8 @@ class GuardedMemory {
   static size_t Rounded(size_t size);
 
  private:
+  void SetOpen(Allocation* allocation, bool open);
+
   const char* what_;
   bool hidden_;
   bool open_ = false;

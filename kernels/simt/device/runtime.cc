@@ -515,8 +515,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size,
                           kCall, from_host ? "host" : "device",
                           to_host ? "host" : "device", static_cast<int>(kind));
   }
-  const HostRange source = {static_cast<const char*>(from), size};
-  const HostRange destination = {static_cast<const char*>(to), size};
+  const Range source = {static_cast<const char*>(from), size};
+  const Range destination = {static_cast<const char*>(to), size};
   if (source.Overlaps(destination)) {
     return SOFTMOE_REFUSE(cudaErrorInvalidValue,
                           "%s between ranges that overlap", kCall);

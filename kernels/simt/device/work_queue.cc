@@ -205,6 +205,7 @@ const char* WorkQueue::RunFront(CUstream_st* stream) {
   Work* work = stream->front;
   stream->front = work->next_;
   const char* wrong = nullptr;
+  for (const Use& use : work->uses_) DeviceMemory().OpenNumber(use.allocation);
   {
     const ActAs as(*stream);
     Acquire(&work->queued_);
@@ -308,13 +309,13 @@ const Work* WorkQueue::FindUser(const Allocation& allocation) const {
       [&](const Work& work) { return work.UsesAllocation(allocation); });
 }
 
-const Work* WorkQueue::FindHostUser(const HostRange& range) const {
+const Work* WorkQueue::FindHostUser(const Range& range) const {
   return Find([&](const Work& work) {
     return range.Overlaps(work.host_reads) || range.Overlaps(work.host_writes);
   });
 }
 
-const Work* WorkQueue::FindHostWriter(const HostRange& range) const {
+const Work* WorkQueue::FindHostWriter(const Range& range) const {
   return Find(
       [&](const Work& work) { return range.Overlaps(work.host_writes); });
 }

@@ -27,12 +27,13 @@ struct CUevent_st;
 
 namespace softmoe::simt {
 
-// Memory of the host that an asynchronous copy reads or writes.
-struct HostRange {
+// Memory that something reads or writes.
+struct Range {
   const char* begin = nullptr;
   size_t size = 0;
-  bool Overlaps(const HostRange& other) const {
-    return begin < other.begin + other.size && other.begin < begin + size;
+  bool Overlaps(const Range& other) const {
+    return size > 0 && other.size > 0 && begin < other.begin + other.size &&
+           other.begin < begin + size;
   }
 };
 
@@ -71,7 +72,7 @@ class Work {
 
   const char* what() const { return what_; }
 
-  HostRange host_reads, host_writes;
+  Range host_reads, host_writes;
 
  private:
   friend class WorkQueue;
@@ -111,8 +112,8 @@ class WorkQueue {
   // What is queued and uses the allocation; reads or writes the host's memory;
   // writes to it. Null if nothing does.
   const Work* FindUser(const Allocation& allocation) const;
-  const Work* FindHostUser(const HostRange& range) const;
-  const Work* FindHostWriter(const HostRange& range) const;
+  const Work* FindHostUser(const Range& range) const;
+  const Work* FindHostWriter(const Range& range) const;
 
   void DropAll();
 

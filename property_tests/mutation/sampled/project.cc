@@ -153,7 +153,8 @@ bool IsProduct(const std::string& path) {
   }
   for (const char* part :
        {"_test.", "_test_util.", "_test_support.", "_testing.", "_fuzz.",
-        "benchmark", "/planted_", "/testing/", "kernels/simt/shim/"}) {
+        "benchmark", "/planted_", "/testing/", "kernels/simt/device/",
+        "kernels/simt/shim/"}) {
     if (path.find(part) != path.npos) return false;
   }
   const std::string extension = fs::path(path).extension();

@@ -3,7 +3,7 @@
 // cuda_runtime_api.h - stands in for the CUDA toolkit's header of that name: as
 // much of the runtime as we call, on a simulated device (../README.md). What is
 // missing does not compile; that what is there has the toolkit's names, types
-// and values is tested (toolkit_api_test).
+// and values is compiled against both (../toolkit_api.h).
 //
 // Differences, all of which are stricter: nothing runs before it must; a stream
 // is always named, the null stream is refused; what a real device leaves

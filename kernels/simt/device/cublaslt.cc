@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of include/cublasLt.h: what they refuse, and what they queue.
+#include "kernels/simt/device/include/cublasLt.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "kernels/simt/device/calls.h"
+#include "kernels/simt/device/device.h"
+#include "kernels/simt/device/guarded_memory.h"
+#include "kernels/simt/device/product.h"
+#include "kernels/simt/device/raw_bytes.h"
+#include "kernels/simt/device/work_queue.h"
+#include "kernels/simt/shim/sanitizer_hooks.h"
+
+// Each has a number for its kind, so that what is none, or was destroyed, is
+// refused.
+struct cublasLtContext {
+  static constexpr uint64_t kKind = 0x6c746374;
+  uint64_t kind = kKind;
+};
+struct cublasLtMatrixLayoutOpaque_t {
+  static constexpr uint64_t kKind = 0x6c746c61;
+  uint64_t kind = kKind;
+  uint32_t type;
+  int32_t order = CUBLASLT_ORDER_COL;
+  uint64_t rows, cols;
+  int64_t ld;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct cublasLtMatmulDescOpaque_t {
+  static constexpr uint64_t kKind = 0x6c746465;
+  uint64_t kind = kKind;
+  int32_t compute_type, scale_type;
+  int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+};
+struct cublasLtMatmulPreferenceOpaque_t {
+  static constexpr uint64_t kKind = 0x6c747072;
+  uint64_t kind = kKind;
+  uint64_t workspace = 0;
+  uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
+};
+
+namespace softmoe::simt {
+namespace {
+
+uint64_t sum_seed = 1;
+bool sum_seed_is_used = false;
+
+Refusals& TheRefusals() {
+  static Refusals& refusals = *new Refusals;
+  return refusals;
+}
+
+#define SOFTMOE_REFUSE(status, ...) \
+  static_cast<cublasStatus_t>(TheRefusals().Refuse(status, __VA_ARGS__))
+
+cublasStatus_t Begin(const char* call) {
+  if (const int status = CountCall(call)) {
+    return SOFTMOE_REFUSE(status, "%s fails, as a test ordered", call);
+  }
+  if (const char* failure = DeviceFailure()) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_EXECUTION_FAILED, "%s", failure);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+#define SOFTMOE_RETURN_IF_NOT_SUCCESS(...)       \
+  if (const cublasStatus_t status = __VA_ARGS__; \
+      status != CUBLAS_STATUS_SUCCESS)           \
+  return status
+
+template <typename Object>
+bool IsOne(const Object* object) {
+  return object != nullptr && object->kind == Object::kKind;
+}
+
+// ---- Objects
+
+template <typename Object>
+cublasStatus_t Create(const char* call, Object** object, const Object& value) {
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call));
+  *object = new Object(value);
+  MarkInitialized(object, sizeof(*object));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename Object>
+cublasStatus_t Destroy(const char* call, Object* object) {
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call));
+  if (!IsOne(object)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%s of what does not exist (any more)", call);
+  }
+  // Kept, so that it is recognised. What nobody destroys is a leak, to ASan.
+  object->kind = 0;
+  static std::vector<Object*>& destroyed = *new std::vector<Object*>;
+  destroyed.push_back(object);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Sets one of an object's members.
+template <typename Object>
+class Attribute {
+ public:
+  Attribute(const char* call, Object* object, int attribute, const void* value,
+            size_t size)
+      : call_(call),
+        object_(object),
+        attribute_(attribute),
+        value_(value),
+        size_(size) {}
+
+  template <typename T>
+  void Is(int attribute, T Object::*member) {
+    if (!IsOne(object_) || attribute != attribute_) return;
+    known_ = true;
+    if (value_ == nullptr || size_ != sizeof(T)) return;
+    RequireInitialized(value_, size_);
+    __builtin_memcpy(&(object_->*member), value_, sizeof(T));
+    done_ = true;
+  }
+
+  cublasStatus_t End() {
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call_));
+    if (done_) return CUBLAS_STATUS_SUCCESS;
+    const char* why = !IsOne(object_)     ? "of what does not exist (any more)"
+                      : !known_           ? "is not simulated"
+                      : value_ == nullptr ? "is null"
+                                          : "has another size";
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%s: attribute %d (%zu bytes) %s", call_, attribute_,
+                          size_, why);
+  }
+
+ private:
+  const char* call_;
+  Object* object_;
+  int attribute_;
+  const void* value_;
+  size_t size_;
+  bool known_ = false;
+  bool done_ = false;
+};
+
+// ---- The problem
+
+struct Operand {
+  char name;
+  MatrixShape shape;
+  // Elements from the first to the last of a batch, and of all.
+  int64_t span, extent;
+};
+
+cublasStatus_t DescribeOperand(char name,
+                               const cublasLtMatrixLayoutOpaque_t* layout,
+                               Operand* operand) {
+  if (!IsOne(layout)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "the layout of %c does not exist (any more)", name);
+  }
+  if (layout->type != CUDA_R_32F && layout->type != CUDA_R_16BF) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
+                          "%c has elements of type %u: only CUDA_R_32F and "
+                          "CUDA_R_16BF are simulated",
+                          name, layout->type);
+  }
+  constexpr uint64_t kMost = 0x7fffffff;
+  if (layout->rows < 1 || layout->cols < 1 || layout->rows > kMost ||
+      layout->cols > kMost) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%c has %llu rows and %llu columns", name,
+                          static_cast<unsigned long long>(layout->rows),
+                          static_cast<unsigned long long>(layout->cols));
+  }
+  MatrixShape& shape = operand->shape;
+  shape = {layout->type == CUDA_R_16BF,
+           layout->order == CUBLASLT_ORDER_ROW,
+           static_cast<int64_t>(layout->rows),
+           static_cast<int64_t>(layout->cols),
+           layout->ld,
+           layout->batch,
+           layout->stride};
+  if (layout->order != CUBLASLT_ORDER_COL &&
+      layout->order != CUBLASLT_ORDER_ROW) {
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_NOT_SUPPORTED,
+        "%c has order %d: only rows and columns are simulated", name,
+        layout->order);
+  }
+  if (shape.ld < shape.line_size()) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%c has a leading dimension of %lld for %s of %lld",
+                          name, static_cast<long long>(shape.ld),
+                          shape.row_major ? "rows" : "columns",
+                          static_cast<long long>(shape.line_size()));
+  }
+  if (shape.batch < 1 || shape.stride < 0) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%c has a batch of %d, with a stride of %lld", name,
+                          shape.batch, static_cast<long long>(shape.stride));
+  }
+  operand->name = name;
+  operand->span = (shape.lines() - 1) * shape.ld + shape.line_size();
+  operand->extent = (shape.batch - 1) * shape.stride + operand->span;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+struct Problem {
+  Operand operands[4];  // A, B, C, D
+  bool transpose_a, transpose_b;
+
+  const MatrixShape& shape(int i) const { return operands[i].shape; }
+};
+
+bool Same(const MatrixShape& x, const MatrixShape& y) {
+  return x.bf16 == y.bf16 && x.row_major == y.row_major && x.rows == y.rows &&
+         x.cols == y.cols && x.ld == y.ld && x.batch == y.batch &&
+         x.stride == y.stride;
+}
+
+cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
+                               cublasLtMatmulDesc_t desc,
+                               cublasLtMatrixLayout_t a,
+                               cublasLtMatrixLayout_t b,
+                               cublasLtMatrixLayout_t c,
+                               cublasLtMatrixLayout_t d, Problem* problem) {
+  if (!IsOne(handle)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_INITIALIZED,
+                          "the handle does not exist (any more)");
+  }
+  if (!IsOne(desc)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "the description does not exist (any more)");
+  }
+  if (desc->compute_type != CUBLAS_COMPUTE_32F ||
+      desc->scale_type != CUDA_R_32F) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
+                          "compute type %d with scale type %d: only "
+                          "CUBLAS_COMPUTE_32F with CUDA_R_32F is simulated",
+                          desc->compute_type, desc->scale_type);
+  }
+  const auto transposes = [](int32_t operation) {
+    return operation == CUBLAS_OP_T;
+  };
+  for (const int32_t operation : {desc->transpose_a, desc->transpose_b}) {
+    if (operation == CUBLAS_OP_N || operation == CUBLAS_OP_T) continue;
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE, "operation %d",
+                          operation);
+  }
+  problem->transpose_a = transposes(desc->transpose_a);
+  problem->transpose_b = transposes(desc->transpose_b);
+  const cublasLtMatrixLayout_t layouts[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) {
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(
+        DescribeOperand("ABCD"[i], layouts[i], &problem -> operands[i]));
+  }
+  const MatrixShape &sa = problem->shape(0), &sb = problem->shape(1),
+                    &sc = problem->shape(2), &sd = problem->shape(3);
+  // The table of supported types, for these two: inputs alike; an output of
+  // bf16 for inputs of bf16 only.
+  if (sa.bf16 != sb.bf16 || sc.bf16 != sd.bf16 || (sd.bf16 && !sa.bf16)) {
+    const auto name = [](const MatrixShape& s) {
+      return s.bf16 ? "bf16" : "fp32";
+    };
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
+                          "types of A, B, C, D: %s, %s, %s, %s", name(sa),
+                          name(sb), name(sc), name(sd));
+  }
+  const int64_t m = problem->transpose_a ? sa.cols : sa.rows;
+  const int64_t k = problem->transpose_a ? sa.rows : sa.cols;
+  const int64_t kb = problem->transpose_b ? sb.cols : sb.rows;
+  const int64_t n = problem->transpose_b ? sb.rows : sb.cols;
+  if (kb != k || sd.rows != m || sd.cols != n || sc.rows != m || sc.cols != n) {
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "op(A) is %lld x %lld, op(B) %lld x %lld, C %lld x %lld, D %lld x %lld",
+        static_cast<long long>(m), static_cast<long long>(k),
+        static_cast<long long>(kb), static_cast<long long>(n),
+        static_cast<long long>(sc.rows), static_cast<long long>(sc.cols),
+        static_cast<long long>(sd.rows), static_cast<long long>(sd.cols));
+  }
+  if (sb.batch != sa.batch || sc.batch != sa.batch || sd.batch != sa.batch) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "batches of A, B, C, D: %d, %d, %d, %d", sa.batch,
+                          sb.batch, sc.batch, sd.batch);
+  }
+  if (sc.row_major != sd.row_major) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
+                          "C and D have different orders");
+  }
+  // One after the other, or side by side in each line.
+  const bool apart = sd.stride >= problem->operands[3].span ||
+                     (sd.stride >= sd.line_size() &&
+                      (sd.batch - 1) * sd.stride + sd.line_size() <= sd.ld);
+  if (sd.batch > 1 && !apart) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "the matrices of D overlap: their stride is %lld",
+                          static_cast<long long>(sd.stride));
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// A number for the problem; not for a seed, or where its operands lie.
+uint64_t Identity(const Problem& problem) {
+  uint64_t words[4 * 7 + 2];
+  int size = 0;
+  for (int i = 0; i < 4; ++i) {
+    const MatrixShape& s = problem.shape(i);
+    for (const int64_t word : {int64_t{s.bf16}, int64_t{s.row_major}, s.rows,
+                               s.cols, s.ld, int64_t{s.batch}, s.stride}) {
+      words[size++] = static_cast<uint64_t>(word);
+    }
+  }
+  words[size++] = problem.transpose_a;
+  words[size++] = problem.transpose_b;
+  return HashRaw(words, sizeof(words));
+}
+
+// ---- Algorithms
+
+constexpr uint64_t kAlgorithm = 0x6c74616c;
+constexpr int kNumAlgorithms = 8;
+
+// What cublasLtMatmulAlgo_t holds.
+struct Algorithm {
+  uint64_t kind;
+  uint64_t problem;
+  uint64_t number;
+  uint64_t workspace;  // that it needs
+  uint64_t alignment[4];
+};
+static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
+
+// Even algorithms keep partial sums of D in a workspace, if they may.
+uint64_t WorkspaceOf(const Problem& problem, int number, uint64_t most) {
+  const MatrixShape& d = problem.shape(3);
+  const uint64_t bytes = static_cast<uint64_t>(d.rows) *
+                         static_cast<uint64_t>(d.cols) * sizeof(float);
+  return number % 2 == 0 && bytes <= most ? bytes : 0;
+}
+
+// ---- Memory
+
+// Calls body(begin, bytes) for each run of consecutive elements.
+template <typename Body>
+void ForEachLine(const MatrixShape& shape, const char* data, const Body& body) {
+  const size_t size = static_cast<size_t>(shape.line_size()) * shape.element();
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    for (int64_t i = 0; i < shape.lines(); ++i) {
+      const size_t at = static_cast<size_t>(b * shape.stride + i * shape.ld) *
+                        shape.element();
+      body(const_cast<char*>(data) + at, size);
+    }
+  }
+}
+
+// Whether the two have an element in common. (Their ranges may overlap although
+// they have none: parts of the rows of one array.)
+bool Overlap(const MatrixShape& x, const char* x_data, const MatrixShape& y,
+             const char* y_data, const Range& range_of_x) {
+  // Of every two bytes of x's range, whether they are x's.
+  constexpr size_t kUnit = 2;
+  const size_t units = range_of_x.size / kUnit;
+  bool* taken = new bool[units]();
+  ForEachLine(x, x_data, [&](const char* at, size_t size) {
+    const size_t first = static_cast<size_t>(at - range_of_x.begin) / kUnit;
+    for (size_t i = 0; i < size / kUnit; ++i) taken[first + i] = true;
+  });
+  bool overlap = false;
+  ForEachLine(y, y_data, [&](const char* at, size_t size) {
+    for (size_t i = 0; i < size; i += kUnit) {
+      const ptrdiff_t unit =
+          (at + i - range_of_x.begin) / static_cast<ptrdiff_t>(kUnit);
+      overlap |= at + i >= range_of_x.begin &&
+                 unit < static_cast<ptrdiff_t>(units) && taken[unit];
+    }
+  });
+  delete[] taken;
+  return overlap;
+}
+
+// ---- What is queued
+
+class ProductWork : public Work {
+ public:
+  ProductWork(const Product& product, char* workspace, size_t workspace_size)
+      : Work("cublasLtMatmul"),
+        product_(product),
+        workspace_(workspace),
+        workspace_size_(workspace_size) {}
+
+  const char* Run() override {
+    const auto read = [](char* at, size_t size) { NoteRead(at, size); };
+    ForEachLine(product_.a, product_.a_data, read);
+    ForEachLine(product_.b, product_.b_data, read);
+    if (product_.beta != 0) ForEachLine(product_.c, product_.c_data, read);
+    ForEachLine(product_.d, product_.d_data,
+                [](char* at, size_t size) { NoteWrite(at, size); });
+    ComputeProduct(product_);
+    // Nobody can keep anything there.
+    NoteWrite(workspace_, workspace_size_);
+    FillRaw(workspace_, 0xffff, workspace_size_);
+    MarkUninitialized(workspace_, workspace_size_);
+    return nullptr;
+  }
+
+ private:
+  const Product product_;
+  char* workspace_;
+  size_t workspace_size_;
+};
+
+cublasStatus_t CheckMemory(const char* name, const void* at, size_t size,
+                           uint64_t alignment) {
+  if (!DeviceMemory().Holds(at)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%s: %p is no address of the device", name, at);
+  }
+  char where[300];
+  const char* last = static_cast<const char*>(at) + size - 1;
+  if (DeviceMemory().FindLive(at, size) == nullptr) {
+    DeviceMemory().Describe(last, where, sizeof(where));
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%s: %zu bytes, which end with %s", name, size,
+                          where);
+  }
+  if (reinterpret_cast<uintptr_t>(at) % alignment != 0) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%s: %p is no multiple of %llu, as the heuristic was "
+                          "told",
+                          name, at, static_cast<unsigned long long>(alignment));
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+void SetSumSeed(uint64_t seed) {
+  if (sum_seed_is_used && seed != sum_seed) {
+    fprintf(stderr, "SetSumSeed after the first product\n");
+    abort();
+  }
+  sum_seed = seed;
+}
+
+}  // namespace softmoe::simt
+
+// NOLINTBEGIN: the library's names
+
+using namespace softmoe::simt;
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  return Create("cublasLtCreate", handle, {});
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  return Destroy("cublasLtDestroy", handle);
+}
+size_t cublasLtGetVersion() { return 130100; }
+
+const char* cublasLtGetStatusName(cublasStatus_t status) {
+#define SOFTMOE_NAME(name) \
+  case name:               \
+    return #name
+  switch (status) {
+    SOFTMOE_NAME(CUBLAS_STATUS_SUCCESS);
+    SOFTMOE_NAME(CUBLAS_STATUS_NOT_INITIALIZED);
+    SOFTMOE_NAME(CUBLAS_STATUS_ALLOC_FAILED);
+    SOFTMOE_NAME(CUBLAS_STATUS_INVALID_VALUE);
+    SOFTMOE_NAME(CUBLAS_STATUS_ARCH_MISMATCH);
+    SOFTMOE_NAME(CUBLAS_STATUS_EXECUTION_FAILED);
+    SOFTMOE_NAME(CUBLAS_STATUS_INTERNAL_ERROR);
+    SOFTMOE_NAME(CUBLAS_STATUS_NOT_SUPPORTED);
+  }
+#undef SOFTMOE_NAME
+  return "a status that the simulator does not know";
+}
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return TheRefusals().Text(status, cublasLtGetStatusName(status));
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout,
+                                          cudaDataType type, uint64_t rows,
+                                          uint64_t cols, int64_t ld) {
+  cublasLtMatrixLayoutOpaque_t value;
+  value.type = type;
+  value.rows = rows;
+  value.cols = cols;
+  value.ld = ld;
+  return Create("cublasLtMatrixLayoutCreate", layout, value);
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  return Destroy("cublasLtMatrixLayoutDestroy", layout);
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(
+    cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
+    const void* value, size_t size) {
+  using Layout = cublasLtMatrixLayoutOpaque_t;
+  Attribute<Layout> set("cublasLtMatrixLayoutSetAttribute", layout, attribute,
+                        value, size);
+  set.Is(CUBLASLT_MATRIX_LAYOUT_TYPE, &Layout::type);
+  set.Is(CUBLASLT_MATRIX_LAYOUT_ORDER, &Layout::order);
+  set.Is(CUBLASLT_MATRIX_LAYOUT_ROWS, &Layout::rows);
+  set.Is(CUBLASLT_MATRIX_LAYOUT_COLS, &Layout::cols);
+  set.Is(CUBLASLT_MATRIX_LAYOUT_LD, &Layout::ld);
+  set.Is(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &Layout::batch);
+  set.Is(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &Layout::stride);
+  return set.End();
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc,
+                                        cublasComputeType_t compute_type,
+                                        cudaDataType scale_type) {
+  cublasLtMatmulDescOpaque_t value;
+  value.compute_type = compute_type;
+  value.scale_type = scale_type;
+  return Create("cublasLtMatmulDescCreate", desc, value);
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  return Destroy("cublasLtMatmulDescDestroy", desc);
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(
+    cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+    const void* value, size_t size) {
+  using Desc = cublasLtMatmulDescOpaque_t;
+  Attribute<Desc> set("cublasLtMatmulDescSetAttribute", desc, attribute, value,
+                      size);
+  set.Is(CUBLASLT_MATMUL_DESC_TRANSA, &Desc::transpose_a);
+  set.Is(CUBLASLT_MATMUL_DESC_TRANSB, &Desc::transpose_b);
+  return set.End();
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(
+    cublasLtMatmulPreference_t* preference) {
+  return Create("cublasLtMatmulPreferenceCreate", preference, {});
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(
+    cublasLtMatmulPreference_t preference) {
+  return Destroy("cublasLtMatmulPreferenceDestroy", preference);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
+    cublasLtMatmulPreference_t preference,
+    cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+    size_t size) {
+  constexpr const char* kCall = "cublasLtMatmulPreferenceSetAttribute";
+  using Preference = cublasLtMatmulPreferenceOpaque_t;
+  if (attribute >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
+      attribute <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES) {
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(kCall));
+    uint32_t bytes = 0;
+    if (value != nullptr && size == sizeof(bytes)) {
+      RequireInitialized(value, size);
+      __builtin_memcpy(&bytes, value, sizeof(bytes));
+    }
+    if (!IsOne(preference) || bytes == 0 || (bytes & (bytes - 1)) != 0) {
+      return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                            "%s: an alignment of %u, in %zu bytes", kCall,
+                            bytes, size);
+    }
+    preference
+        ->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES] =
+        bytes;
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  Attribute<Preference> set(kCall, preference, attribute, value, size);
+  set.Is(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &Preference::workspace);
+  return set.End();
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+    cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+    cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    cublasLtMatmulPreference_t preference, int requested,
+    cublasLtMatmulHeuristicResult_t results[], int* returned) {
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("cublasLtMatmulAlgoGetHeuristic"));
+  Problem problem;
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(
+      DescribeProblem(handle, desc, a, b, c, d, &problem));
+  if (!IsOne(preference) || requested < 1 || results == nullptr ||
+      returned == nullptr) {
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "a heuristic without preference or place for results");
+  }
+  const int count = requested < kNumAlgorithms ? requested : kNumAlgorithms;
+  for (int i = 0; i < count; ++i) {
+    Algorithm algorithm = {kAlgorithm,
+                           Identity(problem),
+                           static_cast<uint64_t>(i),
+                           WorkspaceOf(problem, i, preference->workspace),
+                           {}};
+    for (int operand = 0; operand < 4; ++operand) {
+      algorithm.alignment[operand] = preference->alignment[operand];
+    }
+    results[i] = {};
+    __builtin_memcpy(&results[i].algo, &algorithm, sizeof(algorithm));
+    results[i].workspaceSize = algorithm.workspace;
+    results[i].state = CUBLAS_STATUS_SUCCESS;
+    results[i].wavesCount = 1;
+    MarkInitialized(&results[i], sizeof(results[i]));
+  }
+  *returned = count;
+  MarkInitialized(returned, sizeof(*returned));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
+                              cublasLtMatmulDesc_t desc, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout,
+                              const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algo, void* workspace,
+                              size_t workspace_size, cudaStream_t stream) {
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("cublasLtMatmul"));
+  if (!TheWorkQueue().Knows(stream)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "cublasLtMatmul on the null stream, or one that does "
+                          "not exist (any more)");
+  }
+  Problem problem;
+  SOFTMOE_RETURN_IF_NOT_SUCCESS(DescribeProblem(
+      handle, desc, a_layout, b_layout, c_layout, d_layout, &problem));
+
+  // Read now: the pointers are the host's.
+  if (alpha == nullptr || beta == nullptr || DeviceMemory().Holds(alpha) ||
+      DeviceMemory().Holds(beta)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "alpha and beta are not the host's");
+  }
+  RequireInitialized(alpha, sizeof(float));
+  RequireInitialized(beta, sizeof(float));
+  Product product;
+  __builtin_memcpy(&product.alpha, alpha, sizeof(float));
+  __builtin_memcpy(&product.beta, beta, sizeof(float));
+  if (product.alpha == 0) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
+                          "alpha is 0: whether A and B are read is not said");
+  }
+
+  Algorithm algorithm = {};
+  if (algo != nullptr) {
+    __builtin_memcpy(&algorithm, algo, sizeof(algorithm));
+  }
+  if (algorithm.kind != kAlgorithm || algorithm.problem != Identity(problem)) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "an algorithm that the heuristic did not give for "
+                          "this problem");
+  }
+
+  const char* data[4] = {
+      static_cast<const char*>(a), static_cast<const char*>(b),
+      static_cast<const char*>(c), static_cast<const char*>(d)};
+  Range ranges[4];
+  for (int i = 0; i < 4; ++i) {
+    const Operand& operand = problem.operands[i];
+    ranges[i] = {data[i],
+                 static_cast<size_t>(operand.extent) * operand.shape.element()};
+    const char name[2] = {operand.name, '\0'};
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(
+        CheckMemory(name, data[i], ranges[i].size, algorithm.alignment[i]));
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (!ranges[i].Overlaps(ranges[3])) continue;
+    // In place, element by element, is allowed.
+    if (i == 2 && c == d && Same(problem.shape(2), problem.shape(3))) continue;
+    if (!Overlap(problem.shape(i), data[i], problem.shape(3), data[3],
+                 ranges[i])) {
+      continue;
+    }
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE, "D overlaps %c",
+                          problem.operands[i].name);
+  }
+
+  if (workspace_size < algorithm.workspace) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "a workspace of %zu bytes: the algorithm needs %llu",
+                          workspace_size,
+                          static_cast<unsigned long long>(algorithm.workspace));
+  }
+  if (workspace_size > 0) {
+    SOFTMOE_RETURN_IF_NOT_SUCCESS(
+        CheckMemory("the workspace", workspace, workspace_size, 256));
+  }
+  const Range scratch = {static_cast<const char*>(workspace),
+                         algorithm.workspace};
+  for (int i = 0; i < 4; ++i) {
+    if (!ranges[i].Overlaps(scratch)) continue;
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "the workspace overlaps %c",
+                          problem.operands[i].name);
+  }
+
+  product.a = problem.shape(0);
+  product.b = problem.shape(1);
+  product.c = problem.shape(2);
+  product.d = problem.shape(3);
+  product.transpose_a = problem.transpose_a;
+  product.transpose_b = problem.transpose_b;
+  product.a_data = data[0];
+  product.b_data = data[1];
+  product.c_data = data[2];
+  product.d_data = static_cast<char*>(d);
+  const uint64_t order[] = {sum_seed, algorithm.problem, algorithm.number};
+  sum_seed_is_used = true;
+  product.order = HashRaw(order, sizeof(order)) >> 1;
+  ProductWork* work = new ProductWork(product, static_cast<char*>(workspace),
+                                      algorithm.workspace);
+  for (const void* at : {a, b, c, static_cast<const void*>(d),
+                         static_cast<const void*>(workspace)}) {
+    work->AddUse(DeviceMemory().Find(at));
+  }
+  TheWorkQueue().Add(stream, work);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// NOLINTEND

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// product.h - the arithmetic of a simulated matrix product: one legal order of
+// its sums, out of many.
+#ifndef SOFTMOE_KERNELS_SIMT_DEVICE_PRODUCT_H_
+#define SOFTMOE_KERNELS_SIMT_DEVICE_PRODUCT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace softmoe::simt {
+
+// Elements of fp32, or of bf16 as the upper half of an fp32.
+struct MatrixShape {
+  bool bf16;
+  bool row_major;
+  int64_t rows, cols, ld;
+  int32_t batch;
+  int64_t stride;  // of the batch, in elements
+
+  size_t element() const { return bf16 ? 2 : 4; }
+  // Rows if row_major, else columns: runs of consecutive elements.
+  int64_t lines() const { return row_major ? rows : cols; }
+  int64_t line_size() const { return row_major ? cols : rows; }
+  int64_t At(int64_t row, int64_t col) const {
+    return row_major ? row * ld + col : col * ld + row;
+  }
+};
+
+struct Product {
+  MatrixShape a, b, c, d;
+  bool transpose_a, transpose_b;
+  float alpha, beta;
+  uint64_t order;  // which order of the sums
+  const char *a_data, *b_data, *c_data;
+  char* d_data;
+
+  int64_t m() const { return d.rows; }
+  int64_t n() const { return d.cols; }
+  int64_t k() const { return transpose_a ? a.rows : a.cols; }
+};
+
+// Sums are in fp32: partial sums over 4 to 32 consecutive products, each up or
+// down, added in a shuffled order; fused or not; d rounded once. Every element
+// of a product has the same order. Uninstrumented; tells MSan which elements of
+// d have a value.
+void ComputeProduct(const Product& product);
+
+}  // namespace softmoe::simt
+
+#endif  // SOFTMOE_KERNELS_SIMT_DEVICE_PRODUCT_H_
