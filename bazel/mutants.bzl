@@ -114,7 +114,7 @@ def _listing_group(target, ctx, own, units, code):
     ))
 
 def _code_aspect_impl(target, ctx):
-    deps = [dep for dep in _of(ctx, ["deps", "_simulator", "_variant"]) if _Code in dep]
+    deps = [dep for dep in _of(ctx, ["deps", "runtime", "_variant"]) if _Code in dep]
     own = depset(transitive = [
         value.files
         for value in _of(ctx, ["srcs", "hdrs", "textual_hdrs", "_sanitizer_options"])
@@ -158,7 +158,7 @@ def _code_aspect_impl(target, ctx):
     elif ShimProgram in target:
         shim = target[ShimProgram]
         units = [_unit(target, source, headers, flags, shim.compiler) for source, flags in shim.sources]
-        all_units = depset(units, transitive = [ctx.rule.attr._simulator[_Code].units])
+        all_units = depset(units, transitive = [ctx.rule.attr.runtime[_Code].units])
         program = _program(target, all_units, depset(), depset(shim.linkopts), shim.compiler, shim.script)
 
     data = _of(ctx, ["data"])
@@ -187,7 +187,7 @@ def _code_aspect_impl(target, ctx):
 
 code_aspect = aspect(
     implementation = _code_aspect_impl,
-    attr_aspects = ["deps", "data", "_simulator", "_variant"],
+    attr_aspects = ["deps", "data", "runtime", "_variant"],
 )
 
 def _flags(ctx):
