@@ -39,6 +39,12 @@ using RandomBounded = BoundedNumber<FloatRounding, Roundings::kRandom>;
 // enter a result.
 inline constexpr double kUnderflow = 64 * FloatRounding::kUnderflow;
 
+// Most steps in which `terms` are taken, 16 or more at a time but for the last.
+inline double StepsOf16(int64_t terms) {
+  const int64_t whole_steps = terms / 16;
+  return static_cast<double>(whole_steps) + 1;
+}
+
 // A softmax may be computed in at most `steps` steps, each of which rescales
 // what there is, every exponential and their sum, by a factor with an error of
 // at most 5 u.

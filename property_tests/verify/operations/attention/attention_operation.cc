@@ -30,8 +30,7 @@ struct AttentionShape {
 reference::MatrixOf<Bounded> Loosened(
     reference::MatrixOf<Bounded> weights,
     const reference::MatrixOf<Bounded>& logits, bool backward) {
-  const int64_t whole_steps = logits.rows() / 16;
-  const double steps = static_cast<double>(whole_steps) + 1;
+  const double steps = property_tests::StepsOf16(logits.rows());
   for (int64_t t = 0; t < logits.rows(); ++t) {
     const Bounded log_sum_exp = property_tests::LogarithmInSteps(
         reference::formula::LogSumExp<Bounded>(logits.row(t).head(t + 1)),

@@ -16,17 +16,12 @@ using reference::Vector;
 
 constexpr char kDerivation[] = "lm-head-f32/3";
 
-double StepsOf16(int64_t logits) {
-  const int64_t whole_steps = logits / 16;
-  return static_cast<double>(whole_steps) + 1;
-}
-
 // What an implementation may do differently: compute the softmax in blocks of
 // 16 logits or more, and recompute it from the logarithm of its sum.
 reference::MatrixOf<Bounded> Loosened(
     reference::MatrixOf<Bounded> probabilities,
     const reference::MatrixOf<Bounded>& logits) {
-  const double steps = StepsOf16(logits.cols());
+  const double steps = property_tests::StepsOf16(logits.cols());
   for (int64_t t = 0; t < logits.rows(); ++t) {
     const Bounded log_sum_exp = property_tests::LogarithmInSteps(
         reference::formula::LogSumExp<Bounded>(logits.row(t)), steps);
@@ -40,7 +35,7 @@ reference::MatrixOf<Bounded> Loosened(
 }
 reference::VectorOf<Bounded> Loosened(reference::VectorOf<Bounded> losses,
                                       int64_t vocab_size) {
-  const double steps = StepsOf16(vocab_size);
+  const double steps = property_tests::StepsOf16(vocab_size);
   for (Bounded& loss : losses) {
     loss = property_tests::LogarithmInSteps(loss, steps);
   }
