@@ -134,7 +134,6 @@ class BlockRouter {
     int e = 0;
     for (; e + kChunk <= n; e += kChunk) {
       double sums[kChunk];
-      // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): Run clears it
       for (int j = 0; j < kChunk; ++j) sums[j] = probability_[e + j];
       for (int i = 0; i < num_rows; ++i) {
         for (int j = 0; j < kChunk; ++j) {
@@ -200,7 +199,7 @@ class BlockRouter {
   Floats scores_[kMaxExperts], weights_[kMaxExperts], softmax_[kMaxExperts];
   Floats top_[2 * kMaxExperts];
   Ints active_[kMaxWords], balance_[kMaxWords];
-  double probability_[kMaxExperts];
+  double probability_[kMaxExperts] = {};
   int32_t active_counts_[kMaxExperts], balance_counts_[kMaxExperts];
   double z_ = 0;
   int64_t bad_score_ = -1;

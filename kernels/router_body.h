@@ -54,7 +54,7 @@ template <int kTop, typename Group, typename Scalar>
 SOFTMOE_INLINE void SparseRouterForwardRow(const RouterConstants<Scalar>& c,
                                            RouterRow<Group>& row) {
   using Real = typename Group::Real;
-  Real local[kTop > 0 ? kTop : 1];
+  Real local[kTop > 0 ? kTop : 1];  // NOLINT(bugprone-branch-clone): if 1
   Real* top = kTop > 0 ? local : row.top;
   SelectLargest<kTop>(row.scores, c.num_experts, c.top, top);
   row.log_sum_exp = Softmax(row.scores, c.num_experts, top[0], row.weights);

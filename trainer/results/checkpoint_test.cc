@@ -150,7 +150,7 @@ TEST(Checkpoint, RefusesDamage) {
         path, short_path, std::filesystem::copy_options::overwrite_existing);
     std::filesystem::resize_file(short_path, cut);
     try {
-      Checkpoint{short_path};
+      const Checkpoint cut_short(short_path);
       ADD_FAILURE() << "accepted a file cut to " << cut << " bytes";
     } catch (const DataError& error) {
       EXPECT_NE(std::string(error.what()).find("short.h5"), std::string::npos)

@@ -86,7 +86,7 @@ template <typename Object>
 cublasStatus_t Create(const char* call, Object** object, const Object& value) {
   SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin(call));
   *object = new Object(value);
-  MarkInitialized(object, sizeof(*object));
+  MarkInitialized(object);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -604,10 +604,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     results[i].workspaceSize = algorithm.workspace;
     results[i].state = CUBLAS_STATUS_SUCCESS;
     results[i].wavesCount = 1;
-    MarkInitialized(&results[i], sizeof(results[i]));
+    MarkInitialized(&results[i]);
   }
   *returned = count;
-  MarkInitialized(returned, sizeof(*returned));
+  MarkInitialized(returned);
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/simt/device/guarded_memory.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -142,8 +143,10 @@ void GuardedMemory::Free(Allocation* allocation) {
   live_bytes_ -= Rounded(allocation->size);
   --num_live_;
   // Gives the pages back.
-  mmap(allocation->pages, allocation->pages_size, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  const void* mapped =
+      mmap(allocation->pages, allocation->pages_size, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (mapped == MAP_FAILED) abort();  // other memory may lie there from now on
   Forbid(allocation->pages, allocation->pages_size);
 }
 

@@ -41,7 +41,7 @@ struct PointerList {
 // Becomes whatever a field is.
 struct AnyField {
   template <typename T>
-  operator T() const;
+  operator T() const;  // NOLINT(google-explicit-constructor)
 };
 
 template <typename T, size_t... kIndices>
@@ -90,7 +90,7 @@ void CollectPointers(const T& value, PointerList* list);
 // clang-format on
 
 #define SOFTMOE_COLLECT_FIELDS(count)             \
-  if constexpr (kFields == count) {               \
+  if constexpr (kFields == (count)) {             \
     const auto& [SOFTMOE_FIELDS_##count] = value; \
     return collect(SOFTMOE_FIELDS_##count);       \
   }

@@ -83,12 +83,6 @@ cudaError_t CheckEvent(const char* call, cudaEvent_t event) {
       checked != cudaSuccess)                              \
   return checked
 
-// Uninstrumented code has written *out.
-template <typename T>
-void Written(T* out) {
-  MarkInitialized(out, sizeof(T));
-}
-
 // ---- Copies
 
 class CopyWork : public Work {
@@ -355,7 +349,7 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaGetDeviceCount(int* count) {
   SOFTMOE_BEGIN("cudaGetDeviceCount");
   *count = 1;
-  Written(count);
+  MarkInitialized(count);
   return cudaSuccess;
 }
 
@@ -380,21 +374,21 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->major = 9;  // an H100's
   properties->minor = 0;
   properties->multiProcessorCount = 132;
-  Written(properties);
+  MarkInitialized(properties);
   return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
   SOFTMOE_BEGIN("cudaDriverGetVersion");
   *version = CUDART_VERSION;
-  Written(version);
+  MarkInitialized(version);
   return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   SOFTMOE_BEGIN("cudaRuntimeGetVersion");
   *version = CUDART_VERSION;
-  Written(version);
+  MarkInitialized(version);
   return cudaSuccess;
 }
 
@@ -410,15 +404,15 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const size_t used = DeviceMemory().live_bytes();
   *free = used < limits.memory ? limits.memory - used : 0;
   *total = limits.memory;
-  Written(free);
-  Written(total);
+  MarkInitialized(free);
+  MarkInitialized(total);
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** memory, size_t size) {
   SOFTMOE_BEGIN("cudaMalloc");
   *memory = nullptr;
-  Written(memory);
+  MarkInitialized(memory);
   if (size == 0) return cudaSuccess;
   const size_t used = DeviceMemory().live_bytes();
   const size_t free = used < limits.memory ? limits.memory - used : 0;
@@ -462,7 +456,7 @@ cudaError_t cudaFree(void* memory) {
 cudaError_t cudaMallocHost(void** memory, size_t size) {
   SOFTMOE_BEGIN("cudaMallocHost");
   *memory = size == 0 ? nullptr : PinnedMemory().Allocate(size);
-  Written(memory);
+  MarkInitialized(memory);
   if (size == 0 || *memory != nullptr) return cudaSuccess;
   return SOFTMOE_REFUSE(cudaErrorMemoryAllocation,
                         "cudaMallocHost of %zu bytes", size);
@@ -563,7 +557,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
                           flags);
   }
   *stream = TheWorkQueue().CreateStream();
-  Written(stream);
+  MarkInitialized(stream);
   return cudaSuccess;
 }
 
@@ -605,7 +599,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
                           flags);
   }
   *event = TheWorkQueue().CreateEvent();
-  Written(event);
+  MarkInitialized(event);
   return cudaSuccess;
 }
 
@@ -663,7 +657,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute,
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   SOFTMOE_BEGIN("cudaFuncGetAttributes");
   *attributes = {1024};
-  Written(attributes);
+  MarkInitialized(attributes);
   return cudaSuccess;
 }
 

@@ -177,20 +177,23 @@ CUstream_st* WorkQueue::Choose(CUstream_st* needed) {
     schedules_chosen_ = SchedulesChosen();
     random_ = Random(ChosenSeed());
   }
+  const auto is_other = [late](const CUstream_st* stream) {
+    return stream != late && IsReady(*stream);
+  };
   switch (ChosenSchedule()) {
     case Schedule::kAscending:
       return late;
     case Schedule::kDescending:
       for (size_t i = streams_.size(); i-- > 0;) {
-        if (streams_[i] != late && IsReady(*streams_[i])) return streams_[i];
+        if (is_other(streams_[i])) return streams_[i];
       }
       return late;
     default: {
-      int ready = 0;
-      for (const CUstream_st* stream : streams_) ready += IsReady(*stream);
-      int chosen = random_.Below(ready);
+      int others = 0;
+      for (const CUstream_st* stream : streams_) others += is_other(stream);
+      int chosen = random_.Below(others + 1);
       for (CUstream_st* stream : streams_) {
-        if (IsReady(*stream) && chosen-- == 0) return stream;
+        if (is_other(stream) && chosen-- == 0) return stream;
       }
       return late;
     }

@@ -98,6 +98,11 @@ inline void MarkUninitialized(const void* at, size_t size) {
 inline void MarkInitialized(const void* at, size_t size) {
   if (__msan_unpoison != nullptr) __msan_unpoison(at, size);
 }
+template <typename T>
+void MarkInitialized(const T* at) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): of the pointer, where T is one
+  MarkInitialized(at, sizeof(T));
+}
 // What has a value in `from` has one in `to`, what has none has none.
 inline void CopyInitialization(void* to, const void* from, size_t size) {
   if (__msan_copy_shadow != nullptr) __msan_copy_shadow(to, from, size);

@@ -102,7 +102,7 @@ void WarpRendezvous(WarpOperation operation, uint32_t mask,
   RequireInitialized(operand, sizeof(*operand));
   TheBlock().WarpRendezvous(operation, mask, *operand, source, result, file,
                             line);
-  MarkInitialized(result, sizeof(*result));
+  MarkInitialized(result);
 }
 
 void* SharedMemory(const void* identity, size_t size, const char* file,

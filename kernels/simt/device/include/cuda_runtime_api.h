@@ -109,6 +109,7 @@ cudaError_t cudaMemsetAsync(void* at, int value, size_t size,
 
 struct dim3 {
   unsigned x, y, z;
+  // NOLINTNEXTLINE(google-explicit-constructor): CUDA's own converts as well
   constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)
       : x(x_size), y(y_size), z(z_size) {}
 };
