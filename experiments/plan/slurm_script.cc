@@ -71,8 +71,10 @@ std::string SlurmScript(const SlurmJob& job) {
   }
   script += R"( \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
-# 75: stopped in time, state saved. Go on from there in a new allocation.
-if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+# 75: stopped in time, state saved. Go on from there in a new allocation. (The
+# SLURM_JOB_ID of the last task is the number of the whole array.)
+task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+if [ "$status" -eq 75 ]; then scontrol requeue "$task"; fi
 exit "$status"
 )";
   return script;

@@ -53,8 +53,10 @@ srun bazel-bin/experiments/grid run paper \
   --corpora c4 \
   --out '/data/my runs' \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
-# 75: stopped in time, state saved. Go on from there in a new allocation.
-if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+# 75: stopped in time, state saved. Go on from there in a new allocation. (The
+# SLURM_JOB_ID of the last task is the number of the whole array.)
+task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+if [ "$status" -eq 75 ]; then scontrol requeue "$task"; fi
 exit "$status"
 )");
 }
@@ -115,7 +117,9 @@ ProgramResult RunScript(int task, int status) {
   }
   WriteFileAtomically(folder / "job.sh", SlurmScript(Job()));
   return RunProgram(
-      {"env", "PATH=" + folder.string() + ":/usr/bin:/bin", "SLURM_JOB_ID=77",
+      {"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
+       // Of the last task it is the number of the array.
+       "SLURM_JOB_ID=70", "SLURM_ARRAY_JOB_ID=70",
        "SLURM_ARRAY_TASK_ID=" + std::to_string(task), "bash", "job.sh"},
       folder);
 }
@@ -132,7 +136,7 @@ TEST(SlurmScript, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
   const ProgramResult stopped = RunScript(1, 75);
   EXPECT_EQ(stopped.exit_status, 75);
   EXPECT_EQ(stopped.output,
-            srun("softmoe-1.5-calibrated") + "[scontrol][requeue][77]");
+            srun("softmoe-1.5-calibrated") + "[scontrol][requeue][70_1]");
   const ProgramResult failed = RunScript(0, 1);
   EXPECT_EQ(failed.exit_status, 1);
   EXPECT_EQ(failed.output, srun("sparse-1"));
