@@ -172,10 +172,6 @@ std::string SlurmSection(const Grid& grid, const Rows& rows,
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 // How many rows the paper's table has and, at every scale, how many runs the
 // experiment needs and how many of them no earlier one has.
 std::string ListExperiments(const golden::Document& paper) {
@@ -210,11 +206,8 @@ std::string ListExperiments(const golden::Document& paper) {
   for (std::vector<std::string>& line : lines) table.Add(std::move(line));
   return table.Text() + "\n" + titles +
          "\nRuns at each scale, and in brackets those that no experiment above "
-         "has,"
-         "\ntoo. plan, run, status, report EXPERIMENT --scale=SCALE; SCALE "
-         "alone "
-         "means\nmain.\n"
-         "means main.\n";
+         "has, too.\nplan, run, status, report EXPERIMENT --scale=SCALE; SCALE "
+         "alone means main.\n";
 }
 
 }  // namespace

@@ -281,6 +281,12 @@ TEST(GridList, CountsTheRunsOfExperiments) {
   EXPECT_EQ(Entry(list, "all", 0), (Words{"all", "22", "90", "114", "38"}));
 }
 
+TEST(GridList, SaysOnceWhatAScaleAloneMeans) {
+  const std::string& list = List();
+  EXPECT_TRUE(Contains(list, "SCALE alone means main.\n")) << list;
+  EXPECT_EQ(list.find("means main."), list.rfind("means main.")) << list;
+}
+
 TEST(GridList, NamesTheGridsThatShip) {
   const std::string& list = List();
   // Grid, runs, corpora x rows x seeds.
