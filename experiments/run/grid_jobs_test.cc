@@ -94,6 +94,31 @@ TEST_F(GridJobs, ALockLeftInAFinishedRunGoes) {
   ExpectWhole();
 }
 
+// The lock that a process of another machine has left, on a file system whose
+// locks are not known to reach it: the kernel's list of mounts is replaced.
+TEST_F(GridJobs, ALockOfAMachineThatCannotBeAskedEndsWithFive) {
+  const ProgramResult may = RunProgram({"unshare", "--mount", "true"}, folder_);
+  if (may.exit_status != 0) {
+    GTEST_SKIP() << "no mounts of its own without root: " << may.output;
+  }
+  fs::create_directories(RunFolder(1));
+  const std::string lock =
+      R"({"host":"node7","boot":"b","process":12,"since":"s"})"
+      "\n";
+  WriteFileAtomically(RunFolder(1) / kLockName, lock);
+  const std::string script =
+      "sed 's/ - [^ ]* / - somefs /' /proc/$$/mountinfo >mounts && "
+      "mount --bind mounts /proc/$$/mountinfo && exec '" +
+      Program() + "' run micro.toml --quiet";
+  ExpectEnd(RunProgram({"unshare", "--mount", "bash", "-c", script}, folder_),
+            5,
+            {(RunFolder(1) / kLockName).string(), "process 12 on node7",
+             "delete that file", "2 of 3 rows are finished"});
+  EXPECT_EQ(ReadWholeFile(RunFolder(1) / kLockName), lock);
+  fs::remove(RunFolder(1) / kLockName);
+  ExpectEnd(Grid({"run", "micro.toml"}), 0, {"3 of 3 rows finished"});
+}
+
 // 20 moments, chosen by the number of lines read from both processes before. No
 // session begins before the checkpoint that an earlier one left.
 TEST_F(GridJobs, SigkillAtRandomMomentsLosesNoMoreThanSinceTheCheckpoint) {
