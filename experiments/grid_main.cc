@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -27,14 +29,18 @@
 #include "experiments/grids/grid_file.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/grid_plan.h"
+#include "experiments/plan/slurm_jobs.h"
 #include "experiments/report/grid_report.h"
+#include "experiments/report/invariants.h"
 #include "experiments/report/record_results.h"
 #include "experiments/report/report_claims.h"
 #include "experiments/run/grid_clean.h"
 #include "experiments/run/grid_status.h"
+#include "experiments/run/process_rank.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_grid.h"
 #include "experiments/run/run_record.h"
+#include "experiments/run/slurm_launch.h"
 #include "experiments/run/verify_record.h"
 
 namespace softmoe::experiments {
@@ -65,6 +71,12 @@ Examples:
       some rows only, other seeds
   grid run mini --jobs 2
       two runs side by side, each with half of the cores
+  grid run mini --launcher=slurm
+      a job array on a Slurm cluster, one task for each row; waits for it, and
+      its exit code is that of the grid. --detach: does not wait
+  mpirun -n 8 grid run mini --launcher=mpi
+      eight processes share the rows, side by side: faster for many rows, not
+      for one (they are not the ranks of a data-parallel training)
   grid run my-grid.toml --set training.steps=1000 --out /scratch/my-grid
       a grid of your own; --set goes over every run
   grid status smoke            how far it is, also while it runs
@@ -100,8 +112,9 @@ Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
 missing, an invariant does not hold, or a recorded run has other bits now; 2
 usage, configuration, or a damaged file; 3 a recorded run and the same on another
 instruction set; 5 no GPU for a grid of the paper's scale, a file is missing, the
-disk is full, or a lock is of a machine that cannot be asked; 7 two seeds have
-the same bits; 75 stopped by a signal, state saved.)";
+disk is full, a lock is of a machine that cannot be asked, or Slurm is missing
+or refuses a job; 7 two seeds have the same bits; 75 stopped by a signal, state
+saved.)";
 
 // The arguments of all subcommands.
 struct Arguments {
@@ -110,9 +123,11 @@ struct Arguments {
   std::string record;  // --from, --to, FILE
   std::string bench;
   std::string run, changed_by, isa;
+  std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
+  bool detach = false;
 };
 
 Grid Load(const Arguments& arguments) {
@@ -173,6 +188,23 @@ std::unique_ptr<FolderLock> LockForReport(const fs::path& grid_folder) {
   });
 }
 
+void Select(const std::vector<size_t>& selected, GridOutcome& outcome) {
+  for (RunOutcome& run : outcome.runs) run.selected = false;
+  for (const size_t r : selected) outcome.runs[r].selected = true;
+}
+
+// What Report returns, for a process that leaves the report to another one.
+ExitCode JudgeOnly(const Grid& grid, const std::optional<RunRecord>& record,
+                   const std::vector<size_t>& selected,
+                   const fs::path& grid_folder) {
+  GridOutcome outcome =
+      ReadGrid(grid, grid_folder, /*check_checkpoints=*/false);
+  if (record) TakeRecordedRuns(*record, outcome);
+  Select(selected, outcome);
+  return AllHold(CheckInvariants(outcome)) ? ExitCode::kDone
+                                           : ExitCode::kFailed;
+}
+
 // Judges what is there, prints it and writes the report, one process at a time:
 // the last one to finish has all runs. `selected` must finish.
 ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
@@ -181,8 +213,7 @@ ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
   MakeFolder(grid_folder);  // there is none yet for a record alone
   const auto lock = LockForReport(grid_folder);
   GridOutcome outcome = ReadRuns(grid, grid_folder, record);
-  for (RunOutcome& run : outcome.runs) run.selected = false;
-  for (const size_t r : selected) outcome.runs[r].selected = true;
+  Select(selected, outcome);
   const fs::path folder = ReportFolder(outcome.grid, grid_folder);
   MakeFolder(folder);
   const GridReport report = WriteGridReport(outcome, folder);
@@ -205,10 +236,13 @@ ExitCode Report(const Grid& grid, const std::optional<RunRecord>& record,
   return report.invariants_hold ? ExitCode::kDone : ExitCode::kFailed;
 }
 
-// Reports on all experiments that have one of the selected runs of `all`.
-ExitCode ReportEach(const Grid& all, const std::vector<size_t>& selected,
-                    const fs::path& folder, const Arguments& arguments) {
-  const std::optional<RunRecord> record = RecordOf(arguments);
+// Calls `report(experiment, its runs)` for all experiments that have one of the
+// selected runs of `all`.
+ExitCode ForEachExperiment(
+    const Grid& all, const std::vector<size_t>& selected,
+    const Arguments& arguments,
+    const std::function<ExitCode(const Grid&, const std::vector<size_t>&)>&
+        report) {
   std::set<std::string> asked;
   for (const size_t r : selected) asked.insert(RunIdentityKey(all.runs[r]));
   ExitCode worst = ExitCode::kDone;
@@ -218,14 +252,84 @@ ExitCode ReportEach(const Grid& all, const std::vector<size_t>& selected,
       if (asked.contains(RunIdentityKey(grid.runs[r]))) own.push_back(r);
     }
     if (own.empty()) continue;
-    fmt::print("\nExperiment {}: {}\n", grid.experiment, grid.title);
-    const ExitCode code = Report(grid, record, own, folder);
+    const ExitCode code = report(grid, own);
     if (code != ExitCode::kDone) worst = code;
   }
   return worst;
 }
 
+// Reports on the selected runs of a grid, or on each of its experiments. A
+// process that does not `lead` leaves printing and writing to the one that does.
+ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
+                  const fs::path& folder, const Arguments& arguments,
+                  bool leads = true) {
+  const std::optional<RunRecord> record = RecordOf(arguments);
+  const auto report = [&](const Grid& one, const std::vector<size_t>& runs) {
+    return leads ? Report(one, record, runs, folder)
+                 : JudgeOnly(one, record, runs, folder);
+  };
+  if (grid.experiment != kAllExperiments) return report(grid, selected);
+  return ForEachExperiment(
+      grid, selected, arguments,
+      [&](const Grid& one, const std::vector<size_t>& runs) {
+        if (leads) {
+          fmt::print("\nExperiment {}: {}\n", one.experiment, one.title);
+        }
+        return report(one, runs);
+      });
+}
+
+// What of the command line does not go together.
+void CheckLaunch(const Arguments& arguments, Launcher launcher) {
+  if (arguments.detach && launcher != Launcher::kSlurm) {
+    throw ConfigError(
+        "--detach is for --launcher=slurm: without Slurm nothing would train "
+        "once this process is gone; leave it out, or start the command in the "
+        "background");
+  }
+  if (arguments.jobs != 1 && launcher != Launcher::kLocal) {
+    throw ConfigError(fmt::format(
+        "--jobs {} does not go with --launcher={}: {}; leave out one of them",
+        arguments.jobs, launcher == Launcher::kMpi ? "mpi" : "slurm",
+        launcher == Launcher::kMpi
+            ? "each process of mpirun trains one run at a time"
+            : "Slurm decides how many tasks are at work"));
+  }
+}
+
+// Where and how a launcher starts this program again.
+SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
+  SlurmPlace place;
+  place.program = fs::read_symlink("/proc/self/exe").string();
+  place.start = UserPath(".");
+  place.folder = folder;
+  if (!arguments.record.empty()) {
+    place.options.insert(place.options.end(),
+                         {"--from", UserPath(arguments.record).string()});
+  }
+  if (arguments.keep_checkpoints) {
+    place.options.push_back("--keep-checkpoints");
+  }
+  return place;
+}
+
+// Trains the selected runs with the other processes of one mpirun, as any
+// processes share a grid; the first one shows progress.
+void RunAsRank(const Grid& grid, GridRunOptions options,
+               const ProcessRank& rank) {
+  options.threads = ShareOfCores(rank);
+  options.quiet |= rank.rank > 0;
+  try {
+    RunGrid(grid, options);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("rank {}: {}", rank.rank, error.what()));
+  }
+}
+
 ExitCode Run(const Arguments& arguments) {
+  const Launcher launcher = arguments.launcher.value_or(Launcher::kLocal);
+  CheckLaunch(arguments, launcher);
   Grid grid = Load(arguments);
   if (arguments.keep_checkpoints) {
     for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
@@ -234,13 +338,22 @@ ExitCode Run(const Arguments& arguments) {
   options.folder = GridFolder(grid, arguments.out);
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
-  const std::optional<RunRecord> record = RecordOf(arguments);
-  if (record) options.record = UserPath(arguments.record);
+  if (RecordOf(arguments)) options.record = UserPath(arguments.record);
   options.jobs = arguments.jobs;
-  RunGrid(grid, options);
-  return grid.experiment == kAllExperiments
-             ? ReportEach(grid, options.selected, options.folder, arguments)
-             : Report(grid, record, options.selected, options.folder);
+  bool leads = true;
+  if (launcher == Launcher::kSlurm) {
+    RunOnSlurm(grid, {.run = options,
+                      .place = PlaceOf(options.folder, arguments),
+                      .detach = arguments.detach});
+    if (arguments.detach) return ExitCode::kDone;
+  } else if (launcher == Launcher::kMpi) {
+    const ProcessRank rank = RankOfEnvironment();
+    RunAsRank(grid, options, rank);
+    leads = rank.rank == 0;
+  } else {
+    RunGrid(grid, options);
+  }
+  return ReportOn(grid, options.selected, options.folder, arguments, leads);
 }
 
 ExitCode ReportAgain(const Arguments& arguments) {
@@ -261,9 +374,7 @@ ExitCode ReportAgain(const Arguments& arguments) {
         folder.string(), grid.name));
   }
   const std::vector<size_t> every = SelectRuns(grid, {}, {});
-  return grid.experiment == kAllExperiments
-             ? ReportEach(grid, every, folder, arguments)
-             : Report(grid, record, every, folder);
+  return ReportOn(grid, every, folder, arguments);
 }
 
 ExitCode Status(const Arguments& arguments) {
@@ -275,7 +386,10 @@ ExitCode Status(const Arguments& arguments) {
 
 ExitCode Plan(const Arguments& arguments) {
   const Grid grid = Load(arguments);
-  fmt::print("{}", DescribePlan(grid, GridFolder(grid, arguments.out)));
+  fmt::print(
+      "{}",
+      DescribePlan(grid, PlaceOf(GridFolder(grid, arguments.out), arguments),
+                   arguments.launcher.value_or(DefaultLauncher(grid))));
   return ExitCode::kDone;
 }
 
@@ -411,8 +525,17 @@ class CommandLine {
                           "the commit that this was built from");
     app_.require_subcommand(1);
     app_.add_subcommand("list", "the grids and experiments of the program");
-    Add("plan", "what a grid would train and take; runs nothing");
+    CLI::App* plan =
+        Add("plan", "what a grid would train and take; runs nothing");
     CLI::App* run = Add("run", "train what is not finished, then report");
+    Launching(plan,
+              "also print the commands for it: local, mpi or slurm [slurm for "
+              "grids with GPUs]");
+    Launching(run,
+              "local: processes of this machine. mpi: this is one of the "
+              "processes of an mpirun or srun, which share the runs; they are "
+              "not ranks of one training. slurm: an array of tasks, one for "
+              "each row, and wait for it [local]");
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
     for (CLI::App* command : {run, report}) {
@@ -447,6 +570,8 @@ class CommandLine {
                     "with --threads; never changes the result [1]")
         ->check(CLI::Range(1, 1024));
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
+    run->add_flag("--detach", arguments_.detach,
+                  "with --launcher=slurm: submit, and do not wait");
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
     run->add_flag("--keep-checkpoints", arguments_.keep_checkpoints,
                   "keep those of finished runs, even if the grid would not");
@@ -495,6 +620,21 @@ class CommandLine {
                      "first four")
         ->delimiter(',');
     return command;
+  }
+
+  void Launching(CLI::App* command, const char* help) {
+    const std::map<std::string, Launcher> kNames = {
+        {"local", Launcher::kLocal},
+        {"mpi", Launcher::kMpi},
+        {"slurm", Launcher::kSlurm}};
+    command
+        ->add_option_function<std::string>(
+            "--launcher",
+            [this, kNames](const std::string& name) {
+              arguments_.launcher = kNames.at(name);
+            },
+            help)
+        ->check(CLI::IsMember({"local", "mpi", "slurm"}));
   }
 
   void AddVerifyRecord() {

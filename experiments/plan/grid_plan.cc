@@ -19,6 +19,7 @@
 #include "experiments/plan/plan_numbers.h"
 #include "experiments/plan/plan_tables.h"
 #include "experiments/plan/plan_warnings.h"
+#include "experiments/plan/slurm_jobs.h"
 #include "experiments/plan/slurm_script.h"
 #include "golden/document/document.h"
 
@@ -125,51 +126,37 @@ std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
   return text + fmt::format("results: {}\n", folder.string());
 }
 
-// One array task for each row, on the GPUs of the corpus.
-SlurmJob JobOf(const Grid& grid, const Rows& rows, const fs::path& folder) {
-  const GridCorpus& corpus = rows.front().run.corpus;
-  SlurmJob job;
-  job.name = fmt::format("softmoe-{}-{}", grid.name, corpus.id);
-  job.gpus = corpus.gpus;
-  job.gpus_per_node = grid.cluster.gpus_per_node;
-  job.options = grid.cluster.sbatch;
-  job.hours = 0;
-  for (const RowEstimate& row : rows) {
-    job.rows.push_back(row.run.row.id);
-    const double paper_hours =
-        row.paper_gpu_hours.value_or(0) / static_cast<double>(corpus.gpus);
-    job.hours = std::max(job.hours, static_cast<double>(row.seeds) *
-                                        std::max(row.cost.hours, paper_hours));
-  }
-  job.command = CommandWords(grid);
-  job.command.insert(job.command.begin(), "run");
-  job.command.insert(job.command.end(),
-                     {"--corpora", corpus.id, "--seeds",
-                      fmt::format("{}", fmt::join(grid.seeds, ","))});
-  for (const std::string& assignment : grid.overrides) {
-    job.command.insert(job.command.end(), {"--set", assignment});
-  }
-  job.command.insert(job.command.end(),
-                     {"--out", fs::absolute(folder).string()});
-  return job;
-}
-
 std::string SlurmSection(const Grid& grid, const Rows& rows,
-                         const fs::path& folder) {
+                         const SlurmPlace& place) {
   std::string text =
       "\nSlurm\n" +
       Paragraph(
-          "This build has no multi-GPU trainer. The scripts below are what "
-          "will launch the grid once it has one: `./bazelw build //:grid`, "
-          "then sbatch from the root of the repository. Do not submit them "
-          "with this build.");
-  for (const Rows& corpus : ByCorpus(rows)) {
-    if (corpus.front().run.corpus.gpus == 0) continue;
-    const SlurmJob job = JobOf(grid, corpus, folder);
-    text +=
-        fmt::format("\n----- {}.sbatch -----\n{}", job.name, SlurmScript(job));
+          HasGpus(grid)
+              ? "This build has no multi-GPU trainer. The scripts below are "
+                "what will launch the grid once it has one. Do not submit them "
+                "with this build."
+              : fmt::format("`run --launcher=slurm` writes these scripts into "
+                            "{}, submits them and waits (--detach: does not), "
+                            "leaving out what is finished. By hand: make that "
+                            "folder, for the logs, and sbatch each.",
+                            SlurmFolder(place.folder).string()));
+  for (const SlurmJob& job : SlurmJobs(grid, rows, place)) {
+    text += fmt::format("\n----- {}.sh -----\n{}", job.name, SlurmScript(job));
   }
   return text;
+}
+
+std::string MpiSection(const Grid& grid, const SlurmPlace& place) {
+  std::string command;
+  for (const std::string& word : TaskCommand(grid, place)) {
+    command += " " + ShellQuoted(word);
+  }
+  return "\nMPI\n" +
+         Paragraph(
+             "The processes of one mpirun or srun share the rows, each with "
+             "its share of the cores; they are not ranks of one data-parallel "
+             "training.") +
+         fmt::format("\nmpirun -n 4{} --launcher=mpi\n", command);
 }
 
 // How many rows the paper's table has and, at every scale, how many runs the
@@ -212,7 +199,13 @@ std::string ListExperiments(const golden::Document& paper) {
 
 }  // namespace
 
-std::string DescribePlan(const Grid& grid, const fs::path& folder) {
+Launcher DefaultLauncher(const Grid& grid) {
+  return HasGpus(grid) ? Launcher::kSlurm : Launcher::kLocal;
+}
+
+std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
+                         Launcher launcher) {
+  const fs::path& folder = place.folder;
   const Rows rows = EstimateGrid(grid, Paper());
   const bool gpus = HasGpus(grid);
   std::string text = Header(grid, rows, folder);
@@ -237,7 +230,8 @@ std::string DescribePlan(const Grid& grid, const fs::path& folder) {
   for (const std::string& warning : warnings) {
     text += Paragraph("WARNING " + warning);
   }
-  if (gpus) text += SlurmSection(grid, rows, folder);
+  if (launcher == Launcher::kSlurm) text += SlurmSection(grid, rows, place);
+  if (launcher == Launcher::kMpi) text += MpiSection(grid, place);
   return text;
 }
 

@@ -5,18 +5,26 @@
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_GRID_PLAN_H_
 
-#include <filesystem>
 #include <string>
 
 #include "experiments/grids/grid_file.h"
+#include "experiments/plan/slurm_jobs.h"
 
 namespace softmoe::experiments {
 
-// The plan of all runs of `grid`, whose results would go into `folder`, as text
-// of at most 100 columns. Nothing runs, nothing is downloaded or written.
-// Throws DataError or EnvironmentError if the paper's goldens, which come with
-// the program, cannot be read.
-std::string DescribePlan(const Grid& grid, const std::filesystem::path& folder);
+// Who starts the processes that train a grid.
+enum class Launcher { kLocal, kMpi, kSlurm };
+
+// Slurm for a grid with GPUs, this process for others.
+Launcher DefaultLauncher(const Grid& grid);
+
+// The plan of all runs of `grid`, whose results would go into `place.folder`,
+// as text of at most 100 columns, but for commands of Slurm and MPI, which may
+// be longer. Nothing runs, nothing is downloaded or written. Throws DataError
+// or EnvironmentError if the paper's goldens, which come with the program,
+// cannot be read.
+std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
+                         Launcher launcher);
 
 // The grids that come with the program: name, runs, scale, cost, title.
 std::string DescribeGrids();

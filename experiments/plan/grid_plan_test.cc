@@ -28,13 +28,18 @@ Grid Shipped(const std::string& name,
                   overrides);
 }
 
+std::string PlanIn(const Grid& grid, const fs::path& folder) {
+  return DescribePlan(grid, {.start = "/tmp", .folder = folder},
+                      DefaultLauncher(grid));
+}
+
 // The plan of a grid that ships, of an experiment at the paper's scale, and the
 // list of them all; each is made once, since that takes time.
 const std::string& PlanOf(const std::string& name) {
   static std::map<std::string, std::string> plans;
   const auto [plan, is_new] = plans.try_emplace(name);
   if (is_new) {
-    plan->second = DescribePlan(
+    plan->second = PlanIn(
         name == "all" ? SelectGrid("all", "paper", {}) : Shipped(name), "/tmp");
   }
   return plan->second;
@@ -171,18 +176,18 @@ TEST(GridPlan, AllExperimentsOfThePaper) {
 
 TEST(GridPlan, WritesNothing) {
   const fs::path folder = Folder("untouched");
-  DescribePlan(Shipped("smoke"), folder / "runs");
+  PlanIn(Shipped("smoke"), folder / "runs");
   EXPECT_FALSE(fs::exists(folder));
 }
 
 TEST(GridPlan, ScriptsRepeatTheCommandLine) {
-  const std::string plan = DescribePlan(
-      Shipped("paper", {"router.fallback=\"top1\""}), "/data/my runs");
+  const std::string plan =
+      PlanIn(Shipped("paper", {"router.fallback=\"top1\""}), "/data/my runs");
   EXPECT_TRUE(Contains(plan, R"(srun bazel-bin/experiments/grid run paper \
-  --corpora c4 \
   --seeds 1234 \
   --set 'router.fallback="top1"' \
   --out '/data/my runs' \
+  --corpora c4 \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
 )")) << plan;
   // With a fallback every token has an expert: only the disk deserves a
@@ -220,7 +225,7 @@ mean_active_experts = 2
 // The grid is named by its path, its problems by its rows.
 TEST(GridPlan, UsersGrid) {
   const fs::path path = WriteUsersGrid();
-  const std::string plan = DescribePlan(LoadGrid(path, {}), "/tmp");
+  const std::string plan = PlanIn(LoadGrid(path, {}), "/tmp");
   const Words row = Entry(plan, "wide", 0);
   ASSERT_EQ(row.size(), 9u);
   EXPECT_EQ(row[6], "k");  // no corpus of the paper: nothing assumed from it
@@ -240,7 +245,7 @@ TEST(GridPlan, UsersGrid) {
 // The runner accepts the script's command, down to the row: srun passes it on,
 // and the only thing wrong with it is a row that the grid lacks.
 TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
-  std::string script = DescribePlan(
+  std::string script = PlanIn(
       LoadGrid(WriteUsersGrid(), {"router.fallback=\"top1\""}), "/tmp/nothing");
   script.erase(0, script.find("#!/bin/bash"));
   const size_t row = script.find("  wide\n");
@@ -262,6 +267,27 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
                        "--rows nowhere: grid 'mine' has no such "
                        "row"))
       << ended.output;
+}
+
+TEST(GridPlan, FollowsTheLauncher) {
+  const Grid smoke = Shipped("smoke");
+  EXPECT_EQ(DefaultLauncher(smoke), Launcher::kLocal);
+  EXPECT_EQ(DefaultLauncher(Shipped("paper")), Launcher::kSlurm);
+  const SlurmPlace place = {.program = "/opt/grid", .folder = "/data/smoke"};
+  const std::string slurm = DescribePlan(smoke, place, Launcher::kSlurm);
+  for (const char* text :
+       {"/data/smoke/slurm", "#SBATCH --array=0-8\n",
+        "#SBATCH --cpus-per-task=4\n", "srun --cpus-per-task=4 /opt/grid run",
+        "--threads 4 \\\n", "  sparse-1\n"}) {
+    EXPECT_TRUE(Contains(slurm, text)) << text << slurm;
+  }
+  EXPECT_FALSE(Contains(slurm, "GPU")) << slurm;
+  const std::string mpi = DescribePlan(smoke, place, Launcher::kMpi);
+  EXPECT_TRUE(Contains(mpi,
+                       "mpirun -n 4 /opt/grid run smoke --seeds 1234 "
+                       "--out /data/smoke --launcher=mpi\n"))
+      << mpi;
+  EXPECT_FALSE(Contains(mpi, "sbatch")) << mpi;
 }
 
 // The paper's rows, then all runs and new runs at smoke, mini, midi and paper

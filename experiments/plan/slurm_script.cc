@@ -2,6 +2,7 @@
 #include "experiments/plan/slurm_script.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +14,103 @@ namespace softmoe::experiments {
 namespace {
 
 constexpr double kTimeMargin = 1.5;
+constexpr int kSecondsToSave = 300;
+constexpr int kReturnsOfKilled = 3;
+
+// `value` as sbatch reads it in a line of its own: not as a shell does.
+std::string SbatchQuoted(const std::string& value) {
+  if (ShellQuoted(value) == value) return value;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// A path in which sbatch replaces nothing.
+std::string Percents(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) escaped += c == '%' ? "%%" : std::string(1, c);
+  return escaped;
+}
+
+std::string Resources(const SlurmJob& job) {
+  if (job.gpus == 0) {
+    return fmt::format(
+        "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task={}\n",
+        job.cores);
+  }
+  const NodeLayout layout = LayOutNodes(job.gpus, job.gpus_per_node);
+  return fmt::format(
+      "#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
+      "#SBATCH --gpus-per-node={}\n",
+      layout.nodes, layout.gpus_per_node, layout.gpus_per_node);
+}
+
+// The lines that sbatch reads.
+std::string Directives(const SlurmJob& job) {
+  const int64_t hours =
+      std::max<int64_t>(1, std::llround(std::ceil(kTimeMargin * job.hours)));
+  std::string lines = fmt::format(
+      "#SBATCH --job-name={}\n"
+      "#SBATCH --array=0-{}\n",
+      SbatchQuoted(job.name), job.rows.size() - 1);
+  lines += Resources(job);
+  lines += fmt::format(
+      R"(#SBATCH --time={:02}:00:00
+#SBATCH --signal=TERM@{}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --chdir={}
+#SBATCH --output={}
+)",
+      hours, kSecondsToSave, SbatchQuoted(job.start),
+      SbatchQuoted(Percents(job.logs) + "/%x-%A_%a.log"));
+  for (const std::string& option : job.options) {
+    lines += "#SBATCH " + option + "\n";
+  }
+  return lines;
+}
+
+std::string Rows(const SlurmJob& job) {
+  std::string text = "rows=(\n";
+  for (const std::string& row : job.rows) {
+    text += "  " + ShellQuoted(row) + "\n";
+  }
+  return text + ")\n";
+}
+
+std::string Training(const SlurmJob& job) {
+  // Not SLURM_JOB_ID: that of the last task is the whole array's.
+  std::string text = "task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n";
+  text += "kills=" + ShellQuoted(job.logs) + "/kills-$task\n";
+  text += "status=0\nsrun";
+  // srun does not take this from the job since Slurm 22.05.
+  if (job.gpus == 0) text += fmt::format(" --cpus-per-task={}", job.cores);
+  for (const std::string& word : job.command) {
+    text += (word.starts_with("--") ? " \\\n  " : " ") + ShellQuoted(word);
+  }
+  text += " \\\n  --rows \"${rows[$SLURM_ARRAY_TASK_ID]}\" || status=$?\n";
+  return text;
+}
+
+// Whether the task goes back into the queue.
+std::string WhenItHasEnded() {
+  return fmt::format(
+      R"sh(case $status in
+  # Stopped in time, state saved: goes on from there in a new allocation.
+  {}) scontrol requeue "$task" ;;
+  # Killed: goes on from its checkpoint, but whatever kills it may do so again.
+  {})
+    echo "$(hostname) $(date)" >>"$kills" &&
+      [ "$(wc -l <"$kills")" -le {} ] && scontrol requeue "$task"
+    ;;
+esac
+exit "$status"
+)sh",
+      static_cast<int>(ExitCode::kStopped), 128 + SIGKILL, kReturnsOfKilled);
+}
 
 }  // namespace
 
@@ -38,46 +136,19 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node) {
 
 std::string SlurmScript(const SlurmJob& job) {
   SOFTMOE_CHECK(!job.rows.empty()) << job.name << " has no rows";
-  const NodeLayout layout = LayOutNodes(job.gpus, job.gpus_per_node);
-  const int64_t hours =
-      std::max<int64_t>(1, std::llround(std::ceil(kTimeMargin * job.hours)));
-  std::string script = fmt::format(
-      R"(#!/bin/bash
-# Needs the multi-GPU trainer, and tasks that share a results folder. The build
-# that printed this has neither.
-#SBATCH --job-name={}
-#SBATCH --array=0-{}
-#SBATCH --nodes={}
-#SBATCH --ntasks-per-node={}
-#SBATCH --gpus-per-node={}
-#SBATCH --time={:02}:00:00
-#SBATCH --signal=TERM@300
-#SBATCH --requeue
-#SBATCH --open-mode=append
-#SBATCH --output=%x-%A_%a.log
-)",
-      job.name, job.rows.size() - 1, layout.nodes, layout.gpus_per_node,
-      layout.gpus_per_node, hours);
-  for (const std::string& option : job.options) {
-    script += "#SBATCH " + option + "\n";
+  std::string script = "#!/bin/bash\n";
+  if (job.gpus > 0) {
+    script +=
+        "# Needs the multi-GPU trainer, which the build that printed this "
+        "lacks.\n";
   }
-  script += "\nrows=(\n";
-  for (const std::string& row : job.rows) {
-    script += "  " + ShellQuoted(row) + "\n";
-  }
-  script += ")\nstatus=0\nsrun bazel-bin/experiments/grid";
-  for (const std::string& word : job.command) {
-    script += (word.starts_with("--") ? " \\\n  " : " ") + ShellQuoted(word);
-  }
-  script += R"( \
-  --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
-# 75: stopped in time, state saved. Go on from there in a new allocation. (The
-# SLURM_JOB_ID of the last task is the number of the whole array.)
-task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
-if [ "$status" -eq 75 ]; then scontrol requeue "$task"; fi
-exit "$status"
-)";
-  return script;
+  return script + Directives(job) + "\n" + Rows(job) + Training(job) +
+         WhenItHasEnded();
+}
+
+std::string SlurmLogName(const SlurmJob& job, const std::string& id,
+                         size_t task) {
+  return fmt::format("{}/{}-{}_{}.log", job.logs, job.name, id, task);
 }
 
 }  // namespace softmoe::experiments

@@ -13,12 +13,16 @@ namespace softmoe::experiments {
 
 struct SlurmJob {
   std::string name;               // "softmoe-paper-owt": of the job
+  std::string corpus;             // "owt": on which all of its rows train
   std::vector<std::string> rows;  // ids: task i of the array runs rows[i]
-  // Words of the command after `bazel-bin/experiments/grid`; the row id is
-  // appended as `--rows ROW`. Words are quoted for the shell where necessary.
+  // The program and its words; the row id is appended as `--rows ROW`. Words
+  // are quoted for the shell where necessary.
   std::vector<std::string> command;
-  int64_t gpus = 8;
+  std::string start;  // the folder in which the command stands
+  std::string logs;   // an existing folder for logs and the counts of kills
+  int64_t gpus = 8;   // one process for each; 0: one process, with CPUs only
   int64_t gpus_per_node = 4;         // at most
+  int64_t cores = 4;                 // of the process, where gpus = 0
   double hours = 1;                  // expected, of the longest task
   std::vector<std::string> options;  // more #SBATCH lines
 };
@@ -32,9 +36,13 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 
 // The text of the script. The time limit is 1.5 times the expected hours, in
 // whole hours; five minutes before it Slurm sends SIGTERM to the runner, which
-// saves its state and ends with 75, and the task puts itself back into the
-// queue.
+// saves its state and ends with 75. A task that ends so puts itself back into
+// the queue, always; one whose runner was killed (137), at most three times.
 std::string SlurmScript(const SlurmJob& job);
+
+// Of task `task` of the array job `id`, where SlurmScript directs its output.
+std::string SlurmLogName(const SlurmJob& job, const std::string& id,
+                         size_t task);
 
 // `word`, quoted so that a POSIX shell reads it as one word.
 std::string ShellQuoted(const std::string& word);

@@ -19,8 +19,17 @@ namespace {
 SlurmJob Job() {
   SlurmJob job;
   job.name = "softmoe-paper-c4";
+  job.corpus = "c4";
   job.rows = {"sparse-1", "softmoe-1.5-calibrated"};
-  job.command = {"run", "paper", "--corpora", "c4", "--out", "/data/my runs"};
+  job.command = {"bazel-bin/experiments/grid",
+                 "run",
+                 "paper",
+                 "--corpora",
+                 "c4",
+                 "--out",
+                 "/data/my runs"};
+  job.start = "/home/me";
+  job.logs = "/data/my runs/slurm";
   job.gpus = 20;
   job.gpus_per_node = 4;
   job.hours = 25.4;
@@ -29,9 +38,8 @@ SlurmJob Job() {
 }
 
 TEST(SlurmScript, IsExactlyThis) {
-  EXPECT_EQ(SlurmScript(Job()), R"(#!/bin/bash
-# Needs the multi-GPU trainer, and tasks that share a results folder. The build
-# that printed this has neither.
+  EXPECT_EQ(SlurmScript(Job()), R"sh(#!/bin/bash
+# Needs the multi-GPU trainer, which the build that printed this lacks.
 #SBATCH --job-name=softmoe-paper-c4
 #SBATCH --array=0-1
 #SBATCH --nodes=5
@@ -41,24 +49,32 @@ TEST(SlurmScript, IsExactlyThis) {
 #SBATCH --signal=TERM@300
 #SBATCH --requeue
 #SBATCH --open-mode=append
-#SBATCH --output=%x-%A_%a.log
+#SBATCH --chdir=/home/me
+#SBATCH --output="/data/my runs/slurm/%x-%A_%a.log"
 #SBATCH --partition=gh200
 
 rows=(
   sparse-1
   softmoe-1.5-calibrated
 )
+task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+kills='/data/my runs/slurm'/kills-$task
 status=0
 srun bazel-bin/experiments/grid run paper \
   --corpora c4 \
   --out '/data/my runs' \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
-# 75: stopped in time, state saved. Go on from there in a new allocation. (The
-# SLURM_JOB_ID of the last task is the number of the whole array.)
-task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
-if [ "$status" -eq 75 ]; then scontrol requeue "$task"; fi
+case $status in
+  # Stopped in time, state saved: goes on from there in a new allocation.
+  75) scontrol requeue "$task" ;;
+  # Killed: goes on from its checkpoint, but whatever kills it may do so again.
+  137)
+    echo "$(hostname) $(date)" >>"$kills" &&
+      [ "$(wc -l <"$kills")" -le 3 ] && scontrol requeue "$task"
+    ;;
+esac
 exit "$status"
-)");
+)sh");
 }
 
 TEST(SlurmScript, NodesHoldTheSameNumberOfGpus) {
@@ -102,44 +118,105 @@ TEST(ShellQuoted, LeavesPlainWordsAlone) {
   EXPECT_EQ(ShellQuoted(""), "''");
 }
 
-// Runs the script with an srun that prints its words and ends with `status`,
-// and an scontrol that prints its own.
-ProgramResult RunScript(int task, int status) {
-  const std::filesystem::path folder = FreshFolder("slurm");
-  const std::string print =
-      "#!/bin/bash\nprintf '[%s]' \"$(basename $0)\" \"$@\"\n";
-  WriteFileAtomically(folder / "srun",
-                      print + "exit " + std::to_string(status) + "\n");
-  WriteFileAtomically(folder / "scontrol", print);
-  for (const char* program : {"srun", "scontrol"}) {
-    std::filesystem::permissions(folder / program,
-                                 std::filesystem::perms::owner_all);
+TEST(SlurmScript, WithoutGpusATaskHasCores) {
+  SlurmJob job = Job();
+  job.gpus = 0;
+  job.cores = 6;
+  const std::string script = SlurmScript(job);
+  for (const char* line :
+       {"#SBATCH --nodes=1\n", "#SBATCH --ntasks=1\n",
+        "#SBATCH --cpus-per-task=6\n",
+        "\nsrun --cpus-per-task=6 bazel-bin/experiments/grid run paper"}) {
+    EXPECT_NE(script.find(line), std::string::npos) << line << script;
   }
-  WriteFileAtomically(folder / "job.sh", SlurmScript(Job()));
-  return RunProgram(
-      {"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
-       // Of the last task it is the number of the array.
-       "SLURM_JOB_ID=70", "SLURM_ARRAY_JOB_ID=70",
-       "SLURM_ARRAY_TASK_ID=" + std::to_string(task), "bash", "job.sh"},
-      folder);
+  EXPECT_EQ(script.find("GPU"), std::string::npos) << script;
+  EXPECT_EQ(script.find("gpu"), std::string::npos) << script;
 }
 
-TEST(SlurmScript, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
-  const auto srun = [](const std::string& row) {
+// sbatch reads quotes in its lines, and replaces %x and the like.
+TEST(SlurmScript, NamesTheLogWhateverTheFolderIsCalled) {
+  SlurmJob job = Job();
+  job.logs = R"(/a b/"100%"\c)";
+  EXPECT_NE(
+      SlurmScript(job).find(R"(--output="/a b/\"100%%\"\\c/%x-%A_%a.log")"),
+      std::string::npos)
+      << SlurmScript(job);
+  EXPECT_EQ(SlurmLogName(job, "12", 3),
+            R"(/a b/"100%"\c/softmoe-paper-c4-12_3.log)");
+}
+
+// Runs the script with an srun that prints its words and ends with `status`,
+// and an scontrol that prints its own.
+class SlurmScriptRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder("slurm");
+    for (const char* program : {"srun", "scontrol"}) {
+      WriteFileAtomically(
+          folder_ / program,
+          "#!/bin/bash\nprintf '[%s]' \"$(basename $0)\" \"$@\"\n"
+          "[ $(basename $0) = scontrol ] || exit $STATUS\n");
+      std::filesystem::permissions(folder_ / program,
+                                   std::filesystem::perms::owner_all);
+    }
+    SlurmJob job = Job();
+    job.logs = folder_;
+    WriteFileAtomically(folder_ / "job.sh", SlurmScript(job));
+  }
+
+  ProgramResult Run(int task, int status) {
+    return RunProgram({"env", "PATH=" + folder_.string() + ":/usr/bin:/bin",
+                       // Of the last task it is the number of the array.
+                       "SLURM_JOB_ID=70", "SLURM_ARRAY_JOB_ID=70",
+                       "SLURM_ARRAY_TASK_ID=" + std::to_string(task),
+                       "STATUS=" + std::to_string(status), "bash", "job.sh"},
+                      folder_);
+  }
+
+  static std::string Srun(const std::string& row) {
     return "[srun][bazel-bin/experiments/grid][run][paper][--corpora][c4]"
            "[--out][/data/my runs][--rows][" +
            row + "]";
-  };
-  const ProgramResult done = RunScript(1, 0);
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(SlurmScriptRun, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
+  const ProgramResult done = Run(1, 0);
   EXPECT_EQ(done.exit_status, 0);
-  EXPECT_EQ(done.output, srun("softmoe-1.5-calibrated"));
-  const ProgramResult stopped = RunScript(1, 75);
-  EXPECT_EQ(stopped.exit_status, 75);
-  EXPECT_EQ(stopped.output,
-            srun("softmoe-1.5-calibrated") + "[scontrol][requeue][70_1]");
-  const ProgramResult failed = RunScript(0, 1);
+  EXPECT_EQ(done.output, Srun("softmoe-1.5-calibrated"));
+  for (int again = 0; again < 5; ++again) {
+    const ProgramResult stopped = Run(1, 75);
+    EXPECT_EQ(stopped.exit_status, 75);
+    EXPECT_EQ(stopped.output,
+              Srun("softmoe-1.5-calibrated") + "[scontrol][requeue][70_1]");
+  }
+  const ProgramResult failed = Run(0, 1);
   EXPECT_EQ(failed.exit_status, 1);
-  EXPECT_EQ(failed.output, srun("sparse-1"));
+  EXPECT_EQ(failed.output, Srun("sparse-1"));
+}
+
+TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {
+  for (int again = 0; again < 3; ++again) {
+    const ProgramResult killed = Run(1, 137);
+    EXPECT_EQ(killed.exit_status, 137);
+    EXPECT_EQ(killed.output,
+              Srun("softmoe-1.5-calibrated") + "[scontrol][requeue][70_1]");
+    // Stops do not count.
+    EXPECT_NE(Run(1, 75).output.find("requeue"), std::string::npos);
+  }
+  EXPECT_EQ(Run(1, 137).output, Srun("softmoe-1.5-calibrated"));
+  // Another task has three of its own.
+  EXPECT_NE(Run(0, 137).output.find("requeue"), std::string::npos);
+}
+
+// What is not counted could go on for ever.
+TEST_F(SlurmScriptRun, AKilledTaskThatCannotBeCountedDoesNotRequeueItself) {
+  std::filesystem::create_directory(folder_ / "kills-70_1");
+  const ProgramResult killed = Run(1, 137);
+  EXPECT_EQ(killed.exit_status, 137);
+  EXPECT_EQ(killed.output.find("requeue"), std::string::npos) << killed.output;
 }
 
 }  // namespace

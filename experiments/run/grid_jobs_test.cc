@@ -208,17 +208,7 @@ TEST_F(GridJobs, JobsEndWithTheirParent) {
 }
 
 TEST_F(GridJobs, AFailingRunFailsOnce) {
-  WriteGrid(MicroGrid(60, R"([[rows]]
-id = "diverges"
-label = "Sparse MoE"
-[rows.config.router]
-kind = "sparse"
-mean_active_experts = 1
-[rows.config.training]
-learning_rate = 1e30
-clip_norm = 0
-warmup_fraction = 0
-)"));
+  WriteGrid(MicroGrid(60, kDivergingRow));
   const ProgramResult failed = Grid(two_);
   ExpectEnd(failed, 1, {"row 4/4 diverges FAILED: ", "3 of 4 rows finished"});
   const std::string text = "row 4/4 diverges FAILED: ";

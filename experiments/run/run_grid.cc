@@ -156,14 +156,7 @@ class GridRunner {
   void RequireDiskSpace() const {
     std::vector<RunOutcome> runs;
     for (size_t r : options_.selected) runs.push_back(outcome_.runs[r]);
-    const int64_t need = DiskBytesStillNeeded(runs, options_.jobs);
-    const int64_t free = FreeDiskBytes(options_.folder);
-    if (need <= free) return;
-    throw EnvironmentError(fmt::format(
-        "{}: the grid will write {} there, the disk has {} free; free some, "
-        "choose a folder on another disk with --out, fewer --jobs, or fewer "
-        "runs with --rows, --corpora or --seeds",
-        options_.folder.string(), FormatBytes(need), FormatBytes(free)));
+    RequireGridDiskSpace(runs, options_.jobs, options_.folder);
   }
 
   static std::string Lacking(const RunOutcome& run) {
@@ -386,9 +379,11 @@ class GridRunner {
     options.tokens =
         prepared_.at(CorpusRecord(run.run, options_.folder)).prefix;
     options.runtime = run.run.runtime;
-    if (options.runtime.threads == 0 && options_.jobs > 1) {
+    if (options.runtime.threads == 0) {
       options.runtime.threads =
-          std::max<int64_t>(1, AvailableCores() / options_.jobs);
+          options_.threads > 0
+              ? options_.threads
+              : std::max<int64_t>(1, AvailableCores() / options_.jobs);
     }
     options.quiet = true;  // GridProgress reports instead
     options.evaluations = run.run.evaluations;
@@ -529,6 +524,18 @@ int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
     need += at_work[i];
   }
   return need;
+}
+
+void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
+                          const fs::path& folder) {
+  const int64_t need = DiskBytesStillNeeded(runs, jobs);
+  const int64_t free = FreeDiskBytes(folder);
+  if (need <= free) return;
+  throw EnvironmentError(fmt::format(
+      "{}: the grid will write {} there, the disk has {} free; free some, "
+      "choose a folder on another disk with --out, fewer --jobs, or fewer "
+      "runs with --rows, --corpora or --seeds",
+      folder.string(), FormatBytes(need), FormatBytes(free)));
 }
 
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {

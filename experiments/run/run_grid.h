@@ -21,6 +21,8 @@ struct GridRunOptions {
   std::filesystem::path record;
   bool quiet = false;  // no progress on stderr
   int64_t jobs = 1;    // runs side by side, a process for each if > 1
+  // Threads of a run whose settings leave them open; 0: the cores / jobs.
+  int64_t threads = 0;
 };
 
 // Throws EnvironmentError for a grid of the paper's scale: this build trains
@@ -31,6 +33,10 @@ void RequireDevice(const Grid& grid);
 // Bytes that the unfinished ones of `runs` will still write, at their peak, if
 // any `jobs` of them are at work at a time.
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs, int64_t jobs);
+
+// Throws EnvironmentError if the disk of `folder` cannot hold them.
+void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
+                          const std::filesystem::path& folder);
 
 // Prepares the corpora, then trains what is selected and not finished; runs
 // that were interrupted go on, those that failed are tried again. Returns the

@@ -9,6 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "core/files/atomic_file.h"
 #include "core/testing/file_test_util.h"
 #include "experiments/run/run_folder.h"
@@ -205,6 +208,16 @@ ProgramResult HeldProgram::Finish() {
   result_.exit_status =
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result_;
+}
+
+bool WaitFor(double seconds, const std::function<bool()>& condition) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (!condition()) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
 }
 
 void ExpectEnd(const ProgramResult& result, int status, const Strings& texts) {

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,20 @@ using Strings = std::vector<std::string>;
 // The TOML of grid "micro": rows sparse-2, star-1.5 and learned-1.5 of `steps`
 // steps, milliseconds each, on path:text.txt; then `more_rows`.
 std::string MicroGrid(int64_t steps, const std::string& more_rows = "");
+
+// The TOML of one more row, "diverges": an enormous learning rate overflows fp32
+// within a few steps.
+inline constexpr char kDivergingRow[] = R"([[rows]]
+id = "diverges"
+label = "Sparse MoE"
+[rows.config.router]
+kind = "sparse"
+mean_active_experts = 1
+[rows.config.training]
+learning_rate = 1e30
+clip_norm = 0
+warmup_fraction = 0
+)";
 
 // A fresh folder with text.txt and a grid file, where //:grid is called with a
 // cache of its own.
@@ -79,6 +94,9 @@ class HeldProgram {
   int out_ = -1;
   ProgramResult result_;
 };
+
+// Looks until `condition` holds; false if it does not within `seconds`.
+bool WaitFor(double seconds, const std::function<bool()>& condition);
 
 #define EXPECT_SAYS(result, text)                          \
   EXPECT_NE((result).output.find(text), std::string::npos) \

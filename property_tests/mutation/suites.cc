@@ -51,6 +51,7 @@ const std::vector<Suite>& AllSuites() {
       Tests("unit", "experiments/report/invariants_test"),
       Tests("unit", "experiments/plan/plan_numbers_test"),
       Tests("unit", "experiments/plan/plan_warnings_test"),
+      Tests("unit", "experiments/plan/slurm_script_test"),
       Tests("unit", "experiments/report/plot_test"),
       Tests("unit", "experiments/report/report_csv_test"),
       Tests("unit", "experiments/report/report_curves_test"),

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// slurm_jobs.h - the jobs that train a grid on a Slurm cluster, an array for
+// each corpus; `plan` prints their scripts, `run --launcher=slurm` submits them.
+#ifndef SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
+#define SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/grids/grid_file.h"
+#include "experiments/plan/grid_estimate.h"
+#include "experiments/plan/slurm_script.h"
+
+namespace softmoe::experiments {
+
+// What the processes of a job need to know besides the grid.
+struct SlurmPlace {
+  std::string program = "bazel-bin/experiments/grid";
+  std::filesystem::path start = ".";      // where relative paths begin
+  std::filesystem::path folder = {};      // of the grid's results
+  std::vector<std::string> options = {};  // more of `grid run`, as words
+};
+
+// `folder`/slurm: scripts, logs, what was submitted.
+std::filesystem::path SlurmFolder(const std::filesystem::path& grid_folder);
+
+// The words of the command that trains `grid`, as mpirun takes them, too.
+std::vector<std::string> TaskCommand(const Grid& grid, const SlurmPlace& place);
+
+// One job for each corpus of `rows`, which are estimates of runs of `grid`, and
+// in it one task for each row, with all its seeds.
+std::vector<SlurmJob> SlurmJobs(const Grid& grid,
+                                const std::vector<RowEstimate>& rows,
+                                const SlurmPlace& place);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who starts the processes of a grid (--launcher): ranks of an mpirun, and Slurm
+// as far as it can be tried without one, by programs with the names of its
+// own.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "experiments/testing/grid_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GridLaunch : public GridProgram {
+ protected:
+  void SetUp() override {
+    GridProgram::SetUp();
+    for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+                             "SLURM_PROCID", "SLURM_JOB_ID"}) {
+      ::unsetenv(name);
+    }
+    fs::create_directory(folder_ / "bin");
+    path_ = ::getenv("PATH");
+    ::setenv("PATH", ((folder_ / "bin").string() + ":" + path_).c_str(), 1);
+  }
+  void TearDown() override { ::setenv("PATH", path_.c_str(), 1); }
+
+  // A program of this name, for which `script` stands.
+  void Pretend(const std::string& name, const std::string& script) const {
+    WriteFileAtomically(folder_ / "bin" / name, "#!/bin/bash\n" + script);
+    fs::permissions(folder_ / "bin" / name, fs::perms::owner_all);
+  }
+
+  // sbatch trains every row of the array before it says that this is job 12.
+  void PretendSlurm() const {
+    Pretend("sbatch",
+            "echo \"$@\" >>'" + (folder_ / "submitted").string() + "'\n" + R"sh(
+script=${@: -1}
+cd "$(sed -n 's/^#SBATCH --chdir=//p' "$script")"
+rows=$(grep -c '^  [a-z]' <(sed -n '/^rows=/,/^)/p' "$script"))
+for ((i = 0; i < rows; ++i)); do
+  SLURM_JOB_ID=$((12 + i)) SLURM_ARRAY_JOB_ID=12 SLURM_ARRAY_TASK_ID=$i \
+    bash "$script" >&2
+done
+echo 12
+)sh");
+    Pretend("srun", "shift\nexec \"$@\"\n");
+    Pretend("scontrol", "");
+    Pretend("squeue", "");
+  }
+
+  // How many jobs were submitted.
+  int64_t Submissions() const {
+    if (!fs::exists(folder_ / "submitted")) return 0;
+    const std::string lines = Bytes("submitted");
+    return std::count(lines.begin(), lines.end(), '\n');
+  }
+
+  static Strings Rank(int rank, const Strings& more = {}) {
+    Strings words = {"OMPI_COMM_WORLD_RANK=" + std::to_string(rank),
+                     "OMPI_COMM_WORLD_SIZE=2",
+                     Program(),
+                     "run",
+                     "micro.toml",
+                     "--launcher=mpi",
+                     "--threads",
+                     "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  const Strings slurm_ = {"run", "micro.toml", "--launcher=slurm"};
+  std::string path_;
+};
+
+TEST_F(GridLaunch, RanksShareTheRowsAndTheFirstOneSpeaks) {
+  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  HeldProgram first("/usr/bin/env", Rank(0), folder_);
+  ASSERT_TRUE(first.ReadUntil("row 1/3 sparse-2, grid"));
+  HeldProgram second("/usr/bin/env", Rank(1), folder_);
+  // The first one waits for its reader in row 1.
+  ASSERT_TRUE(
+      WaitFor(60, [&] { return fs::exists(RunFolder(2) / "result.h5"); }));
+  EXPECT_FALSE(fs::exists(RunFolder(0) / "result.h5"));
+  ExpectEnd(first.Finish(), 0,
+            {"row 2/3 star-1.5 finished", "by another process",
+             "3 of 3 rows finished"});
+  const ProgramResult silent = second.Finish();
+  EXPECT_EQ(silent.exit_status, 0);
+  EXPECT_EQ(silent.output, "");
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+}
+
+TEST_F(GridLaunch, EveryRankEndsWithTheExitCodeOfTheGrid) {
+  WriteGrid(MicroGrid(60, kDivergingRow));
+  HeldProgram first("/usr/bin/env", Rank(0), folder_);
+  HeldProgram second("/usr/bin/env", Rank(1), folder_);
+  ExpectEnd(first.Finish(), 1, {"diverges FAILED: ", "3 of 4 rows finished"});
+  const ProgramResult silent = second.Finish();
+  EXPECT_EQ(silent.exit_status, 1);
+  EXPECT_EQ(silent.output, "");
+}
+
+TEST_F(GridLaunch, OptionsThatDoNotGoTogetherEndWithTwo) {
+  const std::pair<Strings, Strings> kCases[] = {
+      {{"--launcher=pbs"}, {"--launcher", "slurm"}},
+      {{"--launcher=mpi"}, {"mpirun -n 4", "OMPI_COMM_WORLD_RANK", "--jobs"}},
+      {{"--launcher=mpi", "--jobs", "2"}, {"--jobs 2", "--launcher=mpi"}},
+      {{"--launcher=slurm", "--jobs", "2"}, {"--jobs 2", "--launcher=slurm"}},
+      {{"--detach"}, {"--detach", "--launcher=slurm"}},
+      {{"--detach", "--launcher=mpi"}, {"--detach", "--launcher=slurm"}}};
+  for (const auto& [options, texts] : kCases) {
+    Strings arguments = {"run", "micro.toml"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    ExpectEnd(Grid(arguments), 2, texts);
+  }
+  ::setenv("PMI_RANK", "first", 1);
+  ExpectEnd(Grid({"run", "micro.toml", "--launcher=mpi"}), 5,
+            {"PMI_RANK='first'"});
+  ::unsetenv("PMI_RANK");
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
+TEST_F(GridLaunch, WithoutSlurmItEndsWithFive) {
+  ::setenv("PATH", (folder_ / "bin").c_str(), 1);
+  ExpectEnd(Grid(slurm_), 5,
+            {"there is no sbatch in PATH", "slurm-client", "--launcher=local"});
+  Pretend("sbatch", "");
+  ExpectEnd(Grid(slurm_), 5, {"there is no squeue in PATH"});
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+}
+
+TEST_F(GridLaunch, ThisBuildAsksForNoGpus) {
+  std::string grid = MicroGrid(60);
+  grid.insert(grid.find("stands_for"), "gpus = 8\n");
+  WriteGrid(grid);
+  PretendSlurm();
+  ExpectEnd(Grid(slurm_), 5,
+            {"micro.toml: corpus 'text' has gpus = 8", "asked for cores"});
+  EXPECT_EQ(Submissions(), 0);
+  ExpectEnd(Grid({"plan", "micro.toml"}), 0, {"Do not submit them"});
+}
+
+TEST_F(GridLaunch, WhatSlurmRefusesEndsWithFive) {
+  Pretend("squeue", "");
+  Pretend("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1");
+  ExpectEnd(Grid(slurm_), 5,
+            {"runs/micro/slurm/softmoe-micro-text.sh", "ended with 1",
+             "invalid partition", "[cluster]"});
+  Pretend("sbatch", "echo 'Submitted, in a way'");
+  ExpectEnd(Grid(slurm_), 5, {"ended with 0 and said: Submitted, in a way"});
+  EXPECT_EQ(FilesIn(folder_ / "runs/micro/slurm"),
+            Strings{"softmoe-micro-text.sh"});
+
+  // What was submitted before is named.
+  WriteGrid(MicroGrid(60, R"([[corpora]]
+id = "other"
+title = "The same sentences"
+[corpora.config.data]
+corpus = "path:text.txt"
+validation_fraction = 0.2
+)"));
+  Pretend("sbatch",
+          "case $2 in *-text.sh) echo 12 ;; *) echo 'no more' >&2; exit 1 ;; "
+          "esac");
+  ExpectEnd(Grid(slurm_), 5,
+            {"softmoe-micro-other.sh", "no more",
+             "goes on; follow it with squeue", "scancel 12"});
+}
+
+TEST_F(GridLaunch, SubmitsWaitsAndReports) {
+  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
+  PretendSlurm();
+  ExpectEnd(Grid(slurm_), 0,
+            {"job 12: 3 rows, a task each", "squeue --jobs=12", "scancel 12",
+             "3 of 3 rows finished"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+  // The plan shows what was submitted, byte for byte.
+  const ProgramResult plan =
+      Grid({"plan", "micro.toml", "--launcher", "slurm"});
+  EXPECT_SAYS(plan, "runs/micro/slurm");
+  EXPECT_SAYS(plan, Bytes("runs/micro/slurm/softmoe-micro-text.sh"));
+  ExpectEnd(Grid(slurm_), 0, {"3 of 3 rows finished"});
+  EXPECT_EQ(Submissions(), 1) << "nothing was left to do";
+  ExpectEnd(Grid({"clean", "micro.toml", "--only", "temporary,runs"}), 0,
+            {"nothing to delete"});
+
+  // Only what is not finished, in the folder of the user.
+  fs::remove(RunFolder(1) / "result.h5");
+  ExpectEnd(Grid(slurm_), 0, {"job 12: 1 rows", "3 of 3 rows finished"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+}
+
+TEST_F(GridLaunch, ItsExitCodeIsThatOfTheRows) {
+  WriteGrid(MicroGrid(60, kDivergingRow));
+  PretendSlurm();
+  ExpectEnd(Grid(slurm_), 1,
+            {"text/diverges/seed7: not finished, and Slurm has ended its task",
+             "slurm/softmoe-micro-text-12_3.log", "3 of 4 rows finished"});
+}
+
+TEST_F(GridLaunch, DetachedItDoesNotWait) {
+  Pretend("sbatch", "echo 'sbatch: warning: slow today' >&2; echo '12;east'");
+  Pretend("squeue", "exit 1");
+  ExpectEnd(Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
+            {"job 12: 3 rows", "squeue --clusters=east --jobs=12",
+             "scancel --clusters=east 12"});
+  EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{"slurm"});
+}
+
+TEST_F(GridLaunch, StoppedWhileWaitingItLeavesTheJobs) {
+  Pretend("sbatch",
+          "echo x >>'" + (folder_ / "submitted").string() + "'; echo 12");
+  Pretend("squeue",
+          "printf '%s|RUNNING|None\\n' 0 1; echo '2|PENDING|Priority'");
+  for (const std::string when : {"submitted", "again"}) {
+    HeldProgram waiting(Program(), slurm_, folder_);
+    if (when == "again") {
+      ASSERT_TRUE(waiting.ReadUntil("job 12 of an earlier command goes on"));
+    }
+    ASSERT_TRUE(waiting.ReadUntil("1 pending (Priority), 2 running; 0 of 3"));
+    waiting.Signal(SIGINT);
+    ExpectEnd(
+        waiting.Finish(), 75,
+        {"stopped: SIGINT: what was submitted goes on", "squeue --jobs=12",
+         "scancel 12", "the same command waits for it again"});
+    EXPECT_EQ(Submissions(), 1);
+  }
+  // A row whose task has ended is submitted again.
+  Pretend("squeue", "echo '1|RUNNING|None'");
+  ExpectEnd(
+      Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
+      {"job 12 of an earlier command goes on: 1 running", "job 12: 2 rows"});
+  EXPECT_EQ(Submissions(), 2);
+  // Whether a job is at work cannot be guessed.
+  Pretend("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1");
+  ExpectEnd(Grid(slurm_), 5,
+            {"squeue --jobs=12 failed", "Unable to contact", "try again"});
+  EXPECT_EQ(Submissions(), 2);
+  // Slurm has forgotten it: the rows are submitted, end, and are missing.
+  Pretend("squeue", "echo 'error: Invalid job id specified' >&2; exit 1");
+  ExpectEnd(Grid(slurm_), 1,
+            {"job 12: 3 rows", "text/sparse-2/seed7: not finished",
+             "0 of 3 rows finished"});
+  EXPECT_EQ(Submissions(), 3);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

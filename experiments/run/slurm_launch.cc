@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/slurm_launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/folder_lock.h"
+#include "core/files/json_lines.h"
+#include "core/files/paths.h"
+#include "core/files/runfiles.h"
+#include "core/process/stop_signal.h"
+#include "experiments/plan/grid_estimate.h"
+#include "experiments/run/run_folder.h"
+#include "experiments/run/run_record.h"
+#include "experiments/run/slurm_queue.h"
+#include "golden/document/document.h"
+#include "trainer/evaluation/final_evaluations.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/run_result_file.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook(200);
+// Between questions to Slurm, whose controller serves everybody.
+constexpr std::chrono::seconds kAsk(10);
+
+// A job that was submitted, and the rows of its tasks.
+struct Submitted {
+  SlurmJobId id;
+  SlurmJob job;
+};
+
+// What a job of an earlier call says of itself, in a file beside its script.
+std::string RecordLine(const Submitted& submitted) {
+  return JsonLine({{"job", submitted.id.number},
+                   {"cluster", submitted.id.cluster},
+                   {"rows", submitted.job.rows},
+                   {"command", submitted.job.command}});
+}
+
+fs::path RecordPath(const SlurmJob& job, const SlurmJobId& id) {
+  return fs::path(job.logs) / fmt::format("{}-{}.json", job.name, id.number);
+}
+
+// Empty if the file is not one of those records, or of another command.
+std::optional<Submitted> ReadRecord(const fs::path& path, const SlurmJob& job) {
+  const auto record = ParseJsonObject(ReadWholeFile(path));
+  Submitted submitted;
+  submitted.job = job;
+  try {
+    submitted.id.number = record.at("job").get<std::string>();
+    submitted.id.cluster = record.at("cluster").get<std::string>();
+    submitted.job.rows = record.at("rows").get<std::vector<std::string>>();
+    if (record.at("command") != job.command) return std::nullopt;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+  return submitted;
+}
+
+class SlurmLauncher {
+ public:
+  SlurmLauncher(const Grid& grid, const SlurmLaunchOptions& options)
+      : grid_(grid), options_(options) {}
+
+  void Run() {
+    FindOpenRuns();
+    if (open_.empty()) return;
+    RequireGridDiskSpace(open_, static_cast<int64_t>(open_.size()),
+                         options_.run.folder);
+    Submit();
+    std::fflush(stdout);  // the numbers of the jobs are needed now
+    if (!options_.detach) Wait();
+  }
+
+ private:
+  void FindOpenRuns() {
+    MakeFolder(options_.run.folder);
+    GridOutcome outcome =
+        ReadGrid(grid_, options_.run.folder, /*check_checkpoints=*/true);
+    if (!options_.run.record.empty()) {
+      TakeRecordedRuns(ReadRunRecord(options_.run.record), outcome);
+    }
+    for (const size_t r : options_.run.selected) {
+      const RunOutcome& run = outcome.runs[r];
+      if (run.state == RunState::kFinished && !CanBeMeasured(run)) continue;
+      open_.push_back(run);
+    }
+  }
+
+  // Whether a finished run lacks evaluations that its checkpoint could give.
+  static bool CanBeMeasured(const RunOutcome& run) {
+    return !trainer::MissingEvaluations(run.run.evaluations, *run.result)
+                .empty() &&
+           fs::exists(run.folder / trainer::kCheckpointName);
+  }
+
+  // The jobs that the open runs need, without those in the queue.
+  void Submit() {
+    Grid open = grid_;
+    open.runs.clear();
+    for (const RunOutcome& run : open_) open.runs.push_back(run.run);
+    const golden::Document paper =
+        golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
+    const std::vector<SlurmJob> jobs =
+        SlurmJobs(open, EstimateGrid(open, paper), options_.place);
+    MakeFolder(SlurmFolder(options_.run.folder));
+    // Two of these commands would submit the same twice.
+    const FolderLock lock(SlurmFolder(options_.run.folder));
+    for (SlurmJob job : jobs) {
+      for (Submitted& earlier : EarlierJobs(&job)) {
+        jobs_.push_back(std::move(earlier));
+      }
+      if (!job.rows.empty()) SubmitJob(job);
+    }
+  }
+
+  // Jobs of earlier calls that have tasks in the queue for some of job->rows,
+  // which are then taken out. Forgets those that Slurm has ended.
+  std::vector<Submitted> EarlierJobs(SlurmJob* job) {
+    std::vector<Submitted> earlier;
+    const fs::path folder = job->logs;
+    std::vector<fs::path> records;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == ".json") records.push_back(entry.path());
+    }
+    std::ranges::sort(records);
+    for (const fs::path& path : records) {
+      if (!path.filename().string().starts_with(job->name + "-")) continue;
+      const auto submitted = ReadRecord(path, *job);
+      if (!submitted) continue;
+      const std::vector<SlurmTask> tasks = AskNow(submitted->id);
+      if (tasks.empty()) {
+        fs::remove(path);
+        continue;
+      }
+      std::set<std::string> queued;
+      for (const SlurmTask& task : tasks) {
+        const auto index = static_cast<size_t>(task.index);
+        if (index >= submitted->job.rows.size()) continue;
+        queued.insert(submitted->job.rows[index]);
+      }
+      if (std::erase_if(job->rows, [&](const std::string& row) {
+            return queued.contains(row);
+          }) == 0) {
+        continue;
+      }
+      fmt::print("job {} of an earlier command goes on: {}\n",
+                 submitted->id.number, DescribeTasks(tasks));
+      earlier.push_back(*submitted);
+    }
+    return earlier;
+  }
+
+  static std::vector<SlurmTask> AskNow(const SlurmJobId& id) {
+    std::string failure;
+    const auto tasks = TasksInQueue(id, &failure);
+    if (tasks) return *tasks;
+    throw EnvironmentError(fmt::format(
+        "{} failed, so whether that job is still at work is not known: {}; try "
+        "again when Slurm answers",
+        FollowCommand(id), failure));
+  }
+
+  void SubmitJob(const SlurmJob& job) {
+    const fs::path script = fs::path(job.logs) / (job.name + ".sh");
+    WriteFileAtomically(script, SlurmScript(job));
+    Submitted submitted = {.id = {}, .job = job};
+    try {
+      submitted.id = SubmitScript(script);
+    } catch (const EnvironmentError& error) {
+      if (jobs_.empty()) throw;
+      throw EnvironmentError(
+          fmt::format("{}. What was submitted before goes on; {}", error.what(),
+                      HowToGoOn()));
+    }
+    WriteFileAtomically(RecordPath(job, submitted.id), RecordLine(submitted));
+    jobs_.push_back(submitted);
+    fmt::print(
+        "job {}: {} rows, a task each; its script is {}, logs are "
+        "beside it; {} shows it, {} ends it\n",
+        submitted.id.number, job.rows.size(), script.string(),
+        FollowCommand(submitted.id), CancelCommand(submitted.id));
+    std::fflush(stdout);
+  }
+
+  std::string HowToGoOn() const {
+    std::string follow, cancel;
+    for (const Submitted& submitted : jobs_) {
+      const bool first = follow.empty();
+      follow += (first ? "" : ", ") + FollowCommand(submitted.id);
+      cancel += (first ? "" : ", ") + CancelCommand(submitted.id);
+    }
+    return fmt::format(
+        "follow it with {} or `grid status`, end it with {}; the same command "
+        "waits for it again",
+        follow, cancel);
+  }
+
+  void Wait() {
+    const StopSignal stop;
+    auto ask = Clock::now();
+    while (!AllResultsAreThere()) {
+      stop.ThrowIfRequested("what was submitted goes on; " + HowToGoOn());
+      if (Clock::now() >= ask) {
+        if (!AnyTaskIsLeft()) return SayWhatIsMissing();
+        ask = Clock::now() + kAsk;
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+  }
+
+  // Results that are there from the beginning are waiting for evaluations: of
+  // those only Slurm knows.
+  bool AllResultsAreThere() const {
+    return std::ranges::all_of(open_, [](const RunOutcome& run) {
+      return run.state != RunState::kFinished && HasResult(run);
+    });
+  }
+
+  static bool HasResult(const RunOutcome& run) {
+    std::error_code missing;
+    return fs::exists(run.folder / trainer::kResultName, missing);
+  }
+
+  bool AnyTaskIsLeft() {
+    bool any = false;
+    for (const Submitted& submitted : jobs_) {
+      const std::string& number = submitted.id.number;
+      std::string failure;
+      const auto tasks = TasksInQueue(submitted.id, &failure);
+      if (!tasks) {
+        Say(number, fmt::format("Slurm does not answer: {}", failure));
+      } else if (!tasks->empty()) {
+        Say(number, DescribeTasks(*tasks));
+      }
+      any |= !tasks || !tasks->empty();
+    }
+    return any;
+  }
+
+  // Once, until something else is to be said of the job.
+  void Say(const std::string& job, const std::string& text) {
+    if (options_.run.quiet || std::exchange(said_[job], text) == text) return;
+    const auto finished = std::ranges::count_if(open_, &HasResult);
+    fmt::print(stderr, "job {}: {}; {} of {} runs have ended\n", job, text,
+               finished, open_.size());
+  }
+
+  void SayWhatIsMissing() const {
+    for (const RunOutcome& run : open_) {
+      if (HasResult(run)) continue;
+      fmt::print(stderr,
+                 "{}: not finished, and Slurm has ended its task; the reason "
+                 "is in {}\n",
+                 run.run.id, LogOf(run.run));
+    }
+  }
+
+  std::string LogOf(const GridRun& run) const {
+    for (const Submitted& submitted : jobs_) {
+      const std::vector<std::string>& rows = submitted.job.rows;
+      const auto row = std::ranges::find(rows, run.row.id);
+      if (submitted.job.corpus != run.corpus.id || row == rows.end()) continue;
+      return SlurmLogName(submitted.job, submitted.id.number,
+                          static_cast<size_t>(row - rows.begin()));
+    }
+    return SlurmFolder(options_.run.folder).string();
+  }
+
+  const Grid& grid_;
+  const SlurmLaunchOptions& options_;
+  std::vector<RunOutcome> open_;  // selected and not finished at the beginning
+  std::vector<Submitted> jobs_;   // that train them
+  std::map<std::string, std::string> said_;
+};
+
+// A task with GPUs would be a process for each, all but one of them idle.
+void RequireNoGpus(const Grid& grid) {
+  for (const GridCorpus& corpus : grid.corpora) {
+    if (corpus.gpus == 0) continue;
+    throw EnvironmentError(fmt::format(
+        "{}: corpus '{}' has gpus = {}, and this build trains on the CPU only; "
+        "without that line Slurm is asked for cores",
+        grid.path.string(), corpus.id, corpus.gpus));
+  }
+}
+
+}  // namespace
+
+void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
+  RequireDevice(grid);
+  RequireNoGpus(grid);
+  RequireSlurm();
+  SlurmLauncher(grid, options).Run();
+}
+
+}  // namespace softmoe::experiments

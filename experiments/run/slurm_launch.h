@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// slurm_launch.h - trains a grid as jobs of a Slurm cluster.
+#ifndef SOFTMOE_EXPERIMENTS_RUN_SLURM_LAUNCH_H_
+#define SOFTMOE_EXPERIMENTS_RUN_SLURM_LAUNCH_H_
+
+#include "experiments/grids/grid_file.h"
+#include "experiments/plan/slurm_jobs.h"
+#include "experiments/run/run_grid.h"
+
+namespace softmoe::experiments {
+
+struct SlurmLaunchOptions {
+  GridRunOptions run;  // jobs and threads do not matter
+  SlurmPlace place;    // its folder is that of `run`
+  bool detach = false;
+};
+
+// Submits an array of tasks for each corpus, one for each row that has a
+// selected run which is not finished, and waits until all those runs are
+// finished or Slurm has ended the tasks; with `detach` it does not wait. Tasks
+// of an earlier call that are still in the queue are not submitted again, but
+// waited for. What became of the runs is for the caller to read from their
+// folders.
+//
+// Scripts, logs and the numbers of jobs are in SlurmFolder. Throws what RunGrid
+// throws before it trains, and EnvironmentError if the grid asks for GPUs, or if
+// Slurm is missing or refuses a job; StoppedError (SIGINT or SIGTERM while
+// waiting) leaves the jobs.
+void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_RUN_SLURM_LAUNCH_H_
