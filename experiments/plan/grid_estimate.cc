@@ -51,6 +51,7 @@ RowEstimate EstimateRow(const GridRun& run, const Cluster& machine,
   row.initial = activities.Of(run.config);
   const trainer::ResourceNeed need = trainer::EstimateResources(run.config);
   row.disk_bytes = need.disk_bytes;
+  row.checkpoint_bytes = need.checkpoint_bytes;
   row.left_bytes = need.disk_bytes - (run.evaluations.keep_checkpoint ? 1 : 2) *
                                          need.checkpoint_bytes;
   row.calibration_bytes = need.calibration_bytes;

@@ -30,6 +30,8 @@ struct RowEstimate {
   std::optional<double> paper_gpu_hours;  // of the paper's own run
   int64_t disk_bytes = 0;                 // of one run's folder at its peak
   int64_t left_bytes = 0;                 // of it, once the run is finished
+  int64_t checkpoint_bytes = 0;           // of one checkpoint, of which two are
+                                          // there while one is written
   int64_t calibration_bytes = 0;          // memory of a host, for tau
   int64_t cpu_bytes = 0;                  // memory of the CPU trainer
 };

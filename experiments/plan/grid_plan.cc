@@ -16,6 +16,7 @@
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/plan/grid_estimate.h"
+#include "experiments/plan/plan_disk.h"
 #include "experiments/plan/plan_numbers.h"
 #include "experiments/plan/plan_tables.h"
 #include "experiments/plan/plan_warnings.h"
@@ -219,12 +220,8 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
     }
   }
   text += Paragraph(TotalLine("all", rows, gpus), 2);
+  text += "\n" + DescribeDisk(rows, folder, CacheFolder());
   const int64_t free = FreeDiskBytes(folder);
-  text += Paragraph(
-      fmt::format("free there: {}; corpora and their token files go to the "
-                  "cache, $XDG_CACHE_HOME/softmoe or ~/.cache/softmoe",
-                  FormatBytes(free)),
-      2);
   const std::vector<std::string> warnings = PlanWarnings(grid, rows, free);
   text += warnings.empty() ? "\nNo warnings.\n" : "\n";
   for (const std::string& warning : warnings) {

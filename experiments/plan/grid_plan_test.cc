@@ -29,6 +29,7 @@ Grid Shipped(const std::string& name,
 }
 
 std::string PlanIn(const Grid& grid, const fs::path& folder) {
+  ::setenv("XDG_CACHE_HOME", "/tmp/cache", 1);
   return DescribePlan(grid, {.start = "/tmp", .folder = folder},
                       DefaultLauncher(grid));
 }
@@ -108,7 +109,8 @@ TEST(GridPlan, PaperRowsHaveThePapersNumbers) {
   EXPECT_TRUE(Contains(plan, "on each of 8 GPUs: 30 sequences = 1 micro-batch"))
       << plan;
   // 8,847,360,000 / 0.98 tokens of 2 bytes are 18.06e9 bytes.
-  EXPECT_TRUE(Contains(plan, "token files in the cache: about 16.8 GiB"));
+  EXPECT_TRUE(
+      Contains(plan, "tokens of owt, vocabulary 32768: about 16.8 GiB"));
   // 10 batches of 240 (600) sequences, 10 layers, 4 weights of 4 bytes.
   EXPECT_TRUE(Contains(plan, "calibrating tau: up to 750.0 MiB of host"));
   EXPECT_TRUE(Contains(plan, "calibrating tau: up to 1.8 GiB of host"));
@@ -142,6 +144,19 @@ TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
   EXPECT_FALSE(Contains(plan, "sbatch")) << plan;
   EXPECT_FALSE(Contains(plan, "GPU")) << plan;
   EXPECT_TRUE(Contains(plan, "core minutes")) << plan;
+}
+
+// Corpora, tokens, checkpoints and results, at every scale.
+TEST(GridPlan, SaysWhatEachKindOfFileTakes) {
+  for (const std::string& name : Scales()) {
+    const std::string& plan = PlanOf(name);
+    const size_t at = plan.find("\nDisk\n");
+    ASSERT_NE(at, std::string::npos) << plan;
+    for (const char* kind : {"  corpus ", "  tokens of ", "  checkpoints: ",
+                             "  results: ", "free there: "}) {
+      EXPECT_NE(plan.find(kind, at), std::string::npos) << kind << plan;
+    }
+  }
 }
 
 TEST(GridPlan, FitsATerminal) {
@@ -273,6 +288,7 @@ TEST(GridPlan, FollowsTheLauncher) {
   const Grid smoke = Shipped("smoke");
   EXPECT_EQ(DefaultLauncher(smoke), Launcher::kLocal);
   EXPECT_EQ(DefaultLauncher(Shipped("paper")), Launcher::kSlurm);
+  ::setenv("XDG_CACHE_HOME", "/tmp/cache", 1);
   const SlurmPlace place = {.program = "/opt/grid", .folder = "/data/smoke"};
   const std::string slurm = DescribePlan(smoke, place, Launcher::kSlurm);
   for (const char* text :

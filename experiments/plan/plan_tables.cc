@@ -39,19 +39,6 @@ std::string StepLine(const RowEstimate& row) {
                      t.balance_group_sequences);
 }
 
-// How much disk the tokens of the paper's corpora take; stand-ins are small.
-std::string TokenLine(const RowEstimate& row) {
-  const Config& config = row.run.config;
-  const double bytes_per_token = config.model.vocab_size < 65500 ? 2 : 4;
-  const double tokens = static_cast<double>(row.cost.tokens) /
-                        (1 - config.data.validation_fraction);
-  return fmt::format(
-      "token files in the cache: about {}, if a run reads its corpus once "
-      "({} bytes a token, with the validation split); its text on top",
-      FormatBytes(static_cast<int64_t>(bytes_per_token * tokens)),
-      bytes_per_token);
-}
-
 // Empty if no row calibrates tau.
 std::string CalibrationLine(const Rows& rows) {
   int64_t bytes = 0;
@@ -165,7 +152,6 @@ std::string DescribeCorpus(const Rows& rows) {
       })) {
     text += Paragraph(step);
   }
-  if (!corpus.paper_dataset.empty()) text += Paragraph(TokenLine(rows.front()));
   const std::string calibration = CalibrationLine(rows);
   if (!calibration.empty()) text += Paragraph(calibration);
   return text + "\n" + WhatIsTrained(rows) + "\n" + WhatItTakes(rows, gpus);

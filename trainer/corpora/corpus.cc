@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <vector>
 
 #include "core/errors.h"
@@ -57,6 +58,39 @@ Corpus TextCorpus(const std::string& name, const fs::path& path) {
           .open = [=] { return OpenTextFile(path); }};
 }
 
+struct Parsed {
+  std::string kind;  // before the colon
+  bool has_path = false;
+  fs::path path;  // of the text
+};
+
+Parsed Parse(const std::string& name, const fs::path& cache) {
+  const size_t colon = name.find(':');
+  Parsed parsed;
+  parsed.kind = name.substr(0, colon);
+  parsed.has_path = colon != std::string::npos && colon + 1 < name.size();
+  parsed.path = parsed.has_path ? UserPath(name.substr(colon + 1))
+                                : cache / "corpora" / parsed.kind;
+  return parsed;
+}
+
+// Of a file, or of all files in a folder; those that vanish count as nothing.
+int64_t BytesOf(const fs::path& place) {
+  std::error_code error;
+  if (!fs::is_directory(place, error)) {
+    const auto bytes = fs::file_size(place, error);
+    return error ? 0 : static_cast<int64_t>(bytes);
+  }
+  int64_t sum = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(
+           place, fs::directory_options::skip_permission_denied, error)) {
+    std::error_code gone;
+    const auto bytes = entry.file_size(gone);
+    if (!gone) sum += static_cast<int64_t>(bytes);
+  }
+  return sum;
+}
+
 [[noreturn]] void RefuseUnknown(const std::string& name) {
   std::string known;
   for (const StandinCorpus& corpus : StandinCorpora()) {
@@ -71,12 +105,8 @@ Corpus TextCorpus(const std::string& name, const fs::path& path) {
 }  // namespace
 
 Corpus FindCorpus(const std::string& name, const CorpusOptions& options) {
-  const size_t colon = name.find(':');
-  const std::string kind = name.substr(0, colon);
-  const bool has_path = colon != std::string::npos && colon + 1 < name.size();
-  const fs::path path = has_path ? UserPath(name.substr(colon + 1))
-                                 : options.cache / "corpora" / kind;
-  if (colon != std::string::npos && !has_path) RefuseUnknown(name);
+  const auto [kind, has_path, path] = Parse(name, options.cache);
+  if (!has_path && kind.size() < name.size()) RefuseUnknown(name);
   if (kind == "path" && has_path) return TextCorpus(name, path);
   if (kind == "owt") {
     return PublishedCorpus(name, "OpenWebText", FindOwtFiles(path), OpenOwt);
@@ -95,6 +125,20 @@ Corpus FindCorpus(const std::string& name, const CorpusOptions& options) {
           .key = text.sha256,
           .current_key = [path = text.text] { return Sha256OfFile(path); },
           .open = [path = text.text] { return OpenTextFile(path); }};
+}
+
+CorpusSize SizeOfCorpus(const std::string& name, const fs::path& cache) {
+  const Parsed parsed = Parse(name, cache);
+  CorpusSize size;
+  size.place = parsed.path;
+  std::error_code error;
+  size.here = fs::exists(parsed.path, error);
+  if (size.here) {
+    size.bytes = BytesOf(parsed.path);
+  } else if (const StandinCorpus* standin = FindStandin(name)) {
+    size.bytes = standin->text_bytes;
+  }
+  return size;
 }
 
 }  // namespace softmoe::trainer

@@ -11,6 +11,7 @@
 #ifndef SOFTMOE_TRAINER_CORPORA_CORPUS_H_
 #define SOFTMOE_TRAINER_CORPORA_CORPUS_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -45,6 +46,19 @@ struct CorpusOptions {
 // Throws ConfigError (unknown name; lists the known ones), EnvironmentError (no
 // such file, offline), DataError (no text).
 Corpus FindCorpus(const std::string& name, const CorpusOptions& options);
+
+// What the text of a corpus takes on the disk, without reading it.
+struct CorpusSize {
+  std::filesystem::path place;  // a file, or a folder of files
+  bool here = false;
+  int64_t bytes = 0;  // of what is here; expected, if it is a stand-in that is
+                      // not; else 0
+};
+
+// Where FindCorpus will look for the corpus, and how large it is. Nothing is
+// downloaded, and the name need not be known.
+CorpusSize SizeOfCorpus(const std::string& name,
+                        const std::filesystem::path& cache);
 
 }  // namespace softmoe::trainer
 

@@ -74,6 +74,29 @@ TEST(FindCorpus, FindsPublishedCorporaByPathAndInTheCache) {
   EXPECT_THROW(FindCorpus("owt:/nowhere", {.cache = folder}), EnvironmentError);
 }
 
+TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
+  const auto folder = FreshFolder("size");
+  const std::filesystem::path c4 = folder / "corpora" / "c4";
+  const auto expect = [&](const std::string& name, const auto& place, bool here,
+                          int64_t bytes) {
+    const CorpusSize size = SizeOfCorpus(name, folder);
+    EXPECT_EQ(size.place, place) << name;
+    EXPECT_EQ(size.here, here) << name;
+    EXPECT_EQ(size.bytes, bytes) << name;
+  };
+  expect("c4", c4, false, 0);
+  std::filesystem::create_directories(c4 / "en");
+  WriteFileAtomically(c4 / "en" / "c4-train.0.json", "0123456789");
+  WriteFileAtomically(c4 / "en" / "c4-train.1.json", "01234");
+  expect("c4", c4, true, 15);
+  expect("c4:" + (c4 / "en").string(), c4 / "en", true, 15);
+  const auto file = c4 / "en" / "c4-train.1.json";
+  expect("path:" + file.string(), file, true, 5);
+  expect("path:" + (folder / "x").string(), folder / "x", false, 0);
+  expect("foldoc", folder / "corpora" / "foldoc", false, 4'968'806);
+  expect("nothing", folder / "corpora" / "nothing", false, 0);
+}
+
 TEST(FindCorpus, RefusesUnknownNamesAndShowsTheKnown) {
   for (const std::string name :
        {"", "wikipedia", "path:", "path", "c4:", "gcide:x", ":x"}) {

@@ -162,16 +162,19 @@ const std::vector<StandinCorpus>& StandinCorpora() {
        "and "
        "WordNet), 126,000 entries in random order, cleaned of markup: a "
        "stand-in for OpenWebText and C4",
-       {"dict-gcide"}},
+       {"dict-gcide"},
+       30'941'096},
       {"debian-mix",
        "Free On-line Dictionary of Computing, Jargon File, Devil's Dictionary "
        "and fortunes, entries in random order, cleaned of markup: a stand-in "
        "for OpenWebText and C4",
-       {"dict-devil", "dict-foldoc", "dict-jargon", "fortunes"}},
+       {"dict-devil", "dict-foldoc", "dict-jargon", "fortunes"},
+       9'285'562},
       {"foldoc",
        "Free On-line Dictionary of Computing, entries in random order, cleaned "
        "of markup: a stand-in for OpenWebText and C4",
-       {"dict-foldoc"}},
+       {"dict-foldoc"},
+       4'968'806},
   };
   return corpora;
 }

@@ -12,6 +12,7 @@
 #ifndef SOFTMOE_TRAINER_CORPORA_STANDIN_CORPORA_H_
 #define SOFTMOE_TRAINER_CORPORA_STANDIN_CORPORA_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -23,6 +24,7 @@ struct StandinCorpus {
   std::string name;
   std::string description;            // one sentence, for reports
   std::vector<std::string> packages;  // of Debian
+  int64_t text_bytes = 0;             // of the text, from Debian 12's packages
 };
 
 const std::vector<StandinCorpus>& StandinCorpora();

@@ -173,6 +173,7 @@ TEST(StandinCorpora, AreNamedAndDescribed) {
     EXPECT_TRUE(names.insert(corpus.name).second);
     EXPECT_EQ(FindStandin(corpus.name), &corpus);
     EXPECT_FALSE(corpus.packages.empty());
+    EXPECT_GT(corpus.text_bytes, 0);
     // Every report that prints the description thereby says what the text is
     // not.
     EXPECT_NE(corpus.description.find("stand-in"), std::string::npos);
