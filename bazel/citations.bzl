@@ -16,6 +16,7 @@ PACKAGES = [
     "core/testing",
     "core/text",
     "experiments",
+    "experiments/container",
     "experiments/grids",
     "experiments/plan",
     "experiments/report",
