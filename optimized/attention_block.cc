@@ -7,6 +7,7 @@
 #include "kernels/rmsnorm.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 namespace {
 
 kernels::RopeArgs Rope(const Pass& pass, float* qkv, bool inverse) {
@@ -30,50 +31,49 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
   const int64_t n = pass.num_tokens, d = m.d_model;
 
   BeginOperation("norm", MoveWork(2, n * d));
-  kernels::RmsNormForward({.num_tokens = n,
-                           .d_model = d,
-                           .epsilon = static_cast<float>(m.norm_epsilon),
-                           .x = acts.residual.data(),
-                           .weight = pass.parameters + offsets.attention_norm,
-                           .y = acts.attention_normed.data(),
-                           .rstd = acts.attention_rstd.data()},
-                          pass.pool);
+  ops::RmsNormForward({.num_tokens = n,
+                       .d_model = d,
+                       .epsilon = static_cast<float>(m.norm_epsilon),
+                       .x = acts.residual.data(),
+                       .weight = pass.parameters + offsets.attention_norm,
+                       .y = acts.attention_normed.data(),
+                       .rstd = acts.attention_rstd.data()},
+                      pass.queue);
   BeginOperation("qkv product", ProductWork(1, n, 3 * d, d));
-  kernels::Gemm({.a = acts.attention_normed.data(),
-                 .b = pass.parameters + offsets.qkv_weight,
-                 .c = acts.qkv.data(),
-                 .m = n,
-                 .n = 3 * d,
-                 .k = d,
-                 .lda = d,
-                 .ldb = 3 * d,
-                 .ldc = 3 * d},
-                pass.pool);
+  ops::Gemm({.a = acts.attention_normed.data(),
+             .b = pass.parameters + offsets.qkv_weight,
+             .c = acts.qkv.data(),
+             .m = n,
+             .n = 3 * d,
+             .k = d,
+             .lda = d,
+             .ldb = 3 * d,
+             .ldc = 3 * d},
+            pass.queue);
   BeginOperation("rope", MoveWork(4, n * d));
-  kernels::Rope(Rope(pass, acts.qkv.data(), /*inverse=*/false), pass.pool);
+  ops::Rope(Rope(pass, acts.qkv.data(), /*inverse=*/false), pass.queue);
   BeginOperation("attention", HeadsWork(2, pass));
-  kernels::AttentionForward({.num_sequences = pass.num_sequences,
-                             .sequence_length = m.sequence_length,
-                             .num_heads = m.num_heads,
-                             .head_dim = m.head_dim(),
-                             .qkv = acts.qkv.data(),
-                             .out = acts.attention_out.data(),
-                             .log_sum_exp = acts.log_sum_exp.data()},
-                            pass.pool);
-  ParallelCopy(pass.pool, n * d, acts.residual.data(),
-               acts.moe_residual.data());
+  ops::AttentionForward({.num_sequences = pass.num_sequences,
+                         .sequence_length = m.sequence_length,
+                         .num_heads = m.num_heads,
+                         .head_dim = m.head_dim(),
+                         .qkv = acts.qkv.data(),
+                         .out = acts.attention_out.data(),
+                         .log_sum_exp = acts.log_sum_exp.data()},
+                        pass.queue);
+  CopyResidual(pass, acts.residual.data(), acts.moe_residual.data());
   BeginOperation("output product", ProductWork(1, n, d, d));
-  kernels::Gemm({.a = acts.attention_out.data(),
-                 .b = pass.parameters + offsets.output_weight,
-                 .c = acts.moe_residual.data(),
-                 .m = n,
-                 .n = d,
-                 .k = d,
-                 .lda = d,
-                 .ldb = d,
-                 .ldc = d,
-                 .accumulate = true},
-                pass.pool);
+  ops::Gemm({.a = acts.attention_out.data(),
+             .b = pass.parameters + offsets.output_weight,
+             .c = acts.moe_residual.data(),
+             .m = n,
+             .n = d,
+             .k = d,
+             .lda = d,
+             .ldb = d,
+             .ldc = d,
+             .accumulate = true},
+            pass.queue);
 }
 
 void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
@@ -85,78 +85,79 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
 
   BeginOperation("output product, backward", ProductWork(2, n, d, d));
   // d_output_weight = attention_out^T d_residual
-  kernels::Gemm({.a = acts.attention_out.data(),
-                 .b = work.d_residual.data(),
-                 .c = gradients + offsets.output_weight,
-                 .m = d,
-                 .n = d,
-                 .k = n,
-                 .lda = d,
-                 .ldb = d,
-                 .ldc = d,
-                 .transpose_a = true},
-                pass.pool);
+  ops::Gemm({.a = acts.attention_out.data(),
+             .b = work.d_residual.data(),
+             .c = gradients + offsets.output_weight,
+             .m = d,
+             .n = d,
+             .k = n,
+             .lda = d,
+             .ldb = d,
+             .ldc = d,
+             .transpose_a = true},
+            pass.queue);
   // d_attention_out = d_residual output_weight^T
-  kernels::Gemm({.a = work.d_residual.data(),
-                 .b = pass.parameters + offsets.output_weight,
-                 .c = work.d_attention_out.data(),
-                 .m = n,
-                 .n = d,
-                 .k = d,
-                 .lda = d,
-                 .ldb = d,
-                 .ldc = d,
-                 .transpose_b = true},
-                pass.pool);
+  ops::Gemm({.a = work.d_residual.data(),
+             .b = pass.parameters + offsets.output_weight,
+             .c = work.d_attention_out.data(),
+             .m = n,
+             .n = d,
+             .k = d,
+             .lda = d,
+             .ldb = d,
+             .ldc = d,
+             .transpose_b = true},
+            pass.queue);
   BeginOperation("attention, backward", HeadsWork(5, pass));
-  kernels::AttentionBackward({.num_sequences = pass.num_sequences,
-                              .sequence_length = m.sequence_length,
-                              .num_heads = m.num_heads,
-                              .head_dim = m.head_dim(),
-                              .qkv = acts.qkv.data(),
-                              .out = acts.attention_out.data(),
-                              .log_sum_exp = acts.log_sum_exp.data(),
-                              .d_out = work.d_attention_out.data(),
-                              .d_qkv = work.d_qkv.data()},
-                             pass.pool);
+  ops::AttentionBackward({.num_sequences = pass.num_sequences,
+                          .sequence_length = m.sequence_length,
+                          .num_heads = m.num_heads,
+                          .head_dim = m.head_dim(),
+                          .qkv = acts.qkv.data(),
+                          .out = acts.attention_out.data(),
+                          .log_sum_exp = acts.log_sum_exp.data(),
+                          .d_out = work.d_attention_out.data(),
+                          .d_qkv = work.d_qkv.data()},
+                         pass.queue);
   BeginOperation("rope", MoveWork(4, n * d));
-  kernels::Rope(Rope(pass, work.d_qkv.data(), /*inverse=*/true), pass.pool);
+  ops::Rope(Rope(pass, work.d_qkv.data(), /*inverse=*/true), pass.queue);
   BeginOperation("qkv product, backward", ProductWork(2, n, 3 * d, d));
   // d_qkv_weight = attention_normed^T d_qkv
-  kernels::Gemm({.a = acts.attention_normed.data(),
-                 .b = work.d_qkv.data(),
-                 .c = gradients + offsets.qkv_weight,
-                 .m = d,
-                 .n = 3 * d,
-                 .k = n,
-                 .lda = d,
-                 .ldb = 3 * d,
-                 .ldc = 3 * d,
-                 .transpose_a = true},
-                pass.pool);
+  ops::Gemm({.a = acts.attention_normed.data(),
+             .b = work.d_qkv.data(),
+             .c = gradients + offsets.qkv_weight,
+             .m = d,
+             .n = 3 * d,
+             .k = n,
+             .lda = d,
+             .ldb = 3 * d,
+             .ldc = 3 * d,
+             .transpose_a = true},
+            pass.queue);
   // d_normed = d_qkv qkv_weight^T
-  kernels::Gemm({.a = work.d_qkv.data(),
-                 .b = pass.parameters + offsets.qkv_weight,
-                 .c = work.d_normed.data(),
-                 .m = n,
-                 .n = d,
-                 .k = 3 * d,
-                 .lda = 3 * d,
-                 .ldb = 3 * d,
-                 .ldc = d,
-                 .transpose_b = true},
-                pass.pool);
+  ops::Gemm({.a = work.d_qkv.data(),
+             .b = pass.parameters + offsets.qkv_weight,
+             .c = work.d_normed.data(),
+             .m = n,
+             .n = d,
+             .k = 3 * d,
+             .lda = 3 * d,
+             .ldb = 3 * d,
+             .ldc = d,
+             .transpose_b = true},
+            pass.queue);
   BeginOperation("norm, backward", MoveWork(4, n * d));
-  kernels::RmsNormBackward({.num_tokens = n,
-                            .d_model = d,
-                            .x = acts.residual.data(),
-                            .weight = pass.parameters + offsets.attention_norm,
-                            .rstd = acts.attention_rstd.data(),
-                            .d_y = work.d_normed.data(),
-                            .d_x = work.d_residual.data(),
-                            .d_weight = gradients + offsets.attention_norm,
-                            .scratch = work.norm_scratch.data()},
-                           pass.pool);
+  ops::RmsNormBackward({.num_tokens = n,
+                        .d_model = d,
+                        .x = acts.residual.data(),
+                        .weight = pass.parameters + offsets.attention_norm,
+                        .rstd = acts.attention_rstd.data(),
+                        .d_y = work.d_normed.data(),
+                        .d_x = work.d_residual.data(),
+                        .d_weight = gradients + offsets.attention_norm,
+                        .scratch = work.norm_scratch.data()},
+                       pass.queue);
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

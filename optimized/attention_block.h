@@ -9,6 +9,7 @@
 #include "optimized/pass.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 // From layers[layer].residual to layers[layer].moe_residual.
 void AttentionBlockForward(const Pass& pass, int64_t layer);
@@ -18,6 +19,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer);
 // `gradients` [layout.total].
 void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients);
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_ATTENTION_BLOCK_H_

@@ -17,7 +17,10 @@
 #include <span>
 #include <type_traits>
 
+#include "optimized/backend.h"
+
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 template <typename T>
 class Buffer {
@@ -40,7 +43,6 @@ class Buffer {
   int64_t size() const { return size_; }
   int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(T)); }
   T* data() const { return data_.get(); }
-  T& operator[](int64_t i) const { return data_.get()[i]; }
   std::span<T> span() const {
     return {data_.get(), static_cast<size_t>(size_)};
   }
@@ -53,6 +55,7 @@ class Buffer {
   int64_t size_ = 0;
 };
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_BUFFER_H_

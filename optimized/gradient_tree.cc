@@ -6,9 +6,10 @@
 #include "kernels/adamw.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
-GradientTree::GradientTree(int64_t size, int64_t max_groups, ThreadPool& pool)
-    : size_(size), pool_(pool) {
+GradientTree::GradientTree(int64_t size, int64_t max_groups, Queue& queue)
+    : size_(size), queue_(queue) {
   for (int64_t leaves = 1; leaves < max_groups; leaves *= 2) {
     buffers_.emplace_back(size);
   }
@@ -36,7 +37,8 @@ void GradientTree::SumInto(int64_t begin, int64_t end, size_t depth,
   SumInto(middle, end, depth + 1, leaf, right.span());
   BeginOperation("sum over groups",
                  {.bytes = 12.0 * static_cast<double>(size_)});
-  kernels::Add({.size = size_, .x = right.data(), .y = sum.data()}, pool_);
+  ops::Add({.size = size_, .x = right.data(), .y = sum.data()}, queue_);
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -18,16 +18,17 @@
 #include <span>
 #include <vector>
 
-#include "core/parallel_for.h"
+#include "optimized/backend.h"
 #include "optimized/buffer.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 class GradientTree {
  public:
-  // Keeps a reference to `pool`. Holds ceil(log2(max_groups)) buffers of
+  // Keeps a reference to `queue`. Holds ceil(log2(max_groups)) buffers of
   // `size` floats: one group costs none.
-  GradientTree(int64_t size, int64_t max_groups, ThreadPool& pool);
+  GradientTree(int64_t size, int64_t max_groups, Queue& queue);
 
   // Overwrites [size] floats with the gradient of one group.
   using Leaf = std::function<void(int64_t group, std::span<float> gradient)>;
@@ -41,10 +42,11 @@ class GradientTree {
                std::span<float> sum);
 
   int64_t size_;
-  ThreadPool& pool_;
+  Queue& queue_;
   std::vector<Buffer<float>> buffers_;  // one per depth, for the right halves
 };
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_GRADIENT_TREE_H_

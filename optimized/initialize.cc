@@ -27,40 +27,50 @@ void FillNormal(const RandomKey& key, double std, int64_t begin, int64_t end,
 
 }  // namespace
 
+void InitializeTensor(const ModelConfig& model, const ParameterLayout& layout,
+                      size_t tensor_index, uint64_t seed,
+                      std::span<float> values, ThreadPool& pool) {
+  const ParameterTensor& tensor = layout.tensors[tensor_index];
+  SOFTMOE_CHECK(static_cast<int64_t>(values.size()) == tensor.size)
+      << values.size() << " of " << tensor.size << " values";
+  constexpr int64_t kBlock = 4096;
+  const double scaled_std =
+      model.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
+  switch (tensor.init) {
+    case InitKind::kOnes:
+      std::ranges::fill(values, 1.0f);
+      break;
+    case InitKind::kZeros:
+      std::ranges::fill(values, 0.0f);
+      break;
+    case InitKind::kNormal:
+    case InitKind::kScaledNormal: {
+      const double std =
+          tensor.init == InitKind::kScaledNormal ? scaled_std : model.init_std;
+      const RandomKey key = {.seed = seed,
+                             .stream = RandomStream::kParameters,
+                             .step = 0,
+                             .layer = static_cast<uint32_t>(tensor_index)};
+      pool.ParallelForBlocks(tensor.size, kBlock,
+                             [&](int64_t begin, int64_t end) {
+                               FillNormal(key, std, begin, end, values.data());
+                             });
+      break;
+    }
+  }
+}
+
 void InitializeParameters(const ModelConfig& model,
                           const ParameterLayout& layout, uint64_t seed,
                           std::span<float> parameters, ThreadPool& pool) {
   SOFTMOE_CHECK(static_cast<int64_t>(parameters.size()) == layout.total)
       << parameters.size() << " of " << layout.total << " parameters";
-  constexpr int64_t kBlock = 4096;
-  const double scaled_std =
-      model.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
   for (size_t i = 0; i < layout.tensors.size(); ++i) {
     const ParameterTensor& tensor = layout.tensors[i];
-    float* data = parameters.data() + tensor.offset;
-    switch (tensor.init) {
-      case InitKind::kOnes:
-        std::fill_n(data, tensor.size, 1.0f);
-        break;
-      case InitKind::kZeros:
-        std::fill_n(data, tensor.size, 0.0f);
-        break;
-      case InitKind::kNormal:
-      case InitKind::kScaledNormal: {
-        const double std = tensor.init == InitKind::kScaledNormal
-                               ? scaled_std
-                               : model.init_std;
-        const RandomKey key = {.seed = seed,
-                               .stream = RandomStream::kParameters,
-                               .step = 0,
-                               .layer = static_cast<uint32_t>(i)};
-        pool.ParallelForBlocks(tensor.size, kBlock,
-                               [&](int64_t begin, int64_t end) {
-                                 FillNormal(key, std, begin, end, data);
-                               });
-        break;
-      }
-    }
+    InitializeTensor(model, layout, i, seed,
+                     parameters.subspan(static_cast<size_t>(tensor.offset),
+                                        static_cast<size_t>(tensor.size)),
+                     pool);
   }
 }
 

@@ -14,6 +14,7 @@
 #ifndef SOFTMOE_OPTIMIZED_INITIALIZE_H_
 #define SOFTMOE_OPTIMIZED_INITIALIZE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -22,6 +23,11 @@
 #include "core/parallel_for.h"
 
 namespace softmoe::optimized {
+
+// Overwrites `values`: tensor `tensor_index` of the layout.
+void InitializeTensor(const ModelConfig& model, const ParameterLayout& layout,
+                      size_t tensor_index, uint64_t seed,
+                      std::span<float> values, ThreadPool& pool);
 
 // Overwrites `parameters` [layout.total].
 void InitializeParameters(const ModelConfig& model,

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
 #include "optimized/allocation.h"
+#include "optimized/model_interface.h"
 #include "optimized/step.h"
 
 namespace softmoe::optimized {
@@ -27,7 +27,6 @@ class Model {
   // Keeps references to `pool`. Allocates what a group of `group_sequences`
   // sequences needs; a smaller group is fine.
   Model(const Config& config, int64_t group_sequences, ThreadPool& pool);
-  ~Model();
 
   const Config& config() const;
   const ParameterLayout& layout() const;
@@ -63,17 +62,16 @@ class Model {
                                              const RoutingState& routing);
 
   // The routing of `layer` in the last pass; valid until the next one.
-  RoutingView LastRouting(int64_t layer) const;
+  RoutingView LastRouting(int64_t layer);
 
   // Bytes held for activations and parameters.
   int64_t MemoryBytes() const;
 
  private:
   friend class Updater;
-  std::span<float> MutableParameters();  // [layout().total]
 
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  ThreadPool& pool_;  // of the host
+  std::unique_ptr<ModelInterface> on_backend_;
 };
 
 }  // namespace softmoe::optimized

@@ -89,7 +89,7 @@ class Trainee {
   Trainee(const BenchmarkSize& size, const Row& row, ThreadPool& pool)
       : size_(size),
         model_(ConfigOf(size, row), size.num_sequences, pool),
-        updater_(model_, pool) {
+        updater_(model_) {
     model_.InitializeParameters(1);
     const RandomKey key{1, RandomStream::kTestData, 0, 0};
     for (int64_t t = 0; t <= size.tokens(); ++t) {

@@ -13,6 +13,7 @@
 #include "kernels/routing_counts.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 namespace {
 
 bool IsSparse(const Pass& pass) {
@@ -71,28 +72,28 @@ void ComputeScores(const Pass& pass, int64_t layer) {
   BeginOperation("router scores",
                  ProductWork(1, pass.num_tokens, m.num_experts, m.d_model));
   if (AddsNoise(pass, NoiseKind::kInputJitter)) {
-    kernels::InputJitter(Jitter(pass, layer, input, acts.jittered.data()),
-                         pass.pool);
+    ops::InputJitter(Jitter(pass, layer, input, acts.jittered.data()),
+                     pass.queue);
     input = acts.jittered.data();
   }
-  kernels::Gemm({.a = input,
-                 .b = pass.parameters + pass.layout.layers[layer].router_weight,
-                 .c = acts.scores.data(),
-                 .m = pass.num_tokens,
-                 .n = m.num_experts,
-                 .k = m.d_model,
-                 .lda = m.d_model,
-                 .ldb = m.num_experts,
-                 .ldc = m.num_experts},
-                pass.pool);
+  ops::Gemm({.a = input,
+             .b = pass.parameters + pass.layout.layers[layer].router_weight,
+             .c = acts.scores.data(),
+             .m = pass.num_tokens,
+             .n = m.num_experts,
+             .k = m.d_model,
+             .lda = m.d_model,
+             .ldb = m.num_experts,
+             .ldc = m.num_experts},
+            pass.queue);
   if (AddsNoise(pass, NoiseKind::kLogitGauss)) {
-    kernels::LogitNoise({.num_tokens = pass.num_tokens,
-                         .num_experts = m.num_experts,
-                         .first_token = pass.first_token,
-                         .key = NoiseKey(pass, layer),
-                         .sigma = router.noise_amplitude,
-                         .scores = acts.scores.data()},
-                        pass.pool);
+    ops::LogitNoise({.num_tokens = pass.num_tokens,
+                     .num_experts = m.num_experts,
+                     .first_token = pass.first_token,
+                     .key = NoiseKey(pass, layer),
+                     .sigma = router.noise_amplitude,
+                     .scores = acts.scores.data()},
+                    pass.queue);
   }
 }
 
@@ -108,55 +109,55 @@ void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
   const LayerReport report = work.report.Layer(layer);
   const kernels::RouterShape shape = Shape(pass, allocation);
   BeginOperation("router", MoveWork(2, n * num_experts));
-  kernels::RouterForward({.shape = shape,
-                          .scores = acts.scores.data(),
-                          .soft_weights = acts.soft_weights.data(),
-                          .root = acts.root.data(),
-                          .num_active = acts.num_active.data(),
-                          .selected = share.selected,
-                          .gates = share.gates,
-                          .probability_sums = work.probability_sums.data(),
-                          .balance_counts = report.balance_counts,
-                          .active_counts = report.tokens_per_expert,
-                          .z_sum = work.z_sum.data(),
-                          .bad_score = report.bad_score,
-                          .scratch = work.router_scratch.data()},
-                         pass.pool);
+  ops::RouterForward({.shape = shape,
+                      .scores = acts.scores.data(),
+                      .soft_weights = acts.soft_weights.data(),
+                      .root = acts.root.data(),
+                      .num_active = acts.num_active.data(),
+                      .selected = share.selected,
+                      .gates = share.gates,
+                      .probability_sums = work.probability_sums.data(),
+                      .balance_counts = report.balance_counts,
+                      .active_counts = report.tokens_per_expert,
+                      .z_sum = work.z_sum.data(),
+                      .bad_score = report.bad_score,
+                      .scratch = work.router_scratch.data()},
+                     pass.queue);
   BeginOperation("route plan and counts", MoveWork(6, n * share.max_active));
-  kernels::BuildRoutePlan({.num_tokens = n,
-                           .num_experts = num_experts,
-                           .max_active = share.max_active,
-                           .num_active = acts.num_active.data(),
-                           .selected = share.selected,
-                           .gates = share.gates,
-                           .expert_offsets = acts.expert_offsets.data(),
-                           .row_token = share.row_token,
-                           .row_gate = share.row_gate,
-                           .token_rows = share.token_rows,
-                           .scratch = work.route_scratch.data()},
-                          pass.pool);
-  kernels::RoutingCounts({.num_tokens = n,
-                          .num_experts = num_experts,
-                          .max_active = share.max_active,
-                          .has_cutoff = !IsSparse(pass),
-                          .cutoff = shape.cutoff,
-                          .num_active = acts.num_active.data(),
-                          .gates = share.gates,
-                          .active_histogram = report.active_histogram,
-                          .below_cutoff = report.tokens_below_cutoff},
-                         pass.pool);
-  kernels::BalanceLoss({.num_tokens = n,
-                        .num_experts = num_experts,
-                        .aux_loss_coeff = router.aux_loss_coeff,
-                        .z_loss_coeff = router.z_loss_coeff,
-                        .group_scale = pass.group_scale,
-                        .balance_counts = report.balance_counts,
-                        .probability_sums = work.probability_sums.data(),
-                        .z_sum = work.z_sum.data(),
-                        .load_balance_loss = report.load_balance_loss,
-                        .z_loss = report.z_loss,
-                        .d_probability = acts.d_probability.data()},
-                       pass.pool);
+  ops::BuildRoutePlan({.num_tokens = n,
+                       .num_experts = num_experts,
+                       .max_active = share.max_active,
+                       .num_active = acts.num_active.data(),
+                       .selected = share.selected,
+                       .gates = share.gates,
+                       .expert_offsets = acts.expert_offsets.data(),
+                       .row_token = share.row_token,
+                       .row_gate = share.row_gate,
+                       .token_rows = share.token_rows,
+                       .scratch = work.route_scratch.data()},
+                      pass.queue);
+  ops::RoutingCounts({.num_tokens = n,
+                      .num_experts = num_experts,
+                      .max_active = share.max_active,
+                      .has_cutoff = !IsSparse(pass),
+                      .cutoff = shape.cutoff,
+                      .num_active = acts.num_active.data(),
+                      .gates = share.gates,
+                      .active_histogram = report.active_histogram,
+                      .below_cutoff = report.tokens_below_cutoff},
+                     pass.queue);
+  ops::BalanceLoss({.num_tokens = n,
+                    .num_experts = num_experts,
+                    .aux_loss_coeff = router.aux_loss_coeff,
+                    .z_loss_coeff = router.z_loss_coeff,
+                    .group_scale = pass.group_scale,
+                    .balance_counts = report.balance_counts,
+                    .probability_sums = work.probability_sums.data(),
+                    .z_sum = work.z_sum.data(),
+                    .load_balance_loss = report.load_balance_loss,
+                    .z_loss = report.z_loss,
+                    .d_probability = acts.d_probability.data()},
+                   pass.queue);
 }
 
 // d_scores of the layer from work.d_row_gate, and its d_mean_active into the
@@ -169,27 +170,26 @@ void RouteBackward(const Pass& pass, int64_t layer,
   const RoutedShare& share = pass.work.shares[layer];
   const Workspace& work = pass.work;
   BeginOperation("router, backward", MoveWork(3, n * num_experts));
-  kernels::GatherGateGradients({.num_tokens = n,
-                                .max_active = share.max_active,
-                                .token_rows = share.token_rows,
-                                .d_row_gate = work.d_row_gate.data(),
-                                .d_gates = work.d_gates.data()},
-                               pass.pool);
-  kernels::RouterBackward(
-      {.shape = Shape(pass, allocation),
-       .scores = acts.scores.data(),
-       .soft_weights = acts.soft_weights.data(),
-       .root = acts.root.data(),
-       .selected = share.selected,
-       .d_gates = work.d_gates.data(),
-       .d_probability = acts.d_probability.data(),
-       .z_scale = static_cast<float>(pass.group_scale *
-                                     pass.config.router.z_loss_coeff /
-                                     static_cast<double>(n)),
-       .d_scores = work.d_scores.data(),
-       .d_mean_active = work.report.Layer(layer).d_mean_active,
-       .scratch = work.router_scratch.data()},
-      pass.pool);
+  ops::GatherGateGradients({.num_tokens = n,
+                            .max_active = share.max_active,
+                            .token_rows = share.token_rows,
+                            .d_row_gate = work.d_row_gate.data(),
+                            .d_gates = work.d_gates.data()},
+                           pass.queue);
+  ops::RouterBackward({.shape = Shape(pass, allocation),
+                       .scores = acts.scores.data(),
+                       .soft_weights = acts.soft_weights.data(),
+                       .root = acts.root.data(),
+                       .selected = share.selected,
+                       .d_gates = work.d_gates.data(),
+                       .d_probability = acts.d_probability.data(),
+                       .z_scale = static_cast<float>(
+                           pass.group_scale * pass.config.router.z_loss_coeff /
+                           static_cast<double>(n)),
+                       .d_scores = work.d_scores.data(),
+                       .d_mean_active = work.report.Layer(layer).d_mean_active,
+                       .scratch = work.router_scratch.data()},
+                      pass.queue);
 }
 
 // Gradients of the router weight, and of the router's input into d_normed.
@@ -202,35 +202,35 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   const bool jitter = AddsNoise(pass, NoiseKind::kInputJitter);
   BeginOperation("router scores, backward", ProductWork(2, n, num_experts, d));
   // d_router_weight = input^T d_scores
-  kernels::Gemm({.a = jitter ? acts.jittered.data() : acts.moe_normed.data(),
-                 .b = work.d_scores.data(),
-                 .c = gradients + router_weight,
-                 .m = d,
-                 .n = num_experts,
-                 .k = n,
-                 .lda = d,
-                 .ldb = num_experts,
-                 .ldc = num_experts,
-                 .transpose_a = true},
-                pass.pool);
+  ops::Gemm({.a = jitter ? acts.jittered.data() : acts.moe_normed.data(),
+             .b = work.d_scores.data(),
+             .c = gradients + router_weight,
+             .m = d,
+             .n = num_experts,
+             .k = n,
+             .lda = d,
+             .ldb = num_experts,
+             .ldc = num_experts,
+             .transpose_a = true},
+            pass.queue);
   // d_input = d_scores router_weight^T
-  kernels::Gemm({.a = work.d_scores.data(),
-                 .b = pass.parameters + router_weight,
-                 .c = jitter ? work.d_jittered.data() : work.d_normed.data(),
-                 .m = n,
-                 .n = d,
-                 .k = num_experts,
-                 .lda = num_experts,
-                 .ldb = num_experts,
-                 .ldc = d,
-                 .transpose_b = true,
-                 .accumulate = !jitter},
-                pass.pool);
+  ops::Gemm({.a = work.d_scores.data(),
+             .b = pass.parameters + router_weight,
+             .c = jitter ? work.d_jittered.data() : work.d_normed.data(),
+             .m = n,
+             .n = d,
+             .k = num_experts,
+             .lda = num_experts,
+             .ldb = num_experts,
+             .ldc = d,
+             .transpose_b = true,
+             .accumulate = !jitter},
+            pass.queue);
   if (jitter) {
     kernels::InputJitterArgs args =
         Jitter(pass, layer, work.d_jittered.data(), work.d_normed.data());
     args.accumulate = true;
-    kernels::InputJitter(args, pass.pool);
+    ops::InputJitter(args, pass.queue);
   }
 }
 
@@ -242,22 +242,22 @@ void MoeBlockForward(const Pass& pass, int64_t layer,
   const LayerOffsets& offsets = pass.layout.layers[layer];
   const LayerActivations& acts = pass.work.layers[layer];
   BeginOperation("norm", MoveWork(2, pass.num_tokens * m.d_model));
-  kernels::RmsNormForward({.num_tokens = pass.num_tokens,
-                           .d_model = m.d_model,
-                           .epsilon = static_cast<float>(m.norm_epsilon),
-                           .x = acts.moe_residual.data(),
-                           .weight = pass.parameters + offsets.moe_norm,
-                           .y = acts.moe_normed.data(),
-                           .rstd = acts.moe_rstd.data()},
-                          pass.pool);
+  ops::RmsNormForward({.num_tokens = pass.num_tokens,
+                       .d_model = m.d_model,
+                       .epsilon = static_cast<float>(m.norm_epsilon),
+                       .x = acts.moe_residual.data(),
+                       .weight = pass.parameters + offsets.moe_norm,
+                       .y = acts.moe_normed.data(),
+                       .rstd = acts.moe_rstd.data()},
+                      pass.queue);
   ComputeScores(pass, layer);
   Route(pass, layer, allocation);
-  ParallelCopy(pass.pool, pass.num_tokens * m.d_model, acts.moe_residual.data(),
-               out);
-  const kernels::RoutePlan plan = pass.work.Plan(layer, pass.num_tokens);
+  CopyResidual(pass, acts.moe_residual.data(), out);
+  const kernels::RoutePlan plan =
+      pass.work.FetchPlan(pass.queue, layer, pass.num_tokens);
   BeginOperation("experts",
                  ProductWork(3, plan.num_routed, m.d_ffn, m.d_model));
-  kernels::ExpertForward(
+  ops::ExpertForward(
       {.plan = plan,
        .d_model = m.d_model,
        .d_ffn = m.d_ffn,
@@ -267,7 +267,7 @@ void MoeBlockForward(const Pass& pass, int64_t layer,
        .gate_up = pass.work.shares[layer].gate_up,
        .row_output = pass.work.row_output.data(),
        .out = out},
-      pass.pool);
+      pass.queue);
 }
 
 void MoeBlockBackward(const Pass& pass, int64_t layer,
@@ -279,7 +279,7 @@ void MoeBlockBackward(const Pass& pass, int64_t layer,
   const kernels::RoutePlan plan = work.Plan(layer, pass.num_tokens);
   BeginOperation("experts, backward",
                  ProductWork(6, plan.num_routed, m.d_ffn, m.d_model));
-  kernels::ExpertBackward(
+  ops::ExpertBackward(
       {.plan = plan,
        .d_model = m.d_model,
        .d_ffn = m.d_ffn,
@@ -295,20 +295,21 @@ void MoeBlockBackward(const Pass& pass, int64_t layer,
        .d_hidden = work.d_normed.data(),
        .d_gate_up_weight = gradients + offsets.gate_up_weight,
        .d_down_weight = gradients + offsets.down_weight},
-      pass.pool);
+      pass.queue);
   RouteBackward(pass, layer, allocation);
   ScoresBackward(pass, layer, gradients);
   BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
-  kernels::RmsNormBackward({.num_tokens = pass.num_tokens,
-                            .d_model = m.d_model,
-                            .x = acts.moe_residual.data(),
-                            .weight = pass.parameters + offsets.moe_norm,
-                            .rstd = acts.moe_rstd.data(),
-                            .d_y = work.d_normed.data(),
-                            .d_x = work.d_residual.data(),
-                            .d_weight = gradients + offsets.moe_norm,
-                            .scratch = work.norm_scratch.data()},
-                           pass.pool);
+  ops::RmsNormBackward({.num_tokens = pass.num_tokens,
+                        .d_model = m.d_model,
+                        .x = acts.moe_residual.data(),
+                        .weight = pass.parameters + offsets.moe_norm,
+                        .rstd = acts.moe_rstd.data(),
+                        .d_y = work.d_normed.data(),
+                        .d_x = work.d_residual.data(),
+                        .d_weight = gradients + offsets.moe_norm,
+                        .scratch = work.norm_scratch.data()},
+                       pass.queue);
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -10,6 +10,7 @@
 #include "optimized/pass.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 // From layers[layer].moe_residual to `out` [num_tokens, d_model], and what the
 // router did into the layer's report.
@@ -22,6 +23,7 @@ void MoeBlockForward(const Pass& pass, int64_t layer,
 void MoeBlockBackward(const Pass& pass, int64_t layer,
                       const LayerAllocation& allocation, float* gradients);
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_MOE_BLOCK_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/optimizer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -11,14 +10,16 @@
 #include "optimized/diverged.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 Optimizer::Optimizer(const TrainingConfig& training,
-                     const ParameterLayout& layout, ThreadPool& pool)
+                     const ParameterLayout& layout, Queue& queue)
     : training_(training),
-      pool_(pool),
+      queue_(queue),
       total_(layout.total),
       first_moment_(layout.total),
       second_moment_(layout.total),
+      sum_of_squares_(1),
       scratch_(kernels::SumOfSquaresScratch(layout.total)) {
   for (const ParameterTensor& tensor : layout.tensors) {
     if (!runs_.empty() && runs_.back().weight_decay == tensor.weight_decay) {
@@ -27,8 +28,8 @@ Optimizer::Optimizer(const TrainingConfig& training,
       runs_.push_back({tensor.offset, tensor.size, tensor.weight_decay});
     }
   }
-  std::ranges::fill(first_moment_.span(), 0.0f);
-  std::ranges::fill(second_moment_.span(), 0.0f);
+  ClearArray(queue, total_, first_moment_.data());
+  ClearArray(queue, total_, second_moment_.data());
 }
 
 double Optimizer::GradientNorm(std::span<const float> gradient) {
@@ -36,12 +37,13 @@ double Optimizer::GradientNorm(std::span<const float> gradient) {
       << gradient.size() << " gradients, expected " << total_;
   BeginOperation("norm of the gradient",
                  {.bytes = 4.0 * static_cast<double>(total_)});
+  ops::SumOfSquares({.size = total_,
+                     .x = gradient.data(),
+                     .result = sum_of_squares_.data(),
+                     .scratch = scratch_.data()},
+                    queue_);
   double sum_of_squares = 0;
-  kernels::SumOfSquares({.size = total_,
-                         .x = gradient.data(),
-                         .result = &sum_of_squares,
-                         .scratch = scratch_.data()},
-                        pool_);
+  ReadArray<double>(queue_, sum_of_squares_.data(), {&sum_of_squares, 1});
   const double norm = std::sqrt(sum_of_squares);
   if (!std::isfinite(norm)) {
     ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
@@ -62,7 +64,7 @@ void Optimizer::Update(double learning_rate, int64_t completed_updates,
   const double t = static_cast<double>(completed_updates) + 1.0;
   BeginOperation("AdamW", {.bytes = 28.0 * static_cast<double>(total_)});
   for (const Run& run : runs_) {
-    kernels::AdamW(
+    ops::AdamW(
         {.size = run.size,
          .learning_rate = static_cast<float>(learning_rate),
          .beta1 = static_cast<float>(training_.beta1),
@@ -79,7 +81,7 @@ void Optimizer::Update(double learning_rate, int64_t completed_updates,
          .parameter = parameters.data() + run.offset,
          .first_moment = first_moment_.data() + run.offset,
          .second_moment = second_moment_.data() + run.offset},
-        pool_);
+        queue_);
   }
 }
 
@@ -87,4 +89,5 @@ int64_t Optimizer::MemoryBytes() const {
   return first_moment_.bytes() + second_moment_.bytes() + scratch_.bytes();
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -16,16 +16,17 @@
 
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
-#include "core/parallel_for.h"
+#include "optimized/backend.h"
 #include "optimized/buffer.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 class Optimizer {
  public:
-  // Keeps a reference to `pool`. The moments start at zero.
+  // Keeps a reference to `queue`. The moments start at zero.
   Optimizer(const TrainingConfig& training, const ParameterLayout& layout,
-            ThreadPool& pool);
+            Queue& queue);
 
   // ||gradient||, summed in double in an order that does not depend on threads.
   //
@@ -59,13 +60,15 @@ class Optimizer {
   };
 
   TrainingConfig training_;
-  ThreadPool& pool_;
+  Queue& queue_;
   std::vector<Run> runs_;
   int64_t total_;
   Buffer<float> first_moment_, second_moment_;
+  Buffer<double> sum_of_squares_;  // [1]
   Buffer<double> scratch_;
 };
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_OPTIMIZER_H_

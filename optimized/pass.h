@@ -4,26 +4,27 @@
 #ifndef SOFTMOE_OPTIMIZED_PASS_H_
 #define SOFTMOE_OPTIMIZED_PASS_H_
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
-#include "core/parallel_for.h"
 #include "core/profile.h"
+#include "optimized/backend.h"
 #include "optimized/step.h"
 #include "optimized/workspace.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 struct Pass {
   const Config& config;
   const ParameterLayout& layout;
   Workspace& work;
-  ThreadPool& pool;
+  Queue& queue;
   const RoutingState& routing;
   const float* parameters;  // [layout.total]
+  const int32_t* inputs;    // [num_tokens]
+  const int32_t* targets;   // [num_tokens]
   double group_scale;       // of the load-balance and z loss; see model.h
   int64_t num_sequences;
   int64_t num_tokens;   // num_sequences * sequence_length
@@ -49,17 +50,13 @@ inline OperationWork HeadsWork(int64_t count, const Pass& pass) {
                                        (m.sequence_length + 1))};
 }
 
-// target = source over [size], by all threads.
-inline void ParallelCopy(ThreadPool& pool, int64_t size, const float* source,
-                         float* target) {
+inline void CopyResidual(const Pass& pass, const float* source, float* target) {
+  const int64_t size = pass.num_tokens * pass.config.model.d_model;
   BeginOperation("copy", MoveWork(2, size));
-  constexpr int64_t kBlock = 16384;
-  pool.ParallelForBlocks(size, kBlock, [&](int64_t begin, int64_t end) {
-    std::memcpy(target + begin, source + begin,
-                static_cast<size_t>(end - begin) * sizeof(float));
-  });
+  CopyArray(pass.queue, size, source, target);
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_PASS_H_

@@ -2,22 +2,19 @@
 #include "optimized/pass_report.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 namespace {
+
+constexpr int64_t kLayerSums = 3;
 
 int64_t LayerCounts(int64_t num_experts) { return 3 * num_experts + 3; }
 
-}  // namespace
-
-PassReport::PassReport(int64_t num_layers, int64_t num_experts)
-    : num_layers_(num_layers),
-      num_experts_(num_experts),
-      counts_(num_layers * LayerCounts(num_experts)),
-      sums_(num_layers * kLayerSums + 1) {}
-
-LayerReport PassReport::Layer(int64_t layer) const {
-  const int64_t e = num_experts_;
-  int64_t* counts = counts_.data() + layer * LayerCounts(e);
-  double* sums = sums_.data() + layer * kLayerSums;
+// The part of a layer in all counts and sums.
+template <typename Report, typename Count, typename Sum>
+Report Part(int64_t layer, int64_t num_experts, Count* counts, Sum* sums) {
+  const int64_t e = num_experts;
+  counts += layer * LayerCounts(e);
+  sums += layer * kLayerSums;
   return {.tokens_per_expert = counts,
           .balance_counts = counts + e,
           .active_histogram = counts + 2 * e,
@@ -28,13 +25,35 @@ LayerReport PassReport::Layer(int64_t layer) const {
           .d_mean_active = sums + 2};
 }
 
+}  // namespace
+
+PassReport::PassReport(int64_t num_layers, int64_t num_experts)
+    : num_layers_(num_layers),
+      num_experts_(num_experts),
+      counts_(num_layers * LayerCounts(num_experts)),
+      sums_(num_layers * kLayerSums + 1) {}
+
+LayerReport PassReport::Layer(int64_t layer) const {
+  return Part<LayerReport>(layer, num_experts_, counts_.data(), sums_.data());
+}
+
+HostLayerReport PassReport::FetchedLayer(int64_t layer) const {
+  return Part<HostLayerReport>(layer, num_experts_, host_counts_.data(),
+                               host_sums_.data());
+}
+
+void PassReport::Fetch(Queue& queue) {
+  host_counts_ = OnHost(queue, counts_.data(), counts_.size(), &copied_counts_);
+  host_sums_ = OnHost(queue, sums_.data(), sums_.size(), &copied_sums_);
+}
+
 StepStats PassReport::Read(int64_t num_tokens) const {
   StepStats stats;
   stats.num_tokens = num_tokens;
-  stats.loss_sum = *loss_sum();
+  stats.loss_sum = host_sums_.back();
   stats.layers.reserve(static_cast<size_t>(num_layers_));
   for (int64_t l = 0; l < num_layers_; ++l) {
-    const LayerReport layer = Layer(l);
+    const HostLayerReport layer = FetchedLayer(l);
     stats.layers.push_back(
         {.tokens_per_expert = {layer.tokens_per_expert,
                                layer.tokens_per_expert + num_experts_},
@@ -50,13 +69,15 @@ StepStats PassReport::Read(int64_t num_tokens) const {
 std::vector<double> PassReport::ReadMeanActiveGradients() const {
   std::vector<double> gradients;
   for (int64_t l = 0; l < num_layers_; ++l) {
-    gradients.push_back(*Layer(l).d_mean_active);
+    gradients.push_back(*FetchedLayer(l).d_mean_active);
   }
   return gradients;
 }
 
 std::span<const int64_t> PassReport::balance_counts(int64_t layer) const {
-  return {Layer(layer).balance_counts, static_cast<size_t>(num_experts_)};
+  return {FetchedLayer(layer).balance_counts,
+          static_cast<size_t>(num_experts_)};
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

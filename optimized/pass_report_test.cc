@@ -15,7 +15,8 @@ using Counts = std::vector<int64_t>;
 // show.
 TEST(PassReport, KeepsTheLayersApart) {
   constexpr int64_t kLayers = 2, kExperts = 3;
-  const PassReport report(kLayers, kExperts);
+  ThreadPool pool(1);
+  PassReport report(kLayers, kExperts);
   for (int64_t l = 0; l < kLayers; ++l) {
     const LayerReport layer = report.Layer(l);
     const auto fill = [&](int64_t* counts, int64_t size, int64_t value) {
@@ -32,6 +33,7 @@ TEST(PassReport, KeepsTheLayersApart) {
   }
   *report.loss_sum() = 7;
 
+  report.Fetch(pool);
   const StepStats stats = report.Read(12);
   EXPECT_EQ(stats.num_tokens, 12);
   EXPECT_EQ(stats.loss_sum, 7);
@@ -49,7 +51,7 @@ TEST(PassReport, KeepsTheLayersApart) {
     const auto counts = report.balance_counts(l);
     EXPECT_EQ(Counts(counts.begin(), counts.end()),
               (Counts{first + 11, first + 12, first + 13}));
-    EXPECT_EQ(*report.Layer(l).bad_score, first + 41);
+    EXPECT_EQ(*report.FetchedLayer(l).bad_score, first + 41);
   }
   EXPECT_EQ(report.ReadMeanActiveGradients(),
             (std::vector<double>{0.75, 1.75}));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// step.h - what goes into one pass of the model and what is counted on the way.
+// step.h - what goes into one pass of the model, or one update, and what
+// is counted on the way.
 #ifndef SOFTMOE_OPTIMIZED_STEP_H_
 #define SOFTMOE_OPTIMIZED_STEP_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -56,6 +58,17 @@ struct StepStats {
   std::vector<LayerStats> layers;
 
   double MeanActiveExperts() const;  // per token and layer
+};
+
+// The balance groups of one global batch, asked for in ascending order; what
+// the spans view must last until the next call.
+using GroupBatch = std::function<Batch(int64_t group)>;
+
+// What the first half of an update found.
+struct UpdateGradient {
+  std::vector<StepStats> groups;  // in their order
+  double norm = 0;                // before clipping
+  double model_seconds = 0;       // inside the model's passes
 };
 
 }  // namespace softmoe::optimized

@@ -94,10 +94,7 @@ Config SmallConfig() {
 // One update of a fresh model; the parameters that come out.
 struct SmallStep {
   explicit SmallStep(int threads)
-      : pool(threads),
-        model(SmallConfig(), 4, pool),
-        updater(model, pool),
-        ids(77) {
+      : pool(threads), model(SmallConfig(), 4, pool), updater(model), ids(77) {
     model.InitializeParameters(9);
     std::iota(ids.begin(), ids.end(), 0);
     for (int32_t& id : ids) id = id * 17 % 61;

@@ -11,34 +11,20 @@
 #define SOFTMOE_OPTIMIZED_UPDATER_H_
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "core/parallel_for.h"
-#include "optimized/buffer.h"
-#include "optimized/gradient_tree.h"
 #include "optimized/model.h"
-#include "optimized/optimizer.h"
+#include "optimized/model_interface.h"
 #include "optimized/step.h"
 
 namespace softmoe::optimized {
 
-// What the first half of an update found.
-struct UpdateGradient {
-  std::vector<StepStats> groups;  // in their order
-  double norm = 0;                // before clipping
-  double model_seconds = 0;       // inside the model's passes
-};
-
 class Updater {
  public:
-  // Keeps references to `model` and `pool`. The moments start at zero.
-  Updater(Model& model, ThreadPool& pool);
-
-  // Of the balance groups of one global batch, asked for in ascending order;
-  // what the spans view must last until the next call.
-  using GroupBatch = std::function<Batch(int64_t group)>;
+  // Keeps a reference to `model`. The moments start at zero.
+  explicit Updater(Model& model);
 
   // The gradient of the mean loss over all groups (DESIGN.md, ruling 6).
   // Errors   NumericsError if a score, a loss or the norm is not finite.
@@ -55,15 +41,10 @@ class Updater {
   void WriteMoments(std::span<const float> first,
                     std::span<const float> second);
 
-  int64_t num_groups() const { return num_groups_; }
+  int64_t num_groups() const;
 
  private:
-  Model& model_;
-  int64_t num_groups_;
-  Optimizer optimizer_;
-  GradientTree tree_;
-  Buffer<float> gradient_;  // [layout.total]
-  double norm_ = 0;         // of gradient_
+  std::unique_ptr<UpdaterInterface> on_backend_;
 };
 
 }  // namespace softmoe::optimized

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "optimized/optimizer.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -60,7 +61,7 @@ class UpdaterTest : public ::testing::Test {
   ThreadPool pool_{2};
   const Config config_ = SmallConfig();
   Model model_{config_, 1, pool_};
-  Updater updater_{model_, pool_};
+  Updater updater_{model_};
   std::vector<int32_t> text_;
 };
 
@@ -112,7 +113,7 @@ TEST_F(UpdaterTest, GoesOnFromWrittenParametersAndMoments) {
   Compute();
   updater_.Apply(0.5, 0);
   Model other_model(config_, 1, pool_);
-  Updater other(other_model, pool_);
+  Updater other(other_model);
   other_model.WriteParameters(model_.ReadParameters());
   other.WriteMoments(updater_.ReadFirstMoment(), updater_.ReadSecondMoment());
   Compute();

@@ -9,6 +9,7 @@
 #include "kernels/router.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 namespace {
 
 bool HasJitter(const Config& config) {
@@ -16,19 +17,22 @@ bool HasJitter(const Config& config) {
 }
 
 // Rotation of pair i at position t: t * base^(-2i/head_dim) (SPEC.md 3.2).
-void FillRopeTables(const ModelConfig& model, Buffer<float>* cosine,
-                    Buffer<float>* sine) {
+void FillRopeTables(const ModelConfig& model, Queue& queue,
+                    Buffer<float>* cosine, Buffer<float>* sine) {
   const int64_t pairs = model.head_dim() / 2;
+  std::vector<float> cosines(cosine->size()), sines(sine->size());
   for (int64_t i = 0; i < pairs; ++i) {
     const double frequency =
         std::pow(model.rope_base, -2.0 * static_cast<double>(i) /
                                       static_cast<double>(model.head_dim()));
     for (int64_t t = 0; t < model.sequence_length; ++t) {
       const double angle = static_cast<double>(t) * frequency;
-      (*cosine)[t * pairs + i] = static_cast<float>(std::cos(angle));
-      (*sine)[t * pairs + i] = static_cast<float>(std::sin(angle));
+      cosines[t * pairs + i] = static_cast<float>(std::cos(angle));
+      sines[t * pairs + i] = static_cast<float>(std::sin(angle));
     }
   }
+  WriteArray<float>(queue, cosines, cosine->data());
+  WriteArray<float>(queue, sines, sine->data());
 }
 
 }  // namespace
@@ -51,7 +55,7 @@ LayerActivations::LayerActivations(const Config& config, int64_t num_tokens)
       expert_offsets(config.model.num_experts + 1),
       d_probability(config.model.num_experts) {}
 
-Workspace::Workspace(const Config& config, int64_t max_tokens)
+Workspace::Workspace(const Config& config, int64_t max_tokens, Queue& queue)
     : report(config.model.num_layers, config.model.num_experts),
       max_tokens_(max_tokens),
       d_ffn_(config.model.d_ffn),
@@ -61,10 +65,12 @@ Workspace::Workspace(const Config& config, int64_t max_tokens)
   layers.reserve(static_cast<size_t>(m.num_layers));
   for (int64_t l = 0; l < m.num_layers; ++l) layers.emplace_back(config, n);
   shares.resize(layers.size());
+  host_offsets_.resize(layers.size());
+  host_offset_copies_.resize(layers.size());
 
   cosine = Buffer<float>(m.sequence_length * (m.head_dim() / 2));
   sine = Buffer<float>(m.sequence_length * (m.head_dim() / 2));
-  FillRopeTables(m, &cosine, &sine);
+  FillRopeTables(m, queue, &cosine, &sine);
   final_residual = Buffer<float>(n * d);
   final_normed = Buffer<float>(n * d);
   final_rstd = Buffer<float>(n);
@@ -117,12 +123,23 @@ void Workspace::PlaceShares(std::span<const LayerAllocation> allocations,
       << pair << " pairs in a workspace for " << selected_.size();
 }
 
+kernels::RoutePlan Workspace::FetchPlan(Queue& queue, int64_t layer,
+                                        int64_t num_tokens) {
+  host_offsets_[layer] = OnHost(queue, layers[layer].expert_offsets.data(),
+                                num_experts_ + 1, &host_offset_copies_[layer]);
+  return Plan(layer, num_tokens);
+}
+
 kernels::RoutePlan Workspace::Plan(int64_t layer, int64_t num_tokens) const {
   const RoutedShare& share = shares[layer];
-  const int32_t* expert_offsets = layers[layer].expert_offsets.data();
-  return {num_tokens,       num_experts_,    expert_offsets[num_experts_],
-          share.max_active, expert_offsets,  share.row_token,
-          share.row_gate,   share.token_rows};
+  return {.num_tokens = num_tokens,
+          .num_experts = num_experts_,
+          .num_routed = host_offsets_[layer].back(),
+          .max_active = share.max_active,
+          .expert_offsets = layers[layer].expert_offsets.data(),
+          .row_token = share.row_token,
+          .row_gate = share.row_gate,
+          .token_rows = share.token_rows};
 }
 
 int64_t Workspace::bytes() const {
@@ -145,4 +162,5 @@ int64_t Workspace::bytes() const {
   return total;
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

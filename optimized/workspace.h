@@ -16,10 +16,12 @@
 #include "core/config/config.h"
 #include "kernels/expert_mlp.h"
 #include "optimized/allocation.h"
+#include "optimized/backend.h"
 #include "optimized/buffer.h"
 #include "optimized/pass_report.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 // What one layer keeps from its forward to its backward pass.
 struct LayerActivations {
@@ -57,7 +59,7 @@ struct RoutedShare {
 
 class Workspace {
  public:
-  Workspace(const Config& config, int64_t max_tokens);
+  Workspace(const Config& config, int64_t max_tokens, Queue& queue);
 
   int64_t max_tokens() const { return max_tokens_; }
 
@@ -65,7 +67,10 @@ class Workspace {
   void PlaceShares(std::span<const LayerAllocation> allocations,
                    int64_t num_tokens);
 
-  // The routing of `layer` as the expert kernels take it.
+  // The routing of `layer` as the expert kernels take it: once BuildRoutePlan
+  // is enqueued, waits for how many rows each expert has; and as it was last
+  // fetched.
+  kernels::RoutePlan FetchPlan(Queue& queue, int64_t layer, int64_t num_tokens);
   kernels::RoutePlan Plan(int64_t layer, int64_t num_tokens) const;
 
   // Bytes reserved; pages that no routing ever reached hold no memory.
@@ -73,11 +78,12 @@ class Workspace {
 
   std::vector<LayerActivations> layers;
   std::vector<RoutedShare> shares;
-  Buffer<float> cosine, sine;    // [sequence_length, head_dim/2]
-  Buffer<float> final_residual;  // [N, d]
-  Buffer<float> final_normed;    // [N, d]
-  Buffer<float> final_rstd;      // [N]
-  Buffer<float> token_loss;      // [N]
+  Buffer<float> cosine, sine;       // [sequence_length, head_dim/2]
+  Buffer<float> final_residual;     // [N, d]
+  Buffer<float> final_normed;       // [N, d]
+  Buffer<float> final_rstd;         // [N]
+  Buffer<float> token_loss;         // [N]
+  Buffer<int32_t> inputs, targets;  // [N], unless the batch's can be read
   PassReport report;
 
   // Scratch, used and forgotten inside one block.
@@ -102,11 +108,15 @@ class Workspace {
  private:
   int64_t max_tokens_;
   int64_t d_ffn_, num_experts_;
+  // expert_offsets of each layer, on the host.
+  std::vector<std::span<const int32_t>> host_offsets_;
+  std::vector<std::vector<int32_t>> host_offset_copies_;
   // One after the other, the shares of all layers.
   Buffer<int32_t> selected_, token_rows_, row_token_;
   Buffer<float> gates_, row_gate_, gate_up_;
 };
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_WORKSPACE_H_

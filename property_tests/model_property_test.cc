@@ -113,7 +113,7 @@ TEST_P(AcrossInstructionSets, EveryUpdateOfARunAgrees) {
   config.training.balance_group_sequences = 2;
   ThreadPool pool(2);
   optimized::Model model(config, 2, pool);
-  optimized::Updater updater(model, pool);
+  optimized::Updater updater(model);
   ModelCase state = MakeModelCase(config, 2, 1);
   model.WriteParameters(state.parameters);
   for (int64_t update = 0; update < 5; ++update) {

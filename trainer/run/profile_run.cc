@@ -25,7 +25,7 @@ optimized::StepProfile Measure(const Config& config, const Dataset& data,
   ThreadPool pool(threads);
   optimized::Model model(config, config.training.balance_group_sequences, pool);
   model.InitializeParameters(static_cast<uint64_t>(config.training.seed));
-  optimized::Updater updater(model, pool);
+  optimized::Updater updater(model);
   TrainStep step(model, updater, data);
   const double tau = TauOf(config, model, data);
   // The first step again and again, so that tokens and schedules stay the same.

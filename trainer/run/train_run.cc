@@ -37,7 +37,7 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options)
       pool_(static_cast<int>(options.runtime.threads)),
       data_(config_, options.tokens),
       model_(config_, config_.training.balance_group_sequences, pool_),
-      updater_(model_, pool_),
+      updater_(model_),
       step_(model_, updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;
   if (std::filesystem::exists(path)) {

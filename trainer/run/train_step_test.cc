@@ -25,7 +25,7 @@ struct Fresh {
       : pool(2),
         data(config, WriteTinyTokens(FreshFolder("train_step"))),
         model(config, config.training.balance_group_sequences, pool),
-        updater(model, pool),
+        updater(model),
         step(model, updater, data) {
     model.InitializeParameters(1);
   }

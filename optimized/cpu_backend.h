@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cpu_backend.h - the backend of the CPU: see backend.h, which includes it.
+#ifndef SOFTMOE_OPTIMIZED_CPU_BACKEND_H_
+#define SOFTMOE_OPTIMIZED_CPU_BACKEND_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "kernels/adamw.h"
+#include "kernels/attention.h"
+#include "kernels/balance_loss.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/embedding.h"
+#include "kernels/expert_mlp.h"
+#include "kernels/gemm.h"
+#include "kernels/noise.h"
+#include "kernels/rmsnorm.h"
+#include "kernels/route_plan.h"
+#include "kernels/router.h"
+#include "kernels/routing_counts.h"
+
+namespace softmoe::optimized {
+inline namespace backend_cpu {
+
+// What operations are enqueued on.
+using Queue = ThreadPool;
+
+// The operations: ops::Name(args, queue).
+namespace ops = ::softmoe::kernels;
+
+// target = source over [size], within the backend's memory.
+template <typename T>
+void CopyArray(Queue& queue, int64_t size, const T* source, T* target) {
+  constexpr int64_t kBlock = 16384;
+  queue.ParallelForBlocks(size, kBlock, [&](int64_t begin, int64_t end) {
+    std::memcpy(target + begin, source + begin,
+                static_cast<size_t>(end - begin) * sizeof(T));
+  });
+}
+
+// x = 0 over [size].
+template <typename T>
+void ClearArray(Queue& /*queue*/, int64_t size, T* x) {
+  std::fill_n(x, size, T(0));
+}
+
+// From memory of the host to the backend's, and back; the latter waits for what
+// was enqueued before.
+template <typename T>
+void WriteArray(Queue& /*queue*/, std::span<const T> values, T* target) {
+  std::ranges::copy(values, target);
+}
+template <typename T>
+void ReadArray(Queue& /*queue*/, const T* source, std::span<T> values) {
+  if (source == values.data()) return;  // see OutputOnBackend
+  std::copy_n(source, values.size(), values.begin());
+}
+
+// The host's array as the backend may write it, for ReadArray to bring it back:
+// itself, or `copy`.
+template <typename T, typename Buffer>
+T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* /*copy*/) {
+  return array.data();
+}
+
+// The host's array as the backend may read it: itself, or a copy in `copy`.
+template <typename T, typename Buffer>
+const T* OnBackend(Queue& /*queue*/, std::span<const T> array,
+                   Buffer* /*copy*/) {
+  return array.data();
+}
+
+// The backend's array as the host may read it: itself, or a copy in `copy` that
+// was waited for.
+template <typename T>
+std::span<const T> OnHost(Queue& /*queue*/, const T* array, int64_t size,
+                          std::vector<T>* /*copy*/) {
+  return {array, static_cast<size_t>(size)};
+}
+
+}  // namespace backend_cpu
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_CPU_BACKEND_H_
