@@ -1,8 +1,9 @@
 """CUDA sources compiled by g++ and clang, and run without a GPU.
 
-Each CUDA thread is a fiber of the simulator in //kernels/simt/shim (README.md
-there). shim_library is for tests that use such code like any other; shim_test
-makes a program of its own, without GoogleTest, in four variants:
+Each CUDA thread is a fiber of the simulator in //kernels/simt/shim, on the
+simulated device of //kernels/simt/device (README.md there). shim_library is for
+tests that use such code like any other; shim_test makes a program of its own,
+without GoogleTest, in four variants:
 
     _plain   g++
     _asan    g++, AddressSanitizer and UndefinedBehaviorSanitizer
@@ -18,12 +19,10 @@ load("@system//:compilers.bzl", "CLANGXX", "GXX")
 load("@system//:key.bzl", "BUILD_KEY")
 load("//bazel:softmoe.bzl", "softmoe_cc_library")
 
-def _cuda_flags(folder):
-    """Compiles a .cu file for the simulator; nvcc, too, includes a header first."""
-    return ["-DSOFTMOE_CUDA_SHIM", "-I" + folder, "-include", folder + "/cuda_runtime.h"]
+_INCLUDE = "kernels/simt/device/include"
 
-_CUDA_FLAGS = _cuda_flags("kernels/simt/shim")
-_DEVICE_FLAGS = _cuda_flags("kernels/simt/device/include")
+# Compiles a .cu file for the simulator; nvcc, too, includes a header first.
+_CUDA_FLAGS = ["-DSOFTMOE_CUDA_SHIM", "-I" + _INCLUDE, "-include", _INCLUDE + "/cuda_runtime.h"]
 
 # The simulator is not part of the program under test: it is compiled without
 # sanitizers even where everything else is compiled with them.
@@ -89,8 +88,7 @@ def _shim_variant_test_impl(ctx):
         if source != ctx.file._sanitizer_options:  # read before the runtime is ready
             source_flags = source_flags + flags
         if source.extension == "cu":
-            on_device = ctx.attr.runtime.label.package == "kernels/simt/device"
-            source_flags = source_flags + (_DEVICE_FLAGS if on_device else _CUDA_FLAGS) + ["-x", "c++"]
+            source_flags = source_flags + _CUDA_FLAGS + ["-x", "c++"]
         sources.append((source, source_flags))
         output = ctx.actions.declare_file("_shim/%s/%s.o" % (ctx.label.name, source.basename))
         arguments = ctx.actions.args()
@@ -141,7 +139,7 @@ _shim_variant_test = rule(
             allow_single_file = True,
         ),
         "_variant": attr.label(default = "//kernels/simt/shim:variant", providers = [CcInfo]),
-        "runtime": attr.label(default = "//kernels/simt/shim:cuda_runtime", providers = [CcInfo]),
+        "runtime": attr.label(default = "//kernels/simt/device:cuda_runtime", providers = [CcInfo]),
     },
     test = True,
 )
@@ -153,7 +151,8 @@ def shim_test(name, size, srcs, **kwargs):
       name: the tests are called <name>_plain, _asan, _tsan, _msan.
       size: the size of each.
       srcs: .cu and .cc files; all are instrumented.
-      **kwargs: hdrs; deps, of which only the headers are used.
+      **kwargs: hdrs; deps, of which only the headers are used; runtime, what is
+        linked, if the simulated CUDA runtime is not enough.
     """
     for variant in _VARIANTS:
         _shim_variant_test(
@@ -188,6 +187,6 @@ def shim_library(name, srcs, deps = [], **kwargs):
         srcs = wrappers,
         textual_hdrs = srcs,
         copts = _CUDA_FLAGS,
-        deps = deps + ["//kernels/simt/shim:cuda_runtime"],
+        deps = deps + ["//kernels/simt/device:cuda_runtime"],
         **kwargs
     )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA kernels between the matrix products of a layer, in the simulator,
+// The CUDA kernels between the matrix products of a layer, on a simulated device,
 // against the reference: permute and unpermute, SwiGLU, token cross-entropy.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -47,14 +47,14 @@ struct RowsCase {
     }
   }
   int64_t num_rows() const { return static_cast<int64_t>(row_token.size()); }
-  kernels::RoutePlan Plan() const {
+  kernels::RoutePlan Plan(DeviceArrays& arrays) const {
     kernels::RoutePlan plan = {};
     plan.num_tokens = num_tokens;
     plan.num_routed = num_rows();
     plan.max_active = max_active;
-    plan.row_token = row_token.data();
-    plan.row_gate = row_gate.data();
-    plan.token_rows = token_rows.data();
+    plan.row_token = arrays.In(row_token);
+    plan.row_gate = arrays.In(row_gate);
+    plan.token_rows = arrays.In(token_rows);
     return plan;
   }
 };
@@ -82,12 +82,16 @@ RC_GTEST_PROP(LayerKernels, PermuteCopiesAndUnpermuteAdds, ()) {
   const Floats residual = NormalFloats(n * d, c.seed, 5);
   const auto got = RunInTheSimulator([&] {
     Floats rows(c.num_rows() * d), out(n * d, NAN), added = residual;
-    kernels::isa_shim::Permute({c.Plan(), d, hidden.data(), rows.data()},
-                               nullptr);
-    kernels::isa_shim::Unpermute(
-        {c.Plan(), d, row_values.data(), false, out.data()}, nullptr);
-    kernels::isa_shim::Unpermute(
-        {c.Plan(), d, row_values.data(), true, added.data()}, nullptr);
+    DeviceArrays arrays;
+    const kernels::RoutePlan plan = c.Plan(arrays);
+    const float* values = arrays.In(row_values);
+    kernels::isa_shim::Permute({plan, d, arrays.In(hidden), arrays.InOut(rows)},
+                               arrays.stream());
+    kernels::isa_shim::Unpermute({plan, d, values, false, arrays.InOut(out)},
+                                 arrays.stream());
+    kernels::isa_shim::Unpermute({plan, d, values, true, arrays.InOut(added)},
+                                 arrays.stream());
+    arrays.TakeBack();
     return std::vector<Floats>{rows, out, added};
   });
 
@@ -123,12 +127,16 @@ RC_GTEST_PROP(LayerKernels, SwigluIsWithinItsBounds, ()) {
   const auto got = RunInTheSimulator([&] {
     Floats forward(rows * f), d_gate_up(rows * 2 * f), again(rows * f);
     Floats d_row_gate(rows);
-    kernels::isa_shim::SwigluForward(
-        {c.Plan(), f, gate_up.data(), forward.data()}, nullptr);
+    DeviceArrays arrays;
+    const kernels::RoutePlan plan = c.Plan(arrays);
+    const float* inputs = arrays.In(gate_up);
+    kernels::isa_shim::SwigluForward({plan, f, inputs, arrays.InOut(forward)},
+                                     arrays.stream());
     kernels::isa_shim::SwigluBackward(
-        {c.Plan(), f, gate_up.data(), d_activation.data(), d_gate_up.data(),
-         again.data(), d_row_gate.data()},
-        nullptr);
+        {plan, f, inputs, arrays.In(d_activation), arrays.InOut(d_gate_up),
+         arrays.InOut(again), arrays.InOut(d_row_gate)},
+        arrays.stream());
+    arrays.TakeBack();
     // The same bits: backward need not keep the activation.
     for (int64_t i = 0; i < rows * f; ++i) RC_ASSERT(forward[i] == again[i]);
     return std::vector<Floats>{forward, d_gate_up, d_row_gate};
@@ -179,14 +187,17 @@ struct LogitsCase {
     return RunInTheSimulator([&] {
       Floats loss(num_tokens), loss_only(num_tokens);
       Floats d_logits = logits, scratch = logits;
+      DeviceArrays arrays;
+      const int32_t* ids = arrays.In(targets);
       kernels::isa_shim::TokenCrossEntropy(
-          {num_tokens, vocab_size, targets.data(), grad_scale, true,
-           d_logits.data(), loss.data()},
-          nullptr);
+          {num_tokens, vocab_size, ids, grad_scale, true,
+           arrays.InOut(d_logits), arrays.InOut(loss)},
+          arrays.stream());
       kernels::isa_shim::TokenCrossEntropy(
-          {num_tokens, vocab_size, targets.data(), grad_scale, false,
-           scratch.data(), loss_only.data()},
-          nullptr);
+          {num_tokens, vocab_size, ids, grad_scale, false,
+           arrays.InOut(scratch), arrays.InOut(loss_only)},
+          arrays.stream());
+      arrays.TakeBack();
       RC_ASSERT(SameBits({loss}, {loss_only}));
       return std::vector<Floats>{loss, d_logits};
     });

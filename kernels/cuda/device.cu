@@ -2,7 +2,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 
-namespace softmoe::kernels::isa_cuda {
+namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
 __global__ void NothingKernel() {}
@@ -36,6 +36,16 @@ std::string DeviceName() {
          std::to_string(driver % 1000 / 10);
 }
 
+cudaStream_t DeviceStream() {
+  static const cudaStream_t stream = [] {
+    cudaStream_t created = nullptr;
+    CheckCuda(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking),
+              "a stream");
+    return created;
+  }();
+  return stream;
+}
+
 void* AllocateOnDevice(size_t bytes) {
   void* memory = nullptr;
   CheckCuda(cudaMalloc(&memory, bytes), "device memory");
@@ -45,10 +55,12 @@ void* AllocateOnDevice(size_t bytes) {
 void FreeOnDevice(void* memory) noexcept { (void)cudaFree(memory); }
 
 void CopyAcrossDevice(void* to, const void* from, size_t bytes) {
-  const cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+  cudaError_t error =
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, DeviceStream());
+  if (error == cudaSuccess) error = cudaStreamSynchronize(DeviceStream());
   if (error == cudaSuccess) return;
   throw NumericsError(std::string("on the device: ") +
                       cudaGetErrorString(error));
 }
 
-}  // namespace softmoe::kernels::isa_cuda
+}  // namespace softmoe::kernels::SOFTMOE_ISA

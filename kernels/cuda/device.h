@@ -8,25 +8,40 @@
 #include <cstddef>
 #include <string>
 
-namespace softmoe::kernels::isa_cuda {
+struct CUstream_st;  // cudaStream_t is a pointer to it
 
-// Why no kernel of ours can run here: no driver, no device, an architecture
-// that nothing was compiled for. "" if device 0 can.
-std::string WhyNoDevice();
+// isa_shim is the same source on a simulated device (simt/device/README.md).
+//
+//   WhyNoDevice       why no kernel of ours can run here: no driver, no device,
+//                     an architecture that nothing was compiled for. "" if
+//                     device 0 can.
+//   DeviceName        "NVIDIA H100 80GB HBM3, sm_90, driver 13.0": for records.
+//                     Device 0.
+//   DeviceStream      the stream on which single kernels run, one for the
+//                     process. Errors: EnvironmentError.
+//   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
+//                     with what to look at.
+//   CopyAcrossDevice  copies between host and device, in either direction, once
+//                     the kernels that were enqueued on DeviceStream are done,
+//                     and waits. Errors: NumericsError if one of them failed
+//                     (an illegal address, say: the process cannot use the
+//                     device any more).
+#define SOFTMOE_DECLARE_DEVICE(isa)                                \
+  namespace isa {                                                  \
+  std::string WhyNoDevice();                                       \
+  std::string DeviceName();                                        \
+  CUstream_st* DeviceStream();                                     \
+  void* AllocateOnDevice(size_t bytes);                            \
+  void FreeOnDevice(void* memory) noexcept;                        \
+  void CopyAcrossDevice(void* to, const void* from, size_t bytes); \
+  }                                                                \
+  static_assert(true)
 
-// "NVIDIA H100 80GB HBM3, sm_90, driver 13.0": for records. Device 0.
-std::string DeviceName();
+namespace softmoe::kernels {
 
-// Allocates memory of the device. Errors: EnvironmentError, with what to look
-// at.
-void* AllocateOnDevice(size_t bytes);
-void FreeOnDevice(void* memory) noexcept;
+SOFTMOE_DECLARE_DEVICE(isa_cuda);
+SOFTMOE_DECLARE_DEVICE(isa_shim);
 
-// Copies between host and device, in either direction, once the kernels that
-// were enqueued before are done. Errors: NumericsError if one of them failed
-// (an illegal address, say: the process cannot use the device any more).
-void CopyAcrossDevice(void* to, const void* from, size_t bytes);
-
-}  // namespace softmoe::kernels::isa_cuda
+}  // namespace softmoe::kernels
 
 #endif  // SOFTMOE_KERNELS_CUDA_DEVICE_H_

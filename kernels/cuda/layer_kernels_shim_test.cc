@@ -31,9 +31,15 @@ struct Plan {
     plan.num_tokens = num_tokens;
     plan.num_routed = static_cast<int64_t>(row_token.size());
     plan.max_active = max_active;
-    plan.row_token = row_token.data();
-    plan.row_gate = row_gate.data();
-    plan.token_rows = token_rows.data();
+  }
+
+  // With arrays on the device.
+  RoutePlan On(Outputs& outputs) const {
+    RoutePlan on_device = plan;
+    on_device.row_token = outputs.In(row_token);
+    on_device.row_gate = outputs.In(row_gate);
+    on_device.token_rows = outputs.In(token_rows);
+    return on_device;
   }
 };
 
@@ -45,21 +51,23 @@ void CheckExpertRows(int64_t num_tokens, int64_t max_active, int64_t size) {
   const auto gate_up = RandomFloats(rows * 2 * size, 3, 4.0f);
   const auto d_activation = RandomFloats(rows * size, 4);
   CheckSchedules("expert rows", [&](Outputs& outputs) {
+    const RoutePlan plan = p.On(outputs);
     float* permuted = outputs.Add<float>(rows * size);
-    isa_shim::Permute({p.plan, size, hidden.data(), permuted}, nullptr);
-    isa_shim::Unpermute({p.plan, size, permuted, true, outputs.AddCopy(out)},
-                        nullptr);
+    isa_shim::Permute({plan, size, outputs.In(hidden), permuted},
+                      outputs.stream());
+    isa_shim::Unpermute({plan, size, permuted, true, outputs.AddCopy(out)},
+                        outputs.stream());
     isa_shim::Unpermute(
-        {p.plan, size, permuted, false, outputs.Add<float>(num_tokens * size)},
-        nullptr);
+        {plan, size, permuted, false, outputs.Add<float>(num_tokens * size)},
+        outputs.stream());
     isa_shim::SwigluForward(
-        {p.plan, size, gate_up.data(), outputs.Add<float>(rows * size)},
-        nullptr);
+        {plan, size, outputs.In(gate_up), outputs.Add<float>(rows * size)},
+        outputs.stream());
     isa_shim::SwigluBackward(
-        {p.plan, size, gate_up.data(), d_activation.data(),
+        {plan, size, outputs.In(gate_up), outputs.In(d_activation),
          outputs.Add<float>(rows * 2 * size), outputs.Add<float>(rows * size),
          outputs.Add<float>(rows)},
-        nullptr);
+        outputs.stream());
   });
 }
 
@@ -72,9 +80,10 @@ void CheckEmbedding(int64_t num_tokens, int64_t d_model) {
   }
   const auto table = RandomFloats(kVocab * d_model, 7);
   CheckSchedules("embedding", [&](Outputs& outputs) {
-    isa_shim::EmbeddingForward({num_tokens, d_model, ids.data(), table.data(),
-                                outputs.Add<float>(num_tokens * d_model)},
-                               nullptr);
+    isa_shim::EmbeddingForward(
+        {num_tokens, d_model, outputs.In(ids), outputs.In(table),
+         outputs.Add<float>(num_tokens * d_model)},
+        outputs.stream());
   });
 }
 
@@ -88,9 +97,9 @@ void CheckCrossEntropy(int64_t num_tokens, int64_t vocab_size) {
   CheckSchedules("cross-entropy", [&](Outputs& outputs) {
     for (const bool want_gradient : {true, false}) {
       isa_shim::TokenCrossEntropy(
-          {num_tokens, vocab_size, targets.data(), 0.25f, want_gradient,
+          {num_tokens, vocab_size, outputs.In(targets), 0.25f, want_gradient,
            outputs.AddCopy(logits), outputs.Add<float>(num_tokens)},
-          nullptr);
+          outputs.stream());
     }
   });
 }

@@ -17,14 +17,14 @@ void CheckRmsNorm(int64_t num_tokens, int64_t d_model) {
   CheckSchedules("RMSNorm", [&](Outputs& outputs) {
     float* rstd = outputs.Add<float>(num_tokens);
     isa_shim::RmsNormForward(
-        {num_tokens, d_model, 1e-5f, x.data(), weight.data(),
+        {num_tokens, d_model, 1e-5f, outputs.In(x), outputs.In(weight),
          outputs.Add<float>(num_tokens * d_model), rstd},
-        nullptr);
+        outputs.stream());
     isa_shim::RmsNormBackward(
-        {num_tokens, d_model, x.data(), weight.data(), rstd, d_y.data(),
-         outputs.AddCopy(d_x), outputs.Add<float>(d_model),
+        {num_tokens, d_model, outputs.In(x), outputs.In(weight), rstd,
+         outputs.In(d_y), outputs.AddCopy(d_x), outputs.Add<float>(d_model),
          outputs.Add<float>(RmsNormScratch(num_tokens, d_model))},
-        nullptr);
+        outputs.stream());
   });
 }
 
@@ -35,9 +35,9 @@ void CheckAdamW(int64_t size) {
   for (float& v : second) v *= v;
   CheckSchedules("AdamW", [&](Outputs& outputs) {
     isa_shim::AdamW({size, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 10.0f, 20.0f, 0.5f,
-                     gradient.data(), outputs.AddCopy(parameter),
+                     outputs.In(gradient), outputs.AddCopy(parameter),
                      outputs.AddCopy(first), outputs.AddCopy(second)},
-                    nullptr);
+                    outputs.stream());
   });
 }
 
@@ -53,12 +53,10 @@ void CheckRouter(const RouterShape& shape) {
     float* root = soft ? outputs.Add<float>(2 * n) : nullptr;
     int32_t* selected = outputs.Add<int32_t>(n * a);
     int64_t* bad_score = outputs.Add<int64_t>(1);
-    // Scratch is not compared: backward leaves some of it unused.
     const int64_t scratch_size = RouterScratch(n, e);
-    Outputs scratch(0xff);
     isa_shim::RouterForward(
         {.shape = shape,
-         .scores = scores.data(),
+         .scores = outputs.In(scores),
          .soft_weights = soft_weights,
          .root = root,
          .num_active = outputs.Add<int32_t>(n),
@@ -69,25 +67,25 @@ void CheckRouter(const RouterShape& shape) {
          .active_counts = outputs.Add<int64_t>(e),
          .z_sum = n % 2 == 0 ? nullptr : outputs.Add<double>(1),
          .bad_score = bad_score,
-         .scratch = scratch.Add<double>(scratch_size)},
-        nullptr);
-    if (*bad_score != -1) {
+         .scratch = outputs.AddScratch<double>(scratch_size)},
+        outputs.stream());
+    if (outputs.Read(bad_score, 1)[0] != -1) {
       fprintf(stderr, "a good score is called bad\n");
       ++Failures();
     }
     isa_shim::RouterBackward(
         {.shape = shape,
-         .scores = scores.data(),
+         .scores = outputs.In(scores),
          .soft_weights = soft_weights,
          .root = root,
          .selected = selected,
-         .d_gates = d_gates.data(),
-         .d_probability = n % 3 == 0 ? nullptr : d_probability.data(),
+         .d_gates = outputs.In(d_gates),
+         .d_probability = n % 3 == 0 ? nullptr : outputs.In(d_probability),
          .z_scale = n % 2 == 0 ? 0.0f : 0.25f,
          .d_scores = outputs.Add<float>(n * e),
          .d_mean_active = outputs.Add<double>(1),
-         .scratch = scratch.Add<double>(scratch_size)},
-        nullptr);
+         .scratch = outputs.AddScratch<double>(scratch_size)},
+        outputs.stream());
   });
 }
 
@@ -107,26 +105,27 @@ void CheckBadScores() {
       scores[size - 1] = NAN;
       CheckSchedules("bad score", [&](Outputs& outputs) {
         int64_t* bad_score = outputs.Add<int64_t>(1);
-        Outputs others(0xff);  // not compared: they mean nothing
+        // The others mean nothing.
         isa_shim::RouterForward(
             {.shape = shape,
-             .scores = scores.data(),
-             .soft_weights = others.Add<float>(size),
+             .scores = outputs.In(scores),
+             .soft_weights = outputs.AddScratch<float>(size),
              .root = nullptr,
-             .num_active = others.Add<int32_t>(shape.num_tokens),
-             .selected = others.Add<int32_t>(2 * shape.num_tokens),
-             .gates = others.Add<float>(2 * shape.num_tokens),
-             .probability_sums = others.Add<double>(shape.num_experts),
-             .balance_counts = others.Add<int64_t>(shape.num_experts),
-             .active_counts = others.Add<int64_t>(shape.num_experts),
+             .num_active = outputs.AddScratch<int32_t>(shape.num_tokens),
+             .selected = outputs.AddScratch<int32_t>(2 * shape.num_tokens),
+             .gates = outputs.AddScratch<float>(2 * shape.num_tokens),
+             .probability_sums = outputs.AddScratch<double>(shape.num_experts),
+             .balance_counts = outputs.AddScratch<int64_t>(shape.num_experts),
+             .active_counts = outputs.AddScratch<int64_t>(shape.num_experts),
              .z_sum = nullptr,
              .bad_score = bad_score,
-             .scratch = others.Add<double>(
+             .scratch = outputs.AddScratch<double>(
                  RouterScratch(shape.num_tokens, shape.num_experts))},
-            nullptr);
-        if (*bad_score == first) return;
+            outputs.stream());
+        const int64_t reported = outputs.Read(bad_score, 1)[0];
+        if (reported == first) return;
         fprintf(stderr, "bad score %ld is reported as %ld\n",
-                static_cast<long>(first), static_cast<long>(*bad_score));
+                static_cast<long>(first), static_cast<long>(reported));
         ++Failures();
       });
     }

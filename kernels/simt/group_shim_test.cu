@@ -49,19 +49,19 @@ void CheckGroup(const char* what, int64_t num_rows, int64_t size) {
     value = static_cast<float>(draws.Below(2000) - 1900);
   }
   CheckSchedules(what, [&](Outputs& outputs) {
-    float* sums = outputs.Add<float>(kGroups * num_rows);
-    float* maxima = outputs.Add<float>(kGroups * num_rows);
-    float* seen_by_last = outputs.Add<float>(kGroups * num_rows);
+    float* device_sums = outputs.Add<float>(kGroups * num_rows);
+    float* device_maxima = outputs.Add<float>(kGroups * num_rows);
+    float* device_seen = outputs.Add<float>(kGroups * num_rows);
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(kBlocks);
     config.blockDim = dim3(kThreads);
-    if (cudaLaunchKernelEx(&config, ReduceRows<Group, kGroupsPerBlock>,
-                           num_rows, size, x.data(), sums, maxima,
-                           seen_by_last) != cudaSuccess) {
-      fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(cudaSuccess));
-      ++Failures();
-      return;
-    }
+    config.stream = outputs.stream();
+    Check(cudaLaunchKernelEx(&config, ReduceRows<Group, kGroupsPerBlock>,
+                             num_rows, size, outputs.In(x), device_sums,
+                             device_maxima, device_seen));
+    const auto sums = outputs.Read(device_sums, kGroups * num_rows);
+    const auto maxima = outputs.Read(device_maxima, kGroups * num_rows);
+    const auto seen_by_last = outputs.Read(device_seen, kGroups * num_rows);
     for (int64_t row = 0; row < num_rows; ++row) {
       float sum = 0, largest = -__builtin_inff();
       for (int64_t c = 0; c < size; ++c) {

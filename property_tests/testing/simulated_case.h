@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// simulated_case.h - runs CUDA kernels in the simulator (kernels/simt/shim) in
-// three schedules and demands equal bits.
+// simulated_case.h - runs CUDA kernels on a simulated device
+// (kernels/simt/device) in three schedules and demands equal bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_SIMULATED_CASE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_SIMULATED_CASE_H_
 
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/cuda/device.h"
 #include "kernels/simt/shim/simulator.h"
 #include "property_tests/testing/kernel_case.h"
 
@@ -27,6 +28,56 @@ inline bool SameBits(const std::vector<Floats>& a,
   }
   return true;
 }
+
+// Copies of host arrays on the simulated device, freed with this.
+class DeviceArrays {
+ public:
+  DeviceArrays() = default;
+  ~DeviceArrays() {
+    for (const Array& array : arrays_) {
+      kernels::isa_shim::FreeOnDevice(array.device);
+    }
+  }
+  DeviceArrays(const DeviceArrays&) = delete;
+  DeviceArrays& operator=(const DeviceArrays&) = delete;
+
+  template <typename T>
+  const T* In(const std::vector<T>& x) {
+    return static_cast<const T*>(Copy(x.data(), nullptr, x.size() * sizeof(T)));
+  }
+  // TakeBack writes to `x`, which must live until then.
+  float* InOut(Floats& x) {
+    return static_cast<float*>(
+        Copy(x.data(), x.data(), x.size() * sizeof(float)));
+  }
+
+  CUstream_st* stream() const { return kernels::isa_shim::DeviceStream(); }
+
+  // To be called after the kernels.
+  void TakeBack() {
+    for (const Array& array : arrays_) {
+      if (array.host == nullptr) continue;
+      kernels::isa_shim::CopyAcrossDevice(array.host, array.device,
+                                          array.bytes);
+    }
+  }
+
+ private:
+  struct Array {
+    void* device;
+    void* host;  // null: an input
+    size_t bytes;
+  };
+
+  void* Copy(const void* from, void* back, size_t bytes) {
+    void* memory = kernels::isa_shim::AllocateOnDevice(bytes);
+    arrays_.push_back({memory, back, bytes});
+    kernels::isa_shim::CopyAcrossDevice(memory, from, bytes);
+    return memory;
+  }
+
+  std::vector<Array> arrays_;
+};
 
 // body() launches kernels of isa_shim and returns all their outputs.
 template <typename Body>

@@ -37,6 +37,11 @@ size_t LiveBytes();
 // streams are as they were. A device needs a new process for that.
 void ForgetFailure();
 
+// If no allocation lives: forgets those that were freed, whose addresses may
+// then be used again. For programs that run very many cases, since every call
+// looks through all allocations, and there are addresses for millions only.
+void ForgetFreedMemory();
+
 // The order of sums in products depends on `seed`; at first it is 1. To be
 // called before the first product: within a process it never changes.
 void SetSumSeed(uint64_t seed);

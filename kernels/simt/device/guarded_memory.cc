@@ -78,6 +78,7 @@ void InstallHandler() {
   action.sa_sigaction = &OnFault;
   // A kernel that fails leaves the handler for good: nothing may stay blocked.
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  MarkInitialized(&action, sizeof(action));  // by uninstrumented code
   sigaction(SIGSEGV, &action, &previous_action);
 }
 
@@ -148,6 +149,13 @@ void GuardedMemory::Free(Allocation* allocation) {
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (mapped == MAP_FAILED) abort();  // other memory may lie there from now on
   Forbid(allocation->pages, allocation->pages_size);
+}
+
+void GuardedMemory::ForgetFreed() {
+  if (num_live_ > 0) return;
+  for (const Allocation& a : allocations_) Permit(a.pages, a.pages_size);
+  allocations_.clear();
+  used_ = kLargestGuard;
 }
 
 // Not all at once: a system call for each of hundreds of allocations is dear.

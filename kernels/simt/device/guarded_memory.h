@@ -38,6 +38,8 @@ class GuardedMemory {
   // Null if there are no addresses left, or the system has no memory.
   char* Allocate(size_t size);
   void Free(Allocation* allocation);
+  // If nothing lives: forgets what was freed, and uses its addresses again.
+  void ForgetFreed();
 
   void Open() { open_ = true; }
   void Close();

@@ -295,6 +295,8 @@ void SetDeviceLimits(const DeviceLimits& new_limits) {
 int LiveAllocations() { return DeviceMemory().num_live(); }
 size_t LiveBytes() { return DeviceMemory().live_bytes(); }
 
+void ForgetFreedMemory() { DeviceMemory().ForgetFreed(); }
+
 void ForgetFailure() {
   failure[0] = '\0';
   TheWorkQueue().DropAll();

@@ -8,6 +8,7 @@
 
 #include "kernels/simt/shared_memory.h"
 #include "kernels/simt/shim/planted_bugs.h"
+#include "kernels/simt/shim/run_kernel.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 
 // The compilers see some of the mistakes too.
@@ -261,14 +262,12 @@ Outcome Run() {
     in[i] = NumberAt(i);
     out[i] = 0;
   }
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(kBlocks);
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = kDynamicShared;
-  const cudaError_t error =
-      cudaLaunchKernelEx(&config, kKernel, in.get(), out.get());
-  if (error != cudaSuccess) {
-    fprintf(stderr, "simulator: %s\n", cudaGetErrorString(error));
+  Grid grid;
+  grid.blocks = {kBlocks, 1, 1};
+  grid.threads = {kThreads, 1, 1};
+  grid.dynamic_shared = kDynamicShared;
+  if (const char* wrong = RunKernel(grid, kKernel, in.get(), out.get())) {
+    fprintf(stderr, "simulator: %s\n", wrong);
     return Outcome::kRefused;
   }
   RequireInitialized(out.get(), kSize * sizeof(int));

@@ -13,11 +13,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "kernels/simt/device/include/cuda_runtime_api.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
 #include "kernels/simt/shim/variant.h"
@@ -49,46 +50,124 @@ inline std::vector<float> RandomFloats(int64_t size, uint64_t seed,
   return x;
 }
 
-// The outputs of one run, of exactly the size that the kernel may write, so
-// that ASan sees the end, with contents that differ from run to run; to MSan
-// they are uninitialised.
+// Ends the program if a call of the runtime failed.
+inline void Check(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  fprintf(stderr, "simulated device: %s\n", cudaGetErrorString(error));
+  exit(1);
+}
+
+// The arrays of one run, in memory of the device, and its stream. Outputs are
+// of exactly the size that the kernel may write, with contents that differ from
+// run to run; to MSan they are uninitialised.
 class Outputs {
  public:
-  explicit Outputs(int filler) : filler_(filler) {}
+  explicit Outputs(int filler) : filler_(filler) {
+    Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  ~Outputs() {
+    if (stream_ == nullptr) return;  // moved from
+    Check(cudaStreamSynchronize(stream_));
+    for (const Array& array : arrays_) Check(cudaFree(array.memory));
+    Check(cudaStreamDestroy(stream_));
+  }
+  Outputs(Outputs&& other) noexcept
+      : filler_(other.filler_),
+        stream_(std::exchange(other.stream_, nullptr)),
+        arrays_(std::move(other.arrays_)),
+        inputs_(std::move(other.inputs_)) {}
+  Outputs& operator=(Outputs&&) = delete;
 
+  cudaStream_t stream() const { return stream_; }
+
+  // An input, which is not compared.
+  template <typename T>
+  const T* In(const std::vector<T>& x) {
+    return Copy(x, /*is_output=*/false);
+  }
   template <typename T>
   T* Add(int64_t size) {
-    const size_t bytes = static_cast<size_t>(size) * sizeof(T);
-    buffers_.emplace_back(std::unique_ptr<char[]>(new char[bytes]), bytes);
-    char* memory = buffers_.back().first.get();
-    if (simt::kVariant != simt::kMsan) memset(memory, filler_, bytes);
-    return reinterpret_cast<T*>(memory);
+    T* memory = Allocate<T>(size, /*is_output=*/true);
+    // Fresh memory is what MSan needs.
+    if (simt::kVariant != simt::kMsan) {
+      Check(cudaMemsetAsync(memory, filler_, Bytes<T>(size), stream_));
+    }
+    return memory;
+  }
+  // Written, and not compared.
+  template <typename T>
+  T* AddScratch(int64_t size) {
+    return Allocate<T>(size, /*is_output=*/false);
   }
   // An output that the kernel adds to.
   float* AddCopy(const std::vector<float>& x) {
-    float* copy = Add<float>(static_cast<int64_t>(x.size()));
-    std::copy(x.begin(), x.end(), copy);
-    return copy;
+    return Copy(x, /*is_output=*/true);
   }
 
-  void RequireWritten() const {
-    for (const auto& [memory, bytes] : buffers_) {
-      simt::RequireInitialized(memory.get(), bytes);
+  // What the kernels so far have written there.
+  template <typename T>
+  std::vector<T> Read(const T* memory, int64_t size) const {
+    std::vector<T> x(static_cast<size_t>(size));
+    ToHost(memory, Bytes<T>(size), x.data());
+    return x;
+  }
+
+  // To be called before outputs are compared.
+  void RequireWritten() {
+    for (Array& array : arrays_) {
+      if (!array.is_output) continue;
+      array.content.resize(array.bytes);
+      ToHost(array.memory, array.bytes, array.content.data());
+      simt::RequireInitialized(array.content.data(), array.bytes);
     }
   }
   bool operator==(const Outputs& other) const {
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      if (memcmp(buffers_[i].first.get(), other.buffers_[i].first.get(),
-                 buffers_[i].second) != 0) {
-        return false;
-      }
+    if (arrays_.size() != other.arrays_.size()) return false;
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      if (arrays_[i].content != other.arrays_[i].content) return false;
     }
-    return buffers_.size() == other.buffers_.size();
+    return true;
   }
 
  private:
+  struct Array {
+    void* memory;
+    size_t bytes;
+    bool is_output;
+    std::vector<char> content;  // of an output, in the end
+  };
+
+  template <typename T>
+  static size_t Bytes(int64_t size) {
+    return static_cast<size_t>(size) * sizeof(T);
+  }
+  template <typename T>
+  T* Allocate(int64_t size, bool is_output) {
+    void* memory = nullptr;
+    Check(cudaMalloc(&memory, Bytes<T>(size)));
+    arrays_.push_back({memory, Bytes<T>(size), is_output, {}});
+    return static_cast<T*>(memory);
+  }
+  template <typename T>
+  T* Copy(const std::vector<T>& x, bool is_output) {
+    T* memory = Allocate<T>(static_cast<int64_t>(x.size()), is_output);
+    // Kept until the copy has run.
+    inputs_.emplace_back(x.size() * sizeof(T));
+    if (!x.empty())
+      memcpy(inputs_.back().data(), x.data(), x.size() * sizeof(T));
+    Check(cudaMemcpyAsync(memory, inputs_.back().data(), x.size() * sizeof(T),
+                          cudaMemcpyHostToDevice, stream_));
+    return memory;
+  }
+  void ToHost(const void* memory, size_t bytes, void* to) const {
+    Check(cudaMemcpyAsync(to, memory, bytes, cudaMemcpyDeviceToHost, stream_));
+    Check(cudaStreamSynchronize(stream_));
+  }
+
   int filler_;
-  std::vector<std::pair<std::unique_ptr<char[]>, size_t>> buffers_;
+  cudaStream_t stream_ = nullptr;
+  std::vector<Array> arrays_;
+  std::vector<std::vector<char>> inputs_;
 };
 
 inline int& Failures() {
@@ -110,6 +189,7 @@ void CheckSchedules(const char* what, const Run& run) {
       {simt::Schedule::kRandom, 0x00},      // zero
   };
   std::vector<Outputs> results;
+  results.reserve(std::size(kSchedules));
   for (const auto& [schedule, filler] : kSchedules) {
     simt::SetSchedule(schedule, 11);
     results.emplace_back(filler);

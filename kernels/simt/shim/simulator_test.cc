@@ -10,22 +10,27 @@
 #include <string>
 #include <vector>
 
+#include "kernels/simt/device/include/cuda_runtime.h"
 #include "kernels/simt/shared_memory.h"
-#include "kernels/simt/shim/cuda_runtime.h"
+#include "kernels/simt/shim/run_kernel.h"
 
 namespace softmoe::simt {
 namespace {
 
-// Launches kernel(arguments...) and returns what is wrong, or "".
+// What cudaFuncSetAttribute would have allowed.
+size_t allowed_dynamic_shared = 0;
+
+// Runs kernel(arguments...) and returns what is wrong, or "".
 template <typename... Parameters, typename... Arguments>
-std::string Launch(dim3 grid, dim3 block, size_t shared,
+std::string Launch(dim3 blocks, dim3 threads, size_t shared,
                    void (*kernel)(Parameters...), Arguments... arguments) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = shared;
-  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
-  return error == cudaSuccess ? "" : cudaGetErrorString(error);
+  Grid grid;
+  grid.blocks = {blocks.x, blocks.y, blocks.z};
+  grid.threads = {threads.x, threads.y, threads.z};
+  grid.dynamic_shared = shared;
+  grid.dynamic_shared_limit = allowed_dynamic_shared;
+  const char* wrong = RunKernel(grid, kernel, arguments...);
+  return wrong == nullptr ? "" : wrong;
 }
 
 class Simulator : public testing::TestWithParam<Schedule> {
@@ -155,12 +160,11 @@ TEST_P(Simulator, GivesMoreThan48KiBOnlyToThoseWhoAsked) {
   int out = 0;
   EXPECT_EQ(Launch({1}, {1}, 48 * 1024, FillShared, &out), "");
   EXPECT_NE(Launch({1}, {1}, 48 * 1024 + 4, FillShared, &out), "");
-  // Another kernel, since what was asked for once holds.
-  cudaFuncSetAttribute(reinterpret_cast<const void*>(UseShared),
-                       cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024);
+  allowed_dynamic_shared = 100 * 1024;
   std::vector<int> result(3);
   EXPECT_EQ(Launch({1}, {1}, 100 * 1024, UseShared, result.data()), "");
   EXPECT_NE(Launch({1}, {1}, 101 * 1024, UseShared, result.data()), "");
+  allowed_dynamic_shared = 0;
 }
 
 // The order in which threads come by, block after block.

@@ -4,12 +4,10 @@
 #include <map>
 #include <string>
 
-#include "property_tests/verify/implementations/mirrored_kernels.h"
 #include "property_tests/verify/implementations/row_kernels.h"
 
 #ifdef SOFTMOE_HAS_CUDA
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/row_kernels.h"
+#include "property_tests/verify/implementations/device_kernels.h"
 #endif
 
 namespace softmoe::verify {
@@ -17,21 +15,9 @@ namespace {
 
 #ifdef SOFTMOE_HAS_CUDA
 
-namespace cuda = kernels::isa_cuda;
+std::string WhyNoDevice() { return kernels::isa_cuda::WhyNoDevice(); }
 
-std::string WhyNoDevice() { return cuda::WhyNoDevice(); }
-
-RowKernels KernelsOnDevice() {
-  const RowKernels on_device = {
-      [](const auto& args) { cuda::RouterForward(args, nullptr); },
-      [](const auto& args) { cuda::RouterBackward(args, nullptr); },
-      [](const auto& args) { cuda::RmsNormForward(args, nullptr); },
-      [](const auto& args) { cuda::RmsNormBackward(args, nullptr); },
-      [](const auto& args) { cuda::AdamW(args, nullptr); },
-  };
-  return MirroredKernels(on_device, {cuda::AllocateOnDevice, cuda::FreeOnDevice,
-                                     cuda::CopyAcrossDevice});
-}
+RowKernels KernelsOnDevice() { return SOFTMOE_DEVICE_KERNELS(isa_cuda); }
 
 #else
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Copying to a device and back, without a device: its memory is a heap of our
-// own, and its kernels are simulated. Copying changes no bits, and a write
-// outside an array is noticed.
+// own, and its kernels are the CPU's. Copying changes no bits, and a write
+// outside an array is noticed. (On the simulated device: shim_implementation.)
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/parallel_for.h"
 #include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
-#include "property_tests/verify/implementations/shim_implementation.h"
 
 namespace softmoe::verify {
 namespace {
@@ -35,16 +35,24 @@ const DeviceMemory kHeap = {[](size_t bytes) {
                               std::memcpy(to, from, bytes);
                             }};
 
-TEST(MirroredKernels, GiveTheBitsOfTheDevice) {
+// A case where the kernels themselves see the host's memory: on the CPU.
+TEST(MirroredKernels, GiveTheBitsOfTheKernels) {
+  ThreadPool pool(1);
+  const RowKernels on_cpu = {
+      [&](const auto& args) { kernels::RouterForward(args, pool); },
+      [&](const auto& args) { kernels::RouterBackward(args, pool); },
+      [&](const auto& args) { kernels::RmsNormForward(args, pool); },
+      [&](const auto& args) { kernels::RmsNormBackward(args, pool); },
+      [&](const auto& args) { kernels::AdamW(args, pool); },
+  };
   for (const std::string op :
        {"lapsum", "router", "balance_sums", "rmsnorm", "adamw"}) {
     for (uint32_t number = 0; number < 10; ++number) {
       const Case c = DrawCase(FindOperation(op), {{"dtype", "f32"}}, 3, number);
       const TensorMap inputs = InputsOf(FindOperation(op), c);
       const RowAdapter run = AdapterTable().rows.at(op);
-      const TensorMap direct = run(c, inputs, SimulatedKernels());
-      const TensorMap mirrored =
-          run(c, inputs, MirroredKernels(SimulatedKernels(), kHeap));
+      const TensorMap direct = run(c, inputs, on_cpu);
+      const TensorMap mirrored = run(c, inputs, MirroredKernels(on_cpu, kHeap));
       ASSERT_EQ(direct.size(), mirrored.size());
       for (const auto& [name, tensor] : direct) {
         const std::vector<double>& values = mirrored.at(name).values;

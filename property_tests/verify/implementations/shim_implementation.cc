@@ -5,8 +5,9 @@
 #include <string>
 
 #include "core/errors.h"
-#include "kernels/cuda/row_kernels.h"
+#include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
+#include "property_tests/verify/implementations/device_kernels.h"
 
 namespace softmoe::verify {
 namespace {
@@ -30,6 +31,8 @@ class ShimImplementation : public Implementation {
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     simt::SetSchedule(kSchedules[schedule], 3);
+    simt::ForgetFailure();  // of another case
+    simt::ForgetFreedMemory();
     try {
       return adapters_.at(op.name())(c, inputs, SimulatedKernels());
     } catch (const EnvironmentError& error) {
@@ -44,16 +47,7 @@ class ShimImplementation : public Implementation {
 
 }  // namespace
 
-RowKernels SimulatedKernels() {
-  namespace shim = kernels::isa_shim;
-  return {
-      [](const auto& args) { shim::RouterForward(args, nullptr); },
-      [](const auto& args) { shim::RouterBackward(args, nullptr); },
-      [](const auto& args) { shim::RmsNormForward(args, nullptr); },
-      [](const auto& args) { shim::RmsNormBackward(args, nullptr); },
-      [](const auto& args) { shim::AdamW(args, nullptr); },
-  };
-}
+RowKernels SimulatedKernels() { return SOFTMOE_DEVICE_KERNELS(isa_shim); }
 
 std::unique_ptr<Implementation> MakeShimImplementation(
     const Adapters& adapters) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shim_implementation.h - our CUDA source in the simulator (kernels/simt/shim),
-// as "shim". Its schedules are orders of the simulated threads, which must all
-// give the same bits.
+// shim_implementation.h - our CUDA source on a simulated device
+// (kernels/simt/device), as "shim". Its schedules are orders of the simulated
+// threads and of queued work, which must all give the same bits.
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_SHIM_IMPLEMENTATION_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_SHIM_IMPLEMENTATION_H_
 
@@ -18,7 +18,8 @@ namespace softmoe::verify {
 std::unique_ptr<Implementation> MakeShimImplementation(
     const Adapters& adapters);
 
-// The kernels themselves, under the schedule that was last set.
+// The kernels themselves, under the schedule that was last set; to be called
+// with host pointers.
 RowKernels SimulatedKernels();
 
 }  // namespace softmoe::verify
