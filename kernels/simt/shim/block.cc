@@ -90,6 +90,7 @@ bool Block::Run(Index3 index, int64_t order, BlockTags& tags, Fiber& caller) {
   if (!failed_) return true;
   for (int i = 0; i < num_threads_; ++i) {  // those that will never end
     threads_[i].fiber->ReleaseAs(&ended_->ended, *caller_);
+    threads_[i].fiber->DropFrames();
   }
   return false;
 }

@@ -72,7 +72,6 @@ Fiber::Fiber(int color)
 void Fiber::Restart(void (*entry)()) {
   entry_ = entry;
   asan_fake_stack_ = nullptr;
-  Permit(stack_, stack_size_);  // frames that were left for good
 #ifdef SOFTMOE_SIMT_UCONTEXT
   getcontext(&context_);
   context_.uc_stack.ss_sp = stack_;
@@ -89,6 +88,8 @@ void Fiber::Restart(void (*entry)()) {
   stack_pointer_ = top;
 #endif
 }
+
+void Fiber::DropFrames() { Permit(stack_, stack_size_); }
 
 void Fiber::SwitchFrom(Fiber& from, Leaving leaving) {
   if (this == &from) return;

@@ -37,8 +37,12 @@ class Fiber {
 
   // Makes the next switch to this fiber call entry(), from the top of the
   // stack; whatever ran there is forgotten. entry() may not return: it ends
-  // with SwitchFor(..., kForGood).
+  // with SwitchFrom(..., kForGood).
   void Restart(void (*entry)());
+
+  // To be called if what ran there was left within functions: for ASan, which
+  // would go on guarding their variables. (Costs more than a short kernel.)
+  void DropFrames();
 
   enum class Leaving { kForAWhile, kForGood };
 
