@@ -147,7 +147,13 @@ def _code_aspect_impl(target, ctx):
                 ]
 
     all_units = depset(units, transitive = [dep[_Code].units for dep in deps])
-    all_archives = depset(archives, transitive = [dep[_Code].archives for dep in deps])
+
+    # An archive before those that it uses, as the linker wants them.
+    all_archives = depset(
+        archives,
+        order = "topological",
+        transitive = [dep[_Code].archives for dep in deps],
+    )
     linkopts = depset(getattr(ctx.rule.attr, "linkopts", []), transitive = [
         dep[_Code].linkopts
         for dep in deps

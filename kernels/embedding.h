@@ -24,9 +24,18 @@ struct EmbeddingBackwardArgs {
   const int32_t* ids;  // [num_tokens]
   const float* d_out;  // [num_tokens, d_model]
   float* d_table;      // [vocab_size, d_model], =
-  int32_t* scratch;    // [num_tokens + vocab_size + 1]
+  int32_t* scratch;    // [num_tokens + vocab_size + 1], on a device
+                       // [EmbeddingDeviceScratch(num_tokens)]
 };
 SOFTMOE_DECLARE_KERNEL(EmbeddingBackward);
+
+// The sort on a device counts 256 kinds of tokens in each fixed block of them.
+inline constexpr int64_t kEmbeddingTokenBlock = 256;
+constexpr int64_t EmbeddingDeviceScratch(int64_t num_tokens) {
+  const int64_t blocks =
+      (num_tokens + kEmbeddingTokenBlock - 1) / kEmbeddingTokenBlock;
+  return 2 * num_tokens + (256 + 1) + 256 * blocks;
+}
 
 }  // namespace softmoe::kernels
 

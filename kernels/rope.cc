@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.h"
 #include "kernels/gemm_pack.h"
+#include "kernels/rope_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
 constexpr int64_t kBlockTokens = 32;
 
-// (x, y) -> (x cos - y sin, y cos + x sin) for all pairs of one head.
+// Rotates all pairs of one head.
 SOFTMOE_INLINE void RotateHead(float* x, float* y, const float* cosine,
                                const float* sine, int64_t half, Floats sign) {
   for (int64_t j = 0; j < half; j += Floats::kWidth) {
     const int64_t left = half - j;
     const Floats c = LoadUpTo(cosine + j, left);
     const Floats s = LoadUpTo(sine + j, left) * sign;
-    const Floats a = LoadUpTo(x + j, left), b = LoadUpTo(y + j, left);
-    StoreUpTo(x + j, left, Fms(a, c, b * s));
-    StoreUpTo(y + j, left, Fma(b, c, a * s));
+    Floats a = LoadUpTo(x + j, left), b = LoadUpTo(y + j, left);
+    RotatePair(c, s, a, b);
+    StoreUpTo(x + j, left, a);
+    StoreUpTo(y + j, left, b);
   }
 }
 

@@ -121,30 +121,15 @@ RC_GTEST_PROP(OptimizerDifference, CudaKernelGivesTheBitsOfTheCpu, ()) {
   const Floats m = NormalFloats(size, seed, 3, gradient_size);
   Floats v = NormalFloats(size, seed, 4, gradient_size);
   for (float& x : v) x *= x;
-  const auto args_of = [&](const float* d_parameter, float* parameter,
-                           float* first, float* second) {
-    return kernels::AdamWArgs{size,      1e-3f, 0.9f,  0.95f, 1e-8f,
-                              0.1f,      10.0f, 20.0f, 0.7f,  d_parameter,
-                              parameter, first, second};
-  };
-  const auto levels = RunAtEveryLevel([&](ThreadPool& pool) {
-    Floats parameter = p, first = m, second = v;
-    kernels::AdamW(
-        args_of(gradient.data(), parameter.data(), first.data(), second.data()),
-        pool);
-    return std::vector<Floats>{parameter, first, second};
-  });
-  const auto simulated = RunInTheSimulator([&] {
-    Floats parameter = p, first = m, second = v;
-    DeviceArrays arrays;
-    kernels::isa_shim::AdamW(
-        args_of(arrays.In(gradient), arrays.InOut(parameter),
-                arrays.InOut(first), arrays.InOut(second)),
-        arrays.stream());
-    arrays.TakeBack();
-    return std::vector<Floats>{parameter, first, second};
-  });
-  for (const auto& level : levels) RC_ASSERT(SameBits(simulated, level));
+  ExpectTheBitsOfTheCpu(
+      kernels::AdamW, kernels::isa_shim::AdamW,
+      [&](auto& arrays, const auto& update) {
+        Floats parameter = p, first = m, second = v;
+        update({size, 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 10.0f, 20.0f, 0.7f,
+                arrays.In(gradient), arrays.InOut(parameter),
+                arrays.InOut(first), arrays.InOut(second)});
+        return std::vector<Floats>{parameter, first, second};
+      });
 }
 
 }  // namespace

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA kernels between the matrix products of a layer, on a simulated device,
-// against the reference: permute and unpermute, SwiGLU, token cross-entropy.
+// The CUDA kernels between the matrix products of a layer, on a simulated
+// device, against the reference: permute and unpermute, SwiGLU, token
+// cross-entropy; and of any vocabulary, the embedding's gradient against the CPU.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "kernels/cuda/layer_kernels.h"
+#include "kernels/embedding.h"
 #include "property_tests/error_bounds.h"
 #include "property_tests/testing/generators.h"
 #include "property_tests/testing/simulated_case.h"
@@ -198,7 +201,7 @@ struct LogitsCase {
            arrays.InOut(scratch), arrays.InOut(loss_only)},
           arrays.stream());
       arrays.TakeBack();
-      RC_ASSERT(SameBits({loss}, {loss_only}));
+      RC_ASSERT(SameBits<float>({loss}, {loss_only}));
       return std::vector<Floats>{loss, d_logits};
     });
   }
@@ -242,6 +245,30 @@ RC_GTEST_PROP(LayerKernels, CrossEntropyShowsBadLogitsInTheirTokenOnly, ()) {
     const float loss = got[0][t];
     RC_ASSERT((t == token ? std::isnan(loss) : loss == clean[0][t]));
   }
+}
+
+// One, two and three passes of the sort; ids from all of the vocabulary, or few.
+RC_GTEST_PROP(LayerKernels, EmbeddingGradientHasTheBitsOfTheCpu, ()) {
+  const int64_t vocab_size =
+      *rc::gen::element<int64_t>(1, 2, 255, 256, 257, 3000, 65536, 65537);
+  const int64_t n = *rc::gen::element<int64_t>(0, 1, 256, 257, 700);
+  const int64_t d = *Uniform(1, 4);
+  const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
+  const int64_t kinds = *rc::gen::element<int64_t>(1, 3, vocab_size);
+  auto ids = RandomIds(n, std::min(kinds, vocab_size), seed, 1);
+  // From the end, where the upper bits are.
+  for (int32_t& id : ids) id = static_cast<int32_t>(vocab_size - 1 - id);
+  const Floats d_out = NormalFloats(n * d, seed, 2);
+  ExpectTheBitsOfTheCpu(
+      kernels::EmbeddingBackward, kernels::isa_shim::EmbeddingBackward,
+      [&](auto& arrays, const auto& backward) {
+        Floats d_table(vocab_size * d, NAN);
+        std::vector<int32_t> scratch(
+            std::max(n + vocab_size + 1, kernels::EmbeddingDeviceScratch(n)));
+        backward({n, d, vocab_size, arrays.In(ids), arrays.In(d_out),
+                  arrays.InOut(d_table), arrays.InOut(scratch)});
+        return std::vector<Floats>{d_table};
+      });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <string>
 
 #include "core/errors.h"
@@ -22,6 +23,11 @@ inline void CheckCuda(cudaError_t error, const char* what) {
 #else
   throw EnvironmentError(message + "; check the device with nvidia-smi");
 #endif
+}
+
+// Blocks of a grid: as many as take all items, `per_block` each.
+inline int64_t Blocks(int64_t items, int64_t per_block) {
+  return (items + per_block - 1) / per_block;
 }
 
 // kernel<<<grid, block, shared, stream>>>(args...); does nothing for an empty

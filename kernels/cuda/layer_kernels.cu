@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One warp per row, but one block per token for the cross-entropy, whose rows
-// have tens of thousands of columns. All are memory-bound; bytes per row:
+// One warp per row, but one block per token for RoPE, whose rows are all heads of
+// q and k, and for the cross-entropy, whose rows have tens of thousands of
+// columns. All are memory-bound; bytes per row:
 //
 //   permute, embedding   8 d_model
 //   unpermute            4 d_model (active + 2)
+//   RoPE                 16 d_model, and the tables from the cache
 //   SwiGLU               12 d_ffn forward, 28 d_ffn backward
 //   cross-entropy        4 vocab_size for the largest, 8 for the exponentials,
 //                        8 for the gradient, mostly from the L2 cache
@@ -12,6 +14,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layer_kernels.h"
 #include "kernels/permute_body.h"
+#include "kernels/rope_body.h"
 #include "kernels/swiglu_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -61,6 +64,21 @@ __global__ void __launch_bounds__(kThreads)
                     a.activation + row * a.d_ffn, a.d_row_gate + row);
 }
 
+__global__ void __launch_bounds__(kThreads) RopeKernel(RopeArgs a) {
+  const int64_t token = blockIdx.x;
+  const int head_dim = static_cast<int>(a.head_dim), half = head_dim / 2;
+  const int64_t angle = token % a.sequence_length * half;
+  const float sign = a.inverse ? -1.0f : 1.0f;
+  // The heads of q, then those of k.
+  float* heads = a.qkv + token * 3 * a.num_heads * head_dim;
+  const int pairs = 2 * static_cast<int>(a.num_heads) * half;
+  for (int i = threadIdx.x; i < pairs; i += kThreads) {
+    const int j = i % half;
+    float* x = heads + i / half * head_dim + j;
+    RotatePair(a.cosine[angle + j], a.sine[angle + j] * sign, x[0], x[half]);
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     TokenCrossEntropyKernel(TokenCrossEntropyArgs a) {
   const int64_t token = blockIdx.x;
@@ -69,30 +87,32 @@ __global__ void __launch_bounds__(kThreads)
                   a.logits + token * a.vocab_size, a.token_loss + token);
 }
 
-// Blocks for one warp per row.
-int64_t WarpBlocks(int64_t rows) { return (rows + kWarps - 1) / kWarps; }
-
 }  // namespace
 
 void Permute(const PermuteArgs& args, cudaStream_t stream) {
-  Launch("Permute", GatherKernel, WarpBlocks(args.plan.num_routed), kThreads, 0,
-         stream, args.plan.num_routed, args.d_model, args.plan.row_token,
-         args.hidden, args.rows);
+  Launch("Permute", GatherKernel, Blocks(args.plan.num_routed, kWarps),
+         kThreads, 0, stream, args.plan.num_routed, args.d_model,
+         args.plan.row_token, args.hidden, args.rows);
 }
 
 void Unpermute(const UnpermuteArgs& args, cudaStream_t stream) {
-  Launch("Unpermute", UnpermuteKernel, WarpBlocks(args.plan.num_tokens),
+  Launch("Unpermute", UnpermuteKernel, Blocks(args.plan.num_tokens, kWarps),
          kThreads, 0, stream, args);
 }
 
 void SwigluForward(const SwigluForwardArgs& args, cudaStream_t stream) {
-  Launch("SwigluForward", SwigluForwardKernel, WarpBlocks(args.plan.num_routed),
-         kThreads, 0, stream, args);
+  Launch("SwigluForward", SwigluForwardKernel,
+         Blocks(args.plan.num_routed, kWarps), kThreads, 0, stream, args);
 }
 
 void SwigluBackward(const SwigluBackwardArgs& args, cudaStream_t stream) {
   Launch("SwigluBackward", SwigluBackwardKernel,
-         WarpBlocks(args.plan.num_routed), kThreads, 0, stream, args);
+         Blocks(args.plan.num_routed, kWarps), kThreads, 0, stream, args);
+}
+
+void Rope(const RopeArgs& args, cudaStream_t stream) {
+  Launch("Rope", RopeKernel, args.num_sequences * args.sequence_length,
+         kThreads, 0, stream, args);
 }
 
 void TokenCrossEntropy(const TokenCrossEntropyArgs& args, cudaStream_t stream) {
@@ -101,7 +121,7 @@ void TokenCrossEntropy(const TokenCrossEntropyArgs& args, cudaStream_t stream) {
 }
 
 void EmbeddingForward(const EmbeddingForwardArgs& args, cudaStream_t stream) {
-  Launch("EmbeddingForward", GatherKernel, WarpBlocks(args.num_tokens),
+  Launch("EmbeddingForward", GatherKernel, Blocks(args.num_tokens, kWarps),
          kThreads, 0, stream, args.num_tokens, args.d_model, args.ids,
          args.table, args.out);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // layer_kernels.h - what a layer computes between its matrix products, on a
-// CUDA device: embedding, permute, SwiGLU, unpermute, cross-entropy.
+// CUDA device: embedding, RoPE, permute, SwiGLU, unpermute, cross-entropy.
 //
 // As in row_kernels.h: device pointers, the bodies of the CPU, nothing
 // synchronised, fixed orders of summation, no atomics. Compiled for sm_80,
@@ -9,6 +9,7 @@
 #ifndef SOFTMOE_KERNELS_CUDA_LAYER_KERNELS_H_
 #define SOFTMOE_KERNELS_CUDA_LAYER_KERNELS_H_
 
+#include "kernels/attention.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/embedding.h"
 #include "kernels/expert_mlp.h"
@@ -69,6 +70,8 @@ struct TokenCrossEntropyArgs {
 SOFTMOE_DECLARE_CUDA_KERNEL(TokenCrossEntropy);
 
 SOFTMOE_DECLARE_CUDA_KERNEL(EmbeddingForward);
+SOFTMOE_DECLARE_CUDA_KERNEL(EmbeddingBackward);
+SOFTMOE_DECLARE_CUDA_KERNEL(Rope);
 
 }  // namespace softmoe::kernels
 

@@ -71,19 +71,40 @@ void CheckExpertRows(int64_t num_tokens, int64_t max_active, int64_t size) {
   });
 }
 
-void CheckEmbedding(int64_t num_tokens, int64_t d_model) {
-  constexpr int64_t kVocab = 17;
+void CheckEmbedding(int64_t num_tokens, int64_t d_model, int64_t vocab_size) {
   Draws draws(6);
   std::vector<int32_t> ids;
   for (int64_t t = 0; t < num_tokens; ++t) {
-    ids.push_back(static_cast<int32_t>(draws.Below(kVocab)));
+    ids.push_back(static_cast<int32_t>(draws.Below(vocab_size)));
   }
-  const auto table = RandomFloats(kVocab * d_model, 7);
+  const auto table = RandomFloats(vocab_size * d_model, 7);
+  const auto d_out = RandomFloats(num_tokens * d_model, 8);
   CheckSchedules("embedding", [&](Outputs& outputs) {
-    isa_shim::EmbeddingForward(
-        {num_tokens, d_model, outputs.In(ids), outputs.In(table),
-         outputs.Add<float>(num_tokens * d_model)},
+    const int32_t* tokens = outputs.In(ids);
+    isa_shim::EmbeddingForward({num_tokens, d_model, tokens, outputs.In(table),
+                                outputs.Add<float>(num_tokens * d_model)},
+                               outputs.stream());
+    isa_shim::EmbeddingBackward(
+        {num_tokens, d_model, vocab_size, tokens, outputs.In(d_out),
+         outputs.Add<float>(vocab_size * d_model),
+         outputs.AddScratch<int32_t>(EmbeddingDeviceScratch(num_tokens))},
         outputs.stream());
+  });
+}
+
+void CheckRope(int64_t num_sequences, int64_t num_heads, int64_t head_dim) {
+  constexpr int64_t kLength = 3;
+  const auto cosine = RandomFloats(kLength * head_dim / 2, 10);
+  const auto sine = RandomFloats(kLength * head_dim / 2, 11);
+  const auto qkv =
+      RandomFloats(num_sequences * kLength * 3 * num_heads * head_dim, 12);
+  CheckSchedules("RoPE", [&](Outputs& outputs) {
+    for (const bool inverse : {false, true}) {
+      isa_shim::Rope(
+          {num_sequences, kLength, num_heads, head_dim, outputs.In(cosine),
+           outputs.In(sine), outputs.AddCopy(qkv), inverse},
+          outputs.stream());
+    }
   });
 }
 
@@ -109,11 +130,20 @@ void CheckAll() {
     for (const int64_t size : {1, 32, 75}) {
       CheckExpertRows(num_tokens, 1, size);
       CheckExpertRows(num_tokens, 3, size);
-      CheckEmbedding(num_tokens, size);
+      CheckEmbedding(num_tokens, size, 17);
     }
     for (const int64_t vocab_size : {1, 33, 256, 700}) {
       CheckCrossEntropy(num_tokens, vocab_size);
     }
+  }
+  // One, two and three passes of the sort; several blocks of tokens.
+  for (const int64_t vocab_size : {1, 256, 257, 66000}) {
+    CheckEmbedding(600, 1, vocab_size);
+  }
+  for (const int64_t num_heads : {1, 3}) {
+    CheckRope(0, num_heads, 4);
+    CheckRope(2, num_heads, 2);
+    CheckRope(3, num_heads, 200);
   }
 }
 

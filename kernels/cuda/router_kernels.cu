@@ -3,11 +3,12 @@
 // The router: one thread per token, one warp per 32 tokens, whose rows it loads
 // into shared memory (padded by one, so that the 32 threads hit 32 banks) and
 // stores from there, coalesced. A warp does both halves of a fixed block of 64
-// tokens, so its sums are those of the CPU, in the same order: bits agree, and
-// no atomics. Per token it reads num_experts floats and writes as many plus the
-// compact gates; about 60 instructions an expert, so it is memory-bound.
+// tokens, so the block's sums are those of the CPU, in the same order; trees add
+// up the blocks. Per token it reads num_experts floats and writes as many plus
+// the compact gates; about 60 instructions an expert, so it is memory-bound.
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_kernels.h"
+#include "kernels/cuda/tree_sum.h"
 #include "kernels/router_backward_body.h"
 #include "kernels/router_block.h"
 #include "kernels/router_body.h"
@@ -145,35 +146,41 @@ __global__ void __launch_bounds__(kRows)
   }
 }
 
-// Adds the blocks' sums in their order: a thread per expert.
-__global__ void RouterTotalsKernel(RouterForwardArgs args, int64_t blocks) {
-  const int n = static_cast<int>(args.shape.num_experts);
-  const int e = threadIdx.x;
-  if (e < n) {
-    double probability = 0, active = 0, balance = 0;
-    for (int64_t b = 0; b < blocks; ++b) {
-      const RouterBlockSums sums = RouterBlockSums::At(args.scratch, b, n);
-      probability += sums.probability[e];
-      active += sums.active_counts[e];
-      balance += sums.balance_counts[e];
-    }
+// A block adds 32 columns of the blocks' sums (RouterBlockSums: what is summed,
+// by expert, then z), a tree per column; of the last column, bad scores, it
+// keeps the first.
+constexpr int kColumns = 32;
+constexpr int kStrips = 8;
+
+__global__ void __launch_bounds__(kStrips* kColumns)
+    RouterTotalsKernel(RouterForwardArgs args, int64_t blocks) {
+  const int64_t n = args.shape.num_experts;
+  const int strip = threadIdx.x / kColumns, mine = threadIdx.x % kColumns;
+  const int64_t column = int64_t{blockIdx.x} * kColumns + mine;
+  const int64_t z = 3 * n, bad_score = z + 1, columns = z + 2;
+  const double total = CombineInTree<kStrips, kColumns>(
+      strip, mine, column < columns ? blocks : 0,
+      column == bad_score ? -1.0 : 0.0,
+      [&](int64_t block) { return args.scratch[block * columns + column]; },
+      [&](double a, double b) {
+        if (column != bad_score) return a + b;
+        return a < 0 || (0 <= b && b < a) ? b : a;
+      });
+  if (strip > 0) return;
+  const int64_t e = column % n;
+  if (column < n) {
     args.probability_sums[e] =
         UsesScoresSoftmax(args.shape)
-            ? probability
-            : probability / static_cast<double>(args.shape.mean_active);
-    args.active_counts[e] = static_cast<int64_t>(active);
-    args.balance_counts[e] = static_cast<int64_t>(balance);
-  }
-  if (e == 0) {
-    double z = 0;
-    int64_t bad_score = -1;
-    for (int64_t b = 0; b < blocks; ++b) {
-      const RouterBlockSums sums = RouterBlockSums::At(args.scratch, b, n);
-      z += *sums.z;
-      if (bad_score < 0) bad_score = static_cast<int64_t>(*sums.bad_score);
-    }
-    if (args.z_sum != nullptr) *args.z_sum = z;
-    *args.bad_score = bad_score;
+            ? total
+            : total / static_cast<double>(args.shape.mean_active);
+  } else if (column < 2 * n) {
+    args.balance_counts[e] = static_cast<int64_t>(total);
+  } else if (column < z) {
+    args.active_counts[e] = static_cast<int64_t>(total);
+  } else if (column == z) {
+    if (args.z_sum != nullptr) *args.z_sum = total;
+  } else if (column == bad_score) {
+    *args.bad_score = static_cast<int64_t>(total);
   }
 }
 
@@ -234,13 +241,16 @@ __global__ void __launch_bounds__(kRows)
   if (me == 0) *RouterBlockSums::At(args.scratch, blockIdx.x, n).z = sum;
 }
 
-__global__ void RouterBackwardTotalKernel(RouterBackwardArgs args,
-                                          int64_t blocks) {
-  double sum = 0;
-  for (int64_t b = 0; b < blocks; ++b) {
-    sum += *RouterBlockSums::At(args.scratch, b, args.shape.num_experts).z;
-  }
-  *args.d_mean_active = sum;
+constexpr int kTotalThreads = 256;
+
+__global__ void __launch_bounds__(kTotalThreads)
+    RouterBackwardTotalKernel(RouterBackwardArgs args, int64_t blocks) {
+  const double sum = SumInTree<kTotalThreads, 1, double>(
+      threadIdx.x, 0, blocks, [&](int64_t block) {
+        return *RouterBlockSums::At(args.scratch, block, args.shape.num_experts)
+                    .z;
+      });
+  if (threadIdx.x == 0) *args.d_mean_active = sum;
 }
 
 using ForwardKernel = void (*)(RouterForwardArgs, RouterConstants<float>);
@@ -264,7 +274,7 @@ ForwardKernel ChooseForward(int top) {
 }
 
 int64_t NumBlocks(const RouterShape& shape) {
-  return (shape.num_tokens + kRouterTokenBlock - 1) / kRouterTokenBlock;
+  return Blocks(shape.num_tokens, kRouterTokenBlock);
 }
 
 // Three padded halves of a block: 98 KiB at 256 experts.
@@ -286,8 +296,9 @@ void RouterForward(const RouterForwardArgs& args, cudaStream_t stream) {
       MakeRouterConstants<float>(args.shape, args.z_sum != nullptr);
   Launch("RouterForward", ChooseForward(c.top), NumBlocks(args.shape), kRows,
          SharedBytes(args.shape) + SelectionBytes(c.top), stream, args, c);
-  Launch("RouterForward", RouterTotalsKernel, 1, kMaxExperts, 0, stream, args,
-         NumBlocks(args.shape));
+  Launch("RouterForward", RouterTotalsKernel,
+         Blocks(3 * args.shape.num_experts + 2, kColumns), kStrips * kColumns,
+         0, stream, args, NumBlocks(args.shape));
 }
 
 void RouterBackward(const RouterBackwardArgs& args, cudaStream_t stream) {
@@ -301,8 +312,8 @@ void RouterBackward(const RouterBackwardArgs& args, cudaStream_t stream) {
       args.d_probability;
   Launch("RouterBackward", RouterBackwardKernel, NumBlocks(args.shape), kRows,
          SharedBytes(args.shape), stream, args, c);
-  Launch("RouterBackward", RouterBackwardTotalKernel, 1, 1, 0, stream, args,
-         NumBlocks(args.shape));
+  Launch("RouterBackward", RouterBackwardTotalKernel, 1, kTotalThreads, 0,
+         stream, args, NumBlocks(args.shape));
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RMSNorm: one warp per row forward, one warp per fixed block of 64 rows
-// backward (it owns that block's share of d_weight); reads x (and d_y), writes
-// y (d_x): memory-bound. AdamW: one element per thread, 28 bytes each.
+// backward (it owns that block's share of d_weight, which a tree adds up per
+// column); reads x (and d_y), writes y (d_x): memory-bound. AdamW: one element
+// per thread, 28 bytes each.
 // Both deterministic: fixed order, no atomics.
 #include "kernels/adamw_body.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_kernels.h"
+#include "kernels/cuda/tree_sum.h"
 #include "kernels/rmsnorm_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -35,16 +37,19 @@ __global__ void __launch_bounds__(kThreads)
                       a.d_y, a.d_x, a.scratch + block * a.d_model);
 }
 
-// One thread per column adds the blocks' shares in the order of the tokens.
-__global__ void __launch_bounds__(kThreads)
+constexpr int kColumns = 32;
+constexpr int kStrips = 8;
+
+// Adds the blocks' shares: a block per 32 columns, a tree per column.
+__global__ void __launch_bounds__(kStrips* kColumns)
     RmsNormWeightKernel(RmsNormBackwardArgs a, int64_t blocks) {
-  const int64_t column = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (column >= a.d_model) return;
-  float sum = 0;
-  for (int64_t b = 0; b < blocks; ++b) {
-    sum += a.scratch[b * a.d_model + column];
-  }
-  a.d_weight[column] = sum;
+  const int strip = threadIdx.x / kColumns, mine = threadIdx.x % kColumns;
+  const int64_t column = int64_t{blockIdx.x} * kColumns + mine;
+  const bool there = column < a.d_model;
+  const float sum = SumInTree<kStrips, kColumns, float>(
+      strip, mine, there ? blocks : 0,
+      [&](int64_t block) { return a.scratch[block * a.d_model + column]; });
+  if (strip == 0 && there) a.d_weight[column] = sum;
 }
 
 __global__ void __launch_bounds__(kThreads) AdamWKernel(AdamWArgs a) {
@@ -55,10 +60,6 @@ __global__ void __launch_bounds__(kThreads) AdamWKernel(AdamWArgs a) {
       a.weight_decay,  a.bias1, a.bias2, a.gradient_scale};
   AdamWUpdate(constants, a.gradient[i], a.parameter[i], a.first_moment[i],
               a.second_moment[i]);
-}
-
-int64_t Blocks(int64_t items, int64_t per_block) {
-  return (items + per_block - 1) / per_block;
 }
 
 }  // namespace
@@ -72,8 +73,8 @@ void RmsNormBackward(const RmsNormBackwardArgs& args, cudaStream_t stream) {
   const int64_t blocks = Blocks(args.num_tokens, kRmsNormTokenBlock);
   Launch("RmsNormBackward", RmsNormBackwardKernel, Blocks(blocks, kWarps),
          kThreads, 0, stream, args);
-  Launch("RmsNormBackward", RmsNormWeightKernel, Blocks(args.d_model, kThreads),
-         kThreads, 0, stream, args, blocks);
+  Launch("RmsNormBackward", RmsNormWeightKernel, Blocks(args.d_model, kColumns),
+         kStrips * kColumns, 0, stream, args, blocks);
 }
 
 void AdamW(const AdamWArgs& args, cudaStream_t stream) {

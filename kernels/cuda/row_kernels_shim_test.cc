@@ -158,6 +158,12 @@ void CheckRouters() {
       }
     }
   }
+  RouterShape longest = {};  // more blocks than strips of the last sums
+  longest.num_tokens = kRouterTokenBlock * 17 + 1;
+  longest.num_experts = 11;  // the last sums take two blocks
+  longest.mode = RouterMode::kSparse;
+  longest.max_active = 1;
+  CheckRouter(longest);
   RouterShape largest = {};
   largest.num_tokens = 70;
   largest.num_experts = 256;  // more shared memory than comes without asking
@@ -177,7 +183,8 @@ void CheckAll() {
     for (const int64_t d_model : {1, 32, 129})
       CheckRmsNorm(num_tokens, d_model);
   }
-  CheckRmsNorm(64 * 8 + 1, 7);  // a second block of the backward pass
+  CheckRmsNorm(64 * 8 + 1, 7);   // a second block of the backward pass
+  CheckRmsNorm(64 * 17 + 1, 2);  // more blocks than strips of the last sum
   for (const int64_t size : {1, 256, 1000}) CheckAdamW(size);
   CheckRouters();
   CheckBadScores();

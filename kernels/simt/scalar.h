@@ -18,6 +18,13 @@ namespace softmoe::kernels::SOFTMOE_ISA {
 
 SOFTMOE_INLINE float Fma(float a, float b, float c) { return fmaf(a, b, c); }
 SOFTMOE_INLINE double Fma(double a, double b, double c) { return fma(a, b, c); }
+// a*b - c, rounded once. (0 - c: the zeros of simd.h.)
+SOFTMOE_INLINE float Fms(float a, float b, float c) {
+  return Fma(a, b, 0.0f - c);
+}
+SOFTMOE_INLINE double Fms(double a, double b, double c) {
+  return Fma(a, b, 0.0 - c);
+}
 SOFTMOE_INLINE float Sqrt(float a) { return sqrtf(a); }
 SOFTMOE_INLINE double Sqrt(double a) { return sqrt(a); }
 SOFTMOE_INLINE float Abs(float a) { return fabsf(a); }

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/parallel_for.h"
@@ -43,29 +45,37 @@ inline std::vector<int32_t> RandomIds(int64_t size, int64_t limit,
   return ids;
 }
 
-// Calls body(pool), which returns all its outputs as std::vector<Floats>, for
-// every ISA level and for 1, 2 and 4 threads. Fails the property unless, at one
-// level, all are the same bits. Returns one result per level.
+template <typename T>
+bool SameBits(const std::vector<std::vector<T>>& a,
+              const std::vector<std::vector<T>>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].size() != b[i].size()) return false;
+    if (!a[i].empty() &&
+        std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(T)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Calls body(pool), which returns all its outputs as std::vector<Floats> (or of
+// vectors of other numbers), for every ISA level and for 1, 2 and 4 threads.
+// Fails the property unless, at one level, all are the same bits. Returns one
+// result per level.
 template <typename Body>
-std::vector<std::vector<Floats>> RunAtEveryLevel(const Body& body) {
-  std::vector<std::vector<Floats>> results;
+auto RunAtEveryLevel(const Body& body) {
+  std::vector<std::invoke_result_t<const Body&, ThreadPool&>> results;
   for (const kernels::Isa isa : {kernels::Isa::kV3, kernels::Isa::kV4}) {
     if (!kernels::IsaAvailable(isa)) continue;
     kernels::SelectIsa(kernels::IsaName(isa));
     for (const int threads : {1, 2, 4}) {
       ThreadPool pool(threads);
-      std::vector<Floats> outputs = body(pool);
+      auto outputs = body(pool);
       if (threads == 1) {
         results.push_back(std::move(outputs));
-        continue;
-      }
-      RC_ASSERT(outputs.size() == results.back().size());
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        const Floats& first = results.back()[i];
-        RC_ASSERT(outputs[i].size() == first.size());
-        RC_ASSERT(first.empty() ||
-                  std::memcmp(outputs[i].data(), first.data(),
-                              first.size() * sizeof(float)) == 0);
+      } else {
+        RC_ASSERT(SameBits(outputs, results.back()));
       }
     }
   }

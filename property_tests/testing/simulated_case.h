@@ -7,7 +7,6 @@
 
 #include <rapidcheck.h>
 
-#include <cstring>
 #include <vector>
 
 #include "kernels/cuda/device.h"
@@ -16,18 +15,17 @@
 
 namespace softmoe::property_tests {
 
-inline bool SameBits(const std::vector<Floats>& a,
-                     const std::vector<Floats>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].size() != b[i].size()) return false;
-    if (!a[i].empty() && std::memcmp(a[i].data(), b[i].data(),
-                                     a[i].size() * sizeof(float)) != 0) {
-      return false;
-    }
+// Arrays for kernels of the CPU, by the names of DeviceArrays.
+struct HostArrays {
+  template <typename T>
+  const T* In(const std::vector<T>& x) {
+    return x.data();
   }
-  return true;
-}
+  template <typename T>
+  T* InOut(std::vector<T>& x) {
+    return x.data();
+  }
+};
 
 // Copies of host arrays on the simulated device, freed with this.
 class DeviceArrays {
@@ -46,9 +44,9 @@ class DeviceArrays {
     return static_cast<const T*>(Copy(x.data(), nullptr, x.size() * sizeof(T)));
   }
   // TakeBack writes to `x`, which must live until then.
-  float* InOut(Floats& x) {
-    return static_cast<float*>(
-        Copy(x.data(), x.data(), x.size() * sizeof(float)));
+  template <typename T>
+  T* InOut(std::vector<T>& x) {
+    return static_cast<T*>(Copy(x.data(), x.data(), x.size() * sizeof(T)));
   }
 
   CUstream_st* stream() const { return kernels::isa_shim::DeviceStream(); }
@@ -79,17 +77,39 @@ class DeviceArrays {
   std::vector<Array> arrays_;
 };
 
-// body() launches kernels of isa_shim and returns all their outputs.
+// body() launches kernels of isa_shim and returns all their outputs, as those of
+// RunAtEveryLevel.
 template <typename Body>
-std::vector<Floats> RunInTheSimulator(const Body& body) {
+auto RunInTheSimulator(const Body& body) {
   simt::SetSchedule(simt::Schedule::kAscending);
-  const std::vector<Floats> outputs = body();
+  const auto outputs = body();
   for (const simt::Schedule schedule :
        {simt::Schedule::kDescending, simt::Schedule::kRandom}) {
     simt::SetSchedule(schedule, 3);
     RC_ASSERT(SameBits(body(), outputs));
   }
   return outputs;
+}
+
+// Demands that the CUDA kernel gives the bits of the CPU's, at every level.
+// run(arrays, kernel) calls kernel(args) once, with pointers of `arrays`, and
+// returns all outputs, as the functions above do.
+template <typename Args, typename Run>
+void ExpectTheBitsOfTheCpu(void (*on_cpu)(const Args&, ThreadPool&),
+                           void (*on_device)(const Args&, CUstream_st*),
+                           const Run& run) {
+  const auto simulated = RunInTheSimulator([&] {
+    DeviceArrays arrays;
+    return run(arrays, [&](const Args& args) {
+      on_device(args, arrays.stream());
+      arrays.TakeBack();
+    });
+  });
+  const auto levels = RunAtEveryLevel([&](ThreadPool& pool) {
+    HostArrays arrays;
+    return run(arrays, [&](const Args& args) { on_cpu(args, pool); });
+  });
+  for (const auto& level : levels) RC_ASSERT(SameBits(simulated, level));
 }
 
 }  // namespace softmoe::property_tests

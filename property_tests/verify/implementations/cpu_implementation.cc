@@ -17,6 +17,9 @@ RowKernels KernelsOn(ThreadPool& pool) {
       [&pool](const auto& args) { kernels::RmsNormForward(args, pool); },
       [&pool](const auto& args) { kernels::RmsNormBackward(args, pool); },
       [&pool](const auto& args) { kernels::AdamW(args, pool); },
+      [&pool](const auto& args) { kernels::SumOfSquares(args, pool); },
+      [&pool](const auto& args) { kernels::EmbeddingForward(args, pool); },
+      [&pool](const auto& args) { kernels::EmbeddingBackward(args, pool); },
   };
 }
 

@@ -142,6 +142,31 @@ void CopyArrays(Mirror& mirror, kernels::AdamWArgs& a) {
   mirror.Copy("second_moment", a.second_moment, a.size);
 }
 
+void CopyArrays(Mirror& mirror, kernels::SumOfSquaresArgs& a) {
+  mirror.Copy("x", a.x, a.size);
+  mirror.Copy("result", a.result, 1);
+  mirror.Copy("scratch", a.scratch, kernels::SumOfSquaresScratch(a.size));
+}
+
+void CopyArrays(Mirror& mirror, kernels::EmbeddingForwardArgs& a) {
+  // As many rows as the ids say that there are.
+  int32_t num_rows = 0;
+  for (int64_t t = 0; t < a.num_tokens; ++t) {
+    num_rows = std::max(num_rows, a.ids[t] + 1);
+  }
+  mirror.Copy("ids", a.ids, a.num_tokens);
+  mirror.Copy("table", a.table, num_rows * a.d_model);
+  mirror.Copy("out", a.out, a.num_tokens * a.d_model);
+}
+
+void CopyArrays(Mirror& mirror, kernels::EmbeddingBackwardArgs& a) {
+  mirror.Copy("ids", a.ids, a.num_tokens);
+  mirror.Copy("d_out", a.d_out, a.num_tokens * a.d_model);
+  mirror.Copy("d_table", a.d_table, a.vocab_size * a.d_model);
+  mirror.Copy("scratch", a.scratch,
+              kernels::EmbeddingDeviceScratch(a.num_tokens));
+}
+
 template <typename Args>
 std::function<void(const Args&)> Mirrored(
     std::function<void(const Args&)> device, const DeviceMemory& memory) {
@@ -164,6 +189,9 @@ RowKernels MirroredKernels(const RowKernels& device,
       .rmsnorm_forward = Mirrored(device.rmsnorm_forward, memory),
       .rmsnorm_backward = Mirrored(device.rmsnorm_backward, memory),
       .adamw = Mirrored(device.adamw, memory),
+      .sum_of_squares = Mirrored(device.sum_of_squares, memory),
+      .embedding_forward = Mirrored(device.embedding_forward, memory),
+      .embedding_backward = Mirrored(device.embedding_backward, memory),
   };
 }
 

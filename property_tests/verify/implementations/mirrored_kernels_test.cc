@@ -44,9 +44,12 @@ TEST(MirroredKernels, GiveTheBitsOfTheKernels) {
       [&](const auto& args) { kernels::RmsNormForward(args, pool); },
       [&](const auto& args) { kernels::RmsNormBackward(args, pool); },
       [&](const auto& args) { kernels::AdamW(args, pool); },
+      [&](const auto& args) { kernels::SumOfSquares(args, pool); },
+      [&](const auto& args) { kernels::EmbeddingForward(args, pool); },
+      [&](const auto& args) { kernels::EmbeddingBackward(args, pool); },
   };
-  for (const std::string op :
-       {"lapsum", "router", "balance_sums", "rmsnorm", "adamw"}) {
+  for (const std::string op : {"lapsum", "router", "balance_sums", "rmsnorm",
+                               "adamw", "sum_of_squares", "embedding"}) {
     for (uint32_t number = 0; number < 10; ++number) {
       const Case c = DrawCase(FindOperation(op), {{"dtype", "f32"}}, 3, number);
       const TensorMap inputs = InputsOf(FindOperation(op), c);

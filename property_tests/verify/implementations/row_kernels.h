@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "kernels/adamw.h"
+#include "kernels/embedding.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/router.h"
 
@@ -19,6 +20,9 @@ struct RowKernels {
   std::function<void(const kernels::RmsNormForwardArgs&)> rmsnorm_forward;
   std::function<void(const kernels::RmsNormBackwardArgs&)> rmsnorm_backward;
   std::function<void(const kernels::AdamWArgs&)> adamw;
+  std::function<void(const kernels::SumOfSquaresArgs&)> sum_of_squares;
+  std::function<void(const kernels::EmbeddingForwardArgs&)> embedding_forward;
+  std::function<void(const kernels::EmbeddingBackwardArgs&)> embedding_backward;
 };
 
 }  // namespace softmoe::verify

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/operations/embedding/embedding_adapters.h"
 
-#include "kernels/embedding.h"
+#include <algorithm>
+
 #include "kernels/permute_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
@@ -15,19 +16,19 @@ using Lane = body::SerialLane<double>;
 
 }  // namespace
 
-TensorMap RunEmbeddingOnCpu(const Case& c, const TensorMap& inputs,
-                            ThreadPool& pool) {
+TensorMap RunEmbedding(const Case& c, const TensorMap& inputs,
+                       const RowKernels& run) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");
   const int64_t vocab = c.Size("vocab_size");
   const Floats table = ToFloats(At(inputs, "table"));
   const Floats d_out = ToFloats(At(inputs, "d_out"));
   const std::vector<int32_t> ids = ToInts(At(inputs, "ids"));
   Guarded<float> out("out", n * d), d_table("d_table", vocab * d);
-  Guarded<int32_t> scratch("scratch", n + vocab + 1);
-  kernels::EmbeddingForward({n, d, ids.data(), table.data(), out.data()}, pool);
-  kernels::EmbeddingBackward(
-      {n, d, vocab, ids.data(), d_out.data(), d_table.data(), scratch.data()},
-      pool);
+  Guarded<int32_t> scratch(
+      "scratch", std::max(n + vocab + 1, kernels::EmbeddingDeviceScratch(n)));
+  run.embedding_forward({n, d, ids.data(), table.data(), out.data()});
+  run.embedding_backward(
+      {n, d, vocab, ids.data(), d_out.data(), d_table.data(), scratch.data()});
   scratch.Take();
   return {{"out", out.TakeTensor(Dtype::kF32, {n, d})},
           {"d_table", d_table.TakeTensor(Dtype::kF32, {vocab, d})}};

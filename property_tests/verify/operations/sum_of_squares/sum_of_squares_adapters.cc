@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/operations/sum_of_squares/sum_of_squares_adapters.h"
 
-#include "kernels/adamw.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 
@@ -12,13 +11,13 @@ using Floats = std::vector<float>;
 
 }  // namespace
 
-TensorMap RunSumOfSquaresOnCpu(const Case& c, const TensorMap& inputs,
-                               ThreadPool& pool) {
+TensorMap RunSumOfSquares(const Case& c, const TensorMap& inputs,
+                          const RowKernels& run) {
   const int64_t size = c.Size("size");
   const Floats x = ToFloats(At(inputs, "x"));
   Guarded<double> sum("sum_of_squares", 1);
   Guarded<double> scratch("scratch", kernels::SumOfSquaresScratch(size));
-  kernels::SumOfSquares({size, x.data(), sum.data(), scratch.data()}, pool);
+  run.sum_of_squares({size, x.data(), sum.data(), scratch.data()});
   scratch.Take();
   return {{"sum_of_squares", sum.TakeTensor(Dtype::kF64, {})}};
 }

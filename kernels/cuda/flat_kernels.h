@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// flat_kernels.h - what is done with arrays of any shape on a CUDA device: sum
+// of squares, +=, casts.
+//
+// As in row_kernels.h: device pointers, nothing synchronised, fixed orders of
+// summation, no atomics. SumOfSquares adds within its blocks as the CPU does,
+// and the blocks in a fixed tree. Compiled for sm_80, sm_90a and sm_100; not yet
+// run on a device.
+#ifndef SOFTMOE_KERNELS_CUDA_FLAT_KERNELS_H_
+#define SOFTMOE_KERNELS_CUDA_FLAT_KERNELS_H_
+
+#include "kernels/adamw.h"
+#include "kernels/cuda/row_kernels.h"
+#include "kernels/simt/bf16.h"
+
+namespace softmoe::kernels {
+
+SOFTMOE_DECLARE_CUDA_KERNEL(SumOfSquares);
+SOFTMOE_DECLARE_CUDA_KERNEL(Add);
+
+// Rounds to the nearest, ties to even; NaN stays NaN.
+struct CastToBf16Args {
+  int64_t size;
+  const float* from;  // [size]
+  Bf16* to;           // [size]
+};
+SOFTMOE_DECLARE_CUDA_KERNEL(CastToBf16);
+
+struct CastToFloatArgs {
+  int64_t size;
+  const Bf16* from;  // [size]
+  float* to;         // [size]
+};
+SOFTMOE_DECLARE_CUDA_KERNEL(CastToFloat);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_CUDA_FLAT_KERNELS_H_

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan is a counting sort (counting_sort.h): pairs (token, place) are the
+// items, experts the bins, and a block is kRoutePlanTokenBlock tokens, as on the
+// CPU. At 61440 tokens that is 240 blocks, 2 to 8 bytes per pair and pass.
+//
+// Counts of tokens are made by one block: few numbers of experts occur, so a
+// warp finds those of its 32 tokens in a few votes.
+#include "kernels/balance_loss_body.h"
+#include "kernels/cuda/counting_sort.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/routing_kernels.h"
+#include "kernels/router_block.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+namespace {
+
+constexpr int kThreads = kSortThreads;
+static_assert(kMaxExperts <= kSortThreads, "a thread per expert");
+
+// Calls body(pair) for each pair of this block of tokens that has the expert of
+// this thread, in ascending order.
+template <typename Body>
+__device__ void ForEachPairOfExpert(const BuildRoutePlanArgs& a,
+                                    const Body& body) {
+  const int64_t begin =
+      int64_t{blockIdx.x} * kRoutePlanTokenBlock * a.max_active;
+  const int64_t end = begin + kRoutePlanTokenBlock * a.max_active;
+  const int64_t pairs = a.num_tokens * a.max_active;
+  ForEachItemOfBin(
+      begin, end < pairs ? end : pairs, a.num_experts,
+      [&](int64_t pair) { return a.selected[pair]; }, body);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    CountRowsKernel(BuildRoutePlanArgs a) {
+  int32_t rows = 0;
+  ForEachPairOfExpert(a, [&](int64_t) { ++rows; });
+  if (threadIdx.x < a.num_experts) {
+    a.scratch[blockIdx.x * a.num_experts + threadIdx.x] = rows;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    PlaceRowsKernel(BuildRoutePlanArgs a) {
+  const int64_t expert = threadIdx.x;
+  int32_t row = 0;
+  if (expert < a.num_experts) {
+    row = a.expert_offsets[expert] +
+          a.scratch[blockIdx.x * a.num_experts + expert];
+  }
+  ForEachPairOfExpert(a, [&](int64_t pair) {
+    a.row_token[row] = static_cast<int32_t>(pair / a.max_active);
+    a.row_gate[row] = a.gates[pair];
+    a.token_rows[pair] = row;
+    ++row;
+  });
+}
+
+__global__ void __launch_bounds__(kThreads)
+    MarkEmptyPairsKernel(BuildRoutePlanArgs a) {
+  const int64_t pair = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (pair >= a.num_tokens * a.max_active) return;
+  if (a.selected[pair] < 0) a.token_rows[pair] = -1;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    GatherGateGradientsKernel(GatherGateGradientsArgs a) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= a.num_tokens * a.max_active) return;
+  const int32_t row = a.token_rows[i];
+  a.d_gates[i] = row < 0 ? 0.0f : a.d_row_gate[row];
+}
+
+constexpr int kCountThreads = 1024;
+
+__global__ void __launch_bounds__(kCountThreads)
+    RoutingCountsKernel(RoutingCountsArgs a) {
+  SOFTMOE_SHARED(int32_t, histogram, [kMaxExperts + 1]);
+  SOFTMOE_SHARED(int32_t, below, [1]);
+  const int me = threadIdx.x;
+  for (int i = me; i <= a.num_experts; i += kCountThreads) histogram[i] = 0;
+  if (me == 0) below[0] = 0;
+  __syncthreads();
+  int32_t mine_below = 0;
+  for (int64_t first = 0; first < a.num_tokens; first += kCountThreads) {
+    const int64_t token = first + me;
+    const bool there = token < a.num_tokens;
+    const int32_t active = there ? a.num_active[token] : -1;
+    if (there && a.has_cutoff) {
+      mine_below +=
+          active == 0 ||
+          (active == 1 && !(a.gates[token * a.max_active] > a.cutoff));
+    }
+    // The tokens of a warp that have as many experts as the first one left.
+    uint32_t left = __ballot_sync(0xffffffffu, there);
+    while (left != 0) {
+      const int leader = __ffs(static_cast<int>(left)) - 1;
+      const int32_t count = __shfl_sync(0xffffffffu, active, leader);
+      const uint32_t same = __ballot_sync(0xffffffffu, active == count);
+      if (me % 32 == leader) atomicAdd(&histogram[count], __popc(same));
+      left &= ~same;
+    }
+  }
+  if (mine_below != 0) atomicAdd(&below[0], mine_below);
+  __syncthreads();
+  for (int i = me; i <= a.num_experts; i += kCountThreads) {
+    a.active_histogram[i] = histogram[i];
+  }
+  if (me == 0) *a.below_cutoff = below[0];
+}
+
+__global__ void BalanceLossKernel(BalanceLossArgs a) { BalanceLossOfGroup(a); }
+
+}  // namespace
+
+void BuildRoutePlan(const BuildRoutePlanArgs& args, cudaStream_t stream) {
+  const int64_t blocks = Blocks(args.num_tokens, kRoutePlanTokenBlock);
+  Launch("BuildRoutePlan", CountRowsKernel, blocks, kThreads, 0, stream, args);
+  ScanCounts("BuildRoutePlan",
+             {.blocks = blocks,
+              .bins = args.num_experts,
+              .counts = args.scratch,
+              .offsets = args.expert_offsets},
+             stream);
+  Launch("BuildRoutePlan", PlaceRowsKernel, blocks, kThreads, 0, stream, args);
+  Launch("BuildRoutePlan", MarkEmptyPairsKernel,
+         Blocks(args.num_tokens * args.max_active, kThreads), kThreads, 0,
+         stream, args);
+}
+
+void GatherGateGradients(const GatherGateGradientsArgs& args,
+                         cudaStream_t stream) {
+  Launch("GatherGateGradients", GatherGateGradientsKernel,
+         Blocks(args.num_tokens * args.max_active, kThreads), kThreads, 0,
+         stream, args);
+}
+
+void RoutingCounts(const RoutingCountsArgs& args, cudaStream_t stream) {
+  Launch("RoutingCounts", RoutingCountsKernel, 1, kCountThreads, 0, stream,
+         args);
+}
+
+void BalanceLoss(const BalanceLossArgs& args, cudaStream_t stream) {
+  Launch("BalanceLoss", BalanceLossKernel, 1, 1, 0, stream, args);
+}
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA

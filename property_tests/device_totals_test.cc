@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums over many blocks of tokens, which the CUDA kernels add in a tree and the
+// CPU one after another, on data on which nothing rounds: equal bits, from a
+// simulated device. (Generic data, and few blocks: verify.)
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/cuda/row_kernels.h"
+#include "kernels/rmsnorm.h"
+#include "kernels/router.h"
+#include "property_tests/testing/simulated_case.h"
+
+namespace softmoe::property_tests {
+namespace {
+
+using Doubles = std::vector<double>;
+using Counts = std::vector<int64_t>;
+
+// Rows of +-1 have rstd = 1, so d_weight is a sum of whole numbers.
+TEST(DeviceTotals, RmsNormWeightGradientIsThatOfTheCpu) {
+  for (const int64_t tokens : {1, 64 * 8, 64 * 8 + 1, 64 * 67}) {
+    for (const int64_t d : {1, 32, 33}) {
+      Floats x(tokens * d), rstd(tokens, 1.0f), weight(d, 1.0f), d_y(x.size());
+      const auto signs = RandomIds(tokens * d, 2, 1, 1);
+      const auto whole = RandomIds(tokens * d, 9, 1, 2);
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<float>(2 * signs[i] - 1);
+        d_y[i] = static_cast<float>(whole[i] - 4);
+      }
+      ExpectTheBitsOfTheCpu(
+          kernels::RmsNormBackward, kernels::isa_shim::RmsNormBackward,
+          [&](auto& arrays, const auto& backward) {
+            Floats d_x(x.size()), d_weight(d, NAN);
+            Floats scratch(kernels::RmsNormScratch(tokens, d), NAN);
+            backward({tokens, d, arrays.In(x), arrays.In(weight),
+                      arrays.In(rstd), arrays.In(d_y), arrays.InOut(d_x),
+                      arrays.InOut(d_weight), arrays.InOut(scratch)});
+            return std::vector<Floats>{d_weight};
+          });
+    }
+  }
+}
+
+// All tokens have the same scores, so all sums are k times one float.
+struct EqualTokens {
+  kernels::RouterShape shape = {};
+  Floats scores;
+
+  EqualTokens(kernels::RouterMode mode, int64_t tokens, int64_t experts) {
+    shape.num_tokens = tokens;
+    shape.num_experts = experts;
+    shape.mode = mode;
+    shape.balance = kernels::BalanceBasis::kSoftWeights;
+    shape.mean_active = 1.0f;
+    shape.temperature = 1.0f;
+    shape.cutoff = 0.01f;
+    shape.max_active = 1;
+    shape.balance_top = 1;
+    const Floats row = NormalFloats(experts, 1, 1);
+    for (int64_t t = 0; t < tokens; ++t) {
+      scores.insert(scores.end(), row.begin(), row.end());
+    }
+  }
+};
+
+// What RouterForward writes, and RouterBackward reads.
+struct Routed {
+  Floats soft_weights, root, gates;
+  std::vector<int32_t> num_active, selected;
+  Doubles probability_sums, z_sum;
+  Counts balance_counts, active_counts, bad_score;
+  Doubles scratch;
+
+  explicit Routed(const kernels::RouterShape& s)
+      : soft_weights(s.num_tokens * s.num_experts),
+        root(2 * s.num_tokens),
+        gates(s.num_tokens * s.max_active),
+        num_active(s.num_tokens),
+        selected(s.num_tokens * s.max_active),
+        probability_sums(s.num_experts, NAN),
+        z_sum(1, NAN),
+        balance_counts(s.num_experts, -9),
+        active_counts(s.num_experts, -9),
+        bad_score(1, -9),
+        scratch(kernels::RouterScratch(s.num_tokens, s.num_experts)) {}
+
+  template <typename Arrays>
+  kernels::RouterForwardArgs Args(const kernels::RouterShape& shape,
+                                  const Floats& scores, Arrays& arrays) {
+    return {.shape = shape,
+            .scores = arrays.In(scores),
+            .soft_weights = arrays.InOut(soft_weights),
+            .root = arrays.InOut(root),
+            .num_active = arrays.InOut(num_active),
+            .selected = arrays.InOut(selected),
+            .gates = arrays.InOut(gates),
+            .probability_sums = arrays.InOut(probability_sums),
+            .balance_counts = arrays.InOut(balance_counts),
+            .active_counts = arrays.InOut(active_counts),
+            .z_sum = arrays.InOut(z_sum),
+            .bad_score = arrays.InOut(bad_score),
+            .scratch = arrays.InOut(scratch)};
+  }
+  // All totals; counts are exact in double.
+  std::vector<Doubles> Totals() const {
+    return {probability_sums,
+            {balance_counts.begin(), balance_counts.end()},
+            {active_counts.begin(), active_counts.end()},
+            {static_cast<double>(bad_score[0])}};
+  }
+};
+
+constexpr int64_t kTokens[] = {1, 64 * 8, 64 * 8 + 1, 64 * 67 + 5};
+
+TEST(DeviceTotals, RouterSumsAreThoseOfTheCpu) {
+  for (const auto mode :
+       {kernels::RouterMode::kSparse, kernels::RouterMode::kSoft}) {
+    for (const int64_t tokens : kTokens) {
+      for (const int64_t experts : {2, 10, 11}) {  // 8, 32 and 35 columns
+        const EqualTokens c(mode, tokens, experts);
+        ExpectTheBitsOfTheCpu(kernels::RouterForward,
+                              kernels::isa_shim::RouterForward,
+                              [&](auto& arrays, const auto& forward) {
+                                Routed routed(c.shape);
+                                forward(routed.Args(c.shape, c.scores, arrays));
+                                // A square of a float has 48 bits: 32 tokens of it are exact.
+                                auto totals = routed.Totals();
+                                if (tokens <= 32)
+                                  totals.push_back(routed.z_sum);
+                                return totals;
+                              });
+      }
+    }
+  }
+}
+
+// The first of several bad scores, in whatever block.
+TEST(DeviceTotals, RouterNamesTheFirstBadScoreOfManyBlocks) {
+  EqualTokens c(kernels::RouterMode::kSparse, 64 * 67, 3);
+  const int64_t size = static_cast<int64_t>(c.scores.size());
+  for (const int64_t bad :
+       {size - 1, int64_t{64 * 35 * 3}, int64_t{64 * 34 * 3}, int64_t{5}}) {
+    c.scores[bad] = NAN;  // and those before stay
+    const auto got = RunInTheSimulator([&] {
+      Routed routed(c.shape);
+      DeviceArrays arrays;
+      kernels::isa_shim::RouterForward(routed.Args(c.shape, c.scores, arrays),
+                                       arrays.stream());
+      arrays.TakeBack();
+      return std::vector<Counts>{routed.bad_score};
+    });
+    EXPECT_EQ(got[0][0], bad);
+  }
+}
+
+TEST(DeviceTotals, RouterGradientOfMeanActiveIsThatOfTheCpu) {
+  for (const int64_t tokens : kTokens) {
+    const EqualTokens c(kernels::RouterMode::kSoft, tokens, 5);
+    Routed routed(c.shape);
+    ThreadPool pool(1);
+    HostArrays host;
+    kernels::RouterForward(routed.Args(c.shape, c.scores, host), pool);
+    const Floats d_gates(tokens, 0.75f);
+    ExpectTheBitsOfTheCpu(
+        kernels::RouterBackward, kernels::isa_shim::RouterBackward,
+        [&](auto& arrays, const auto& backward) {
+          Floats d_scores(c.scores.size());
+          Doubles d_mean_active(1, NAN), scratch = routed.scratch;
+          backward({.shape = c.shape,
+                    .scores = arrays.In(c.scores),
+                    .soft_weights = arrays.In(routed.soft_weights),
+                    .root = arrays.In(routed.root),
+                    .selected = arrays.In(routed.selected),
+                    .d_gates = arrays.In(d_gates),
+                    .d_probability = nullptr,
+                    .z_scale = 0.0f,
+                    .d_scores = arrays.InOut(d_scores),
+                    .d_mean_active = arrays.InOut(d_mean_active),
+                    .scratch = arrays.InOut(scratch)});
+          return std::vector<Doubles>{d_mean_active};
+        });
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::property_tests
