@@ -4,7 +4,8 @@
 //
 // Philox4x32-10 (Random123) is a pure function from (seed, stream, step, layer,
 // index) to four 32-bit words: no state to save, and no dependence on
-// threads, ranks, launch shape or order of calls. CUDA code includes this too.
+// threads, ranks, launch shape or order of calls. What is R123_CUDA_DEVICE is
+// for the device, where nvcc compiles it.
 #ifndef SOFTMOE_CORE_PHILOX_H_
 #define SOFTMOE_CORE_PHILOX_H_
 
@@ -32,21 +33,25 @@ struct RandomKey {
 };
 
 // The four words at `index`.
-inline std::array<uint32_t, 4> PhiloxWords(const RandomKey& key,
-                                           uint64_t index) {
+R123_CUDA_DEVICE inline r123::Philox4x32::ctr_type PhiloxBlock(
+    const RandomKey& key, uint64_t index) {
   r123::Philox4x32 philox;
   const r123::Philox4x32::ctr_type counter = {
       {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
        key.step, (key.layer << 8) | static_cast<uint32_t>(key.stream)}};
   const r123::Philox4x32::key_type seed = {
       {static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)}};
-  const auto words = philox(counter, seed);
+  return philox(counter, seed);
+}
+inline std::array<uint32_t, 4> PhiloxWords(const RandomKey& key,
+                                           uint64_t index) {
+  const auto words = PhiloxBlock(key, index);
   return {words[0], words[1], words[2], words[3]};
 }
 
 // Uniform in [0, 1), a multiple of 2^-24: exact in float and in double, so
 // that every implementation draws the same number.
-inline double UniformFromWord(uint32_t word) {
+R123_CUDA_DEVICE inline double UniformFromWord(uint32_t word) {
   return static_cast<double>(word >> 8) * 0x1p-24;
 }
 

@@ -114,6 +114,7 @@ const std::vector<Suite>& AllSuites() {
       Tests("difference", "property_tests/device_totals_test"),
       Tests("difference", "property_tests/flat_kernels_property_test"),
       Tests("difference", "property_tests/layer_kernels_property_test"),
+      Tests("difference", "property_tests/noise_kernels_property_test"),
       Tests("difference", "property_tests/rope_property_test"),
       Tests("difference", "property_tests/routing_kernels_property_test"),
       Sanitizer("kernels/cuda/routing_kernels_shim_test_tsan"),

@@ -117,6 +117,13 @@ inline float atomicAdd(float* at, float value) {
   }
 }
 
+// ---- Functions of the device's libm, with the host's roundings
+
+inline void sincospi(double x, double* sine, double* cosine) {
+  *sine = sin(M_PI * x);
+  *cosine = cos(M_PI * x);
+}
+
 // ---- Intrinsics
 
 inline int __ffs(int x) { return __builtin_ffs(x); }

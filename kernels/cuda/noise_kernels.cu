@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread per draw, of four columns of a token. Jitter is memory-bound, 8 bytes
+// an element; noise is for num_experts scores a token only.
+#include "core/philox.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/noise_kernels.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+namespace {
+
+constexpr int kThreads = 256;
+
+// The draws of a token.
+__host__ __device__ int64_t Draws(int64_t width) { return (width + 3) / 4; }
+
+// What one thread draws for.
+struct Draw {
+  int64_t token, column;  // the first of four
+  r123::Philox4x32::ctr_type words;
+};
+
+__device__ Draw DrawOfThread(int64_t first_token, int64_t width,
+                             const RandomKey& key) {
+  const int64_t draws = Draws(width);
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  return {i / draws, i % draws * 4,
+          PhiloxBlock(key, static_cast<uint64_t>(first_token * draws + i))};
+}
+
+__global__ void __launch_bounds__(kThreads)
+    InputJitterKernel(InputJitterArgs a) {
+  const Draw draw = DrawOfThread(a.first_token, a.d_model, a.key);
+  if (draw.token >= a.num_tokens) return;
+  const double low = 1.0 - a.amplitude;
+  const double range = 2.0 * a.amplitude;
+  SOFTMOE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if (draw.column + i >= a.d_model) break;
+    const int64_t at = draw.token * a.d_model + draw.column + i;
+    const double factor = low + range * UniformFromWord(draw.words[i]);
+    const double value = factor * a.x[at];
+    a.y[at] = static_cast<float>(a.accumulate ? a.y[at] + value : value);
+  }
+}
+
+// NormalsFromWords (core/philox.h), with a sine and cosine of multiples of pi,
+// which need no reduction by pi, and so no memory of the thread's.
+__device__ void Normals(uint32_t a, uint32_t b, double* first, double* second) {
+  const double radius =
+      sqrt(-2.0 * log((static_cast<double>(a) + 0.5) * 0x1p-32));
+  double sine, cosine;
+  sincospi((static_cast<double>(b) + 0.5) * 0x1p-31, &sine, &cosine);
+  *first = radius * cosine;
+  *second = radius * sine;
+}
+
+__global__ void __launch_bounds__(kThreads) LogitNoiseKernel(LogitNoiseArgs a) {
+  const Draw draw = DrawOfThread(a.first_token, a.num_experts, a.key);
+  if (draw.token >= a.num_tokens) return;
+  double normals[4];
+  Normals(draw.words[0], draw.words[1], &normals[0], &normals[1]);
+  Normals(draw.words[2], draw.words[3], &normals[2], &normals[3]);
+  SOFTMOE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if (draw.column + i >= a.num_experts) break;
+    float* score = a.scores + draw.token * a.num_experts + draw.column + i;
+    *score = static_cast<float>(*score + a.sigma * normals[i]);
+  }
+}
+
+}  // namespace
+
+void InputJitter(const InputJitterArgs& args, cudaStream_t stream) {
+  Launch("InputJitter", InputJitterKernel,
+         Blocks(args.num_tokens * Draws(args.d_model), kThreads), kThreads, 0,
+         stream, args);
+}
+
+void LogitNoise(const LogitNoiseArgs& args, cudaStream_t stream) {
+  Launch("LogitNoise", LogitNoiseKernel,
+         Blocks(args.num_tokens * Draws(args.num_experts), kThreads), kThreads,
+         0, stream, args);
+}
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA

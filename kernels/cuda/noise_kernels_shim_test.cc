@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Noise through the simulator: no token, one, a block that is partly empty;
+// columns below, at and above a draw's four. That it is right:
+// property_tests/noise_kernels_property_test.cc.
+#include "kernels/cuda/noise_kernels.h"
+#include "kernels/simt/shim/shim_test_support.h"
+
+namespace softmoe::kernels {
+namespace {
+
+void CheckNoise(int64_t num_tokens, int64_t width) {
+  const RandomKey key = {3, RandomStream::kRouterNoise, 1, 2};
+  const auto x = RandomFloats(num_tokens * width, 1);
+  CheckSchedules("noise", [&](Outputs& outputs) {
+    for (const bool accumulate : {false, true}) {
+      isa_shim::InputJitter(
+          {num_tokens, width, 7, key, 0.1, outputs.In(x),
+           accumulate ? outputs.AddCopy(x) : outputs.Add<float>(x.size()),
+           accumulate},
+          outputs.stream());
+    }
+    isa_shim::LogitNoise({num_tokens, width, 7, key, 0.5, outputs.AddCopy(x)},
+                         outputs.stream());
+  });
+}
+
+void CheckAll() {
+  for (const int64_t num_tokens : {0, 1, 65}) {
+    for (const int64_t width : {1, 4, 33}) CheckNoise(num_tokens, width);
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::kernels
+
+int main() {
+  softmoe::kernels::CheckAll();
+  return softmoe::kernels::Summary();
+}
