@@ -12,11 +12,21 @@
 
 namespace softmoe::kernels {
 
+// Elements of the scratch of a device, which holds the weights of query_block
+// queries of every sequence at a time; forward and backward.
+inline int64_t AttentionScratch(int64_t num_sequences, int64_t sequence_length,
+                                int64_t query_block) {
+  return 2 * num_sequences * query_block * sequence_length;
+}
+
 struct AttentionForwardArgs {
   int64_t num_sequences, sequence_length, num_heads, head_dim;
   const float* qkv;    // [num_sequences*sequence_length, 3*num_heads*head_dim]
   float* out;          // [num_sequences*sequence_length, num_heads*head_dim]
   float* log_sum_exp;  // [num_sequences, num_heads, sequence_length]
+  // Not used by the CPU:
+  int64_t query_block = 0;
+  float* scratch = nullptr;  // [AttentionScratch]
 };
 SOFTMOE_DECLARE_KERNEL(AttentionForward);
 
@@ -27,6 +37,9 @@ struct AttentionBackwardArgs {
   const float* log_sum_exp;
   const float* d_out;
   float* d_qkv;  // like qkv, =
+  // Not used by the CPU:
+  int64_t query_block = 0;
+  float* scratch = nullptr;  // [AttentionScratch]
 };
 SOFTMOE_DECLARE_KERNEL(AttentionBackward);
 

@@ -23,6 +23,9 @@ struct HeadCrossEntropyArgs {
   float* d_head_weight = nullptr;  // [vocab_size, d_model], =
   // [1], nats: the token losses added in double, in order; null: not wanted.
   double* loss_sum = nullptr;
+  // Not used by the CPU: scratch for the logits of so many tokens at a time.
+  int64_t chunk_tokens = 0;
+  float* logits = nullptr;  // [chunk_tokens, vocab_size]
 };
 SOFTMOE_DECLARE_KERNEL(HeadCrossEntropy);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/adamw_body.h"
+#include "kernels/attention_rows_body.h"
 #include "kernels/cross_entropy_body.h"
 #include "kernels/permute_body.h"
 #include "kernels/rmsnorm_body.h"
@@ -223,6 +224,43 @@ TEST(DoubleBodies, CrossEntropyAgreesWithNaiveCode) {
     EXPECT_NEAR(loss, std::log(sum) - logits[target], kTolerance);
     for (int i = 0; want_gradient && i < vocab; ++i) {
       EXPECT_NEAR(row[i], scale * (std::exp(logits[i]) / sum - (i == target)),
+                  kTolerance);
+    }
+  }
+}
+
+TEST(DoubleBodies, AttentionRowsAgreeWithNaiveCode) {
+  constexpr int kKeys = 13, kDim = 5;
+  const double scale = 0.4;
+  Draws draws(8);
+  const auto drawn = [&](int size, double factor) {
+    std::vector<double> x(size);
+    for (double& value : x) value = factor * draws.Signed();
+    return x;
+  };
+  const std::vector<double> scores = drawn(kKeys, 9);
+  const std::vector<double> d_weights = drawn(kKeys, 2);
+  const std::vector<double> out = drawn(kDim, 1), d_out = drawn(kDim, 1);
+  double delta = 0;
+  for (int i = 0; i < kDim; ++i) delta += out[i] * d_out[i];
+  for (const int visible : {1, 6, kKeys}) {
+    double sum = 0;
+    for (int s = 0; s < visible; ++s) sum += std::exp(scale * scores[s]);
+    std::vector<double> row = scores;
+    double log_sum_exp = 0;
+    SOFTMOE_ISA::CausalSoftmaxRow(SerialLane<double>(), visible, kKeys, scale,
+                                  row.data(), &log_sum_exp);
+    EXPECT_NEAR(log_sum_exp, std::log(sum), kTolerance);
+    std::vector<double> weights = scores, d_scores = d_weights;
+    SOFTMOE_ISA::CausalSoftmaxBackwardRow(
+        SerialLane<double>(), visible, kKeys, kDim, scale, log_sum_exp,
+        out.data(), d_out.data(), weights.data(), d_scores.data());
+    for (int s = 0; s < kKeys; ++s) {
+      const double weight =
+          s < visible ? std::exp(scale * scores[s]) / sum : 0.0;
+      EXPECT_NEAR(row[s], weight, kTolerance);
+      EXPECT_NEAR(weights[s], weight, kTolerance);
+      EXPECT_NEAR(d_scores[s], weight * scale * (d_weights[s] - delta),
                   kTolerance);
     }
   }

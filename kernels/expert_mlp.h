@@ -37,6 +37,9 @@ struct ExpertForwardArgs {
   float* gate_up;               // [num_routed, 2*d_ffn]  saved for backward
   float* row_output;            // [num_routed, d_model]  scratch
   float* out;                   // [num_tokens, d_model], += (residual stream)
+  // Not used by the CPU:
+  float* activation = nullptr;            // [num_routed, d_ffn]    scratch
+  const int32_t* host_offsets = nullptr;  // expert_offsets on the host
 };
 SOFTMOE_DECLARE_KERNEL(ExpertForward);
 
@@ -56,6 +59,8 @@ struct ExpertBackwardArgs {
   float* d_gate_up_weight;      // [num_experts, d_model, 2*d_ffn]  = (zero for
                                 // an expert without rows)
   float* d_down_weight;         // [num_experts, d_ffn, d_model]    =
+  const int32_t* host_offsets = nullptr;  // expert_offsets on the host; not
+                                          // used by the CPU
 };
 SOFTMOE_DECLARE_KERNEL(ExpertBackward);
 

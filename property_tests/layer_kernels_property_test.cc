@@ -2,7 +2,8 @@
 //
 // The CUDA kernels between the matrix products of a layer, on a simulated
 // device, against the reference: permute and unpermute, SwiGLU, token
-// cross-entropy; and of any vocabulary, the embedding's gradient against the CPU.
+// cross-entropy; and of any vocabulary, the embedding's gradient against the
+// CPU.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -136,7 +137,7 @@ RC_GTEST_PROP(LayerKernels, SwigluIsWithinItsBounds, ()) {
     kernels::isa_shim::SwigluForward({plan, f, inputs, arrays.InOut(forward)},
                                      arrays.stream());
     kernels::isa_shim::SwigluBackward(
-        {plan, f, inputs, arrays.In(d_activation), arrays.InOut(d_gate_up),
+        {plan, f, inputs, arrays.In(d_activation), f, arrays.InOut(d_gate_up),
          arrays.InOut(again), arrays.InOut(d_row_gate)},
         arrays.stream());
     arrays.TakeBack();
@@ -247,7 +248,8 @@ RC_GTEST_PROP(LayerKernels, CrossEntropyShowsBadLogitsInTheirTokenOnly, ()) {
   }
 }
 
-// One, two and three passes of the sort; ids from all of the vocabulary, or few.
+// One, two and three passes of the sort; ids from all of the vocabulary, or
+// few.
 RC_GTEST_PROP(LayerKernels, EmbeddingGradientHasTheBitsOfTheCpu, ()) {
   const int64_t vocab_size =
       *rc::gen::element<int64_t>(1, 2, 255, 256, 257, 3000, 65536, 65537);

@@ -7,6 +7,13 @@ namespace {
 
 __global__ void NothingKernel() {}
 
+// What was enqueued before may have failed.
+void CheckRun(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  throw NumericsError(std::string("on the device: ") +
+                      cudaGetErrorString(error));
+}
+
 }  // namespace
 
 std::string WhyNoDevice() {
@@ -55,12 +62,28 @@ void* AllocateOnDevice(size_t bytes) {
 void FreeOnDevice(void* memory) noexcept { (void)cudaFree(memory); }
 
 void CopyAcrossDevice(void* to, const void* from, size_t bytes) {
-  cudaError_t error =
-      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, DeviceStream());
-  if (error == cudaSuccess) error = cudaStreamSynchronize(DeviceStream());
-  if (error == cudaSuccess) return;
-  throw NumericsError(std::string("on the device: ") +
-                      cudaGetErrorString(error));
+  CopyAcross(to, from, bytes, DeviceStream());
+}
+
+void CopyAcross(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  if (bytes > 0) {
+    CheckRun(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  }
+  CheckRun(cudaStreamSynchronize(stream));
+}
+
+void CopyOnDevice(void* to, const void* from, size_t bytes,
+                  cudaStream_t stream) {
+  if (bytes == 0) return;
+  CheckRun(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+}
+
+void ClearOnDevice(void* memory, size_t bytes, cudaStream_t stream) {
+  if (bytes > 0) CheckRun(cudaMemsetAsync(memory, 0, bytes, stream));
+}
+
+void WaitForStream(cudaStream_t stream) noexcept {
+  (void)cudaStreamSynchronize(stream);
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -21,20 +21,29 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 //                     process. Errors: EnvironmentError.
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
 //                     with what to look at.
-//   CopyAcrossDevice  copies between host and device, in either direction, once
-//                     the kernels that were enqueued on DeviceStream are done,
-//                     and waits. Errors: NumericsError if one of them failed
-//                     (an illegal address, say: the process cannot use the
-//                     device any more).
-#define SOFTMOE_DECLARE_DEVICE(isa)                                \
-  namespace isa {                                                  \
-  std::string WhyNoDevice();                                       \
-  std::string DeviceName();                                        \
-  CUstream_st* DeviceStream();                                     \
-  void* AllocateOnDevice(size_t bytes);                            \
-  void FreeOnDevice(void* memory) noexcept;                        \
-  void CopyAcrossDevice(void* to, const void* from, size_t bytes); \
-  }                                                                \
+//   CopyAcross        copies between host and device, in either direction, once
+//                     what was enqueued on `stream` is done, and waits. Errors:
+//                     NumericsError if some of it failed (an illegal address,
+//                     say: the process cannot use the device any more).
+//   CopyAcrossDevice  the same on DeviceStream
+//   CopyOnDevice, ClearOnDevice
+//                     enqueue a copy within the device's memory, zeros
+//   WaitForStream     until what was enqueued on `stream` is done, or failed
+#define SOFTMOE_DECLARE_DEVICE(isa)                                    \
+  namespace isa {                                                      \
+  std::string WhyNoDevice();                                           \
+  std::string DeviceName();                                            \
+  CUstream_st* DeviceStream();                                         \
+  void* AllocateOnDevice(size_t bytes);                                \
+  void FreeOnDevice(void* memory) noexcept;                            \
+  void CopyAcross(void* to, const void* from, size_t bytes,            \
+                  CUstream_st* stream);                                \
+  void CopyAcrossDevice(void* to, const void* from, size_t bytes);     \
+  void CopyOnDevice(void* to, const void* from, size_t bytes,          \
+                    CUstream_st* stream);                              \
+  void ClearOnDevice(void* memory, size_t bytes, CUstream_st* stream); \
+  void WaitForStream(CUstream_st* stream) noexcept;                    \
+  }                                                                    \
   static_assert(true)
 
 namespace softmoe::kernels {

@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = WarpRow();
   if (row >= a.plan.num_routed) return;
   SwigluBackwardRow(CudaWarp(), a.d_ffn, a.gate_up + row * 2 * a.d_ffn,
-                    a.plan.row_gate[row], a.d_activation + row * a.d_ffn,
+                    a.plan.row_gate[row],
+                    a.d_activation + row * a.d_activation_stride,
                     a.d_gate_up + row * 2 * a.d_ffn,
                     a.activation + row * a.d_ffn, a.d_row_gate + row);
 }

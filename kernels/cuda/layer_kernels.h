@@ -48,11 +48,12 @@ SOFTMOE_DECLARE_CUDA_KERNEL(SwigluForward);
 struct SwigluBackwardArgs {
   RoutePlan plan;
   int64_t d_ffn;
-  const float* gate_up;       // [num_routed, 2*d_ffn]  from forward
-  const float* d_activation;  // [num_routed, d_ffn]
-  float* d_gate_up;           // [num_routed, 2*d_ffn]
-  float* activation;          // [num_routed, d_ffn]  as forward had it
-  float* d_row_gate;          // [num_routed]
+  const float* gate_up;         // [num_routed, 2*d_ffn]  from forward
+  const float* d_activation;    // [num_routed, d_ffn]; may be d_gate_up
+  int64_t d_activation_stride;  // from row to row
+  float* d_gate_up;             // [num_routed, 2*d_ffn]
+  float* activation;            // [num_routed, d_ffn]  as forward had it
+  float* d_row_gate;            // [num_routed]
 };
 SOFTMOE_DECLARE_CUDA_KERNEL(SwigluBackward);
 

@@ -64,7 +64,7 @@ void CheckExpertRows(int64_t num_tokens, int64_t max_active, int64_t size) {
         {plan, size, outputs.In(gate_up), outputs.Add<float>(rows * size)},
         outputs.stream());
     isa_shim::SwigluBackward(
-        {plan, size, outputs.In(gate_up), outputs.In(d_activation),
+        {plan, size, outputs.In(gate_up), outputs.In(d_activation), size,
          outputs.Add<float>(rows * 2 * size), outputs.Add<float>(rows * size),
          outputs.Add<float>(rows)},
         outputs.stream());

@@ -108,8 +108,8 @@ TEST(Faults, CoverEveryAreaAndEveryTier) {
     ++tiers[FindSuite(AllSuites(), mutant.suite).tier];
   }
   for (const char* area :
-       {"lapsum", "routing", "budget", "kernels", "numerics", "training",
-        "harness", "reference", "reports", "plan", "readers"}) {
+       {"lapsum", "routing", "budget", "kernels", "device", "numerics",
+        "training", "harness", "reference", "reports", "plan", "readers"}) {
     EXPECT_GE(areas[area], 5) << area;
   }
   for (const std::string& tier : Tiers()) EXPECT_GE(tiers[tier], 1) << tier;

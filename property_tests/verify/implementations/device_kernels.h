@@ -8,6 +8,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/cuda/layer_kernels.h"
+#include "kernels/cuda/products.h"
 #include "kernels/cuda/row_kernels.h"
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
@@ -20,6 +21,12 @@
           SOFTMOE_ON_DEVICE(isa, RmsNormForward),    \
           SOFTMOE_ON_DEVICE(isa, RmsNormBackward),   \
           SOFTMOE_ON_DEVICE(isa, AdamW),             \
+          SOFTMOE_ON_QUEUE(isa, Gemm),               \
+          SOFTMOE_ON_QUEUE(isa, ExpertForward),      \
+          SOFTMOE_ON_QUEUE(isa, ExpertBackward),     \
+          SOFTMOE_ON_QUEUE(isa, AttentionForward),   \
+          SOFTMOE_ON_QUEUE(isa, AttentionBackward),  \
+          SOFTMOE_ON_QUEUE(isa, HeadCrossEntropy),   \
           SOFTMOE_ON_DEVICE(isa, SumOfSquares),      \
           SOFTMOE_ON_DEVICE(isa, EmbeddingForward),  \
           SOFTMOE_ON_DEVICE(isa, EmbeddingBackward), \
@@ -32,6 +39,14 @@
   [](const auto& args) {                                                    \
     ::softmoe::kernels::isa::Name(args,                                     \
                                   ::softmoe::kernels::isa::DeviceStream()); \
+  }
+
+// A workspace that the simulated device need not poison for long.
+#define SOFTMOE_ON_QUEUE(isa, Name)                                      \
+  [](const auto& args) {                                                 \
+    const auto queue = ::softmoe::kernels::isa::MakeQueue(               \
+        ::softmoe::kernels::isa::DeviceStream(), /*workspace=*/1 << 16); \
+    ::softmoe::kernels::isa::Name(args, *queue);                         \
   }
 
 #endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_IMPLEMENTATIONS_DEVICE_KERNELS_H_

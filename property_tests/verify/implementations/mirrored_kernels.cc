@@ -142,6 +142,86 @@ void CopyArrays(Mirror& mirror, kernels::AdamWArgs& a) {
   mirror.Copy("second_moment", a.second_moment, a.size);
 }
 
+void CopyArrays(Mirror& mirror, kernels::GemmArgs& a) {
+  mirror.Copy("a", a.a, (a.transpose_a ? a.k : a.m) * a.lda);
+  mirror.Copy("b", a.b, (a.transpose_b ? a.n : a.k) * a.ldb);
+  mirror.Copy("c", a.c, a.m * a.ldc);
+}
+
+void CopyArrays(Mirror& mirror, kernels::RoutePlan& plan) {
+  mirror.Copy("expert_offsets", plan.expert_offsets, plan.num_experts + 1);
+  mirror.Copy("row_token", plan.row_token, plan.num_routed);
+  mirror.Copy("row_gate", plan.row_gate, plan.num_routed);
+  mirror.Copy("token_rows", plan.token_rows, plan.num_tokens * plan.max_active);
+}
+
+void CopyArrays(Mirror& mirror, kernels::ExpertForwardArgs& a) {
+  const int64_t rows = a.plan.num_routed, d = a.d_model, f = a.d_ffn;
+  const int64_t tokens = a.plan.num_tokens, experts = a.plan.num_experts;
+  CopyArrays(mirror, a.plan);
+  mirror.Copy("hidden", a.hidden, tokens * d);
+  mirror.Copy("gate_up_weight", a.gate_up_weight, experts * d * 2 * f);
+  mirror.Copy("down_weight", a.down_weight, experts * f * d);
+  mirror.Copy("gate_up", a.gate_up, rows * 2 * f);
+  mirror.Copy("row_output", a.row_output, rows * d);
+  mirror.Copy("out", a.out, tokens * d);
+  mirror.Copy("activation", a.activation, rows * f);
+}
+
+void CopyArrays(Mirror& mirror, kernels::ExpertBackwardArgs& a) {
+  const int64_t rows = a.plan.num_routed, d = a.d_model, f = a.d_ffn;
+  const int64_t tokens = a.plan.num_tokens, experts = a.plan.num_experts;
+  CopyArrays(mirror, a.plan);
+  mirror.Copy("hidden", a.hidden, tokens * d);
+  mirror.Copy("gate_up_weight", a.gate_up_weight, experts * d * 2 * f);
+  mirror.Copy("down_weight", a.down_weight, experts * f * d);
+  mirror.Copy("gate_up", a.gate_up, rows * 2 * f);
+  mirror.Copy("d_out", a.d_out, tokens * d);
+  mirror.Copy("d_gate_up", a.d_gate_up, rows * 2 * f);
+  mirror.Copy("d_row_hidden", a.d_row_hidden, rows * d);
+  mirror.Copy("activation", a.activation, rows * f);
+  mirror.Copy("d_row_gate", a.d_row_gate, rows);
+  mirror.Copy("d_hidden", a.d_hidden, tokens * d);
+  mirror.Copy("d_gate_up_weight", a.d_gate_up_weight, experts * d * 2 * f);
+  mirror.Copy("d_down_weight", a.d_down_weight, experts * f * d);
+}
+
+void CopyArrays(Mirror& mirror, kernels::AttentionForwardArgs& a) {
+  const int64_t tokens = a.num_sequences * a.sequence_length;
+  const int64_t width = a.num_heads * a.head_dim;
+  mirror.Copy("qkv", a.qkv, tokens * 3 * width);
+  mirror.Copy("out", a.out, tokens * width);
+  mirror.Copy("log_sum_exp", a.log_sum_exp, tokens * a.num_heads);
+  mirror.Copy("scratch", a.scratch,
+              kernels::AttentionScratch(a.num_sequences, a.sequence_length,
+                                        a.query_block));
+}
+
+void CopyArrays(Mirror& mirror, kernels::AttentionBackwardArgs& a) {
+  const int64_t tokens = a.num_sequences * a.sequence_length;
+  const int64_t width = a.num_heads * a.head_dim;
+  mirror.Copy("qkv", a.qkv, tokens * 3 * width);
+  mirror.Copy("out", a.out, tokens * width);
+  mirror.Copy("log_sum_exp", a.log_sum_exp, tokens * a.num_heads);
+  mirror.Copy("d_out", a.d_out, tokens * width);
+  mirror.Copy("d_qkv", a.d_qkv, tokens * 3 * width);
+  mirror.Copy("scratch", a.scratch,
+              kernels::AttentionScratch(a.num_sequences, a.sequence_length,
+                                        a.query_block));
+}
+
+void CopyArrays(Mirror& mirror, kernels::HeadCrossEntropyArgs& a) {
+  const int64_t n = a.num_tokens, d = a.d_model, v = a.vocab_size;
+  mirror.Copy("hidden", a.hidden, n * d);
+  mirror.Copy("head_weight", a.head_weight, v * d);
+  mirror.Copy("targets", a.targets, n);
+  mirror.Copy("token_loss", a.token_loss, n);
+  mirror.Copy("d_hidden", a.d_hidden, n * d);
+  mirror.Copy("d_head_weight", a.d_head_weight, v * d);
+  mirror.Copy("loss_sum", a.loss_sum, 1);
+  mirror.Copy("logits", a.logits, a.chunk_tokens * v);
+}
+
 void CopyArrays(Mirror& mirror, kernels::SumOfSquaresArgs& a) {
   mirror.Copy("x", a.x, a.size);
   mirror.Copy("result", a.result, 1);
@@ -189,6 +269,12 @@ RowKernels MirroredKernels(const RowKernels& device,
       .rmsnorm_forward = Mirrored(device.rmsnorm_forward, memory),
       .rmsnorm_backward = Mirrored(device.rmsnorm_backward, memory),
       .adamw = Mirrored(device.adamw, memory),
+      .gemm = Mirrored(device.gemm, memory),
+      .expert_forward = Mirrored(device.expert_forward, memory),
+      .expert_backward = Mirrored(device.expert_backward, memory),
+      .attention_forward = Mirrored(device.attention_forward, memory),
+      .attention_backward = Mirrored(device.attention_backward, memory),
+      .head_cross_entropy = Mirrored(device.head_cross_entropy, memory),
       .sum_of_squares = Mirrored(device.sum_of_squares, memory),
       .embedding_forward = Mirrored(device.embedding_forward, memory),
       .embedding_backward = Mirrored(device.embedding_backward, memory),

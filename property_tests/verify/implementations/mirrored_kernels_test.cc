@@ -44,12 +44,19 @@ TEST(MirroredKernels, GiveTheBitsOfTheKernels) {
       [&](const auto& args) { kernels::RmsNormForward(args, pool); },
       [&](const auto& args) { kernels::RmsNormBackward(args, pool); },
       [&](const auto& args) { kernels::AdamW(args, pool); },
+      [&](const auto& args) { kernels::Gemm(args, pool); },
+      [&](const auto& args) { kernels::ExpertForward(args, pool); },
+      [&](const auto& args) { kernels::ExpertBackward(args, pool); },
+      [&](const auto& args) { kernels::AttentionForward(args, pool); },
+      [&](const auto& args) { kernels::AttentionBackward(args, pool); },
+      [&](const auto& args) { kernels::HeadCrossEntropy(args, pool); },
       [&](const auto& args) { kernels::SumOfSquares(args, pool); },
       [&](const auto& args) { kernels::EmbeddingForward(args, pool); },
       [&](const auto& args) { kernels::EmbeddingBackward(args, pool); },
   };
-  for (const std::string op : {"lapsum", "router", "balance_sums", "rmsnorm",
-                               "adamw", "sum_of_squares", "embedding"}) {
+  for (const std::string op :
+       {"lapsum", "router", "balance_sums", "rmsnorm", "adamw", "gemm",
+        "experts", "attention", "lm_head", "sum_of_squares", "embedding"}) {
     for (uint32_t number = 0; number < 10; ++number) {
       const Case c = DrawCase(FindOperation(op), {{"dtype", "f32"}}, 3, number);
       const TensorMap inputs = InputsOf(FindOperation(op), c);

@@ -8,7 +8,11 @@
 #include <functional>
 
 #include "kernels/adamw.h"
+#include "kernels/attention.h"
+#include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
+#include "kernels/expert_mlp.h"
+#include "kernels/gemm.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/router.h"
 
@@ -20,6 +24,12 @@ struct RowKernels {
   std::function<void(const kernels::RmsNormForwardArgs&)> rmsnorm_forward;
   std::function<void(const kernels::RmsNormBackwardArgs&)> rmsnorm_backward;
   std::function<void(const kernels::AdamWArgs&)> adamw;
+  std::function<void(const kernels::GemmArgs&)> gemm;
+  std::function<void(const kernels::ExpertForwardArgs&)> expert_forward;
+  std::function<void(const kernels::ExpertBackwardArgs&)> expert_backward;
+  std::function<void(const kernels::AttentionForwardArgs&)> attention_forward;
+  std::function<void(const kernels::AttentionBackwardArgs&)> attention_backward;
+  std::function<void(const kernels::HeadCrossEntropyArgs&)> head_cross_entropy;
   std::function<void(const kernels::SumOfSquaresArgs&)> sum_of_squares;
   std::function<void(const kernels::EmbeddingForwardArgs&)> embedding_forward;
   std::function<void(const kernels::EmbeddingBackwardArgs&)> embedding_backward;

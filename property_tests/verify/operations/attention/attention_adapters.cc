@@ -12,8 +12,8 @@ using Floats = std::vector<float>;
 
 }  // namespace
 
-TensorMap RunAttentionOnCpu(const Case& c, const TensorMap& inputs,
-                            ThreadPool& pool) {
+TensorMap RunAttention(const Case& c, const TensorMap& inputs,
+                       const RowKernels& run) {
   const int64_t sequences = c.Size("sequences"), length = c.Size("length");
   const int64_t heads = c.Size("heads"), dim = c.Size("head_dim");
   const int64_t rows = sequences * length, width = heads * dim;
@@ -21,13 +21,15 @@ TensorMap RunAttentionOnCpu(const Case& c, const TensorMap& inputs,
   const Floats d_out = ToFloats(At(inputs, "d_out"));
   Guarded<float> out("out", rows * width), lse("log_sum_exp", rows * heads);
   Guarded<float> d_qkv("d_qkv", 3 * rows * width);
-  kernels::AttentionForward(
-      {sequences, length, heads, dim, qkv.data(), out.data(), lse.data()},
-      pool);
-  kernels::AttentionBackward(
-      {sequences, length, heads, dim, qkv.data(), out.data(), lse.data(),
-       d_out.data(), d_qkv.data()},
-      pool);
+  const int64_t query_block = 1 + length / 3;  // of a device: several
+  Guarded<float> scratch(
+      "scratch", kernels::AttentionScratch(sequences, length, query_block));
+  run.attention_forward({sequences, length, heads, dim, qkv.data(), out.data(),
+                         lse.data(), query_block, scratch.data()});
+  run.attention_backward({sequences, length, heads, dim, qkv.data(), out.data(),
+                          lse.data(), d_out.data(), d_qkv.data(), query_block,
+                          scratch.data()});
+  scratch.Take();
   lse.Take();
   return {{"out", out.TakeTensor(Dtype::kF32, {rows, width})},
           {"d_qkv", d_qkv.TakeTensor(Dtype::kF32, {rows, 3 * width})}};

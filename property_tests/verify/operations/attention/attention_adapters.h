@@ -4,14 +4,14 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ATTENTION_ATTENTION_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_ATTENTION_ATTENTION_ADAPTERS_H_
 
-#include "core/parallel_for.h"
 #include "property_tests/verify/engine/case.h"
 #include "property_tests/verify/engine/tensor.h"
+#include "property_tests/verify/implementations/row_kernels.h"
 
 namespace softmoe::verify {
 
-TensorMap RunAttentionOnCpu(const Case& c, const TensorMap& inputs,
-                            ThreadPool& pool);
+TensorMap RunAttention(const Case& c, const TensorMap& inputs,
+                       const RowKernels& run);
 
 }  // namespace softmoe::verify
 

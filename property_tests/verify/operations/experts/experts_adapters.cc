@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/operations/experts/experts_adapters.h"
 
+#include "core/parallel_for.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/permute_body.h"
 #include "kernels/route_plan.h"
@@ -70,8 +71,8 @@ class ExpertRow {
 
 }  // namespace
 
-TensorMap RunExpertsOnCpu(const Case& c, const TensorMap& inputs,
-                          ThreadPool& pool) {
+TensorMap RunExperts(const Case& c, const TensorMap& inputs,
+                     const RowKernels& run) {
   const int64_t n = c.Size("rows"), e = c.Size("num_experts");
   const int64_t a = c.Size("max_active"), d = c.Size("d_model");
   const int64_t f = c.Size("d_ffn"), slots = n * a;
@@ -92,19 +93,20 @@ TensorMap RunExpertsOnCpu(const Case& c, const TensorMap& inputs,
   Guarded<int32_t> token_rows("token_rows", slots);
   Guarded<int32_t> plan_scratch("scratch", kernels::RoutePlanScratch(n, e));
   Guarded<float> row_gate("row_gate", slots);
+  ThreadPool pool(1);
   kernels::BuildRoutePlan(
       {n, e, a, num_active.data(), selected.data(), slot_gates.data(),
        offsets.data(), row_token.data(), row_gate.data(), token_rows.data(),
        plan_scratch.data()},
       pool);
-  const kernels::RoutePlan plan = {n,
-                                   e,
-                                   offsets.Take()[e],
-                                   a,
-                                   offsets.data(),
-                                   row_token.data(),
-                                   row_gate.data(),
-                                   token_rows.data()};
+  const kernels::RoutePlan plan = {.num_tokens = n,
+                                   .num_experts = e,
+                                   .num_routed = offsets.Take()[e],
+                                   .max_active = a,
+                                   .expert_offsets = offsets.data(),
+                                   .row_token = row_token.data(),
+                                   .row_gate = row_gate.data(),
+                                   .token_rows = token_rows.data()};
   const Floats hidden = ToFloats(At(inputs, "hidden"));
   const Floats up = ToFloats(At(inputs, "gate_up_weight"));
   const Floats down = ToFloats(At(inputs, "down_weight"));
@@ -112,20 +114,20 @@ TensorMap RunExpertsOnCpu(const Case& c, const TensorMap& inputs,
   Guarded<float> gate_up("gate_up", slots * 2 * f);
   Guarded<float> row_output("row_output", slots * d);
   Guarded<float> out("out", ToFloats(At(inputs, "out_before")));
-  kernels::ExpertForward({plan, d, f, hidden.data(), up.data(), down.data(),
-                          gate_up.data(), row_output.data(), out.data()},
-                         pool);
+  Guarded<float> activation("activation", slots * f);
+  run.expert_forward({plan, d, f, hidden.data(), up.data(), down.data(),
+                      gate_up.data(), row_output.data(), out.data(),
+                      activation.data(), offsets.data()});
   Guarded<float> d_gate_up("d_gate_up", slots * 2 * f);
   Guarded<float> d_rows("d_row_hidden", slots * d);
-  Guarded<float> activation("activation", slots * f);
   Guarded<float> d_row_gate("d_row_gate", slots), d_hidden("d_hidden", n * d);
   Guarded<float> d_up("d_gate_up_weight", e * d * 2 * f);
   Guarded<float> d_down("d_down_weight", e * f * d);
-  kernels::ExpertBackward(
-      {plan, d, f, hidden.data(), up.data(), down.data(), gate_up.data(),
-       d_out.data(), d_gate_up.data(), d_rows.data(), activation.data(),
-       d_row_gate.data(), d_hidden.data(), d_up.data(), d_down.data()},
-      pool);
+  run.expert_backward({plan, d, f, hidden.data(), up.data(), down.data(),
+                       gate_up.data(), d_out.data(), d_gate_up.data(),
+                       d_rows.data(), activation.data(), d_row_gate.data(),
+                       d_hidden.data(), d_up.data(), d_down.data(),
+                       offsets.data()});
   for (const Guarded<float>* scratch :
        {&gate_up, &row_output, &d_gate_up, &d_rows, &activation, &row_gate}) {
     scratch->Take();

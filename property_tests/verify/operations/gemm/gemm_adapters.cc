@@ -25,8 +25,8 @@ Floats Padded(const Tensor& tensor, int64_t padding) {
 
 }  // namespace
 
-TensorMap RunGemmOnCpu(const Case& c, const TensorMap& inputs,
-                       ThreadPool& pool) {
+TensorMap RunGemm(const Case& c, const TensorMap& inputs,
+                  const RowKernels& run) {
   const int64_t m = c.Size("m"), n = c.Size("n"), padding = c.Size("padding");
   const Tensor& a = At(inputs, "a");
   const Tensor& b = At(inputs, "b");
@@ -36,19 +36,18 @@ TensorMap RunGemmOnCpu(const Case& c, const TensorMap& inputs,
   // Without accumulation, the old content must not be read.
   if (!accumulate) before.values.assign(before.values.size(), NAN);
   Guarded<float> out("c", Padded(before, padding));
-  kernels::Gemm({.a = padded_a.data(),
-                 .b = padded_b.data(),
-                 .c = out.data(),
-                 .m = m,
-                 .n = n,
-                 .k = c.Size("k"),
-                 .lda = a.shape[1] + padding,
-                 .ldb = b.shape[1] + padding,
-                 .ldc = n + padding,
-                 .transpose_a = c.Choice("transpose_a") == "yes",
-                 .transpose_b = c.Choice("transpose_b") == "yes",
-                 .accumulate = accumulate},
-                pool);
+  run.gemm({.a = padded_a.data(),
+            .b = padded_b.data(),
+            .c = out.data(),
+            .m = m,
+            .n = n,
+            .k = c.Size("k"),
+            .lda = a.shape[1] + padding,
+            .ldb = b.shape[1] + padding,
+            .ldc = n + padding,
+            .transpose_a = c.Choice("transpose_a") == "yes",
+            .transpose_b = c.Choice("transpose_b") == "yes",
+            .accumulate = accumulate});
   const Floats padded = out.Take();
   Tensor result(Dtype::kF32, {m, n});
   for (int64_t i = 0; i < m * (n + padding); ++i) {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/operations/lm_head/lm_head_adapters.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/errors.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/cross_entropy_body.h"
 #include "property_tests/verify/engine/expected.h"
@@ -14,10 +19,26 @@ using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 using Lane = body::SerialLane<double>;
 
+// Sums of doubles in two orders differ by less than 2 n 2^-53 sum |x|.
+void CheckLossSum(const Floats& losses, double got) {
+  double sum = 0, magnitude = 0;
+  for (const float loss : losses) {
+    sum += loss;
+    magnitude += std::abs(static_cast<double>(loss));
+  }
+  const double bound =
+      2 * static_cast<double>(losses.size()) * 0x1p-53 * magnitude;
+  if (std::isfinite(sum) ? !(std::abs(got - sum) <= bound)
+                         : std::isfinite(got)) {
+    throw NumericsError(
+        fmt::format("loss_sum is {}, the losses' sum is {}", got, sum));
+  }
+}
+
 }  // namespace
 
-TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool) {
+TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
+                    const RowKernels& run) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");
   const int64_t vocab = c.Size("vocab_size");
   const Floats hidden = ToFloats(At(inputs, "hidden"));
@@ -25,15 +46,30 @@ TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
   const std::vector<int32_t> targets = ToInts(At(inputs, "targets"));
   Guarded<float> loss("loss", n), only("loss", n), d_hidden("d_hidden", n * d);
   Guarded<float> d_weight("d_head_weight", vocab * d);
-  kernels::HeadCrossEntropy(
-      {n, d, vocab, hidden.data(), weight.data(), targets.data(), loss.data(),
-       static_cast<float>(ScalarOf(inputs, "grad_scale")), d_hidden.data(),
-       d_weight.data()},
-      pool);
+  const int64_t chunk = 1 + n / 2;  // of a device: more than one
+  Guarded<float> logits("logits", chunk * vocab);
+  Guarded<double> loss_sum("loss_sum", 1);
+  kernels::HeadCrossEntropyArgs args = {
+      .num_tokens = n,
+      .d_model = d,
+      .vocab_size = vocab,
+      .hidden = hidden.data(),
+      .head_weight = weight.data(),
+      .targets = targets.data(),
+      .token_loss = loss.data(),
+      .grad_scale = static_cast<float>(ScalarOf(inputs, "grad_scale")),
+      .d_hidden = d_hidden.data(),
+      .d_head_weight = d_weight.data(),
+      .loss_sum = loss_sum.data(),
+      .chunk_tokens = chunk,
+      .logits = logits.data()};
+  run.head_cross_entropy(args);
   // Evaluation needs only the loss.
-  kernels::HeadCrossEntropy(
-      {n, d, vocab, hidden.data(), weight.data(), targets.data(), only.data()},
-      pool);
+  args.token_loss = only.data();
+  args.d_hidden = args.d_head_weight = nullptr;
+  run.head_cross_entropy(args);
+  logits.Take();
+  CheckLossSum(loss.Take(), loss_sum.Take()[0]);
   if (!SameBits(loss.TakeTensor(Dtype::kF32, {n}),
                 only.TakeTensor(Dtype::kF32, {n}))) {
     throw NumericsError("the loss without gradients has other bits");

@@ -4,14 +4,14 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LM_HEAD_LM_HEAD_ADAPTERS_H_
 #define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_LM_HEAD_LM_HEAD_ADAPTERS_H_
 
-#include "core/parallel_for.h"
 #include "property_tests/verify/engine/case.h"
 #include "property_tests/verify/engine/tensor.h"
+#include "property_tests/verify/implementations/row_kernels.h"
 
 namespace softmoe::verify {
 
-TensorMap RunLmHeadOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool);
+TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
+                    const RowKernels& run);
 TensorMap RunLmHeadAtDouble(const Case& c, const TensorMap& inputs);
 
 }  // namespace softmoe::verify

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cublaslt_library.h - cuBLASLt, found when it is first needed: so that a
+// program starts without it, and takes it from wherever this machine has it.
+//
+// What links this library links no other cuBLASLt: its functions of that name
+// pass each call on. Looked for, in this order: $CUDA_HOME/lib64, the loader's
+// path, /usr/local/cuda/lib64, and the packages of Python's that PyTorch brings
+// ($VIRTUAL_ENV).
+#ifndef SOFTMOE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
+#define SOFTMOE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
+
+#include <string>
+
+namespace softmoe::kernels {
+
+struct CublasLtLibrary {
+  std::string path;     // that the loader was given; "" if nothing was found
+  std::string missing;  // otherwise: what was looked for and where
+};
+// Loads the library if that has not been tried yet.
+const CublasLtLibrary& LoadCublasLt();
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chunk of tokens after chunk: logits, their losses and gradients in place, and
+// both products of these.
+#include "core/errors.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/layer_kernels.h"
+#include "kernels/cuda/products.h"
+#include "kernels/cuda/tree_sum.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads)
+    LossSumKernel(int64_t num_tokens, const float* token_loss, double* sum) {
+  const double total = SumInTree<kThreads, 1, double>(
+      threadIdx.x, 0, num_tokens,
+      [&](int64_t t) { return static_cast<double>(token_loss[t]); });
+  if (threadIdx.x == 0) *sum = total;
+}
+
+}  // namespace
+
+void HeadCrossEntropy(const HeadCrossEntropyArgs& args, Queue& queue) {
+  const int64_t d = args.d_model, v = args.vocab_size, n = args.num_tokens;
+  const bool gradients = args.d_head_weight != nullptr;
+  const int64_t chunk = args.chunk_tokens;
+  if (chunk <= 0) throw InternalError("logits of no token at a time");
+  int64_t first = 0;
+  do {  // at least once: without tokens, d_head_weight is cleared
+    const int64_t count = first + chunk < n ? chunk : n - first;
+    const float* hidden = args.hidden + first * d;
+    queue.Multiply({.product = {.a = hidden,
+                                .b = args.head_weight,
+                                .c = args.logits,
+                                .m = count,
+                                .n = v,
+                                .k = d,
+                                .lda = d,
+                                .ldb = d,
+                                .ldc = v,
+                                .transpose_b = true}});
+    TokenCrossEntropy({count, v, args.targets + first, args.grad_scale,
+                       gradients, args.logits, args.token_loss + first},
+                      queue.stream());
+    if (gradients) {
+      queue.Multiply({.product = {.a = args.logits,
+                                  .b = args.head_weight,
+                                  .c = args.d_hidden + first * d,
+                                  .m = count,
+                                  .n = d,
+                                  .k = v,
+                                  .lda = v,
+                                  .ldb = d,
+                                  .ldc = d}});
+      queue.Multiply({.product = {.a = args.logits,
+                                  .b = hidden,
+                                  .c = args.d_head_weight,
+                                  .m = v,
+                                  .n = d,
+                                  .k = count,
+                                  .lda = v,
+                                  .ldb = d,
+                                  .ldc = d,
+                                  .transpose_a = true,
+                                  .accumulate = first > 0}});
+    }
+    first += chunk;
+  } while (first < n);
+  if (args.loss_sum == nullptr) return;
+  Launch("HeadCrossEntropy", LossSumKernel, 1, kThreads, 0, queue.stream(), n,
+         args.token_loss, args.loss_sum);
+}
+
+void Gemm(const GemmArgs& args, Queue& queue) {
+  queue.Multiply({.product = args});
+}
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA

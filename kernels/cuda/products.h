@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// products.h - the operations that are mostly matrix products, on a CUDA
+// device: cuBLASLt's products, and row kernels between them.
+//
+// The argument structs of the CPU headers, with device pointers; enqueued on
+// queue.h, nothing synchronised, no atomics: the same bits each time. Where the
+// CPU fuses products with what is between them, whole matrices are written
+// here: the scratch of the argument structs that only a device needs.
+#ifndef SOFTMOE_KERNELS_CUDA_PRODUCTS_H_
+#define SOFTMOE_KERNELS_CUDA_PRODUCTS_H_
+
+#include "kernels/attention.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/expert_mlp.h"
+#include "kernels/gemm.h"
+
+namespace softmoe::kernels {
+
+SOFTMOE_DECLARE_CUDA_OPERATION(Gemm);
+SOFTMOE_DECLARE_CUDA_OPERATION(ExpertForward);
+SOFTMOE_DECLARE_CUDA_OPERATION(ExpertBackward);
+SOFTMOE_DECLARE_CUDA_OPERATION(AttentionForward);
+SOFTMOE_DECLARE_CUDA_OPERATION(AttentionBackward);
+SOFTMOE_DECLARE_CUDA_OPERATION(HeadCrossEntropy);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_CUDA_PRODUCTS_H_

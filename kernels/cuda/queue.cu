@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/queue.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+namespace {
+
+void CheckCublas(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const std::string message =
+      std::string(what) + ": " + cublasLtGetStatusString(status);
+#ifdef SOFTMOE_CUDA_SHIM
+  throw InternalError(message);  // the simulator found a mistake of ours
+#else
+  throw EnvironmentError(message + "; check the device with nvidia-smi");
+#endif
+}
+
+// The largest power of two, up to 256, that divides the address.
+uint32_t AlignmentOf(const void* pointer) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+  return address == 0 ? 256
+                      : static_cast<uint32_t>(
+                            std::min<uintptr_t>(address & -address, 256));
+}
+
+// All that a product's algorithm depends on.
+using Problem = std::array<int64_t, 16>;
+
+Problem ProblemOf(const ProductArgs& args) {
+  const GemmArgs& p = args.product;
+  return {p.m,
+          p.n,
+          p.k,
+          p.lda,
+          p.ldb,
+          p.ldc,
+          p.transpose_a,
+          p.transpose_b,
+          p.accumulate,
+          args.count,
+          args.stride_a,
+          args.stride_b,
+          args.stride_c,
+          AlignmentOf(p.a),
+          AlignmentOf(p.b),
+          AlignmentOf(p.c)};
+}
+
+// How the library is told of one problem. It stores matrices by columns: what
+// we call a [rows, columns] matrix is its [columns, rows] matrix, so that it is
+// asked for c^T = op(b)^T op(a)^T.
+class Plan {
+ public:
+  Plan(cublasLtHandle_t handle, const ProductArgs& args, int64_t workspace)
+      : Plan() {
+    const GemmArgs& p = args.product;
+    CheckCublas(
+        cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "a product's description");
+    Transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
+    Transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
+    Layout(p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda,
+           args.count, args.stride_a, &a_);
+    Layout(p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb,
+           args.count, args.stride_b, &b_);
+    Layout(p.m, p.n, p.ldc, args.count, args.stride_c, &c_);
+    ChooseAlgorithm(handle, args, workspace);
+  }
+  ~Plan() {
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_}) {
+      if (layout != nullptr) (void)cublasLtMatrixLayoutDestroy(layout);
+    }
+    if (operation_ != nullptr) (void)cublasLtMatmulDescDestroy(operation_);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  void Run(cublasLtHandle_t handle, const GemmArgs& p, void* workspace,
+           cudaStream_t stream) const {
+    const float one = 1, beta = p.accumulate ? 1.0f : 0.0f;
+    CheckCublas(cublasLtMatmul(handle, operation_, &one, p.b, b_, p.a, a_,
+                               &beta, p.c, c_, p.c, c_, &choice_.algo,
+                               workspace, choice_.workspaceSize, stream),
+                "a product");
+  }
+
+ private:
+  Plan() = default;
+
+  void Transpose(cublasLtMatmulDescAttributes_t operand, bool transpose) {
+    const int32_t value = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+    CheckCublas(cublasLtMatmulDescSetAttribute(operation_, operand, &value,
+                                               sizeof(value)),
+                "a product's description");
+  }
+
+  static void Layout(int64_t rows, int64_t columns, int64_t stride,
+                     int64_t count, int64_t distance,
+                     cublasLtMatrixLayout_t* layout) {
+    CheckCublas(cublasLtMatrixLayoutCreate(layout, CUDA_R_32F,
+                                           static_cast<uint64_t>(columns),
+                                           static_cast<uint64_t>(rows), stride),
+                "a product's operand");
+    if (count == 1) return;
+    const int32_t batch = static_cast<int32_t>(count);
+    CheckCublas(
+        cublasLtMatrixLayoutSetAttribute(
+            *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof(batch)),
+        "a product's operand");
+    CheckCublas(cublasLtMatrixLayoutSetAttribute(
+                    *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                    &distance, sizeof(distance)),
+                "a product's operand");
+  }
+
+  void ChooseAlgorithm(cublasLtHandle_t handle, const ProductArgs& args,
+                       int64_t workspace) {
+    const GemmArgs& p = args.product;
+    cublasLtMatmulPreference_t preference;
+    CheckCublas(cublasLtMatmulPreferenceCreate(&preference), "a heuristic");
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute,
+                            auto value) {
+      CheckCublas(cublasLtMatmulPreferenceSetAttribute(preference, attribute,
+                                                       &value, sizeof(value)),
+                  "a heuristic");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+           static_cast<uint64_t>(workspace));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, AlignmentOf(p.b));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, AlignmentOf(p.a));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, AlignmentOf(p.c));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, AlignmentOf(p.c));
+    int found = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle, operation_, b_, a_, c_, c_, preference, 1, &choice_, &found);
+    (void)cublasLtMatmulPreferenceDestroy(preference);
+    CheckCublas(status, "a heuristic");
+    CheckCublas(found > 0 ? choice_.state : CUBLAS_STATUS_NOT_SUPPORTED,
+                "a heuristic");
+  }
+
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  cublasLtMatmulHeuristicResult_t choice_ = {};
+};
+
+// A stream, its workspace, and the event that orders it.
+struct Lane {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  void* workspace = nullptr;
+};
+
+class DeviceQueue : public Queue {
+ public:
+  DeviceQueue(cudaStream_t stream, int64_t workspace) : DeviceQueue() {
+    workspace_ = workspace;
+    CheckCublas(cublasLtCreate(&handle_), "cuBLASLt");
+    lanes_[0].stream = stream;
+    for (int side = 1; side <= kSides; ++side) {
+      CheckCuda(cudaStreamCreateWithFlags(&lanes_[side].stream,
+                                          cudaStreamNonBlocking),
+                "a stream");
+    }
+    for (Lane& lane : lanes_) {
+      CheckCuda(cudaEventCreateWithFlags(&lane.event, cudaEventDisableTiming),
+                "an event");
+      CheckCuda(cudaMalloc(&lane.workspace, static_cast<size_t>(workspace)),
+                "a product's workspace");
+    }
+  }
+  ~DeviceQueue() override {
+    for (const Lane& lane : lanes_) {
+      if (lane.stream != nullptr) (void)cudaStreamSynchronize(lane.stream);
+    }
+    for (const Lane& lane : lanes_) {
+      if (lane.workspace != nullptr) (void)cudaFree(lane.workspace);
+      if (lane.event != nullptr) (void)cudaEventDestroy(lane.event);
+    }
+    for (int side = 1; side <= kSides; ++side) {
+      if (lanes_[side].stream != nullptr) {
+        (void)cudaStreamDestroy(lanes_[side].stream);
+      }
+    }
+    plans_.clear();
+    if (handle_ != nullptr) (void)cublasLtDestroy(handle_);
+  }
+
+  CUstream_st* stream() override { return lanes_[0].stream; }
+  void Multiply(const ProductArgs& args) override { Run(lanes_[0], args); }
+
+  void Fork() override {
+    CheckCuda(cudaEventRecord(lanes_[0].event, lanes_[0].stream), "a fork");
+    for (int side = 1; side <= kSides; ++side) {
+      CheckCuda(cudaStreamWaitEvent(lanes_[side].stream, lanes_[0].event, 0),
+                "a fork");
+    }
+  }
+  void MultiplyBeside(int side, const ProductArgs& args) override {
+    Run(lanes_[1 + side], args);
+  }
+  void Join() override {
+    for (int side = 1; side <= kSides; ++side) {
+      CheckCuda(cudaEventRecord(lanes_[side].event, lanes_[side].stream),
+                "a join");
+      CheckCuda(cudaStreamWaitEvent(lanes_[0].stream, lanes_[side].event, 0),
+                "a join");
+    }
+  }
+
+ private:
+  DeviceQueue() = default;
+
+  // Experts have another number of rows in each pass: what was planned long ago
+  // is not needed again.
+  static constexpr size_t kMaxPlans = 4096;
+
+  void Run(const Lane& lane, const ProductArgs& args) {
+    const GemmArgs& p = args.product;
+    if (p.m == 0 || p.n == 0 || args.count == 0) return;
+    if (p.k == 0) {
+      Clear(lane, args);
+    } else {
+      PlanOf(args).Run(handle_, p, lane.workspace, lane.stream);
+    }
+  }
+
+  // The library refuses sums of nothing.
+  void Clear(const Lane& lane, const ProductArgs& args) {
+    const GemmArgs& p = args.product;
+    if (p.accumulate) return;
+    const int64_t runs = p.ldc == p.n ? 1 : p.m;
+    const size_t run = static_cast<size_t>(p.m / runs * p.n) * sizeof(float);
+    for (int64_t i = 0; i < args.count; ++i) {
+      for (int64_t r = 0; r < runs; ++r) {
+        CheckCuda(cudaMemsetAsync(p.c + i * args.stride_c + r * p.ldc, 0, run,
+                                  lane.stream),
+                  "a product");
+      }
+    }
+  }
+
+  const Plan& PlanOf(const ProductArgs& args) {
+    const Problem problem = ProblemOf(args);
+    auto at = std::lower_bound(
+        plans_.begin(), plans_.end(), problem,
+        [](const Entry& entry, const Problem& p) { return entry.first < p; });
+    if (at != plans_.end() && at->first == problem) return *at->second;
+    if (plans_.size() == kMaxPlans) {
+      plans_.clear();
+      at = plans_.end();
+    }
+    return *plans_
+                .emplace(at, problem,
+                         std::make_unique<Plan>(handle_, args, workspace_))
+                ->second;
+  }
+
+  using Entry = std::pair<Problem, std::unique_ptr<Plan>>;
+
+  int64_t workspace_ = 0;
+  cublasLtHandle_t handle_ = nullptr;
+  Lane lanes_[1 + kSides];
+  std::vector<Entry> plans_;  // ascending problems
+};
+
+}  // namespace
+
+std::unique_ptr<Queue> MakeQueue(cudaStream_t stream, int64_t workspace) {
+  return std::make_unique<DeviceQueue>(stream, workspace);
+}
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA
