@@ -59,7 +59,9 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
                          .head_dim = m.head_dim(),
                          .qkv = acts.qkv.data(),
                          .out = acts.attention_out.data(),
-                         .log_sum_exp = acts.log_sum_exp.data()},
+                         .log_sum_exp = acts.log_sum_exp.data(),
+                         .query_block = pass.work.query_block,
+                         .scratch = pass.work.attention_scratch.data()},
                         pass.queue);
   CopyResidual(pass, acts.residual.data(), acts.moe_residual.data());
   BeginOperation("output product", ProductWork(1, n, d, d));
@@ -117,7 +119,9 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
                           .out = acts.attention_out.data(),
                           .log_sum_exp = acts.log_sum_exp.data(),
                           .d_out = work.d_attention_out.data(),
-                          .d_qkv = work.d_qkv.data()},
+                          .d_qkv = work.d_qkv.data(),
+                          .query_block = work.query_block,
+                          .scratch = work.attention_scratch.data()},
                          pass.queue);
   BeginOperation("rope", MoveWork(4, n * d));
   ops::Rope(Rope(pass, work.d_qkv.data(), /*inverse=*/true), pass.queue);

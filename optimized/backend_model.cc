@@ -162,7 +162,9 @@ void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
        .grad_scale = static_cast<float>(loss_scale),
        .d_hidden = gradients ? work_.d_normed.data() : nullptr,
        .d_head_weight = gradients ? gradients + layout_.head_weight : nullptr,
-       .loss_sum = work_.report.loss_sum()},
+       .loss_sum = work_.report.loss_sum(),
+       .chunk_tokens = work_.head_chunk,
+       .logits = work_.logits.data()},
       queue_);
 }
 

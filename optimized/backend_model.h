@@ -25,6 +25,8 @@ inline namespace SOFTMOE_BACKEND {
 class BackendModel : public ModelInterface {
  public:
   BackendModel(const Config& config, int64_t group_sequences, Queue& queue);
+  // Memory that is in use must not be freed.
+  ~BackendModel() override { WaitFor(queue_); }
 
   const Config& config() const override { return config_; }
   const ParameterLayout& layout() const override { return layout_; }

@@ -22,6 +22,7 @@ inline namespace SOFTMOE_BACKEND {
 class BackendUpdater : public UpdaterInterface {
  public:
   explicit BackendUpdater(BackendModel& model);
+  ~BackendUpdater() override { WaitFor(model_.queue()); }
 
   UpdateGradient ComputeGradient(const RoutingState& routing,
                                  const GroupBatch& batch) override;

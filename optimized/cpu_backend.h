@@ -4,9 +4,13 @@
 #ifndef SOFTMOE_OPTIMIZED_CPU_BACKEND_H_
 #define SOFTMOE_OPTIMIZED_CPU_BACKEND_H_
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -32,6 +36,25 @@ using Queue = ThreadPool;
 
 // The operations: ops::Name(args, queue).
 namespace ops = ::softmoe::kernels;
+
+// Memory for an array, not initialised. Large arrays come from fresh pages of
+// the kernel, so what is never written costs address space only: activations
+// are sized for the worst routing, and take what the actual routing needs.
+// Errors   std::bad_alloc.
+inline void* AllocateArray(size_t bytes) {
+  constexpr size_t kCacheLine = 64, kHugePage = size_t{2} << 20;
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
+  bytes = (bytes + alignment - 1) / alignment * alignment;
+  void* array = std::aligned_alloc(alignment, bytes);
+  if (bytes > 0 && array == nullptr) throw std::bad_alloc();
+  // Fewer page faults and TLB misses; a refusal changes nothing else.
+  if (alignment == kHugePage) madvise(array, bytes, MADV_HUGEPAGE);
+  return array;
+}
+inline void FreeArray(void* array) noexcept { std::free(array); }
+
+// Until everything that was enqueued has run.
+inline void WaitFor(Queue& /*queue*/) {}
 
 // target = source over [size], within the backend's memory.
 template <typename T>
@@ -81,6 +104,17 @@ template <typename T>
 std::span<const T> OnHost(Queue& /*queue*/, const T* array, int64_t size,
                           std::vector<T>* /*copy*/) {
   return {array, static_cast<size_t>(size)};
+}
+
+// What only a device needs scratch for: none.
+inline int64_t QueryBlock(int64_t /*sequence_length*/) { return 0; }
+inline int64_t HeadChunk(int64_t /*num_tokens*/, int64_t /*vocab_size*/) {
+  return 0;
+}
+
+// Elements of the scratch of EmbeddingBackward.
+inline int64_t EmbeddingScratch(int64_t num_tokens, int64_t vocab_size) {
+  return num_tokens + vocab_size + 1;
 }
 
 }  // namespace backend_cpu

@@ -266,7 +266,9 @@ void MoeBlockForward(const Pass& pass, int64_t layer,
        .down_weight = pass.parameters + offsets.down_weight,
        .gate_up = pass.work.shares[layer].gate_up,
        .row_output = pass.work.row_output.data(),
-       .out = out},
+       .out = out,
+       .activation = pass.work.activation.data(),
+       .host_offsets = pass.work.HostOffsets(layer)},
       pass.queue);
 }
 
@@ -294,7 +296,8 @@ void MoeBlockBackward(const Pass& pass, int64_t layer,
        .d_row_gate = work.d_row_gate.data(),
        .d_hidden = work.d_normed.data(),
        .d_gate_up_weight = gradients + offsets.gate_up_weight,
-       .d_down_weight = gradients + offsets.down_weight},
+       .d_down_weight = gradients + offsets.down_weight,
+       .host_offsets = work.HostOffsets(layer)},
       pass.queue);
   RouteBackward(pass, layer, allocation);
   ScoresBackward(pass, layer, gradients);

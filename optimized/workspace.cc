@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/errors.h"
+#include "kernels/attention.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
@@ -101,7 +102,12 @@ Workspace::Workspace(const Config& config, int64_t max_tokens, Queue& queue)
   d_gate_up = Buffer<float>(rows * 2 * f);
   activation = Buffer<float>(rows * f);
   norm_scratch = Buffer<float>(kernels::RmsNormScratch(n, d));
-  embedding_scratch = Buffer<int32_t>(n + m.vocab_size + 1);
+  embedding_scratch = Buffer<int32_t>(EmbeddingScratch(n, m.vocab_size));
+  query_block = QueryBlock(m.sequence_length);
+  attention_scratch = Buffer<float>(kernels::AttentionScratch(
+      n / m.sequence_length, m.sequence_length, query_block));
+  head_chunk = HeadChunk(n, m.vocab_size);
+  logits = Buffer<float>(head_chunk * m.vocab_size);
 }
 
 void Workspace::PlaceShares(std::span<const LayerAllocation> allocations,
@@ -157,7 +163,7 @@ int64_t Workspace::bytes() const {
       row_output, route_scratch, router_scratch, probability_sums, z_sum,
       report, d_residual, d_normed, d_attention_out, d_qkv, d_jittered,
       d_scores, d_gates, d_row_gate, d_gate_up, activation, norm_scratch,
-      embedding_scratch);
+      embedding_scratch, attention_scratch, logits);
   add(selected_, token_rows_, row_token_, gates_, row_gate_, gate_up_);
   return total;
 }

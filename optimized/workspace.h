@@ -72,6 +72,9 @@ class Workspace {
   // fetched.
   kernels::RoutePlan FetchPlan(Queue& queue, int64_t layer, int64_t num_tokens);
   kernels::RoutePlan Plan(int64_t layer, int64_t num_tokens) const;
+  const int32_t* HostOffsets(int64_t layer) const {
+    return host_offsets_[layer].data();
+  }
 
   // Bytes reserved; pages that no routing ever reached hold no memory.
   int64_t bytes() const;
@@ -104,6 +107,9 @@ class Workspace {
   Buffer<float> activation;           // [R, f]
   Buffer<float> norm_scratch;         // see kernels/rmsnorm.h
   Buffer<int32_t> embedding_scratch;  // see kernels/embedding.h
+  int64_t query_block, head_chunk;    // of a device
+  Buffer<float> attention_scratch;    // see kernels/attention.h
+  Buffer<float> logits;               // [head_chunk, vocab_size]
 
  private:
   int64_t max_tokens_;

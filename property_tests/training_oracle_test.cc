@@ -18,7 +18,10 @@
 
 #include "core/hdf5/hdf5_file.h"
 #include "core/parallel_for.h"
-#include "optimized/model.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/queue.h"
+#include "optimized/model_interface.h"
+#include "optimized/simulated_model.h"
 #include "reference/calibration.h"
 #include "reference/metrics.h"
 #include "reference/schedules.h"
@@ -35,6 +38,8 @@ using reference::Vector;
 
 class TrainingOracle : public ::testing::TestWithParam<const char*> {
  protected:
+  void ExpectModelAgrees(optimized::ModelInterface& model);
+
   const Hdf5Reader file_ = OpenTrainingOracle();
   const TrainedCase case_{file_, GetParam()};
   const int64_t steps_ = case_.config.training.steps;
@@ -127,16 +132,14 @@ TEST_P(TrainingOracle, ReferenceAgreesOnLossesGradientAndMetrics) {
               parameters, 2 * 2 * kDoubleUnit * parameters);
 }
 
-TEST_P(TrainingOracle, OptimizedModelAndTrainersTotalsAgree) {
+// Every recorded step, from the recorded parameters.
+void TrainingOracle::ExpectModelAgrees(optimized::ModelInterface& model) {
   const TrainedCase& c = case_;
-  ThreadPool pool(2);
-  optimized::Model model(c.config, c.config.training.balance_group_sequences,
-                         pool);
   for (int64_t step = 0; step < steps_; ++step) {
     // Rounded to float, as in the oracle's own float32 runs.
     const Eigen::VectorXf parameters = c.Flat(step, "parameters").cast<float>();
     model.WriteParameters(
-        {parameters.data(), static_cast<size_t>(parameters.size())});
+        {parameters.data(), static_cast<size_t>(parameters.size())}, 0);
     std::vector<float> sum(static_cast<size_t>(c.layout.total));
     std::vector<float> gradient(sum.size());
     trainer::RoutingTotals totals(c.config.model.num_layers,
@@ -161,6 +164,19 @@ TEST_P(TrainingOracle, OptimizedModelAndTrainersTotalsAgree) {
     EXPECT_EQ(totals.ZeroActiveFraction(),
               c.Scalar(step, "zero_active_fraction"));
   }
+}
+
+TEST_P(TrainingOracle, OptimizedModelAndTrainersTotalsAgree) {
+  ThreadPool pool(2);
+  ExpectModelAgrees(*optimized::backend_cpu::MakeModel(
+      case_.config, case_.config.training.balance_group_sequences, pool));
+}
+
+TEST_P(TrainingOracle, SimulatedDeviceAgrees) {
+  const auto queue = kernels::isa_shim::MakeQueue(
+      kernels::isa_shim::DeviceStream(), /*workspace=*/1 << 16);
+  ExpectModelAgrees(*optimized::backend_simulated::MakeModel(
+      case_.config, case_.config.training.balance_group_sequences, *queue));
 }
 
 TEST(CalibrationOracle, TauIsTheSame) {

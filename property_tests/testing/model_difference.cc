@@ -103,9 +103,10 @@ struct ModelPass {
   std::vector<std::vector<int64_t>> balance_counts;
 };
 
-ModelPass RunModel(const ModelCase& c, ThreadPool& pool) {
-  optimized::Model model(c.config, c.num_sequences, pool);
-  model.WriteParameters(c.parameters);
+ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
+  const auto owned = make_model(c.config, c.num_sequences);
+  optimized::ModelInterface& model = *owned;
+  model.WriteParameters(c.parameters, 0);
   const optimized::RoutingState routing = {c.temperature, c.tau, c.noise,
                                            c.step};
   std::vector<float> gradients(c.parameters.size(), NAN);
@@ -345,15 +346,13 @@ ModelCase MakeModelCase(const Config& config, int64_t num_sequences,
   return c;
 }
 
-ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool) {
-  return CompareModels(model_case, model_case, pool);
-}
+namespace {
 
-ModelDifference CompareModels(const ModelCase& model_case,
-                              const ModelCase& reference_case,
-                              ThreadPool& pool) {
+ModelDifference Compare(const ModelCase& model_case,
+                        const ModelCase& reference_case,
+                        const ModelMaker& make_model) {
   const ParameterLayout layout(model_case.config);
-  const ModelPass pass = RunModel(model_case, pool);
+  const ModelPass pass = RunModel(model_case, make_model);
   const Vector parameters =
       Eigen::Map<const Eigen::VectorXf>(
           reference_case.parameters.data(),
@@ -378,11 +377,32 @@ ModelDifference CompareModels(const ModelCase& model_case,
   return difference;
 }
 
+}  // namespace
+
 std::string ModelDifference::Text() const {
   return fmt::format(
       "{} of {} selections ambiguous, utilisation {:.3f} ({})\n{}\n{}",
       ambiguous, decisions, utilisation, loosest, fmt::join(defects, "\n"),
       fmt::join(mistrusted, "\n"));
+}
+
+ModelDifference CompareModels(const ModelCase& model_case,
+                              const ModelMaker& make_model) {
+  return Compare(model_case, model_case, make_model);
+}
+
+ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool) {
+  return CompareModels(model_case, model_case, pool);
+}
+
+ModelDifference CompareModels(const ModelCase& model_case,
+                              const ModelCase& reference_case,
+                              ThreadPool& pool) {
+  return Compare(model_case, reference_case,
+                 [&pool](const Config& config, int64_t group_sequences) {
+                   return optimized::backend_cpu::MakeModel(
+                       config, group_sequences, pool);
+                 });
 }
 
 }  // namespace softmoe::property_tests

@@ -27,12 +27,14 @@
 #define SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/config/config.h"
 #include "core/parallel_for.h"
-#include "optimized/model.h"
+#include "optimized/model_interface.h"
 #include "reference/transformer.h"
 
 namespace softmoe::property_tests {
@@ -70,8 +72,15 @@ struct ModelDifference {
   std::string Text() const;
 };
 
+// Makes the model that is compared, for groups of so many sequences.
+using ModelMaker = std::function<std::unique_ptr<optimized::ModelInterface>(
+    const Config& config, int64_t group_sequences)>;
+
 // Runs the model on `pool` and the reference, and compares.
 ModelDifference CompareModels(const ModelCase& model_case, ThreadPool& pool);
+// The same for a model on any backend.
+ModelDifference CompareModels(const ModelCase& model_case,
+                              const ModelMaker& make_model);
 
 // The same with another case for the reference: shows what the comparison makes
 // of a model that does not compute what it should.

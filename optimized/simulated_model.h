@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// simulated_model.h - the model on the simulated device (kernels/simt/device),
+// for tests.
+#ifndef SOFTMOE_OPTIMIZED_SIMULATED_MODEL_H_
+#define SOFTMOE_OPTIMIZED_SIMULATED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "core/config/config.h"
+#include "kernels/cuda/queue.h"
+#include "optimized/model_interface.h"
+
+namespace softmoe::optimized {
+inline namespace backend_simulated {
+
+// Keeps a reference to `queue`.
+std::unique_ptr<ModelInterface> MakeModel(const Config& config,
+                                          int64_t group_sequences,
+                                          kernels::Queue& queue);
+
+}  // namespace backend_simulated
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_SIMULATED_MODEL_H_
