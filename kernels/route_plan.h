@@ -13,7 +13,7 @@ namespace softmoe::kernels {
 struct BuildRoutePlanArgs {
   int64_t num_tokens, num_experts, max_active;
   const int32_t* num_active;  // [num_tokens]
-  const int32_t* selected;    // [num_tokens, max_active]
+  const int32_t* selected;    // [num_tokens, max_active], -1 from num_active on
   const float* gates;         // [num_tokens, max_active]
   int32_t* expert_offsets;    // [num_experts + 1]
   int32_t* row_token;         // [num_tokens * max_active], num_routed used
