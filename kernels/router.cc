@@ -143,6 +143,7 @@ class BlockRouter {
       for (int j = 0; j < kChunk; ++j) probability_[e + j] = sums[j];
     }
     for (; e < n; ++e) {
+      // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): StoreRows did
       for (int i = 0; i < num_rows; ++i) probability_[e] += basis[i * n + e];
     }
   }
