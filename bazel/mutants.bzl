@@ -131,7 +131,7 @@ def _code_aspect_impl(target, ctx):
             for dep in deps
             if CcInfo in dep
         ]).to_list()
-        flags = ctx.rule.attr.copts + ["-D" + define for define in defines]
+        flags = ctx.rule.attr.copts + ["-D" + define for define in defines + ctx.rule.attr.local_defines]
         for value in ctx.rule.attr.srcs:
             units += [
                 _unit(target, source, headers, flags)
