@@ -2,7 +2,7 @@
 //
 // Block of queries after block, head after head, the sequences in one batch of
 // products; the weights of such a block are in scratch. Products know no mask:
-// half of the last 128 keys' work is thrown away.
+// of the last query_block keys' work half is thrown away.
 #include "kernels/attention_rows_body.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"

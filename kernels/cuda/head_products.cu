@@ -74,8 +74,4 @@ void HeadCrossEntropy(const HeadCrossEntropyArgs& args, Queue& queue) {
          args.token_loss, args.loss_sum);
 }
 
-void Gemm(const GemmArgs& args, Queue& queue) {
-  queue.Multiply({.product = args});
-}
-
 }  // namespace softmoe::kernels::SOFTMOE_ISA

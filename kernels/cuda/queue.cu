@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -276,6 +277,10 @@ class DeviceQueue : public Queue {
 
 std::unique_ptr<Queue> MakeQueue(cudaStream_t stream, int64_t workspace) {
   return std::make_unique<DeviceQueue>(stream, workspace);
+}
+
+void Gemm(const GemmArgs& args, Queue& queue) {
+  queue.Multiply({.product = args});
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -155,7 +155,9 @@ void CopyArrays(Mirror& mirror, kernels::RoutePlan& plan) {
   mirror.Copy("token_rows", plan.token_rows, plan.num_tokens * plan.max_active);
 }
 
-void CopyArrays(Mirror& mirror, kernels::ExpertForwardArgs& a) {
+// What the experts have forward and backward.
+template <typename Args>
+void CopyExperts(Mirror& mirror, Args& a) {
   const int64_t rows = a.plan.num_routed, d = a.d_model, f = a.d_ffn;
   const int64_t tokens = a.plan.num_tokens, experts = a.plan.num_experts;
   CopyArrays(mirror, a.plan);
@@ -163,30 +165,31 @@ void CopyArrays(Mirror& mirror, kernels::ExpertForwardArgs& a) {
   mirror.Copy("gate_up_weight", a.gate_up_weight, experts * d * 2 * f);
   mirror.Copy("down_weight", a.down_weight, experts * f * d);
   mirror.Copy("gate_up", a.gate_up, rows * 2 * f);
-  mirror.Copy("row_output", a.row_output, rows * d);
-  mirror.Copy("out", a.out, tokens * d);
   mirror.Copy("activation", a.activation, rows * f);
+}
+
+void CopyArrays(Mirror& mirror, kernels::ExpertForwardArgs& a) {
+  CopyExperts(mirror, a);
+  mirror.Copy("row_output", a.row_output, a.plan.num_routed * a.d_model);
+  mirror.Copy("out", a.out, a.plan.num_tokens * a.d_model);
 }
 
 void CopyArrays(Mirror& mirror, kernels::ExpertBackwardArgs& a) {
   const int64_t rows = a.plan.num_routed, d = a.d_model, f = a.d_ffn;
   const int64_t tokens = a.plan.num_tokens, experts = a.plan.num_experts;
-  CopyArrays(mirror, a.plan);
-  mirror.Copy("hidden", a.hidden, tokens * d);
-  mirror.Copy("gate_up_weight", a.gate_up_weight, experts * d * 2 * f);
-  mirror.Copy("down_weight", a.down_weight, experts * f * d);
-  mirror.Copy("gate_up", a.gate_up, rows * 2 * f);
+  CopyExperts(mirror, a);
   mirror.Copy("d_out", a.d_out, tokens * d);
   mirror.Copy("d_gate_up", a.d_gate_up, rows * 2 * f);
   mirror.Copy("d_row_hidden", a.d_row_hidden, rows * d);
-  mirror.Copy("activation", a.activation, rows * f);
   mirror.Copy("d_row_gate", a.d_row_gate, rows);
   mirror.Copy("d_hidden", a.d_hidden, tokens * d);
   mirror.Copy("d_gate_up_weight", a.d_gate_up_weight, experts * d * 2 * f);
   mirror.Copy("d_down_weight", a.d_down_weight, experts * f * d);
 }
 
-void CopyArrays(Mirror& mirror, kernels::AttentionForwardArgs& a) {
+// What attention has forward and backward.
+template <typename Args>
+void CopyAttention(Mirror& mirror, Args& a) {
   const int64_t tokens = a.num_sequences * a.sequence_length;
   const int64_t width = a.num_heads * a.head_dim;
   mirror.Copy("qkv", a.qkv, tokens * 3 * width);
@@ -197,17 +200,16 @@ void CopyArrays(Mirror& mirror, kernels::AttentionForwardArgs& a) {
                                         a.query_block));
 }
 
+void CopyArrays(Mirror& mirror, kernels::AttentionForwardArgs& a) {
+  CopyAttention(mirror, a);
+}
+
 void CopyArrays(Mirror& mirror, kernels::AttentionBackwardArgs& a) {
+  CopyAttention(mirror, a);
   const int64_t tokens = a.num_sequences * a.sequence_length;
   const int64_t width = a.num_heads * a.head_dim;
-  mirror.Copy("qkv", a.qkv, tokens * 3 * width);
-  mirror.Copy("out", a.out, tokens * width);
-  mirror.Copy("log_sum_exp", a.log_sum_exp, tokens * a.num_heads);
   mirror.Copy("d_out", a.d_out, tokens * width);
   mirror.Copy("d_qkv", a.d_qkv, tokens * 3 * width);
-  mirror.Copy("scratch", a.scratch,
-              kernels::AttentionScratch(a.num_sequences, a.sequence_length,
-                                        a.query_block));
 }
 
 void CopyArrays(Mirror& mirror, kernels::HeadCrossEntropyArgs& a) {
