@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "core/files/paths.h"
 #include "property_tests/mutation/run_suite.h"
 #include "property_tests/mutation/sampled/compile.h"
+#include "property_tests/mutation/sampled/find_places.h"
 #include "property_tests/mutation/sampled/sampled_run.h"
 #include "property_tests/mutation/sampled/testing.h"
 
@@ -208,6 +210,36 @@ TEST(Project, ReadsListingsAndRefusesOthers) {
     EXPECT_THROW(ReadListing(file, "/root", project), DataError) << text;
     EXPECT_THROW(ReadFlags(file, project), DataError) << text;
   }
+}
+
+// Places that are missing would change what a seed draws.
+TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
+  TestProject test(Sources());
+  Project project = test.project();
+  const auto message = [&](const std::string& script) -> std::string {
+    const auto clang = test.folder() / "clang";
+    WriteFileAtomically(clang, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(clang, std::filesystem::perms::owner_all);
+    project.clang = clang.string();
+    SourceTree tree(project, test.folder() / "tree");
+    try {
+      FindPlaces(
+          project, tree, Compiler(project, tree, ""), "golden/b", 1,
+          [] { return false; }, [](size_t, size_t) {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "(no error)";
+  };
+  const std::string crashed = message("echo '{'; echo ouch >&2; kill -9 $$\n");
+  EXPECT_NE(crashed.find("golden/b.cc: clang ended with 137"),
+            std::string::npos)
+      << crashed;
+  EXPECT_NE(crashed.find("ouch"), std::string::npos) << crashed;
+  const std::string cut = message("echo '{'\n");
+  EXPECT_TRUE(cut.starts_with("golden/b.cc: ")) << cut;
+  // Clang may refuse what g++ accepts.
+  EXPECT_EQ(message("exit 1\n"), "(no error)");
 }
 
 TEST(IsProduct, KnowsWhatIsThereForTestsOnly) {

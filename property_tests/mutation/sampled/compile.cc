@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/mutation/sampled/compile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
+#include "core/errors.h"
 #include "core/files/sha256.h"
 #include "core/process/process.h"
 
@@ -98,10 +101,19 @@ std::string Compiler::SyntaxTree(const Unit& unit,
   options.folder = tree_.folder();
   options.output = ProcessOptions::Output::kApart;
   Process process(options);
-  std::string output;
+  std::string output, errors;
   process.ListenToEnd([&](Process::Stream stream, std::string_view text) {
-    if (stream == Process::Stream::kOutput) output += text;
+    (stream == Process::Stream::kOutput ? output : errors) += text;
   });
+  // Clang may well complain of what g++ accepts. Where it did not come to an
+  // end, there is no telling which places are missing.
+  if (process.ExitStatus() > 1) {
+    throw EnvironmentError(fmt::format(
+        "{}: clang ended with {} over it, so its syntax tree is not whole; "
+        "the same command goes on. It said: {}",
+        unit.source, process.ExitStatus(),
+        errors.substr(errors.size() - std::min<size_t>(errors.size(), 2000))));
+  }
   return output;
 }
 

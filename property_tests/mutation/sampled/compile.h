@@ -35,7 +35,8 @@ class Compiler {
   std::string Key(const Unit& unit, const Overlay& overlay) const;
 
   // Clang's syntax tree of a unit, of declarations whose name has `filter` in
-  // it; what clang complains of is lost.
+  // it; what clang complains of is lost. Throws EnvironmentError if clang
+  // crashes.
   std::string SyntaxTree(const Unit& unit, const std::string& filter) const;
 
  private:

@@ -2,9 +2,13 @@
 #include "property_tests/mutation/sampled/find_places.h"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/errors.h"
 #include "property_tests/mutation/for_all.h"
@@ -19,6 +23,17 @@ bool IsWanted(const Unit& unit) {
   return !unit.is_test && unit.compiler.empty() &&
          (IsProduct(unit.source) ||
           unit.source.find("/_shim_") != unit.source.npos);
+}
+
+std::vector<std::unique_ptr<SyntaxNode>> TreesOf(const Compiler& compiler,
+                                                 const Unit& unit,
+                                                 const std::string& filter) {
+  const std::string dump = compiler.SyntaxTree(unit, filter);
+  try {
+    return ReadSyntaxTrees(dump);
+  } catch (const DataError& error) {
+    throw DataError(unit.source + ": " + error.what());
+  }
 }
 
 }  // namespace
@@ -51,7 +66,7 @@ FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
       filters.insert(filters.end(), {"main", "(anonymous namespace)"});
     }
     for (const std::string& filter : filters) {
-      const auto trees = ReadSyntaxTrees(compiler.SyntaxTree(unit, filter));
+      const auto trees = TreesOf(compiler, unit, filter);
       const std::lock_guard lock(mutex);
       for (const auto& one : trees) finder.Add(*one);
       if (!trees.empty()) seen.insert(unit.source);
