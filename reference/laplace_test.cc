@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/testing/bounded.h"
+
 namespace softmoe::reference {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // exp is within 1 ulp; halving is exact; 1 - y rounds once.
-constexpr double kDoubleUnit = 0x1p-53;
-
 TEST(LaplaceCdf, HasTheValuesOfTheDefinition) {
   EXPECT_EQ(LaplaceCdf(0), 0.5);
   EXPECT_EQ(LaplaceCdf(-0.0), 0.5);

@@ -12,14 +12,13 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/laplace.h"
 
 namespace softmoe::reference {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kDoubleUnit = 0x1p-53;
-
 Vector Row(std::initializer_list<double> values) {
   Vector row(values.size());
   std::copy(values.begin(), values.end(), row.begin());

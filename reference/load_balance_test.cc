@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/budget.h"
 #include "reference/router.h"
 #include "reference/softmax.h"
@@ -19,8 +20,6 @@ namespace {
 
 using testing::DerivativeEstimate;
 using testing::DifferentiateAtZero;
-
-constexpr double kDoubleUnit = 0x1p-53;
 
 // Standard normals, a different matrix for every `which`.
 Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {

@@ -8,12 +8,11 @@
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/router.h"
 
 namespace softmoe::reference {
 namespace {
-
-constexpr double kDoubleUnit = 0x1p-53;
 
 BoolMatrix Active(std::initializer_list<std::initializer_list<int>> rows) {
   BoolMatrix active(rows.size(), rows.begin()->size());

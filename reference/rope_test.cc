@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/testing/random_matrix.h"
 #include "reference/testing/vjp_check.h"
 
@@ -17,7 +18,6 @@ using testing::Matrices;
 using testing::RandomMatrix;
 
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
-constexpr double kDoubleUnit = kUlp / 2;  // of rounding
 
 // head_dim 4, base 100: pair 0 turns by the position, pair 1 by position/10.
 TEST(Rope, MatchesTheHandComputedRotation) {

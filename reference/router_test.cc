@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "reference/lapsum.h"
 #include "reference/testing/finite_difference.h"
 #include "reference/testing/random_matrix.h"
@@ -21,8 +22,6 @@ using testing::DerivativeEstimate;
 using testing::DerivativeMismatch;
 using testing::DifferentiateAtZero;
 using testing::Smoothness;
-
-constexpr double kDoubleUnit = 0x1p-53;
 
 // Standard normals, a different matrix for every `which`.
 Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {

@@ -5,12 +5,11 @@
 
 #include <cmath>
 
+#include "core/testing/bounded.h"
 #include "reference/testing/finite_difference.h"
 
 namespace softmoe::reference {
 namespace {
-
-constexpr double kDoubleUnit = 0x1p-53;
 
 Vector Row(std::initializer_list<double> values) {
   Vector row(values.size());

@@ -7,12 +7,11 @@
 #include <sstream>
 #include <string>
 
+#include "core/testing/bounded.h"
 #include "experiments/grids/cost_model.h"
 
 namespace softmoe::experiments {
 namespace {
-
-constexpr double kDoubleUnit = 0x1p-53;
 
 // Two runs of 100 steps, the second of which costs more; a clock to move.
 class GridProgressTest : public testing::Test {

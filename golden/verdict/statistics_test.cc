@@ -15,11 +15,10 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 
 namespace softmoe::golden {
 namespace {
-
-constexpr double kDoubleUnit = 0x1p-53;
 
 // Half a unit of the last digit that a source prints.
 constexpr double HalfUnit(int decimals) {

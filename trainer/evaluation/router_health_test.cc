@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/testing/bounded.h"
 #include "trainer/testing/trainer_test_util.h"
 
 namespace softmoe::trainer {
 namespace {
-
-constexpr double kDoubleUnit = 0x1p-53;
 
 TEST(LoadEntropy, IsThatOfTheShares) {
   // Shares 1/2, 1/4, 1/4: 1/2 ln 2 + 2/4 ln 4, to fewer than 8 roundings.
