@@ -3,7 +3,6 @@
 // `verify mutate`: plants faults in the real sources, one at a time, and counts
 // which of them the tests notice.
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
+#include "core/files/private_folder.h"
 #include "core/process/stop_signal.h"
 #include "core/text/suggestion.h"
 #include "core/text/text_table.h"
@@ -54,27 +54,6 @@ struct Options {
   int jobs = 2;
   std::string json;
   bool list = false, output = false;
-};
-
-// A folder for temporary files, removed at the end.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "mutateXXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw EnvironmentError("cannot make a folder like " + name +
-                             "; set TMPDIR to one that can be written");
-    }
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 void RequireKnown(const std::string& what,
@@ -121,7 +100,7 @@ ExitCode List(const Options& options) {
 }
 
 ExitCode Mutate(const Options& options) {
-  const Scratch scratch;
+  const PrivateFolder scratch;
   const StopSignal signal;
   MeasureOptions measure;
   measure.mutants = Choose(options);

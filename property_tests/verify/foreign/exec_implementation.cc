@@ -8,12 +8,12 @@
 #include <filesystem>
 
 #include "core/errors.h"
+#include "core/files/private_folder.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/limits.h"
 #include "property_tests/verify/foreign/output_file.h"
 #include "property_tests/verify/foreign/program.h"
 #include "property_tests/verify/foreign/request.h"
-#include "property_tests/verify/foreign/scratch_folder.h"
 
 namespace softmoe::verify {
 namespace {
@@ -131,7 +131,7 @@ class ExecImplementation : public Implementation {
   }
 
   std::string name_;
-  ScratchFolder folder_;
+  PrivateFolder folder_;
   Program program_;
   Requests requests_;
   std::deque<Held> held_;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/files/private_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+
+namespace softmoe {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(PrivateFolder, IsTheOwnersAloneAndGoesWithItsContent) {
+  fs::path path;
+  {
+    const PrivateFolder folder, other;
+    path = folder.path();
+    EXPECT_NE(path, other.path());
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all);
+    WriteFileAtomically(path / "file", "text");
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(PrivateFolder, SaysWhereItCannotBeMade) {
+  // Where not even root can make a folder.
+  ASSERT_EQ(::setenv("TMPDIR", "/proc", 1), 0);
+  try {
+    const PrivateFolder folder;
+    FAIL() << folder.path();
+  } catch (const EnvironmentError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("/proc/softmoe-"), std::string::npos) << what;
+    EXPECT_NE(what.find("set TMPDIR"), std::string::npos) << what;
+  }
+}
+
+}  // namespace
+}  // namespace softmoe
