@@ -159,7 +159,11 @@ def _code_aspect_impl(target, ctx):
         for dep in deps
     ])
     program = None
-    if ctx.rule.kind in ["cc_binary", "cc_test"]:
+
+    # A shared library is an example of what users bring. It has nothing of ours
+    # in it, so it is a file like others.
+    is_shared = getattr(ctx.rule.attr, "linkshared", False)
+    if ctx.rule.kind in ["cc_binary", "cc_test"] and not is_shared:
         program = _program(target, all_units, all_archives, linkopts, GXX)
     elif ShimProgram in target:
         shim = target[ShimProgram]
