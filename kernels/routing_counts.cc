@@ -19,6 +19,10 @@ void RoutingCounts(const RoutingCountsArgs& args, ThreadPool& /*pool*/) {
         (active == 1 && !(args.gates[t * args.max_active] > args.cutoff));
   }
   *args.below_cutoff = args.has_cutoff ? below_cutoff : 0;
+  if (args.bad_value == nullptr) return;
+  *args.bad_value = *args.bad_score < 0
+                        ? 0
+                        : static_cast<double>(args.scores[*args.bad_score]);
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // routing_counts.h - how many experts the tokens of a group got: what the
-// metrics of SPEC.md 5.2 are made of. Integers, so any order is right.
+// metrics of SPEC.md 5.2 are made of. Integers, so any order is right. And
+// which score was not finite, since nothing else that is read once a step says.
 #ifndef SOFTMOE_KERNELS_ROUTING_COUNTS_H_
 #define SOFTMOE_KERNELS_ROUTING_COUNTS_H_
 
@@ -21,6 +22,10 @@ struct RoutingCountsArgs {
   int64_t* below_cutoff;      // [1]  tokens of which no weight exceeds the
                               // cutoff, with or without a fallback, =; 0
                               // without a cutoff
+  // All three may be null.
+  const float* scores = nullptr;       // [num_tokens, num_experts]
+  const int64_t* bad_score = nullptr;  // [1], of RouterForward
+  double* bad_value = nullptr;         // [1]  that score; 0 if there is none, =
 };
 SOFTMOE_DECLARE_KERNEL(RoutingCounts);
 

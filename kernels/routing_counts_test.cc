@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace softmoe::kernels {
@@ -51,6 +52,33 @@ TEST(RoutingCounts, SparseRoutersHaveNoCutoff) {
   const Counts counts = Count({1, 0}, {0.1f, 0, 0, 0}, false, 0.5f);
   EXPECT_EQ(counts.below_cutoff, 0);
   EXPECT_EQ(counts.histogram, (std::vector<int64_t>{1, 1, 0, 0, -1}));
+}
+
+TEST(RoutingCounts, TellsTheScoreThatIsNotFinite) {
+  ThreadPool pool(1);
+  const std::vector<int32_t> num_active = {0, 0};
+  const std::vector<float> gates = {0, 0}, scores = {1, 2, -INFINITY, 4};
+  std::vector<int64_t> histogram(3);
+  int64_t below = 0;
+  const auto tell = [&](int64_t bad_score) {
+    double value = -7;
+    RoutingCounts({.num_tokens = 2,
+                   .num_experts = 2,
+                   .max_active = 1,
+                   .has_cutoff = false,
+                   .cutoff = 0,
+                   .num_active = num_active.data(),
+                   .gates = gates.data(),
+                   .active_histogram = histogram.data(),
+                   .below_cutoff = &below,
+                   .scores = scores.data(),
+                   .bad_score = &bad_score,
+                   .bad_value = &value},
+                  pool);
+    return value;
+  };
+  EXPECT_EQ(tell(2), -INFINITY);
+  EXPECT_EQ(tell(-1), 0);
 }
 
 TEST(RoutingCounts, NoTokenIsNoCount) {

@@ -6,18 +6,37 @@
 #include <string>
 
 #include "core/errors.h"
+#include "core/parallel_for.h"
+#include "kernels/budget_gradient.h"
 #include "optimized/diverged.h"
 
 namespace softmoe::optimized {
 namespace {
 
-// K - L: the experts beyond the first of each layer.
+// ceil(experts) in [1, num_experts].
+int64_t WholeExperts(const Config& config, double experts) {
+  const int64_t whole = static_cast<int64_t>(std::ceil(experts));
+  return std::clamp<int64_t>(whole, 1, config.model.num_experts);
+}
+
+// What rounding may add to a number of experts: k_l = 1.5000001 is no reason
+// for a cap of 4, nor is 6 + 2^-50 one for counting 7 experts.
+constexpr double kSlack = 1e-6;
+
+int64_t MaxActive(const Config& config, double mean_active) {
+  const double factor = config.router.kind == RouterKind::kSparse
+                            ? 1.0
+                            : config.router.expansion_factor;
+  return WholeExperts(config, factor * mean_active - kSlack);
+}
+
+}  // namespace
+
 double SpareBudget(const Config& config) {
   const double layers = static_cast<double>(config.model.num_layers);
   return config.router.mean_active_experts * layers - layers;
 }
 
-// softmax(budget_logits) in double.
 std::vector<double> BudgetShares(std::span<const float> budget_logits) {
   double largest = -HUGE_VAL;
   for (size_t l = 0; l < budget_logits.size(); ++l) {
@@ -38,25 +57,6 @@ std::vector<double> BudgetShares(std::span<const float> budget_logits) {
   }
   return shares;
 }
-
-// ceil(experts) in [1, num_experts].
-int64_t WholeExperts(const Config& config, double experts) {
-  const int64_t whole = static_cast<int64_t>(std::ceil(experts));
-  return std::clamp<int64_t>(whole, 1, config.model.num_experts);
-}
-
-// What rounding may add to a number of experts: k_l = 1.5000001 is no reason
-// for a cap of 4, nor is 6 + 2^-50 one for counting 7 experts.
-constexpr double kSlack = 1e-6;
-
-int64_t MaxActive(const Config& config, double mean_active) {
-  const double factor = config.router.kind == RouterKind::kSparse
-                            ? 1.0
-                            : config.router.expansion_factor;
-  return WholeExperts(config, factor * mean_active - kSlack);
-}
-
-}  // namespace
 
 std::vector<LayerAllocation> ComputeAllocations(
     const Config& config, std::span<const float> budget_logits, double tau) {
@@ -100,14 +100,13 @@ void BudgetLogitGradient(const Config& config,
                          std::span<const double> d_mean_active,
                          std::span<float> d_budget_logits) {
   const std::vector<double> shares = BudgetShares(budget_logits);
-  double mean = 0;
-  for (size_t l = 0; l < shares.size(); ++l) {
-    mean += shares[l] * d_mean_active[l];
-  }
-  for (size_t l = 0; l < shares.size(); ++l) {
-    d_budget_logits[l] = static_cast<float>(SpareBudget(config) * shares[l] *
-                                            (d_mean_active[l] - mean));
-  }
+  ThreadPool pool(1);
+  kernels::BudgetGradient({.num_layers = static_cast<int64_t>(shares.size()),
+                           .spare_budget = SpareBudget(config),
+                           .shares = shares.data(),
+                           .d_mean_active = d_mean_active.data(),
+                           .d_budget_logits = d_budget_logits.data()},
+                          pool);
 }
 
 int64_t LargestMaxActive(const Config& config) {

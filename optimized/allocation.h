@@ -39,7 +39,16 @@ std::vector<LayerAllocation> ComputeAllocations(
 std::vector<LayerAllocation> InitialAllocations(const Config& config,
                                                 double tau);
 
-// d_budget_logits_m = (K - L) pi_m (g_m - sum_l pi_l g_l), g = d_mean_active.
+// K - L: what there is to spend beyond the first expert of each layer.
+double SpareBudget(const Config& config);
+
+// pi, the share of each layer in it: the softmax of the budget logits.
+//
+// Errors   NumericsError if a budget logit is not finite (names the layer).
+std::vector<double> BudgetShares(std::span<const float> budget_logits);
+
+// d_budget_logits_m = (K - L) pi_m (g_m - sum_l pi_l g_l), g = d_mean_active:
+// what kernels/budget_gradient.h computes where the model does.
 //
 //   budget_logits   [num_layers]
 //   d_mean_active   [num_layers]  d loss / d k_l

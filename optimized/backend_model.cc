@@ -33,20 +33,6 @@ void CheckTokens(const char* what, std::span<const int32_t> tokens,
   }
 }
 
-[[noreturn]] void ThrowBadScore(const Pass& pass, int64_t layer, int64_t flat) {
-  float score = 0;
-  ReadArray<float>(pass.queue, pass.work.layers[layer].scores.data() + flat,
-                   {&score, 1});
-  const int64_t token = flat / pass.config.model.num_experts;
-  const int64_t length = pass.config.model.sequence_length;
-  ThrowDiverged("layer " + std::to_string(layer) + ", token " +
-                std::to_string(pass.first_token + token) + " (sequence " +
-                std::to_string(token / length) + " of its group, position " +
-                std::to_string(token % length) + "), expert " +
-                std::to_string(flat % pass.config.model.num_experts) +
-                ": router score is " + std::to_string(score));
-}
-
 }  // namespace
 
 BackendModel::BackendModel(const Config& config, int64_t group_sequences,
@@ -56,6 +42,10 @@ BackendModel::BackendModel(const Config& config, int64_t group_sequences,
       queue_(queue),
       parameters_(layout_.total),
       work_(config, group_sequences * config.model.sequence_length, queue),
+      budget_logits_(layout_.budget_logits < 0
+                         ? 0
+                         : static_cast<size_t>(config.model.num_layers)),
+      groups_(1),
       routing_copies_(static_cast<size_t>(config.model.num_layers)) {
   ClearArray(queue, layout_.total, parameters_.data());
 }
@@ -73,24 +63,40 @@ void BackendModel::WriteParameters(std::span<const float> values,
       << size << " values from " << first << " on, of " << layout_.total
       << " parameters";
   WriteArray(queue_, values, parameters_.data() + first);
-}
-
-std::vector<float> BackendModel::BudgetLogits() const {
-  if (layout_.budget_logits < 0) return {};
-  std::vector<float> logits(static_cast<size_t>(config_.model.num_layers));
-  ReadArray<float>(queue_, parameters_.data() + layout_.budget_logits, logits);
-  return logits;
+  for (size_t l = 0; l < budget_logits_.size(); ++l) {
+    const int64_t at = layout_.budget_logits + static_cast<int64_t>(l) - first;
+    if (at >= 0 && at < size) budget_logits_[l] = values[at];
+  }
 }
 
 std::vector<LayerAllocation> BackendModel::Allocations(
     const RoutingState& routing) const {
-  return ComputeAllocations(config_, BudgetLogits(), routing.tau);
+  return ComputeAllocations(config_, budget_logits_, routing.tau);
 }
 
-Pass BackendModel::Begin(const Batch& batch, const RoutingState& routing,
-                         std::span<const LayerAllocation> allocations,
-                         double group_scale) {
-  BeginOperation("checks and budget");
+void BackendModel::ReserveGroups(int64_t num_groups) {
+  WaitFor(queue_);
+  work_.report.Reserve(num_groups);
+  groups_.resize(static_cast<size_t>(num_groups));
+}
+
+void BackendModel::StartGroups(const RoutingState& routing) {
+  BeginOperation("budget");
+  if (config_.router.kind != RouterKind::kSparse) {
+    SOFTMOE_CHECK(routing.temperature > 0 && std::isfinite(routing.temperature))
+        << "temperature=" << routing.temperature;
+    SOFTMOE_CHECK(routing.tau >= 0) << "tau=" << routing.tau;
+  }
+  routing_ = routing;
+  allocations_ = Allocations(routing);
+  if (budget_logits_.empty()) return;
+  budget_shares_ = BudgetShares(budget_logits_);
+  shares_ = sent_shares_.Send(queue_, budget_shares_);
+}
+
+Pass BackendModel::Begin(const Batch& batch, double group_scale,
+                         int64_t group) {
+  BeginOperation("checks");
   const ModelConfig& m = config_.model;
   const int64_t num_tokens = batch.num_sequences * m.sequence_length;
   SOFTMOE_CHECK(batch.num_sequences > 0 && num_tokens <= work_.max_tokens())
@@ -98,29 +104,25 @@ Pass BackendModel::Begin(const Batch& batch, const RoutingState& routing,
       << work_.max_tokens() / m.sequence_length;
   CheckTokens("inputs", batch.inputs, num_tokens, m.vocab_size);
   CheckTokens("targets", batch.targets, num_tokens, m.vocab_size);
-  if (config_.router.kind != RouterKind::kSparse) {
-    SOFTMOE_CHECK(routing.temperature > 0 && std::isfinite(routing.temperature))
-        << "temperature=" << routing.temperature;
-    SOFTMOE_CHECK(routing.tau >= 0) << "tau=" << routing.tau;
-  }
-  work_.PlaceShares(allocations, num_tokens);
-  last_num_tokens_ = num_tokens;
+  work_.PlaceShares(allocations_, num_tokens);
+  groups_[group] = {num_tokens, batch.first_token};
+  last_group_ = group;
   return {.config = config_,
           .layout = layout_,
           .work = work_,
           .queue = queue_,
-          .routing = routing,
+          .routing = routing_,
           .parameters = parameters_.data(),
-          .inputs = OnBackend(queue_, batch.inputs, &work_.inputs),
-          .targets = OnBackend(queue_, batch.targets, &work_.targets),
+          .inputs = work_.inputs.Send(queue_, batch.inputs),
+          .targets = work_.targets.Send(queue_, batch.targets),
           .group_scale = group_scale,
           .num_sequences = batch.num_sequences,
           .num_tokens = num_tokens,
-          .first_token = batch.first_token};
+          .first_token = batch.first_token,
+          .report = group};
 }
 
-void BackendModel::ForwardLayers(const Pass& pass,
-                                 std::span<const LayerAllocation> allocations) {
+void BackendModel::ForwardLayers(const Pass& pass) {
   const ModelConfig& m = config_.model;
   BeginOperation("embedding", MoveWork(2, pass.num_tokens * m.d_model));
   ops::EmbeddingForward({.num_tokens = pass.num_tokens,
@@ -133,7 +135,7 @@ void BackendModel::ForwardLayers(const Pass& pass,
     AttentionBlockForward(pass, l);
     float* out = l + 1 < m.num_layers ? work_.layers[l + 1].residual.data()
                                       : work_.final_residual.data();
-    MoeBlockForward(pass, l, allocations[l], out);
+    MoeBlockForward(pass, l, allocations_[l], out);
   }
 }
 
@@ -162,24 +164,37 @@ void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
        .grad_scale = static_cast<float>(loss_scale),
        .d_hidden = gradients ? work_.d_normed.data() : nullptr,
        .d_head_weight = gradients ? gradients + layout_.head_weight : nullptr,
-       .loss_sum = work_.report.loss_sum(),
+       .loss_sum = work_.report.loss_sum(pass.report),
        .chunk_tokens = work_.head_chunk,
        .logits = work_.logits.data()},
       queue_);
 }
 
-void BackendModel::FetchReport(const Pass& pass) {
+void BackendModel::StartReports(int64_t num_groups) {
   BeginOperation("report");
-  work_.report.Fetch(queue_);
+  work_.report.StartFetch(queue_, num_groups);
+}
+
+void BackendModel::CheckScores(int64_t group) const {
+  const int64_t num_experts = config_.model.num_experts;
+  const int64_t length = config_.model.sequence_length;
   for (int64_t l = 0; l < config_.model.num_layers; ++l) {
-    const int64_t bad_score = *work_.report.FetchedLayer(l).bad_score;
-    if (bad_score >= 0) ThrowBadScore(pass, l, bad_score);
+    const HostLayerReport layer = work_.report.FetchedLayer(group, l);
+    if (*layer.bad_score < 0) continue;
+    const int64_t token = *layer.bad_score / num_experts;
+    ThrowDiverged("layer " + std::to_string(l) + ", token " +
+                  std::to_string(groups_[group].first_token + token) +
+                  " (sequence " + std::to_string(token / length) +
+                  " of its group, position " + std::to_string(token % length) +
+                  "), expert " +
+                  std::to_string(*layer.bad_score % num_experts) +
+                  ": router score is " + std::to_string(*layer.bad_value));
   }
 }
 
-StepStats BackendModel::Finish(const Pass& pass) {
-  FetchReport(pass);
-  StepStats stats = work_.report.Read(pass.num_tokens);
+StepStats BackendModel::ReadReport(int64_t group) const {
+  CheckScores(group);
+  StepStats stats = work_.report.Read(group, groups_[group].num_tokens);
   if (!std::isfinite(stats.loss_sum)) {
     ThrowDiverged("the loss is " + std::to_string(stats.loss_sum));
   }
@@ -188,11 +203,13 @@ StepStats BackendModel::Finish(const Pass& pass) {
 
 StepStats BackendModel::Forward(const Batch& batch,
                                 const RoutingState& routing) {
-  const std::vector<LayerAllocation> allocations = Allocations(routing);
-  const Pass pass = Begin(batch, routing, allocations, 0.0);
-  ForwardLayers(pass, allocations);
+  StartGroups(routing);
+  const Pass pass = Begin(batch, 0.0, 0);
+  ForwardLayers(pass);
   Head(pass, 0.0, nullptr);
-  return Finish(pass);
+  StartReports(1);
+  Finish(queue_);
+  return ReadReport(0);
 }
 
 StepStats BackendModel::ForwardBackward(const Batch& batch,
@@ -202,20 +219,19 @@ StepStats BackendModel::ForwardBackward(const Batch& batch,
   SOFTMOE_CHECK(static_cast<int64_t>(gradients.size()) == layout_.total)
       << gradients.size() << " of " << layout_.total << " gradients";
   float* target = OutputOnBackend(queue_, gradients, &gradients_);
-  StepStats stats =
-      ComputeGradients(batch, routing, loss_scale, group_scale, target);
+  StartGroups(routing);
+  StartGradients(batch, loss_scale, group_scale, 0, target);
+  StartReports(1);
   ReadArray<float>(queue_, target, gradients);
-  return stats;
+  return ReadReport(0);
 }
 
-StepStats BackendModel::ComputeGradients(const Batch& batch,
-                                         const RoutingState& routing,
-                                         double loss_scale, double group_scale,
-                                         float* gradients) {
+void BackendModel::StartGradients(const Batch& batch, double loss_scale,
+                                  double group_scale, int64_t group,
+                                  float* gradients) {
   const ModelConfig& m = config_.model;
-  const std::vector<LayerAllocation> allocations = Allocations(routing);
-  const Pass pass = Begin(batch, routing, allocations, group_scale);
-  ForwardLayers(pass, allocations);
+  const Pass pass = Begin(batch, group_scale, group);
+  ForwardLayers(pass);
   Head(pass, loss_scale, gradients);
 
   // The norm adds to the gradient of the residual stream, which starts here.
@@ -233,7 +249,7 @@ StepStats BackendModel::ComputeGradients(const Batch& batch,
                         .scratch = work_.norm_scratch.data()},
                        queue_);
   for (int64_t l = m.num_layers - 1; l >= 0; --l) {
-    MoeBlockBackward(pass, l, allocations[l], gradients);
+    MoeBlockBackward(pass, l, allocations_[l], gradients);
     AttentionBlockBackward(pass, l, gradients);
   }
   BeginOperation("embedding, backward",
@@ -246,14 +262,13 @@ StepStats BackendModel::ComputeGradients(const Batch& batch,
                           .d_table = gradients + layout_.embedding,
                           .scratch = work_.embedding_scratch.data()},
                          queue_);
-  StepStats stats = Finish(pass);
-  if (layout_.budget_logits >= 0) {
-    std::vector<float> d_logits(static_cast<size_t>(m.num_layers));
-    BudgetLogitGradient(config_, BudgetLogits(),
-                        work_.report.ReadMeanActiveGradients(), d_logits);
-    WriteArray<float>(queue_, d_logits, gradients + layout_.budget_logits);
-  }
-  return stats;
+  if (budget_logits_.empty()) return;
+  ops::BudgetGradient({.num_layers = m.num_layers,
+                       .spare_budget = SpareBudget(config_),
+                       .shares = shares_,
+                       .d_mean_active = work_.report.d_mean_active(group),
+                       .d_budget_logits = gradients + layout_.budget_logits},
+                      queue_);
 }
 
 std::vector<float> BackendModel::CollectSoftWeightRatios(
@@ -262,19 +277,23 @@ std::vector<float> BackendModel::CollectSoftWeightRatios(
       << "tau is for soft routers";
   RoutingState unfiltered = routing;
   unfiltered.tau = 0;
-  const std::vector<LayerAllocation> allocations = Allocations(unfiltered);
-  const Pass pass = Begin(batch, unfiltered, allocations, 0.0);
-  ForwardLayers(pass, allocations);
-  FetchReport(pass);
-  std::vector<float> ratios;
-  for (int64_t l = 0; l < config_.model.num_layers; ++l) {
-    // A weight that underflowed to 0 is not selected: its gate is 0 as well.
+  StartGroups(unfiltered);
+  const Pass pass = Begin(batch, 0.0, 0);
+  ForwardLayers(pass);
+  StartReports(1);
+  std::vector<FetchedArray<float>> gates(work_.shares.size());
+  for (size_t l = 0; l < gates.size(); ++l) {
     const RoutedShare& share = work_.shares[l];
-    const double uniform = allocations[l].mean_active /
+    gates[l].Start(queue_, share.gates, pass.num_tokens * share.max_active);
+  }
+  Finish(queue_);
+  CheckScores(0);
+  std::vector<float> ratios;
+  for (size_t l = 0; l < gates.size(); ++l) {
+    // A weight that underflowed to 0 is not selected: its gate is 0 as well.
+    const double uniform = allocations_[l].mean_active /
                            static_cast<double>(config_.model.num_experts);
-    std::vector<float> copy;
-    for (const float gate : OnHost(queue_, share.gates,
-                                   pass.num_tokens * share.max_active, &copy)) {
+    for (const float gate : gates[l].view()) {
       ratios.push_back(static_cast<float>(gate / uniform));
     }
   }
@@ -285,15 +304,17 @@ RoutingView BackendModel::LastRouting(int64_t layer) {
   const LayerActivations& acts = work_.layers[layer];
   const RoutedShare& share = work_.shares[layer];
   RoutingCopy& copy = routing_copies_[layer];
-  const int64_t pairs = last_num_tokens_ * config_.model.num_experts;
-  return {
-      .max_active = share.max_active,
-      .scores = OnHost(queue_, acts.scores.data(), pairs, &copy.scores),
-      .soft_weights =
-          OnHost(queue_, acts.soft_weights.data(), pairs, &copy.soft_weights),
-      .selected = OnHost(queue_, share.selected,
-                         last_num_tokens_ * share.max_active, &copy.selected),
-      .balance_counts = work_.report.balance_counts(layer)};
+  const int64_t num_tokens = groups_[last_group_].num_tokens;
+  const int64_t pairs = num_tokens * config_.model.num_experts;
+  copy.scores.Start(queue_, acts.scores.data(), pairs);
+  copy.soft_weights.Start(queue_, acts.soft_weights.data(), pairs);
+  copy.selected.Start(queue_, share.selected, num_tokens * share.max_active);
+  Finish(queue_);
+  return {.max_active = share.max_active,
+          .scores = copy.scores.view(),
+          .soft_weights = copy.soft_weights.view(),
+          .selected = copy.selected.view(),
+          .balance_counts = work_.report.balance_counts(last_group_, layer)};
 }
 
 int64_t BackendModel::MemoryBytes() const {

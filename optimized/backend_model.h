@@ -46,29 +46,42 @@ class BackendModel : public ModelInterface {
 
   Queue& queue() const { return queue_; }
   std::span<float> parameters() { return parameters_.span(); }
-  // ForwardBackward, with gradients [layout().total] where the model computes.
-  StepStats ComputeGradients(const Batch& batch, const RoutingState& routing,
-                             double loss_scale, double group_scale,
-                             float* gradients);
+  // The host's copy of the budget logits, by which it allocates without asking
+  // the device; empty if they are not learned. Who changes parameters() changes
+  // it alike.
+  std::span<float> host_budget_logits() { return budget_logits_; }
+
+  // ForwardBackward in parts, for several groups with one wait: StartGroups,
+  // StartGradients of each, in any order, and StartReports; then the host waits,
+  // and ReadReport of each. Nothing else may use the model in between.
+  //
+  // Room for so many groups. Waits.
+  void ReserveGroups(int64_t num_groups);
+  void StartGroups(const RoutingState& routing);
+  // With gradients [layout().total] where the model computes.
+  void StartGradients(const Batch& batch, double loss_scale, double group_scale,
+                      int64_t group, float* gradients);
+  void StartReports(int64_t num_groups);
+  // Errors: as ForwardBackward.
+  StepStats ReadReport(int64_t group) const;
 
  private:
-  std::vector<float> BudgetLogits() const;  // empty if they are not learned
   // Checks `batch`, and of `routing` what a caller can get wrong.
-  Pass Begin(const Batch& batch, const RoutingState& routing,
-             std::span<const LayerAllocation> allocations, double group_scale);
+  Pass Begin(const Batch& batch, double group_scale, int64_t group);
   // Everything but the head.
-  void ForwardLayers(const Pass& pass,
-                     std::span<const LayerAllocation> allocations);
+  void ForwardLayers(const Pass& pass);
   // The loss; with `gradients`, also the head's gradient and d_residual.
   void Head(const Pass& pass, double loss_scale, float* gradients);
-  // Waits for the pass. Throws NumericsError if a score was not finite.
-  void FetchReport(const Pass& pass);
-  // What the pass reports, once scores and loss are known to be finite.
-  StepStats Finish(const Pass& pass);
+  // Throws NumericsError if a score was not finite.
+  void CheckScores(int64_t group) const;
 
+  // What the report of a group does not say.
+  struct Group {
+    int64_t num_tokens, first_token;
+  };
   struct RoutingCopy {
-    std::vector<float> scores, soft_weights;
-    std::vector<int32_t> selected;
+    FetchedArray<float> scores, soft_weights;
+    FetchedArray<int32_t> selected;
   };
 
   Config config_;
@@ -76,7 +89,15 @@ class BackendModel : public ModelInterface {
   Queue& queue_;
   Buffer<float> parameters_;
   Workspace work_;
-  int64_t last_num_tokens_ = 0;
+  std::vector<float> budget_logits_;
+  // Of the groups at hand:
+  RoutingState routing_;
+  std::vector<LayerAllocation> allocations_;
+  std::vector<double> budget_shares_;
+  SentArray<double> sent_shares_;
+  const double* shares_ = nullptr;  // where the model computes
+  std::vector<Group> groups_;
+  int64_t last_group_ = 0;  // whose routing is in the workspace
   // What is copied to the host, where it cannot be read in place.
   std::vector<RoutingCopy> routing_copies_;  // of each layer
   Buffer<float> gradients_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/backend_updater.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/errors.h"
@@ -20,33 +21,77 @@ BackendUpdater::BackendUpdater(BackendModel& model)
       num_groups_(NumGroups(model.config().training)),
       optimizer_(model.config().training, model.layout(), model.queue()),
       tree_(model.layout().total, num_groups_, model.queue()),
-      gradient_(model.layout().total) {}
+      gradient_(model.layout().total),
+      budget_first_moment_(model.host_budget_logits().size()),
+      budget_second_moment_(model.host_budget_logits().size()) {
+  model.ReserveGroups(num_groups_);
+}
 
+// One wait, but for how many rows each expert has: everything that the host has
+// to know comes together, before anything has changed.
 UpdateGradient BackendUpdater::ComputeGradient(const RoutingState& routing,
                                                const GroupBatch& batch) {
   using Clock = std::chrono::steady_clock;
   const Config& config = model_.config();
+  Queue& queue = model_.queue();
   const double num_tokens = static_cast<double>(
       config.training.global_batch_sequences * config.model.sequence_length);
   UpdateGradient result;
-  const auto leaf = [&](int64_t group, std::span<float> gradient) {
-    const Batch tokens = batch(group);
-    const auto start = Clock::now();
-    result.groups.push_back(model_.ComputeGradients(
-        tokens, routing, 1.0 / num_tokens,
-        1.0 / static_cast<double>(num_groups_), gradient.data()));
+  const auto count_time = [&](Clock::time_point start) {
     result.model_seconds +=
         std::chrono::duration<double>(Clock::now() - start).count();
   };
-  tree_.Sum(0, num_groups_, leaf, gradient_.span());
-  norm_ = optimizer_.GradientNorm(gradient_.span());
+  const auto leaf = [&](int64_t group, std::span<float> gradient) {
+    const Batch tokens = batch(group);
+    const auto start = Clock::now();
+    model_.StartGradients(tokens, 1.0 / num_tokens,
+                          1.0 / static_cast<double>(num_groups_), group,
+                          gradient.data());
+    count_time(start);
+  };
+  try {
+    model_.StartGroups(routing);
+    tree_.Sum(0, num_groups_, leaf, gradient_.span());
+    optimizer_.StartGradientNorm(gradient_.span());
+    const std::span<const float> budget =
+        BudgetPart<const float>(gradient_.span());
+    budget_gradient_.Start(queue, budget.data(),
+                           static_cast<int64_t>(budget.size()));
+    model_.StartReports(num_groups_);
+    const auto start = Clock::now();
+    Finish(queue);
+    count_time(start);
+  } catch (...) {
+    WaitFor(queue);  // for what is read from memory that will be used again
+    throw;
+  }
+  for (int64_t group = 0; group < num_groups_; ++group) {
+    result.groups.push_back(model_.ReadReport(group));
+  }
+  norm_ = optimizer_.FinishGradientNorm();
   result.norm = norm_;
   return result;
 }
 
 void BackendUpdater::Apply(double learning_rate, int64_t completed_updates) {
+  if (!budget_first_moment_.empty()) {
+    optimizer_.UpdateOnHost(learning_rate, completed_updates, norm_,
+                            model_.layout().budget_logits,
+                            {.gradient = budget_gradient_.view(),
+                             .parameters = model_.host_budget_logits(),
+                             .first_moment = budget_first_moment_,
+                             .second_moment = budget_second_moment_});
+  }
   optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
                     model_.parameters());
+}
+
+template <typename T>
+std::span<T> BackendUpdater::BudgetPart(std::span<T> values) const {
+  const size_t size = budget_first_moment_.size();
+  if (size == 0) return {};
+  return values.subspan(static_cast<size_t>(model_.layout().budget_logits),
+                        size);
 }
 
 std::vector<float> BackendUpdater::Read(std::span<const float> values) const {
@@ -75,6 +120,8 @@ void BackendUpdater::WriteMoments(std::span<const float> first,
       << optimizer_.first_moment().size();
   WriteArray(model_.queue(), first, optimizer_.first_moment().data());
   WriteArray(model_.queue(), second, optimizer_.second_moment().data());
+  std::ranges::copy(BudgetPart(first), budget_first_moment_.begin());
+  std::ranges::copy(BudgetPart(second), budget_second_moment_.begin());
 }
 
 }  // namespace SOFTMOE_BACKEND

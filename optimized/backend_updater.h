@@ -36,6 +36,9 @@ class BackendUpdater : public UpdaterInterface {
 
  private:
   std::vector<float> Read(std::span<const float> values) const;
+  // The budget logits' part of an array [layout.total].
+  template <typename T>
+  std::span<T> BudgetPart(std::span<T> values) const;
 
   BackendModel& model_;
   int64_t num_groups_;
@@ -43,6 +46,9 @@ class BackendUpdater : public UpdaterInterface {
   GradientTree tree_;
   Buffer<float> gradient_;  // [layout.total]
   double norm_ = 0;         // of gradient_
+  // What the host needs of the budget logits to update its copy of them.
+  FetchedArray<float> budget_gradient_;
+  std::vector<float> budget_first_moment_, budget_second_moment_;
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -12,12 +12,12 @@
 #include <cstring>
 #include <new>
 #include <span>
-#include <vector>
 
 #include "core/parallel_for.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/balance_loss.h"
+#include "kernels/budget_gradient.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
 #include "kernels/expert_mlp.h"
@@ -53,8 +53,11 @@ inline void* AllocateArray(size_t bytes) {
 }
 inline void FreeArray(void* array) noexcept { std::free(array); }
 
-// Until everything that was enqueued has run.
-inline void WaitFor(Queue& /*queue*/) {}
+// Until everything that was enqueued has run, or failed.
+inline void WaitFor(Queue& /*queue*/) noexcept {}
+
+// The same. Errors: NumericsError if some of it failed.
+inline void Finish(Queue& /*queue*/) {}
 
 // target = source over [size], within the backend's memory.
 template <typename T>
@@ -72,8 +75,8 @@ void ClearArray(Queue& /*queue*/, int64_t size, T* x) {
   std::fill_n(x, size, T(0));
 }
 
-// From memory of the host to the backend's, and back; the latter waits for what
-// was enqueued before.
+// From memory of the host to the backend's, and back; both wait for what was
+// enqueued before.
 template <typename T>
 void WriteArray(Queue& /*queue*/, std::span<const T> values, T* target) {
   std::ranges::copy(values, target);
@@ -91,20 +94,31 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* /*copy*/) {
   return array.data();
 }
 
-// The host's array as the backend may read it: itself, or a copy in `copy`.
-template <typename T, typename Buffer>
-const T* OnBackend(Queue& /*queue*/, std::span<const T> array,
-                   Buffer* /*copy*/) {
-  return array.data();
-}
-
-// The backend's array as the host may read it: itself, or a copy in `copy` that
-// was waited for.
+// Arrays of the host as the backend may read them: themselves, or copies.
 template <typename T>
-std::span<const T> OnHost(Queue& /*queue*/, const T* array, int64_t size,
-                          std::vector<T>* /*copy*/) {
-  return {array, static_cast<size_t>(size)};
-}
+class SentArray {
+ public:
+  // Enqueues that `values` are there for what is enqueued afterwards, until the
+  // next Send, before which the host must have waited.
+  const T* Send(Queue& /*queue*/, std::span<const T> values) {
+    return values.data();
+  }
+};
+
+// An array of the backend as the host may read it: itself, or a copy.
+template <typename T>
+class FetchedArray {
+ public:
+  // Enqueues that what `array` then holds comes to the host.
+  void Start(Queue& /*queue*/, const T* array, int64_t size) {
+    view_ = {array, static_cast<size_t>(size)};
+  }
+  // Of the last Start, once the host has waited.
+  std::span<const T> view() const { return view_; }
+
+ private:
+  std::span<const T> view_;
+};
 
 // What only a device needs scratch for: none.
 inline int64_t QueryBlock(int64_t /*sequence_length*/) { return 0; }

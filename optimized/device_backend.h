@@ -4,13 +4,14 @@
 // see backend.h, which includes it. SOFTMOE_DEVICE is the namespace of the
 // kernels, isa_cuda or isa_shim.
 //
-// An operation has run when the queue has come to it; the host waits in
-// ReadArray, WriteArray and OnHost alone.
+// An operation has run when the queue has come to it; the host waits in Finish,
+// ReadArray and WriteArray alone.
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,7 @@ namespace ops {
 SOFTMOE_KERNEL(AdamW);
 SOFTMOE_KERNEL(Add);
 SOFTMOE_KERNEL(BalanceLoss);
+SOFTMOE_KERNEL(BudgetGradient);
 SOFTMOE_KERNEL(BuildRoutePlan);
 SOFTMOE_KERNEL(EmbeddingBackward);
 SOFTMOE_KERNEL(EmbeddingForward);
@@ -74,7 +76,10 @@ inline void* AllocateArray(size_t bytes) {
 }
 inline void FreeArray(void* array) noexcept { device::FreeOnDevice(array); }
 
-inline void WaitFor(Queue& queue) { device::WaitForStream(queue.stream()); }
+inline void WaitFor(Queue& queue) noexcept {
+  device::WaitForStream(queue.stream());
+}
+inline void Finish(Queue& queue) { device::FinishStream(queue.stream()); }
 
 template <typename T>
 void CopyArray(Queue& queue, int64_t size, const T* source, T* target) {
@@ -103,20 +108,64 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* copy) {
   if (copy->size() < size) *copy = Buffer(size);
   return copy->data();
 }
-template <typename T, typename Buffer>
-const T* OnBackend(Queue& queue, std::span<const T> array, Buffer* copy) {
-  const int64_t size = static_cast<int64_t>(array.size());
-  if (copy->size() < size) *copy = Buffer(size);
-  WriteArray(queue, array, copy->data());
-  return copy->data();
-}
+// Memory that grows, without what it held. Whoever makes it grow has waited for
+// what uses it.
+template <typename T, void* (*kAllocate)(size_t), void (*kFree)(void*) noexcept>
+class GrowingArray {
+ public:
+  T* OfSize(size_t size) {
+    if (size > size_) {
+      data_.reset();
+      data_.reset(static_cast<T*>(kAllocate(size * sizeof(T))));
+      size_ = size;
+    }
+    return data_.get();
+  }
+  T* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* data) const { kFree(data); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  size_t size_ = 0;
+};
 template <typename T>
-std::span<const T> OnHost(Queue& queue, const T* array, int64_t size,
-                          std::vector<T>* copy) {
-  copy->resize(static_cast<size_t>(size));
-  ReadArray<T>(queue, array, *copy);
-  return *copy;
-}
+using HostArray = GrowingArray<T, device::AllocateOnHost, device::FreeOnHost>;
+template <typename T>
+using DeviceArray =
+    GrowingArray<T, device::AllocateOnDevice, device::FreeOnDevice>;
+
+template <typename T>
+class SentArray {
+ public:
+  const T* Send(Queue& queue, std::span<const T> values) {
+    T* staged = staged_.OfSize(values.size());
+    std::ranges::copy(values, staged);
+    T* copy = copy_.OfSize(values.size());
+    device::StartCopy(copy, staged, values.size_bytes(), queue.stream());
+    return copy;
+  }
+
+ private:
+  HostArray<T> staged_;
+  DeviceArray<T> copy_;
+};
+
+template <typename T>
+class FetchedArray {
+ public:
+  void Start(Queue& queue, const T* array, int64_t size) {
+    size_ = static_cast<size_t>(size);
+    device::StartCopy(copy_.OfSize(size_), array, size_ * sizeof(T),
+                      queue.stream());
+  }
+  std::span<const T> view() const { return {copy_.data(), size_}; }
+
+ private:
+  HostArray<T> copy_;
+  size_t size_ = 0;
+};
 
 // Queries whose attention weights are held at a time, and tokens whose logits
 // are: 256 MiB of them, or 64 tokens'.

@@ -106,7 +106,7 @@ void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
   const LayerActivations& acts = pass.work.layers[layer];
   const RoutedShare& share = pass.work.shares[layer];
   const Workspace& work = pass.work;
-  const LayerReport report = work.report.Layer(layer);
+  const LayerReport report = work.report.Layer(pass.report, layer);
   const kernels::RouterShape shape = Shape(pass, allocation);
   BeginOperation("router", MoveWork(2, n * num_experts));
   ops::RouterForward({.shape = shape,
@@ -144,7 +144,10 @@ void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
                       .num_active = acts.num_active.data(),
                       .gates = share.gates,
                       .active_histogram = report.active_histogram,
-                      .below_cutoff = report.tokens_below_cutoff},
+                      .below_cutoff = report.tokens_below_cutoff,
+                      .scores = acts.scores.data(),
+                      .bad_score = report.bad_score,
+                      .bad_value = report.bad_value},
                      pass.queue);
   ops::BalanceLoss({.num_tokens = n,
                     .num_experts = num_experts,
@@ -176,20 +179,21 @@ void RouteBackward(const Pass& pass, int64_t layer,
                             .d_row_gate = work.d_row_gate.data(),
                             .d_gates = work.d_gates.data()},
                            pass.queue);
-  ops::RouterBackward({.shape = Shape(pass, allocation),
-                       .scores = acts.scores.data(),
-                       .soft_weights = acts.soft_weights.data(),
-                       .root = acts.root.data(),
-                       .selected = share.selected,
-                       .d_gates = work.d_gates.data(),
-                       .d_probability = acts.d_probability.data(),
-                       .z_scale = static_cast<float>(
-                           pass.group_scale * pass.config.router.z_loss_coeff /
-                           static_cast<double>(n)),
-                       .d_scores = work.d_scores.data(),
-                       .d_mean_active = work.report.Layer(layer).d_mean_active,
-                       .scratch = work.router_scratch.data()},
-                      pass.queue);
+  ops::RouterBackward(
+      {.shape = Shape(pass, allocation),
+       .scores = acts.scores.data(),
+       .soft_weights = acts.soft_weights.data(),
+       .root = acts.root.data(),
+       .selected = share.selected,
+       .d_gates = work.d_gates.data(),
+       .d_probability = acts.d_probability.data(),
+       .z_scale = static_cast<float>(pass.group_scale *
+                                     pass.config.router.z_loss_coeff /
+                                     static_cast<double>(n)),
+       .d_scores = work.d_scores.data(),
+       .d_mean_active = work.report.Layer(pass.report, layer).d_mean_active,
+       .scratch = work.router_scratch.data()},
+      pass.queue);
 }
 
 // Gradients of the router weight, and of the router's input into d_normed.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "core/errors.h"
 #include "core/profile.h"
-#include "kernels/adamw.h"
 #include "optimized/diverged.h"
 
 namespace softmoe::optimized {
@@ -33,6 +33,12 @@ Optimizer::Optimizer(const TrainingConfig& training,
 }
 
 double Optimizer::GradientNorm(std::span<const float> gradient) {
+  StartGradientNorm(gradient);
+  Finish(queue_);
+  return FinishGradientNorm();
+}
+
+void Optimizer::StartGradientNorm(std::span<const float> gradient) {
   SOFTMOE_CHECK(static_cast<int64_t>(gradient.size()) == total_)
       << gradient.size() << " gradients, expected " << total_;
   BeginOperation("norm of the gradient",
@@ -42,13 +48,39 @@ double Optimizer::GradientNorm(std::span<const float> gradient) {
                      .result = sum_of_squares_.data(),
                      .scratch = scratch_.data()},
                     queue_);
-  double sum_of_squares = 0;
-  ReadArray<double>(queue_, sum_of_squares_.data(), {&sum_of_squares, 1});
-  const double norm = std::sqrt(sum_of_squares);
+  fetched_sum_of_squares_.Start(queue_, sum_of_squares_.data(), 1);
+}
+
+double Optimizer::FinishGradientNorm() const {
+  const double norm = std::sqrt(fetched_sum_of_squares_.view().front());
   if (!std::isfinite(norm)) {
     ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
   }
   return norm;
+}
+
+kernels::AdamWArgs Optimizer::Step(double learning_rate,
+                                   int64_t completed_updates, double norm,
+                                   const Run& run) const {
+  const double scale = training_.clip_norm > 0 && norm > training_.clip_norm
+                           ? training_.clip_norm / norm
+                           : 1.0;
+  const double t = static_cast<double>(completed_updates) + 1.0;
+  return {
+      .size = run.size,
+      .learning_rate = static_cast<float>(learning_rate),
+      .beta1 = static_cast<float>(training_.beta1),
+      .beta2 = static_cast<float>(training_.beta2),
+      .epsilon = static_cast<float>(training_.adam_epsilon),
+      .weight_decay =
+          static_cast<float>(run.weight_decay ? training_.weight_decay : 0.0),
+      .bias1 = static_cast<float>(1.0 / (1.0 - std::pow(training_.beta1, t))),
+      .bias2 = static_cast<float>(1.0 / (1.0 - std::pow(training_.beta2, t))),
+      .gradient_scale = static_cast<float>(scale),
+      .gradient = nullptr,
+      .parameter = nullptr,
+      .first_moment = nullptr,
+      .second_moment = nullptr};
 }
 
 void Optimizer::Update(double learning_rate, int64_t completed_updates,
@@ -58,31 +90,31 @@ void Optimizer::Update(double learning_rate, int64_t completed_updates,
                 static_cast<int64_t>(parameters.size()) == total_)
       << gradient.size() << " gradients, " << parameters.size()
       << " parameters, expected " << total_;
-  const double scale = training_.clip_norm > 0 && norm > training_.clip_norm
-                           ? training_.clip_norm / norm
-                           : 1.0;
-  const double t = static_cast<double>(completed_updates) + 1.0;
   BeginOperation("AdamW", {.bytes = 28.0 * static_cast<double>(total_)});
   for (const Run& run : runs_) {
-    ops::AdamW(
-        {.size = run.size,
-         .learning_rate = static_cast<float>(learning_rate),
-         .beta1 = static_cast<float>(training_.beta1),
-         .beta2 = static_cast<float>(training_.beta2),
-         .epsilon = static_cast<float>(training_.adam_epsilon),
-         .weight_decay = static_cast<float>(
-             run.weight_decay ? training_.weight_decay : 0.0),
-         .bias1 =
-             static_cast<float>(1.0 / (1.0 - std::pow(training_.beta1, t))),
-         .bias2 =
-             static_cast<float>(1.0 / (1.0 - std::pow(training_.beta2, t))),
-         .gradient_scale = static_cast<float>(scale),
-         .gradient = gradient.data() + run.offset,
-         .parameter = parameters.data() + run.offset,
-         .first_moment = first_moment_.data() + run.offset,
-         .second_moment = second_moment_.data() + run.offset},
-        queue_);
+    kernels::AdamWArgs args = Step(learning_rate, completed_updates, norm, run);
+    args.gradient = gradient.data() + run.offset;
+    args.parameter = parameters.data() + run.offset;
+    args.first_moment = first_moment_.data() + run.offset;
+    args.second_moment = second_moment_.data() + run.offset;
+    ops::AdamW(args, queue_);
   }
+}
+
+void Optimizer::UpdateOnHost(double learning_rate, int64_t completed_updates,
+                             double norm, int64_t offset,
+                             const HostTensor& tensor) {
+  const auto run = std::ranges::find_if(runs_, [&](const Run& r) {
+    return offset >= r.offset && offset < r.offset + r.size;
+  });
+  SOFTMOE_CHECK(run != runs_.end()) << "no tensor at " << offset;
+  kernels::AdamWArgs args = Step(learning_rate, completed_updates, norm, *run);
+  args.size = static_cast<int64_t>(tensor.parameters.size());
+  args.gradient = tensor.gradient.data();
+  args.parameter = tensor.parameters.data();
+  args.first_moment = tensor.first_moment.data();
+  args.second_moment = tensor.second_moment.data();
+  kernels::AdamW(args, host_);
 }
 
 int64_t Optimizer::MemoryBytes() const {

@@ -16,6 +16,8 @@
 
 #include "core/config/config.h"
 #include "core/config/parameter_layout.h"
+#include "core/parallel_for.h"
+#include "kernels/adamw.h"
 #include "optimized/backend.h"
 #include "optimized/buffer.h"
 
@@ -34,6 +36,10 @@ class Optimizer {
   // Errors   NumericsError if it is not finite.
   double GradientNorm(std::span<const float> gradient);
 
+  // The same in two halves: the norm is there once the host has waited.
+  void StartGradientNorm(std::span<const float> gradient);
+  double FinishGradientNorm() const;
+
   // Updates `parameters` and the moments.
   //
   //   learning_rate      >= 0
@@ -43,6 +49,15 @@ class Optimizer {
   //   parameters         [layout.total]
   void Update(double learning_rate, int64_t completed_updates, double norm,
               std::span<const float> gradient, std::span<float> parameters);
+
+  // The same update of a copy that the host keeps of the tensor at `offset`, and
+  // of its moments: the same bits. All of the tensor's size, and of the host.
+  struct HostTensor {
+    std::span<const float> gradient;
+    std::span<float> parameters, first_moment, second_moment;
+  };
+  void UpdateOnHost(double learning_rate, int64_t completed_updates,
+                    double norm, int64_t offset, const HostTensor& tensor);
 
   // The moments [layout.total].
   std::span<float> first_moment() { return first_moment_.span(); }
@@ -59,6 +74,10 @@ class Optimizer {
     bool weight_decay;
   };
 
+  // An update without its arrays.
+  kernels::AdamWArgs Step(double learning_rate, int64_t completed_updates,
+                          double norm, const Run& run) const;
+
   TrainingConfig training_;
   Queue& queue_;
   std::vector<Run> runs_;
@@ -66,6 +85,8 @@ class Optimizer {
   Buffer<float> first_moment_, second_moment_;
   Buffer<double> sum_of_squares_;  // [1]
   Buffer<double> scratch_;
+  FetchedArray<double> fetched_sum_of_squares_;
+  ThreadPool host_{1};  // where the host computes
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -29,6 +29,7 @@ struct Pass {
   int64_t num_sequences;
   int64_t num_tokens;   // num_sequences * sequence_length
   int64_t first_token;  // global index of the first token
+  int64_t report;       // which of work.report is this pass's
 };
 
 // The work of `count` products of an [m, k] and a [k, n] matrix.

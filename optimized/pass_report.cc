@@ -5,55 +5,86 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
+// Besides d_mean_active.
 constexpr int64_t kLayerSums = 3;
 
 int64_t LayerCounts(int64_t num_experts) { return 3 * num_experts + 3; }
 
-// The part of a layer in all counts and sums.
+int64_t PassCounts(int64_t num_layers, int64_t num_experts) {
+  return num_layers * LayerCounts(num_experts);
+}
+
+// Those of the layers, d_mean_active of each, the loss.
+int64_t PassSums(int64_t num_layers) {
+  return num_layers * (kLayerSums + 1) + 1;
+}
+
+// The part of a layer in the counts and sums of a pass.
 template <typename Report, typename Count, typename Sum>
-Report Part(int64_t layer, int64_t num_experts, Count* counts, Sum* sums) {
+Report Part(int64_t num_layers, int64_t num_experts, int64_t layer,
+            Count* counts, Sum* sums) {
   const int64_t e = num_experts;
   counts += layer * LayerCounts(e);
-  sums += layer * kLayerSums;
+  Sum* layer_sums = sums + layer * kLayerSums;
   return {.tokens_per_expert = counts,
           .balance_counts = counts + e,
           .active_histogram = counts + 2 * e,
           .tokens_below_cutoff = counts + 3 * e + 1,
           .bad_score = counts + 3 * e + 2,
-          .load_balance_loss = sums,
-          .z_loss = sums + 1,
-          .d_mean_active = sums + 2};
+          .bad_value = layer_sums,
+          .load_balance_loss = layer_sums + 1,
+          .z_loss = layer_sums + 2,
+          .d_mean_active = sums + num_layers * kLayerSums + layer};
 }
 
 }  // namespace
 
 PassReport::PassReport(int64_t num_layers, int64_t num_experts)
-    : num_layers_(num_layers),
-      num_experts_(num_experts),
-      counts_(num_layers * LayerCounts(num_experts)),
-      sums_(num_layers * kLayerSums + 1) {}
-
-LayerReport PassReport::Layer(int64_t layer) const {
-  return Part<LayerReport>(layer, num_experts_, counts_.data(), sums_.data());
+    : num_layers_(num_layers), num_experts_(num_experts) {
+  Reserve(1);
 }
 
-HostLayerReport PassReport::FetchedLayer(int64_t layer) const {
-  return Part<HostLayerReport>(layer, num_experts_, host_counts_.data(),
-                               host_sums_.data());
+void PassReport::Reserve(int64_t num_passes) {
+  num_passes_ = num_passes;
+  counts_ = Buffer<int64_t>(num_passes * PassCounts(num_layers_, num_experts_));
+  sums_ = Buffer<double>(num_passes * PassSums(num_layers_));
 }
 
-void PassReport::Fetch(Queue& queue) {
-  host_counts_ = OnHost(queue, counts_.data(), counts_.size(), &copied_counts_);
-  host_sums_ = OnHost(queue, sums_.data(), sums_.size(), &copied_sums_);
+LayerReport PassReport::Layer(int64_t pass, int64_t layer) const {
+  return Part<LayerReport>(
+      num_layers_, num_experts_, layer,
+      counts_.data() + pass * PassCounts(num_layers_, num_experts_),
+      sums_.data() + pass * PassSums(num_layers_));
 }
 
-StepStats PassReport::Read(int64_t num_tokens) const {
+double* PassReport::loss_sum(int64_t pass) const {
+  return sums_.data() + (pass + 1) * PassSums(num_layers_) - 1;
+}
+
+double* PassReport::d_mean_active(int64_t pass) const {
+  return Layer(pass, 0).d_mean_active;
+}
+
+void PassReport::StartFetch(Queue& queue, int64_t num_passes) {
+  host_counts_.Start(queue, counts_.data(),
+                     num_passes * PassCounts(num_layers_, num_experts_));
+  host_sums_.Start(queue, sums_.data(), num_passes * PassSums(num_layers_));
+}
+
+HostLayerReport PassReport::FetchedLayer(int64_t pass, int64_t layer) const {
+  return Part<HostLayerReport>(
+      num_layers_, num_experts_, layer,
+      host_counts_.view().data() + pass * PassCounts(num_layers_, num_experts_),
+      host_sums_.view().data() + pass * PassSums(num_layers_));
+}
+
+StepStats PassReport::Read(int64_t pass, int64_t num_tokens) const {
   StepStats stats;
   stats.num_tokens = num_tokens;
-  stats.loss_sum = host_sums_.back();
+  stats.loss_sum = host_sums_.view()[(pass + 1) * PassSums(num_layers_) - 1];
   stats.layers.reserve(static_cast<size_t>(num_layers_));
   for (int64_t l = 0; l < num_layers_; ++l) {
-    const HostLayerReport layer = FetchedLayer(l);
+    const HostLayerReport layer = FetchedLayer(pass, l);
     stats.layers.push_back(
         {.tokens_per_expert = {layer.tokens_per_expert,
                                layer.tokens_per_expert + num_experts_},
@@ -66,16 +97,9 @@ StepStats PassReport::Read(int64_t num_tokens) const {
   return stats;
 }
 
-std::vector<double> PassReport::ReadMeanActiveGradients() const {
-  std::vector<double> gradients;
-  for (int64_t l = 0; l < num_layers_; ++l) {
-    gradients.push_back(*FetchedLayer(l).d_mean_active);
-  }
-  return gradients;
-}
-
-std::span<const int64_t> PassReport::balance_counts(int64_t layer) const {
-  return {FetchedLayer(layer).balance_counts,
+std::span<const int64_t> PassReport::balance_counts(int64_t pass,
+                                                    int64_t layer) const {
+  return {FetchedLayer(pass, layer).balance_counts,
           static_cast<size_t>(num_experts_)};
 }
 

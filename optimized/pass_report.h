@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pass_report.h - what a pass counts and adds up on the way, where its
-// operations write it: read once, when the pass is done.
+// pass_report.h - what passes count and add up on the way, where their
+// operations write it: read once, when all of them are done.
 #ifndef SOFTMOE_OPTIMIZED_PASS_REPORT_H_
 #define SOFTMOE_OPTIMIZED_PASS_REPORT_H_
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "optimized/backend.h"
 #include "optimized/buffer.h"
@@ -25,6 +24,7 @@ struct LayerReportOf {
   Count* tokens_below_cutoff;  // [1]
   Count* bad_score;            // [1] flat index of the first score that is not
                                // finite, or -1
+  Sum* bad_value;              // [1] that score
   Sum* load_balance_loss;      // [1]
   Sum* z_loss;                 // [1]
   Sum* d_mean_active;          // [1], of a backward pass
@@ -34,32 +34,40 @@ using HostLayerReport = LayerReportOf<const int64_t, const double>;
 
 class PassReport {
  public:
+  // Of one pass.
   PassReport(int64_t num_layers, int64_t num_experts);
 
-  // Where operations write.
-  LayerReport Layer(int64_t layer) const;
-  double* loss_sum() const { return sums_.data() + sums_.size() - 1; }
+  // Makes room for so many passes; what was reported before is lost. To be
+  // called when nothing is enqueued.
+  void Reserve(int64_t num_passes);
+  int64_t num_passes() const { return num_passes_; }
 
-  // Waits for the pass. What follows is of the pass that was last fetched.
-  void Fetch(Queue& queue);
+  // Where the operations of a pass write.
+  LayerReport Layer(int64_t pass, int64_t layer) const;
+  double* loss_sum(int64_t pass) const;
+  // Of all layers, [num_layers].
+  double* d_mean_active(int64_t pass) const;
 
-  HostLayerReport FetchedLayer(int64_t layer) const;
+  // Enqueues that what the first `num_passes` say comes to the host. What
+  // follows is that, once the host has waited.
+  void StartFetch(Queue& queue, int64_t num_passes);
+
+  HostLayerReport FetchedLayer(int64_t pass, int64_t layer) const;
   // The statistics of a pass over `num_tokens` tokens.
-  StepStats Read(int64_t num_tokens) const;
-  // That of each layer; after a backward pass.
-  std::vector<double> ReadMeanActiveGradients() const;
-  std::span<const int64_t> balance_counts(int64_t layer) const;
+  StepStats Read(int64_t pass, int64_t num_tokens) const;
+  std::span<const int64_t> balance_counts(int64_t pass, int64_t layer) const;
 
   int64_t bytes() const { return counts_.bytes() + sums_.bytes(); }
 
  private:
   int64_t num_layers_, num_experts_;
-  Buffer<int64_t> counts_;  // of each layer, in the order of LayerReport
-  Buffer<double> sums_;     // the same, then the sum of the losses
-  std::span<const int64_t> host_counts_;
-  std::span<const double> host_sums_;
-  std::vector<int64_t> copied_counts_;
-  std::vector<double> copied_sums_;
+  int64_t num_passes_ = 0;
+  // Of each pass and layer, in the order of LayerReport; then, of each pass,
+  // what its layers have in common.
+  Buffer<int64_t> counts_;
+  Buffer<double> sums_;
+  FetchedArray<int64_t> host_counts_;
+  FetchedArray<double> host_sums_;
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/errors.h"
+#include "optimized/allocation.h"
 #include "optimized/optimizer.h"
 
 namespace softmoe::optimized {
@@ -123,6 +125,56 @@ TEST_F(UpdaterTest, GoesOnFromWrittenParametersAndMoments) {
   other.Apply(0.25, 1);
   EXPECT_EQ(other_model.ReadParameters(), model_.ReadParameters());
   EXPECT_EQ(other.ReadSecondMoment(), updater_.ReadSecondMoment());
+}
+
+// Caps are computed from the host's copy of the budget logits.
+TEST_F(UpdaterTest, AllocatesByTheBudgetLogitsAsTheyAre) {
+  const auto expect_same = [&](Model& model) {
+    const Floats parameters = model.ReadParameters();
+    const auto expected = ComputeAllocations(
+        config_, {parameters.data() + model.layout().budget_logits, 2}, 1.0);
+    const auto allocations = model.Allocations(kRouting);
+    ASSERT_EQ(allocations.size(), expected.size());
+    for (size_t l = 0; l < expected.size(); ++l) {
+      EXPECT_EQ(allocations[l].mean_active, expected[l].mean_active);
+    }
+    EXPECT_NE(expected[0].mean_active, expected[1].mean_active);
+  };
+  for (int64_t update = 0; update < 3; ++update) {
+    Compute();
+    updater_.Apply(0.1, update);
+    expect_same(model_);
+  }
+  Model other(config_, 1, pool_);
+  Updater other_updater(other);
+  other.WriteParameters(model_.ReadParameters());
+  other_updater.WriteMoments(updater_.ReadFirstMoment(),
+                             updater_.ReadSecondMoment());
+  expect_same(other);
+  other_updater.ComputeGradient(
+      kRouting, [&](int64_t group) { return GroupText(group); });
+  other_updater.Apply(0.1, 3);
+  expect_same(other);
+}
+
+// Whichever group it is in. (Attention carries a NaN to all of its sequence: it
+// multiplies what a token must not see by 0.)
+TEST_F(UpdaterTest, NamesTheFirstBadScoreOfAllGroups) {
+  const Floats row(8, std::numeric_limits<float>::quiet_NaN());
+  model_.WriteParameters(row, model_.layout().embedding + 16 * 8);
+  for (int32_t& id : text_) id %= 16;
+  text_[kLength + 3] = 16;
+  text_[2 * kLength + 1] = 16;
+  try {
+    Compute();
+    FAIL();
+  } catch (const NumericsError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("layer 0, token 5 (sequence 0 of its group, position "
+                        "0), expert 0: router score is "),
+              std::string::npos)
+        << text;
+  }
 }
 
 TEST_F(UpdaterTest, ANumberThatIsNotFiniteChangesNothing) {

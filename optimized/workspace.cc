@@ -67,7 +67,6 @@ Workspace::Workspace(const Config& config, int64_t max_tokens, Queue& queue)
   for (int64_t l = 0; l < m.num_layers; ++l) layers.emplace_back(config, n);
   shares.resize(layers.size());
   host_offsets_.resize(layers.size());
-  host_offset_copies_.resize(layers.size());
 
   cosine = Buffer<float>(m.sequence_length * (m.head_dim() / 2));
   sine = Buffer<float>(m.sequence_length * (m.head_dim() / 2));
@@ -131,8 +130,9 @@ void Workspace::PlaceShares(std::span<const LayerAllocation> allocations,
 
 kernels::RoutePlan Workspace::FetchPlan(Queue& queue, int64_t layer,
                                         int64_t num_tokens) {
-  host_offsets_[layer] = OnHost(queue, layers[layer].expert_offsets.data(),
-                                num_experts_ + 1, &host_offset_copies_[layer]);
+  host_offsets_[layer].Start(queue, layers[layer].expert_offsets.data(),
+                             num_experts_ + 1);
+  Finish(queue);
   return Plan(layer, num_tokens);
 }
 
@@ -140,7 +140,7 @@ kernels::RoutePlan Workspace::Plan(int64_t layer, int64_t num_tokens) const {
   const RoutedShare& share = shares[layer];
   return {.num_tokens = num_tokens,
           .num_experts = num_experts_,
-          .num_routed = host_offsets_[layer].back(),
+          .num_routed = host_offsets_[layer].view().back(),
           .max_active = share.max_active,
           .expert_offsets = layers[layer].expert_offsets.data(),
           .row_token = share.row_token,

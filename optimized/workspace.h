@@ -73,7 +73,7 @@ class Workspace {
   kernels::RoutePlan FetchPlan(Queue& queue, int64_t layer, int64_t num_tokens);
   kernels::RoutePlan Plan(int64_t layer, int64_t num_tokens) const;
   const int32_t* HostOffsets(int64_t layer) const {
-    return host_offsets_[layer].data();
+    return host_offsets_[layer].view().data();
   }
 
   // Bytes reserved; pages that no routing ever reached hold no memory.
@@ -81,12 +81,12 @@ class Workspace {
 
   std::vector<LayerActivations> layers;
   std::vector<RoutedShare> shares;
-  Buffer<float> cosine, sine;       // [sequence_length, head_dim/2]
-  Buffer<float> final_residual;     // [N, d]
-  Buffer<float> final_normed;       // [N, d]
-  Buffer<float> final_rstd;         // [N]
-  Buffer<float> token_loss;         // [N]
-  Buffer<int32_t> inputs, targets;  // [N], unless the batch's can be read
+  Buffer<float> cosine, sine;          // [sequence_length, head_dim/2]
+  Buffer<float> final_residual;        // [N, d]
+  Buffer<float> final_normed;          // [N, d]
+  Buffer<float> final_rstd;            // [N]
+  Buffer<float> token_loss;            // [N]
+  SentArray<int32_t> inputs, targets;  // [N]
   PassReport report;
 
   // Scratch, used and forgotten inside one block.
@@ -115,8 +115,7 @@ class Workspace {
   int64_t max_tokens_;
   int64_t d_ffn_, num_experts_;
   // expert_offsets of each layer, on the host.
-  std::vector<std::span<const int32_t>> host_offsets_;
-  std::vector<std::vector<int32_t>> host_offset_copies_;
+  std::vector<FetchedArray<int32_t>> host_offsets_;
   // One after the other, the shares of all layers.
   Buffer<int32_t> selected_, token_rows_, row_token_;
   Buffer<float> gates_, row_gate_, gate_up_;

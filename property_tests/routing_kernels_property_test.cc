@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/balance_loss.h"
+#include "kernels/budget_gradient.h"
 #include "kernels/cuda/routing_kernels.h"
 #include "kernels/route_plan.h"
 #include "kernels/routing_counts.h"
@@ -142,6 +143,27 @@ RC_GTEST_PROP(RoutingKernels, CountsAreThoseOfTheCpu, ()) {
                arrays.In(r.num_active), arrays.In(r.gates),
                arrays.InOut(histogram), arrays.InOut(below)});
         return std::vector<std::vector<int64_t>>{histogram, below};
+      });
+}
+
+RC_GTEST_PROP(RoutingKernels, BudgetGradientIsThatOfTheCpu, ()) {
+  const int64_t layers = *rc::gen::element<int64_t>(1, 2, 10, 96);
+  const uint64_t seed = *rc::gen::inRange<uint64_t>(0, 1000);
+  const Floats floats = NormalFloats(layers, seed, 1);
+  const Floats gradient = NormalFloats(layers, seed, 2);
+  std::vector<double> shares;
+  for (const float x : floats) shares.push_back(std::abs(x) / 3.0);
+  const std::vector<double> d_mean_active(gradient.begin(), gradient.end());
+  ExpectTheBitsOfTheCpu(
+      kernels::BudgetGradient, kernels::isa_shim::BudgetGradient,
+      [&](auto& arrays, const auto& compute) {
+        Floats d_budget_logits(layers, NAN);
+        compute({.num_layers = layers,
+                 .spare_budget = 1.7,
+                 .shares = arrays.In(shares),
+                 .d_mean_active = arrays.In(d_mean_active),
+                 .d_budget_logits = arrays.InOut(d_budget_logits)});
+        return std::vector<Floats>{d_budget_logits};
       });
 }
 

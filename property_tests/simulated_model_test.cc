@@ -6,13 +6,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
+#include "core/errors.h"
+#include "core/parallel_for.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
+#include "optimized/allocation.h"
 #include "property_tests/testing/model_difference.h"
 
 namespace softmoe::property_tests {
@@ -84,8 +92,66 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-// Twenty updates of two groups, with noise. `interrupted`: in the middle all
-// goes to the host, and on with a new model.
+// A batch of one sequence for each group, drawn anew for each update.
+class Groups {
+ public:
+  Groups(const Config& config, int64_t update)
+      : config_(config), update_(update) {}
+
+  optimized::Batch operator()(int64_t group) {
+    batch_ =
+        MakeModelCase(config_, 1, static_cast<uint64_t>(2 * update_ + group));
+    return {.num_sequences = 1,
+            .inputs = batch_.inputs,
+            .targets = batch_.targets,
+            .first_token = batch_.first_token};
+  }
+
+ private:
+  const Config& config_;
+  int64_t update_;
+  ModelCase batch_;
+};
+
+constexpr int64_t kGroups = 2;
+
+Config TrainingConfigOf(RouterKind router) {
+  Config config = SmallConfig(router);
+  config.model.d_model = 8;
+  config.model.sequence_length = 5;
+  config.router.noise = NoiseKind::kInputJitter;
+  config.router.noise_amplitude = 0.05;
+  config.training.global_batch_sequences = kGroups;
+  config.training.balance_group_sequences = 1;
+  return config;
+}
+
+optimized::RoutingState RoutingOf(int64_t update) {
+  return {.temperature = 1.25, .tau = 1.25, .noise = true, .step = update};
+}
+
+// The host allocates by its own copy of the budget logits: it has the bits of
+// the device's.
+void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
+  const int64_t first = model.layout().budget_logits;
+  std::vector<float> logits;
+  if (first >= 0) {
+    const std::vector<float> parameters = model.ReadParameters();
+    logits.assign(parameters.begin() + first,
+                  parameters.begin() + first + model.config().model.num_layers);
+  }
+  const auto expected =
+      optimized::ComputeAllocations(model.config(), logits, 1.25);
+  const auto allocations = model.Allocations(RoutingOf(0));
+  ASSERT_EQ(allocations.size(), expected.size());
+  for (size_t l = 0; l < expected.size(); ++l) {
+    EXPECT_EQ(allocations[l].mean_active, expected[l].mean_active);
+    EXPECT_EQ(allocations[l].max_active, expected[l].max_active);
+  }
+}
+
+// Twenty updates, with noise. `interrupted`: in the middle all goes to the host,
+// and on with a new model.
 State Train(const Config& config, bool interrupted) {
   constexpr int64_t kUpdates = 20;
   const auto queue = MakeQueue();
@@ -105,37 +171,138 @@ State Train(const Config& config, bool interrupted) {
       model->WriteParameters(state.parameters, 0);
       updater->WriteMoments(state.first, state.second);
     }
-    ModelCase batch;
-    updater->ComputeGradient(
-        {.temperature = 1.25, .tau = 1.25, .noise = true, .step = update},
-        [&](int64_t group) {
-          batch = MakeModelCase(config, 1,
-                                static_cast<uint64_t>(2 * update + group));
-          return optimized::Batch{.num_sequences = 1,
-                                  .inputs = batch.inputs,
-                                  .targets = batch.targets,
-                                  .first_token = batch.first_token};
-        });
+    updater->ComputeGradient(RoutingOf(update), Groups(config, update));
     updater->Apply(1e-2, update);
+    ExpectTheDevicesAllocation(*model);
   }
   return {model->ReadParameters(), updater->ReadFirstMoment(),
           updater->ReadSecondMoment()};
 }
 
 TEST_P(SimulatedModel, RepeatsUpdatesBitForBitAlsoInterrupted) {
-  Config config = SmallConfig(GetParam());
-  config.model.d_model = 8;
-  config.model.sequence_length = 5;
-  config.router.noise = NoiseKind::kInputJitter;
-  config.router.noise_amplitude = 0.05;
-  config.training.global_batch_sequences = 2;
-  config.training.balance_group_sequences = 1;
+  const Config config = TrainingConfigOf(GetParam());
   simt::SetSchedule(simt::Schedule::kAscending);
   const State once = Train(config, /*interrupted=*/false);
   EXPECT_NE(once.parameters, MakeModelCase(config, 1, 8).parameters);
   simt::SetSchedule(simt::Schedule::kRandom, 7);
   EXPECT_EQ(once, Train(config, /*interrupted=*/false));
   EXPECT_EQ(once, Train(config, /*interrupted=*/true));
+}
+
+// What makes the host wait on a device, or may.
+int Waits() {
+  int waits = simt::PageableCopies();
+  for (const char* call : {"cudaStreamSynchronize", "cudaEventSynchronize",
+                           "cudaDeviceSynchronize", "cudaMalloc", "cudaFree",
+                           "cudaMallocHost", "cudaFreeHost"}) {
+    waits += simt::CallsOf(call);
+  }
+  return waits;
+}
+
+// Once for the offsets of each layer's experts in each group's forward pass;
+// and once for all that the host has to know before parameters change.
+TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  const Config config = TrainingConfigOf(GetParam());
+  const int offsets = static_cast<int>(config.model.num_layers);
+  const auto queue = MakeQueue();
+  const auto model = optimized::backend_simulated::MakeModel(config, 1, *queue);
+  const auto updater = model->MakeUpdater();
+  model->WriteParameters(MakeModelCase(config, 1, 8).parameters, 0);
+  const auto update = [&](int64_t number) {
+    updater->ComputeGradient(RoutingOf(number), Groups(config, number));
+    updater->Apply(1e-2, number);
+  };
+  update(0);  // takes memory
+  for (int64_t number = 1; number < 4; ++number) {
+    const int before = Waits();
+    update(number);
+    EXPECT_EQ(Waits() - before, 1 + offsets * kGroups);
+  }
+  Groups batch(config, 9);
+  for (int pass = 0; pass < 2; ++pass) {
+    const int before = Waits();
+    (void)model->Forward(batch(0), RoutingOf(9));
+    EXPECT_EQ(Waits() - before, 1 + offsets);
+  }
+  // Nor does what is not waited for go unseen.
+  const int before = Waits();
+  const std::vector<float> parameters = model->ReadParameters();
+  EXPECT_EQ(Waits() - before, 2);  // the copy, and for the copy
+}
+
+// Text of the error that ends an update, whose parameters stay what they were.
+std::string UpdateError(optimized::ModelInterface& model,
+                        const std::vector<float>& parameters,
+                        const std::vector<ModelCase>& groups) {
+  const auto updater = model.MakeUpdater();
+  model.WriteParameters(parameters, 0);
+  std::string text = "none";
+  try {
+    updater->ComputeGradient(RoutingOf(0), [&](int64_t group) {
+      return optimized::Batch{.num_sequences = 1,
+                              .inputs = groups[group].inputs,
+                              .targets = groups[group].targets,
+                              .first_token = 1000 * group};
+    });
+  } catch (const NumericsError& error) {
+    text = error.what();
+  }
+  const std::vector<float> after = model.ReadParameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(after[i]),
+              std::bit_cast<uint32_t>(parameters[i]));
+  }
+  return text;
+}
+
+// The first of all groups, layers and tokens, with the text of the CPU. (Which
+// NaN a product makes is not defined.)
+TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  const Config config = TrainingConfigOf(GetParam());
+  const auto queue = MakeQueue();
+  ThreadPool pool(1);
+  std::vector<ModelCase> groups = {MakeModelCase(config, 1, 1),
+                                   MakeModelCase(config, 1, 2)};
+  for (ModelCase& group : groups) {
+    for (int32_t& id : group.inputs) id %= 22;
+  }
+  groups[1].inputs[0] = 22;  // a token that group 0 does not have
+  const ParameterLayout layout(config);
+  const auto errors = [&](int64_t first, int64_t size, float value) {
+    std::vector<float> parameters = MakeModelCase(config, 1, 8).parameters;
+    std::fill_n(parameters.begin() + first, size, value);
+    const auto simulated =
+        optimized::backend_simulated::MakeModel(config, 1, *queue);
+    const auto cpu = optimized::backend_cpu::MakeModel(config, 1, pool);
+    const std::string text = UpdateError(*simulated, parameters, groups);
+    const std::string expected = UpdateError(*cpu, parameters, groups);
+    const std::string value_of = "router score is ";
+    EXPECT_EQ(text.substr(0, text.find(value_of)),
+              expected.substr(0, expected.find(value_of)));
+    return text;
+  };
+  const std::string in_group_1 =
+      errors(layout.embedding + 22 * config.model.d_model, config.model.d_model,
+             std::numeric_limits<float>::quiet_NaN());
+  EXPECT_NE(in_group_1.find("layer 0, token 1000 (sequence 0 of its group, "
+                            "position 0), expert 0: router score is "),
+            std::string::npos)
+      << in_group_1;
+  EXPECT_NE(in_group_1.find("nan"), std::string::npos) << in_group_1;
+  const std::string in_layer_1 = errors(layout.layers[1].router_weight + 2, 1,
+                                        std::numeric_limits<float>::infinity());
+  EXPECT_NE(in_layer_1.find("layer 1, token 0 "), std::string::npos)
+      << in_layer_1;
+  EXPECT_NE(in_layer_1.find("expert 2: router score is "), std::string::npos)
+      << in_layer_1;
+  EXPECT_NE(in_layer_1.find("inf"), std::string::npos) << in_layer_1;
+  EXPECT_NE(
+      errors(layout.head_weight + 1, 1, std::numeric_limits<float>::infinity())
+          .find("the loss is "),
+      std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Routers, SimulatedModel,

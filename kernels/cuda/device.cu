@@ -65,11 +65,22 @@ void CopyAcrossDevice(void* to, const void* from, size_t bytes) {
   CopyAcross(to, from, bytes, DeviceStream());
 }
 
+void* AllocateOnHost(size_t bytes) {
+  void* memory = nullptr;
+  CheckCuda(cudaMallocHost(&memory, bytes), "page-locked memory");
+  return memory;
+}
+
+void FreeOnHost(void* memory) noexcept { (void)cudaFreeHost(memory); }
+
+void StartCopy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return;
+  CheckRun(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+}
+
 void CopyAcross(void* to, const void* from, size_t bytes, cudaStream_t stream) {
-  if (bytes > 0) {
-    CheckRun(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
-  }
-  CheckRun(cudaStreamSynchronize(stream));
+  StartCopy(to, from, bytes, stream);
+  FinishStream(stream);
 }
 
 void CopyOnDevice(void* to, const void* from, size_t bytes,
@@ -80,6 +91,10 @@ void CopyOnDevice(void* to, const void* from, size_t bytes,
 
 void ClearOnDevice(void* memory, size_t bytes, cudaStream_t stream) {
   if (bytes > 0) CheckRun(cudaMemsetAsync(memory, 0, bytes, stream));
+}
+
+void FinishStream(cudaStream_t stream) {
+  CheckRun(cudaStreamSynchronize(stream));
 }
 
 void WaitForStream(cudaStream_t stream) noexcept {

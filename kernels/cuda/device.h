@@ -21,14 +21,21 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 //                     process. Errors: EnvironmentError.
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
 //                     with what to look at.
+//   AllocateOnHost    allocates memory of the host that StartCopy takes: it is
+//                     page-locked. Errors: EnvironmentError.
 //   CopyAcross        copies between host and device, in either direction, once
 //                     what was enqueued on `stream` is done, and waits. Errors:
 //                     NumericsError if some of it failed (an illegal address,
 //                     say: the process cannot use the device any more).
 //   CopyAcrossDevice  the same on DeviceStream
+//   StartCopy         enqueues such a copy and does not wait for it. The host's
+//                     memory is of AllocateOnHost, and its own again when it
+//                     has waited.
 //   CopyOnDevice, ClearOnDevice
 //                     enqueue a copy within the device's memory, zeros
-//   WaitForStream     until what was enqueued on `stream` is done, or failed
+//   FinishStream      until what was enqueued on `stream` is done. Errors: as
+//                     CopyAcross.
+//   WaitForStream     the same, or until it has failed
 #define SOFTMOE_DECLARE_DEVICE(isa)                                    \
   namespace isa {                                                      \
   std::string WhyNoDevice();                                           \
@@ -36,12 +43,17 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
   CUstream_st* DeviceStream();                                         \
   void* AllocateOnDevice(size_t bytes);                                \
   void FreeOnDevice(void* memory) noexcept;                            \
+  void* AllocateOnHost(size_t bytes);                                  \
+  void FreeOnHost(void* memory) noexcept;                              \
+  void StartCopy(void* to, const void* from, size_t bytes,             \
+                 CUstream_st* stream);                                 \
   void CopyAcross(void* to, const void* from, size_t bytes,            \
                   CUstream_st* stream);                                \
   void CopyAcrossDevice(void* to, const void* from, size_t bytes);     \
   void CopyOnDevice(void* to, const void* from, size_t bytes,          \
                     CUstream_st* stream);                              \
   void ClearOnDevice(void* memory, size_t bytes, CUstream_st* stream); \
+  void FinishStream(CUstream_st* stream);                              \
   void WaitForStream(CUstream_st* stream) noexcept;                    \
   }                                                                    \
   static_assert(true)

@@ -7,6 +7,7 @@
 // Counts of tokens are made by one block: few numbers of experts occur, so a
 // warp finds those of its 32 tokens in a few votes.
 #include "kernels/balance_loss_body.h"
+#include "kernels/budget_gradient_body.h"
 #include "kernels/cuda/counting_sort.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/routing_kernels.h"
@@ -72,6 +73,13 @@ __global__ void __launch_bounds__(kThreads)
   a.d_gates[i] = row < 0 ? 0.0f : a.d_row_gate[row];
 }
 
+// By one thread.
+__device__ void NoteBadScore(const RoutingCountsArgs& a) {
+  if (a.bad_value == nullptr) return;
+  *a.bad_value =
+      *a.bad_score < 0 ? 0 : static_cast<double>(a.scores[*a.bad_score]);
+}
+
 constexpr int kCountThreads = 1024;
 
 __global__ void __launch_bounds__(kCountThreads)
@@ -107,10 +115,17 @@ __global__ void __launch_bounds__(kCountThreads)
   for (int i = me; i <= a.num_experts; i += kCountThreads) {
     a.active_histogram[i] = histogram[i];
   }
-  if (me == 0) *a.below_cutoff = below[0];
+  if (me == 0) {
+    *a.below_cutoff = below[0];
+    NoteBadScore(a);
+  }
 }
 
 __global__ void BalanceLossKernel(BalanceLossArgs a) { BalanceLossOfGroup(a); }
+
+__global__ void BudgetGradientKernel(BudgetGradientArgs a) {
+  BudgetGradientOfLayers(a);
+}
 
 }  // namespace
 
@@ -143,6 +158,10 @@ void RoutingCounts(const RoutingCountsArgs& args, cudaStream_t stream) {
 
 void BalanceLoss(const BalanceLossArgs& args, cudaStream_t stream) {
   Launch("BalanceLoss", BalanceLossKernel, 1, 1, 0, stream, args);
+}
+
+void BudgetGradient(const BudgetGradientArgs& args, cudaStream_t stream) {
+  Launch("BudgetGradient", BudgetGradientKernel, 1, 1, 0, stream, args);
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -63,6 +63,8 @@ void CheckRouting(int64_t num_tokens, int64_t num_experts, int64_t max_active) {
                                    .d_gates = outputs.Add<float>(pairs)},
                                   outputs.stream());
     for (const bool has_cutoff : {false, true}) {
+      const std::vector<int64_t> bad_score = {
+          has_cutoff && num_tokens > 0 ? 0 : -1};
       isa_shim::RoutingCounts(
           {.num_tokens = num_tokens,
            .num_experts = num_experts,
@@ -72,7 +74,10 @@ void CheckRouting(int64_t num_tokens, int64_t num_experts, int64_t max_active) {
            .num_active = num_active,
            .gates = gates,
            .active_histogram = outputs.Add<int64_t>(num_experts + 1),
-           .below_cutoff = outputs.Add<int64_t>(1)},
+           .below_cutoff = outputs.Add<int64_t>(1),
+           .scores = gates,
+           .bad_score = outputs.In(bad_score),
+           .bad_value = outputs.Add<double>(1)},
           outputs.stream());
     }
   });
@@ -103,6 +108,24 @@ void CheckBalanceLoss(int64_t num_experts) {
   });
 }
 
+void CheckBudgetGradient(int64_t num_layers) {
+  Draws draws(8);
+  std::vector<double> shares, d_mean_active;
+  for (int64_t l = 0; l < num_layers; ++l) {
+    shares.push_back(1.0 / static_cast<double>(num_layers));
+    d_mean_active.push_back(static_cast<double>(draws.Signed()));
+  }
+  CheckSchedules("budget gradient", [&](Outputs& outputs) {
+    isa_shim::BudgetGradient(
+        {.num_layers = num_layers,
+         .spare_budget = 2.5,
+         .shares = outputs.In(shares),
+         .d_mean_active = outputs.In(d_mean_active),
+         .d_budget_logits = outputs.Add<float>(num_layers)},
+        outputs.stream());
+  });
+}
+
 void CheckAll() {
   for (const int64_t num_tokens : {0, 1, 256, 300}) {
     CheckRouting(num_tokens, 1, 1);
@@ -113,6 +136,7 @@ void CheckAll() {
   CheckRouting(33 * kRoutePlanTokenBlock + 1, 33,
                1);  // more blocks than strips
   for (const int64_t num_experts : {1, 32, 256}) CheckBalanceLoss(num_experts);
+  for (const int64_t num_layers : {1, 10}) CheckBudgetGradient(num_layers);
 }
 
 }  // namespace

@@ -28,6 +28,10 @@ void FailCall(const char* call, int n, int error);
 // How often `call` was called in this process.
 int CallsOf(const char* call);
 
+// How many copies between the device and memory of the host that is not
+// page-locked there were: on a device the host may wait for each.
+int PageableCopies();
+
 // Allocations of the device that live, and their bytes.
 int LiveAllocations();
 size_t LiveBytes();

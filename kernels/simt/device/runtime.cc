@@ -21,6 +21,7 @@ namespace {
 
 DeviceLimits limits;
 char failure[1300] = "";  // of something that ran
+int pageable_copies = 0;
 
 Refusals& TheRefusals() {
   static Refusals& refusals = *new Refusals;
@@ -292,6 +293,8 @@ void SetDeviceLimits(const DeviceLimits& new_limits) {
   SetSharedMemoryLimit(limits.shared_memory_per_block);
 }
 
+int PageableCopies() { return pageable_copies; }
+
 int LiveAllocations() { return DeviceMemory().num_live(); }
 size_t LiveBytes() { return DeviceMemory().live_bytes(); }
 
@@ -510,6 +513,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size,
                           "%s from %s to %s memory, called a copy of kind %d",
                           kCall, from_host ? "host" : "device",
                           to_host ? "host" : "device", static_cast<int>(kind));
+  }
+  if ((from_host && !PinnedMemory().Holds(from)) ||
+      (to_host && !PinnedMemory().Holds(to))) {
+    ++pageable_copies;
   }
   const Range source = {static_cast<const char*>(from), size};
   const Range destination = {static_cast<const char*>(to), size};
