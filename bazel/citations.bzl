@@ -36,6 +36,7 @@ PACKAGES = [
     "kernels/simt/shim",
     "kernels/testing",
     "optimized",
+    "optimized/communicator",
     "property_tests",
     "property_tests/mutation",
     "property_tests/mutation/sampled",

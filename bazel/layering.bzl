@@ -30,6 +30,7 @@ ROOMS = {
     "trainer": ["corpora", "identity", "tokens", "results", "evaluation", "run", ""],
     "experiments": ["grids", "plan", "run", "report", ""],
     "kernels": ["simd", "simt", "", "cuda"],
+    "optimized": ["communicator", ""],
     # Testonly as a whole: its libraries are held to the order. Of the rooms that
     # a "*" stands for none sees another.
     "property_tests": [

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/communicator/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <system_error>
+
+namespace softmoe::optimized {
+namespace {
+
+std::string Rank(size_t rank) { return "rank " + std::to_string(rank); }
+
+std::string To(int root) {
+  return root < 0 ? "all ranks" : Rank(static_cast<size_t>(root));
+}
+
+// "in shards of 16, 12 bytes"
+std::string Describe(const Shards& shards) {
+  std::string text = " in shards of ";
+  for (const Shard& shard : shards) {
+    if (&shard != shards.data()) text += ", ";
+    text += std::to_string(shard.size());
+  }
+  return text + " bytes";
+}
+
+// The part of `text` before `end`, which is taken from it together with `end`.
+std::string_view Take(std::string_view& text, char end) {
+  const size_t length = std::min(text.find(end), text.size());
+  const std::string_view part = text.substr(0, length);
+  text.remove_prefix(std::min(length + 1, text.size()));
+  return part;
+}
+
+// Throws for the first line in which rank `other` says something else than rank
+// 0, if there is one.
+void CompareAgreements(std::string_view first, std::string_view second,
+                       size_t other) {
+  while (!first.empty() && !second.empty()) {
+    const std::string what(Take(first, '\t'));
+    const std::string here(Take(first, '\n'));
+    if (Take(second, '\t') != what) return;  // another call
+    const std::string there(Take(second, '\n'));
+    if (here == there && here != "unknown") continue;
+    throw ConfigError(Rank(0) + " has " + what + " " + here + ", " +
+                      Rank(other) + " has " + there +
+                      (here == there ? ", which proves nothing" : "") +
+                      "; start all ranks with the same program, configuration "
+                      "and files");
+  }
+}
+
+// As softmoe::RunMain, which turns an exception into the program's end.
+Error CurrentFailure() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::kEnvironment, "out of memory"};
+  } catch (const std::system_error& error) {
+    return {ExitCode::kEnvironment, error.what()};
+  } catch (const std::exception& error) {
+    return {ExitCode::kSelfCheck, error.what()};
+  } catch (...) {
+    return {ExitCode::kSelfCheck, "an exception of an unknown type"};
+  }
+}
+
+}  // namespace
+
+Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
+  SOFTMOE_CHECK(0 <= rank && rank < size) << "rank " << rank << " of " << size;
+}
+
+template <typename Work>
+void Communicator::Guarded(Work&& work) {
+  if (error_) std::rethrow_exception(error_);
+  try {
+    work();
+  } catch (...) {
+    error_ = std::current_exception();
+    throw;
+  }
+}
+
+std::string Communicator::Words(const Call& call) {
+  if (call.kind != Call::Kind::kAgreement) return call.text;
+  std::string words = "compares";
+  for (std::string_view text = call.text; !text.empty(); Take(text, '\n')) {
+    words += " " + std::string(Take(text, '\t')) + ",";
+  }
+  words.pop_back();
+  return words;
+}
+
+void Communicator::Meet(const Call& mine) {
+  Guarded([&] {
+    const std::vector<Call> calls = ShareCalls(mine);
+    for (size_t r = 0; r < calls.size(); ++r) {
+      if (calls[r].kind == Call::Kind::kFailure) {
+        throw RankError(static_cast<int>(r), calls[r].code, calls[r].text);
+      }
+    }
+    for (size_t r = 1; r < calls.size(); ++r) {
+      if (calls[0].kind == Call::Kind::kAgreement &&
+          calls[r].kind == Call::Kind::kAgreement) {
+        CompareAgreements(calls[0].text, calls[r].text, r);
+      }
+      SOFTMOE_CHECK(calls[r] == calls[0])
+          << Rank(0) << " " << Words(calls[0]) << ", " << Rank(r) << " "
+          << Words(calls[r])
+          << "; all ranks must do the same things in the same order";
+    }
+  });
+}
+
+void Communicator::MoveCounted(std::span<const Outgoing> sends,
+                               std::span<const Incoming> receives) {
+  Guarded([&] { Move(sends, receives); });
+  for (const Outgoing& bytes : sends) {
+    sent_bytes_ += static_cast<int64_t>(bytes.size());
+  }
+}
+
+void Communicator::Fail() noexcept {
+  if (error_) return;  // they know
+  try {
+    const Error failure = CurrentFailure();
+    error_ = std::current_exception();
+    ShareCalls({.kind = Call::Kind::kFailure,
+                .code = failure.code(),
+                .text = failure.what()});
+  } catch (...) {
+    // Whoever called Run has the first exception, which says more.
+    error_ = std::current_exception();
+  }
+}
+
+void Communicator::Run(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (...) {
+    Fail();
+    throw;
+  }
+  Meet({.text = "has done its work"});
+}
+
+void Communicator::Barrier() { Meet({.text = "waits at a barrier"}); }
+
+void Communicator::Agree(std::span<const Agreement> agreements) {
+  std::string text;
+  for (const Agreement& agreement : agreements) {
+    text += agreement.what + "\t" + agreement.hash + "\n";
+  }
+  Meet({.kind = Call::Kind::kAgreement, .text = text});
+}
+
+void Communicator::BroadcastBytes(Incoming data, int root) {
+  SOFTMOE_CHECK(0 <= root && root < size_) << "from rank " << root;
+  Meet({.text = "broadcasts " + std::to_string(data.size()) + " bytes from " +
+                To(root)});
+  std::vector<Outgoing> sends(static_cast<size_t>(size_));
+  std::vector<Incoming> receives(static_cast<size_t>(size_));
+  if (rank_ == root) {
+    std::fill(sends.begin(), sends.end(), data);
+    sends[static_cast<size_t>(rank_)] = {};
+  } else {
+    receives[static_cast<size_t>(root)] = data;
+  }
+  MoveCounted(sends, receives);
+}
+
+void Communicator::CheckShards(const Shards& shards, size_t bytes) const {
+  SOFTMOE_CHECK(shards.size() == static_cast<size_t>(size_) &&
+                shards.back().end == static_cast<int64_t>(bytes))
+      << shards.size() << " shards for " << size_ << " ranks and " << bytes
+      << " bytes";
+}
+
+void Communicator::GatherBytes(const Shards& shards, Incoming data, int root) {
+  SOFTMOE_CHECK(root == kAllRanks || (0 <= root && root < size_))
+      << "to rank " << root;
+  CheckShards(shards, data.size());
+  Meet({.text = "gathers" + Describe(shards) + " to " + To(root)});
+  const auto shard = [&](int rank) {
+    const Shard& of_rank = shards[static_cast<size_t>(rank)];
+    return data.subspan(static_cast<size_t>(of_rank.begin),
+                        static_cast<size_t>(of_rank.size()));
+  };
+  std::vector<Outgoing> sends(static_cast<size_t>(size_));
+  std::vector<Incoming> receives(static_cast<size_t>(size_));
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    if (root == kAllRanks || root == r) {
+      sends[static_cast<size_t>(r)] = shard(rank_);
+    }
+    if (root == kAllRanks || root == rank_) {
+      receives[static_cast<size_t>(r)] = shard(r);
+    }
+  }
+  MoveCounted(sends, receives);
+}
+
+void Communicator::ExchangeBytes(const Shards& shards, Outgoing data,
+                                 Incoming received) {
+  CheckShards(shards, data.size());
+  const auto row =
+      static_cast<size_t>(shards[static_cast<size_t>(rank_)].size());
+  SOFTMOE_CHECK(received.size() == row * static_cast<size_t>(size_))
+      << received.size() << " bytes for " << size_ << " shards of " << row;
+  Meet({.text = "exchanges" + Describe(shards)});
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+  for (size_t r = 0; r < shards.size(); ++r) {
+    sends.push_back(data.subspan(static_cast<size_t>(shards[r].begin),
+                                 static_cast<size_t>(shards[r].size())));
+    receives.push_back(received.subspan(r * row, row));
+  }
+  const auto self = static_cast<size_t>(rank_);
+  std::ranges::copy(sends[self], receives[self].begin());
+  sends[self] = {};
+  receives[self] = {};
+  MoveCounted(sends, receives);
+}
+
+}  // namespace softmoe::optimized

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// communicator.h - how the ranks of one training run exchange arrays.
+//
+// Ranks are numbered from 0; each has a communicator of its own and calls it
+// from one thread. Every operation is collective: all ranks call the same ones,
+// with the same sizes, in the same order. An operation returns when this rank's
+// arrays hold its result and may be written again; only Barrier, Agree and the
+// end of Run wait for all ranks. Nothing is computed here, so whatever carries
+// the bytes, results have the same bits.
+//
+// Errors. Before an array moves, the ranks tell each other what they were asked
+// for. Where that differs, every rank throws InternalError, which names two
+// ranks and their calls: a mistake of the program is not a hang. Where a rank
+// has failed outside of an operation, the others throw RankError from the next
+// one that they call. After an error no operation works: each throws it again.
+#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
+#define SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/errors.h"
+#include "optimized/communicator/shards.h"
+
+namespace softmoe::optimized {
+
+// Another rank failed: its text, and the exit code with which it ends.
+struct RankError : Error {
+  RankError(int rank, ExitCode code, const std::string& text)
+      : Error(code, "rank " + std::to_string(rank) + " failed: " + text) {}
+};
+
+// Something that must be the same on all ranks, by its hash.
+struct Agreement {
+  std::string what;  // "configuration": one line, no tab
+  std::string hash;  // "unknown" equals nothing
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Runs `body`, this rank's part of the work, and returns when those of all
+  // ranks have returned. What it throws is passed on to the caller, and ends
+  // the other ranks.
+  void Run(const std::function<void()>& body);
+
+  // Returns when all ranks have called it.
+  void Barrier();
+
+  // Errors   ConfigError on every rank, naming what differs, where and how. A
+  //          rank alone agrees with itself.
+  void Agree(std::span<const Agreement> agreements);
+
+  // Overwrites `data` with that of rank `root`.
+  template <typename T>
+  void Broadcast(std::span<T> data, int root) {
+    BroadcastBytes(Bytes(data), root);
+  }
+
+  // Each rank has its own shard of `data`; completes `data` on all ranks, or
+  // on `root` only.
+  //
+  //   shards  the same on all ranks
+  static constexpr int kAllRanks = -1;
+  template <typename T>
+  void Gather(const Shards& shards, std::span<T> data, int root = kAllRanks) {
+    GatherBytes(InBytes<T>(shards), Bytes(data), root);
+  }
+
+  // Sends every rank its shard of this rank's `data`: row r of `received` is
+  // rank r's data in this rank's shard.
+  //
+  //   shards    the same on all ranks
+  //   data      all of it
+  //   received  [size(), shards[rank()].size()], apart from `data`
+  template <typename T>
+  void ExchangeShards(const Shards& shards, std::span<const T> data,
+                      std::span<T> received) {
+    ExchangeBytes(InBytes<T>(shards), std::as_bytes(data), Bytes(received));
+  }
+
+  // What this rank has sent to others, without the words about calls.
+  int64_t sent_bytes() const { return sent_bytes_; }
+
+ protected:
+  Communicator(int rank, int size);
+
+  using Incoming = std::span<std::byte>;
+  using Outgoing = std::span<const std::byte>;
+
+  // What a rank was asked for, as it tells the others.
+  struct Call {
+    enum class Kind : int32_t { kOperation, kAgreement, kFailure };
+    Kind kind = Kind::kOperation;
+    ExitCode code = ExitCode::kDone;  // of a failure
+    std::string text;  // "broadcasts 4 bytes"; agreements, a line each; the
+                       // failure's text
+
+    friend bool operator==(const Call&, const Call&) = default;
+  };
+
+  // Returns the calls of all ranks, in their order, when all have called it.
+  virtual std::vector<Call> ShareCalls(const Call& mine) = 0;
+
+  // sends[r] goes to rank r, receives[r] comes from it; an empty one may be
+  // left out. The entries of this rank are empty. Sizes fit: the calls agreed.
+  virtual void Move(std::span<const Outgoing> sends,
+                    std::span<const Incoming> receives) = 0;
+
+ private:
+  template <typename T>
+  static Incoming Bytes(std::span<T> data) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return std::as_writable_bytes(data);
+  }
+  template <typename T>
+  static Shards InBytes(Shards shards) {
+    for (Shard& shard : shards) {
+      shard.begin *= static_cast<int64_t>(sizeof(T));
+      shard.end *= static_cast<int64_t>(sizeof(T));
+    }
+    return shards;
+  }
+
+  void CheckShards(const Shards& shards, size_t bytes) const;
+  void BroadcastBytes(Incoming data, int root);
+  void GatherBytes(const Shards& shards, Incoming data, int root);
+  void ExchangeBytes(const Shards& shards, Outgoing data, Incoming received);
+
+  // Does `work`, or throws the error that an earlier operation ended with.
+  template <typename Work>
+  void Guarded(Work&& work);
+  static std::string Words(const Call& call);
+  // Throws unless all ranks were asked for the same.
+  void Meet(const Call& mine);
+  void MoveCounted(std::span<const Outgoing> sends,
+                   std::span<const Incoming> receives);
+  // Tells the others that this rank throws the exception being handled.
+  void Fail() noexcept;
+
+  const int rank_, size_;
+  int64_t sent_bytes_ = 0;
+  std::exception_ptr error_;  // of an operation
+};
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_H_

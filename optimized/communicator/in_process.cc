@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/communicator/in_process.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/errors.h"
+
+namespace softmoe::optimized {
+namespace {
+
+class InProcessCommunicator : public Communicator {
+ public:
+  // What the ranks of a process have in common.
+  class Meeting {
+   public:
+    explicit Meeting(int ranks)
+        : ranks_(ranks),
+          calls_(static_cast<size_t>(ranks)),
+          sends_(static_cast<size_t>(ranks)) {}
+
+    // Returns when every rank has called it. What a rank wrote before, all see
+    // afterwards.
+    void Arrive() {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (++arrived_ == ranks_) {
+        arrived_ = 0;
+        ++round_;
+        all_here_.notify_all();
+        return;
+      }
+      all_here_.wait(lock, [this, round = round_] { return round_ != round; });
+    }
+
+   private:
+    friend class InProcessCommunicator;
+
+    const int ranks_;
+    std::mutex mutex_;
+    std::condition_variable all_here_;
+    int arrived_ = 0;
+    uint64_t round_ = 0;
+    // Of each rank: written by it before ranks arrive, read by all between two
+    // arrivals.
+    std::vector<Call> calls_;
+    std::vector<std::span<const Outgoing>> sends_;
+  };
+
+  InProcessCommunicator(int rank, int size, Meeting& meeting)
+      : Communicator(rank, size),
+        self_(static_cast<size_t>(rank)),
+        meeting_(meeting) {}
+
+ private:
+  std::vector<Call> ShareCalls(const Call& mine) override {
+    meeting_.calls_[self_] = mine;
+    meeting_.Arrive();
+    std::vector<Call> calls = meeting_.calls_;
+    meeting_.Arrive();
+    return calls;
+  }
+
+  void Move(std::span<const Outgoing> sends,
+            std::span<const Incoming> receives) override {
+    meeting_.sends_[self_] = sends;
+    meeting_.Arrive();
+    for (size_t r = 0; r < receives.size(); ++r) {
+      const Outgoing& source = meeting_.sends_[r][self_];
+      std::ranges::copy(source, receives[r].begin());
+    }
+    meeting_.Arrive();
+  }
+
+  const size_t self_;
+  Meeting& meeting_;
+};
+
+// Of what a rank threw: whether it began with this rank.
+bool IsItsOwn(const std::exception_ptr& error) {
+  if (!error) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const RankError&) {
+    return false;
+  } catch (...) {
+    return true;
+  }
+}
+
+// Where ranks wait until it is known whether all of them can be started.
+class StartingGate {
+ public:
+  void Open(bool go) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    go_ = go;
+    known_ = true;
+    changed_.notify_all();
+  }
+  bool Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return known_; });
+    return go_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool known_ = false, go_ = false;
+};
+
+}  // namespace
+
+void RunInProcessRanks(int ranks,
+                       const std::function<void(Communicator&)>& body) {
+  SOFTMOE_CHECK(ranks > 0) << ranks << " ranks";
+  InProcessCommunicator::Meeting meeting(ranks);
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  const auto run = [&](int rank) {
+    try {
+      InProcessCommunicator communicator(rank, ranks, meeting);
+      communicator.Run([&] { body(communicator); });
+    } catch (...) {
+      errors[static_cast<size_t>(rank)] = std::current_exception();
+    }
+  };
+  {
+    StartingGate gate;
+    std::vector<std::jthread> threads;
+    try {
+      for (int rank = 0; rank < ranks; ++rank) {
+        threads.emplace_back([&run, &gate, rank] {
+          if (gate.Wait()) run(rank);
+        });
+      }
+    } catch (...) {
+      gate.Open(false);
+      throw;
+    }
+    gate.Open(true);
+  }
+  const auto first = std::ranges::find_if(errors, IsItsOwn);
+  if (first != errors.end()) std::rethrow_exception(*first);
+}
+
+}  // namespace softmoe::optimized

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks in threads under sanitizers, without GoogleTest, so that all of the
+// program is instrumented (bazel/shim.bzl).
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "optimized/communicator/communicator_checks.h"
+#include "optimized/communicator/in_process.h"
+
+namespace softmoe::optimized {
+namespace {
+
+// The number of mistakes that some rank did not end with.
+int Main() {
+  for (const int ranks : {1, 2, 4}) {
+    for (uint32_t seed = 0; seed < 10; ++seed) {
+      RunInProcessRanks(ranks,
+                        [seed](Communicator& c) { CheckOperations(c, seed); });
+    }
+  }
+  int wrong = 0;
+  for (const Mistake& mistake : Mistakes(3)) {
+    std::vector<std::string> texts(3, "not asked");
+    try {
+      RunInProcessRanks(3, [&](Communicator& c) {
+        texts[static_cast<size_t>(c.rank())] = CheckMistake(c, mistake);
+      });
+    } catch (const std::exception&) {
+      // The mistake, which breaks the communicator's end.
+    }
+    for (const std::string& text : texts) {
+      if (text.empty()) continue;
+      std::printf("%s\n", text.c_str());
+      ++wrong;
+    }
+  }
+  return wrong;
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
+
+int main() {
+  try {
+    return softmoe::optimized::Main();
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 1;
+  }
+}

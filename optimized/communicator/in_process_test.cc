@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/communicator/in_process.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/parallel_for.h"
+#include "optimized/communicator/communicator_checks.h"
+#include "optimized/communicator/single.h"
+
+namespace softmoe::optimized {
+namespace {
+
+RC_GTEST_PROP(InProcessRanks, GiveWhatEveryOperationPromises, ()) {
+  const int ranks = *rc::gen::inRange(1, 9);
+  const auto seed = *rc::gen::arbitrary<uint32_t>();
+  RunInProcessRanks(ranks,
+                    [seed](Communicator& c) { CheckOperations(c, seed); });
+}
+
+TEST(SingleCommunicator, GivesWhatEveryOperationPromises) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    SingleCommunicator alone;
+    alone.Run([&] { CheckOperations(alone, seed); });
+    EXPECT_EQ(alone.sent_bytes(), 0);
+  }
+}
+
+TEST(SingleCommunicator, AgreesWithItself) {
+  SingleCommunicator alone;
+  alone.Agree({{{"code version", "unknown"}}});
+}
+
+TEST(InProcessRanks, NameEveryMistakeOnEveryRank) {
+  for (const int ranks : {2, 3, 5}) {
+    for (const Mistake& mistake : Mistakes(ranks)) {
+      std::vector<std::string> wrong(static_cast<size_t>(ranks), "not asked");
+      // The mistake breaks the communicator, so that its end throws, too.
+      EXPECT_ANY_THROW(RunInProcessRanks(ranks, [&](Communicator& c) {
+        wrong[static_cast<size_t>(c.rank())] = CheckMistake(c, mistake);
+      })) << mistake.name;
+      for (const std::string& text : wrong) EXPECT_EQ(text, "");
+    }
+  }
+}
+
+TEST(InProcessRanks, ThrowWhatARankThrewNotWhatOthersSayOfIt) {
+  for (const int failing : {0, 2}) {
+    try {
+      RunInProcessRanks(3, [&](Communicator& c) {
+        if (c.rank() == failing) throw DataError("token 7");
+        c.Barrier();
+      });
+      FAIL() << "no exception";
+    } catch (const RankError&) {
+      FAIL() << "the error of another rank";
+    } catch (const DataError& error) {
+      EXPECT_STREQ(error.what(), "token 7");
+    }
+  }
+}
+
+TEST(InProcessRanks, ThrowTheFailureOfTheLowestRank) {
+  try {
+    RunInProcessRanks(4, [](Communicator& c) {
+      if (c.rank() % 2 == 1) throw DataError("of " + std::to_string(c.rank()));
+      c.Barrier();
+    });
+    FAIL() << "no exception";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(), "of 1");
+  }
+}
+
+TEST(InProcessRanks, HaveAThreadPoolEach) {
+  RunInProcessRanks(4, [](Communicator& c) {
+    ThreadPool pool(2);
+    std::vector<int64_t> squares(100);
+    for (int round = 0; round < 20; ++round) {
+      pool.ParallelFor(100, [&](int64_t i) { squares[i] = i * i + c.rank(); });
+      c.Broadcast<int64_t>(squares, round % 4);
+      SOFTMOE_CHECK(squares[9] == 81 + round % 4) << squares[9];
+    }
+  });
+}
+
+TEST(InProcessRanks, RefuseArraysThatDoNotFitTheirShards) {
+  const auto refused = [](auto&& call) {
+    EXPECT_THROW(RunInProcessRanks(2, call), InternalError);
+  };
+  refused([](Communicator& c) {
+    std::vector<float> data(7);
+    c.Gather<float>(ShareOut(8, 1, 2), data);
+  });
+  refused([](Communicator& c) {
+    std::vector<float> data(8);
+    c.Gather<float>(ShareOut(8, 1, 3), data);
+  });
+  refused([](Communicator& c) {
+    std::vector<float> data(8);
+    c.Gather<float>(ShareOut(8, 1, 2), data, 2);
+  });
+  refused([](Communicator& c) {
+    std::vector<float> data(8), received(7);
+    c.ExchangeShards<float>(ShareOut(8, 1, 2), data, received);
+  });
+  refused([](Communicator& c) {
+    std::vector<float> data(8);
+    c.Broadcast<float>(data, -1);
+  });
+  EXPECT_THROW(RunInProcessRanks(0, [](Communicator&) {}), InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::optimized

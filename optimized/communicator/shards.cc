@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/communicator/shards.h"
+
+#include <algorithm>
+
+#include "core/errors.h"
+
+namespace softmoe::optimized {
+
+Shards ShareOut(int64_t size, int64_t block, int ranks) {
+  SOFTMOE_CHECK(size >= 0 && block > 0 && ranks > 0)
+      << size << " elements in blocks of " << block << " for " << ranks
+      << " ranks";
+  const int64_t blocks = (size + block - 1) / block;
+  // The last block may be shorter than the others.
+  const auto begin = [&](int64_t rank) {
+    return std::min(size, blocks * rank / ranks * block);
+  };
+  Shards shards;
+  for (int rank = 0; rank < ranks; ++rank) {
+    shards.push_back({begin(rank), begin(rank + 1)});
+  }
+  return shards;
+}
+
+}  // namespace softmoe::optimized

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// shards.h - how an array is shared out among ranks.
+#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_SHARDS_H_
+#define SOFTMOE_OPTIMIZED_COMMUNICATOR_SHARDS_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace softmoe::optimized {
+
+// Consecutive elements of an array.
+struct Shard {
+  int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+// Those of all ranks, in the order of the ranks: together the whole array.
+using Shards = std::vector<Shard>;
+
+// Shares out `size` elements so that every shard begins at a multiple of
+// `block` and the numbers of blocks differ by at most one. With fewer blocks
+// than ranks, some shards are empty.
+//
+//   size, block, ranks  >= 0, >= 1, >= 1
+Shards ShareOut(int64_t size, int64_t block, int ranks);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_SHARDS_H_

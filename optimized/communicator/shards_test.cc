@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/communicator/shards.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "core/errors.h"
+
+namespace softmoe::optimized {
+namespace {
+
+RC_GTEST_PROP(ShareOut, CoversTheArrayInEvenShardsOfWholeBlocks, ()) {
+  const auto size = *rc::gen::inRange<int64_t>(0, 5000);
+  const auto block = *rc::gen::inRange<int64_t>(1, 300);
+  const auto ranks = *rc::gen::inRange(1, 20);
+  const Shards shards = ShareOut(size, block, ranks);
+  RC_ASSERT(shards.size() == static_cast<size_t>(ranks));
+  int64_t end = 0, fewest = size, most = 0;
+  for (const Shard& shard : shards) {
+    RC_ASSERT(shard.begin == end);
+    RC_ASSERT(shard.begin % block == 0 || shard.begin == size);
+    end = shard.end;
+    const int64_t blocks = (shard.size() + block - 1) / block;
+    fewest = std::min(fewest, blocks);
+    most = std::max(most, blocks);
+  }
+  RC_ASSERT(end == size);
+  RC_ASSERT(most - fewest <= 1);
+}
+
+TEST(ShareOut, LeavesSomeRanksWithoutBlocks) {
+  EXPECT_EQ(ShareOut(10, 8, 4), (Shards{{0, 0}, {0, 8}, {8, 8}, {8, 10}}));
+}
+
+TEST(ShareOut, RefusesWhatCannotBeShared) {
+  EXPECT_THROW(ShareOut(-1, 8, 1), InternalError);
+  EXPECT_THROW(ShareOut(8, 0, 1), InternalError);
+  EXPECT_THROW(ShareOut(8, 8, 0), InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
