@@ -25,7 +25,8 @@ struct AdamWArgs {
 };
 SOFTMOE_DECLARE_KERNEL(AdamW);
 
-// Sum of squares in double, in fixed blocks.
+// Sum of squares in double, in fixed blocks. `scratch` is overwritten with the
+// sums of the blocks, which the CPU adds in their order.
 struct SumOfSquaresArgs {
   int64_t size;
   const float* x;   // [size]

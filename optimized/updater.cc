@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/updater.h"
 
+#include "optimized/ranked_updater.h"
+
 namespace softmoe::optimized {
 
 Updater::Updater(Model& model)
     : on_backend_(model.on_backend_->MakeUpdater()) {}
+
+Updater::Updater(Model& model, Communicator& communicator)
+    : on_backend_(std::make_unique<RankedUpdater>(*model.on_backend_,
+                                                  communicator, model.pool_)) {}
 
 UpdateGradient Updater::ComputeGradient(const RoutingState& routing,
                                         const GroupBatch& batch) {

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "optimized/model_interface.h"
 #include "optimized/step.h"
@@ -25,6 +26,11 @@ class Updater {
  public:
   // Keeps a reference to `model`. The moments start at zero.
   explicit Updater(Model& model);
+  // The same on several ranks, each with a model of its own, which hold the
+  // same parameters: all ranks call every function (ranked_updater.h). Keeps
+  // references.
+  // Errors   ConfigError if the groups do not divide among the ranks.
+  Updater(Model& model, Communicator& communicator);
 
   // The gradient of the mean loss over all groups (DESIGN.md, ruling 6).
   // Errors   NumericsError if a score, a loss or the norm is not finite.

@@ -135,7 +135,7 @@ std::vector<Mistake> Mistakes(int ranks) {
   const std::string name = "rank " + std::to_string(odd);
   // What one rank does, and what the others do.
   using Body = std::function<void(Communicator&)>;
-  const auto apart = [odd](Body of_odd, Body of_others) {
+  const auto apart = [odd](const Body& of_odd, const Body& of_others) {
     return [=](Communicator& communicator) {
       (communicator.rank() == odd ? of_odd : of_others)(communicator);
     };

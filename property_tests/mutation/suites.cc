@@ -78,6 +78,7 @@ const std::vector<Suite>& AllSuites() {
       Tests("unit", "optimized/gradient_tree_test"),
       Tests("unit", "optimized/optimizer_test"),
       Tests("unit", "optimized/rank_groups_test"),
+      Tests("unit", "optimized/ranked_updater_test"),
       Tests("unit", "optimized/communicator/in_process_test"),
       Tests("unit", "optimized/communicator/shards_test"),
       Tests("unit", "trainer/identity/run_identity_test"),

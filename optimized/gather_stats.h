@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gather_stats.h - what the groups of all ranks counted, on every rank.
+#ifndef SOFTMOE_OPTIMIZED_GATHER_STATS_H_
+#define SOFTMOE_OPTIMIZED_GATHER_STATS_H_
+
+#include <span>
+#include <vector>
+
+#include "core/config/config.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/step.h"
+
+namespace softmoe::optimized {
+
+// All ranks call it. Returns the statistics of all ranks' groups, bit for bit,
+// in the order of the ranks.
+//
+//   own  of this rank's groups; as many on every rank
+std::vector<StepStats> GatherStats(std::span<const StepStats> own,
+                                   const ModelConfig& model,
+                                   Communicator& communicator);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_GATHER_STATS_H_

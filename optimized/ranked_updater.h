@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ranked_updater.h - updates of a model that several ranks train (SPEC.md 4):
+//
+//   own balance groups -> this rank's part of the gradient, along the tree
+//   -> sum over ranks, a shard for each -> norm -> AdamW on the own shard
+//   -> parameters gathered
+//
+// So each rank holds the moments of its shard only (ZeRO-1). Where ranks are
+// subtrees (rank_groups.h), parameters, moments, norm and statistics have the
+// bits of one process. Arrays go between ranks through memory of the host.
+#ifndef SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
+#define SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/parallel_for.h"
+#include "optimized/buffer.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/gradient_exchange.h"
+#include "optimized/gradient_tree.h"
+#include "optimized/model_interface.h"
+#include "optimized/optimizer.h"
+#include "optimized/rank_groups.h"
+#include "optimized/step.h"
+
+namespace softmoe::optimized {
+
+// Updater (updater.h) says what the functions mean. All ranks call each of
+// them: those that read an array gather its shards, and of what is written to
+// the moments a rank keeps its shard.
+class RankedUpdater : public UpdaterInterface {
+ public:
+  // Keeps references. The moments start at zero.
+  // Errors   ConfigError if the groups do not divide among the ranks.
+  RankedUpdater(ModelInterface& model, Communicator& communicator,
+                ThreadPool& pool);
+
+  // Asks for this rank's groups only, and reports those of all ranks.
+  UpdateGradient ComputeGradient(const RoutingState& routing,
+                                 const GroupBatch& batch) override;
+  void Apply(double learning_rate, int64_t completed_updates) override;
+  std::vector<float> ReadGradient() const override;
+  std::vector<float> ReadFirstMoment() const override;
+  std::vector<float> ReadSecondMoment() const override;
+  void WriteMoments(std::span<const float> first,
+                    std::span<const float> second) override;
+  int64_t num_groups() const override { return num_groups_; }
+
+ private:
+  // The norm of the whole gradient, on every rank.
+  double GradientNorm();
+  // An array of which each rank has its shard.
+  std::vector<float> Gathered(std::span<const float> own_shard) const;
+  // This rank's shard of an array [layout.total].
+  template <typename T>
+  std::span<T> OwnShard(std::span<T> all) const;
+
+  ModelInterface& model_;
+  Communicator& communicator_;
+  ThreadPool& pool_;
+  int64_t num_groups_;
+  GroupRange own_groups_;
+  GradientTree tree_;          // over the own groups
+  Buffer<float> partial_;      // [layout.total]: their sum
+  GradientExchange exchange_;  // over ranks
+  Buffer<float> gradient_;     // [own shard]
+  double norm_ = 0;            // of all of it
+  Optimizer optimizer_;        // of the own shard
+};
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
