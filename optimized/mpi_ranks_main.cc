@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mpi_ranks operations | mistakes | failure | train - one rank of a test that
+// mpirun starts; mpi_ranks_test.cc says what is expected of it.
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "core/errors.h"
+#include "optimized/communicator/communicator_checks.h"
+#include "optimized/communicator/mpi.h"
+#include "optimized/ranked_training.h"
+
+namespace softmoe::optimized {
+namespace {
+
+// Each line at once, so that lines of ranks do not mix.
+void Say(const Communicator& rank, const std::string& text) {
+  std::printf("rank %d of %d: %s\n", rank.rank(), rank.size(), text.c_str());
+  std::fflush(stdout);
+}
+
+ExitCode CheckMistakes(MpiSession& session) {
+  ExitCode code = ExitCode::kDone;
+  for (const Mistake& mistake : Mistakes(session.World()->size())) {
+    const std::unique_ptr<Communicator> world = session.World();
+    const std::string wrong = CheckMistake(*world, mistake);
+    if (wrong.empty()) continue;
+    Say(*world, wrong);
+    code = ExitCode::kFailed;
+  }
+  if (code == ExitCode::kDone) Say(*session.World(), "all named");
+  return code;
+}
+
+ExitCode RunRank(const std::string& what, MpiSession& session) {
+  if (what == "mistakes") return CheckMistakes(session);
+  const std::unique_ptr<Communicator> world = session.World();
+  world->Run([&] {
+    if (what == "operations") {
+      for (uint32_t seed = 0; seed < 20; ++seed) CheckOperations(*world, seed);
+      Say(*world, "all right");
+    } else if (what == "failure") {
+      if (world->rank() == 1) throw DataError("token 7 is damaged");
+      world->Barrier();
+    } else if (what == "train") {
+      const Config config = LargerConfig(4);
+      Say(*world, Digest(TrainRank(config, 1, *world)));
+    } else {
+      throw ConfigError("'" + what + "' is no test");
+    }
+  });
+  return ExitCode::kDone;
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
+
+int main(int argc, char** argv) {
+  using softmoe::optimized::MpiSession;
+  // Ends after RunMain, which prints what this rank failed of.
+  std::unique_ptr<MpiSession> session;
+  return softmoe::RunMain("mpi_ranks", [&] {
+    session = std::make_unique<MpiSession>();
+    return softmoe::optimized::RunRank(argc > 1 ? argv[1] : "", *session);
+  });
+}

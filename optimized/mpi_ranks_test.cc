@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that are processes under mpirun. Skipped, with the reason, where Open
+// MPI is missing.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+
+#include "core/errors.h"
+#include "core/files/runfiles.h"
+#include "core/process/subprocess.h"
+#include "optimized/communicator/mpi_library.h"
+#include "optimized/ranked_training.h"
+
+namespace softmoe::optimized {
+namespace {
+
+// Why mpirun cannot be used here, "" if it can.
+std::string ObstacleToMpi() {
+  try {
+    LoadMpi();
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+  return HaveProgram("mpirun") ? "" : "no mpirun: apt-get install openmpi-bin";
+}
+
+class MpiRanks : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    const std::string obstacle = ObstacleToMpi();
+    if (!obstacle.empty()) GTEST_SKIP() << obstacle;
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  }
+
+  static int ranks() { return GetParam(); }
+
+  static ProgramResult Run(const std::string& what) {
+    // The lines of a rank begin with its number in stdout and stderr alike.
+    return RunProgram(
+        {"mpirun", "-n", std::to_string(ranks()), "--oversubscribe",
+         RunfilePath("optimized/mpi_ranks").string(), what},
+        ".");
+  }
+
+  static void ExpectFromEveryRank(const ProgramResult& result,
+                                  const std::string& text) {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const std::string line = "rank " + std::to_string(rank) + " of " +
+                               std::to_string(ranks()) + ": " + text + "\n";
+      EXPECT_NE(result.output.find(line), std::string::npos)
+          << line << "not in\n"
+          << result.output;
+    }
+  }
+};
+
+TEST_P(MpiRanks, GiveWhatEveryOperationPromises) {
+  const ProgramResult result = Run("operations");
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  ExpectFromEveryRank(result, "all right");
+}
+
+TEST_P(MpiRanks, NameEveryMistakeOnEveryRank) {
+  const ProgramResult result = Run("mistakes");
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  ExpectFromEveryRank(result, "all named");
+}
+
+TEST_P(MpiRanks, TrainToTheBitsOfOneProcess) {
+  const ProgramResult result = Run("train");
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  ExpectFromEveryRank(result, Digest(TrainAlone(LargerConfig(4), 2)));
+}
+
+TEST_P(MpiRanks, AllEndWithTheCodeAndTheNameOfTheOneThatFailed) {
+  const ProgramResult result = Run("failure");
+  EXPECT_EQ(result.exit_status, 2) << result.output;
+  const auto count = [&](const std::string& text) {
+    int found = 0;
+    for (size_t at = result.output.find(text); at != std::string::npos;
+         at = result.output.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("mpi_ranks: error: token 7 is damaged\n"), 1)
+      << result.output;
+  EXPECT_EQ(count("mpi_ranks: error: rank 1 failed: token 7 is damaged\n"),
+            ranks() - 1)
+      << result.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, MpiRanks, ::testing::Values(2, 4));
+
+}  // namespace
+}  // namespace softmoe::optimized

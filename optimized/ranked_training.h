@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ranked_training.h - a small model that tests train, alone or as one of
+// several ranks, and everything that has to have the same bits then.
+#ifndef SOFTMOE_OPTIMIZED_RANKED_TRAINING_H_
+#define SOFTMOE_OPTIMIZED_RANKED_TRAINING_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/step.h"
+
+namespace softmoe::optimized {
+
+// A configuration of `groups` balance groups of one sequence, with noise, whose
+// parameters are less than one block of the norm.
+Config GroupsOfOneSequence(int64_t groups);
+// The same with parameters of more than five blocks, so that each of a few
+// ranks has a shard.
+Config LargerConfig(int64_t groups);
+
+// The text of one update, another one for each.
+class UpdateText {
+ public:
+  UpdateText(int64_t update, int64_t groups);
+  Batch Group(int64_t group) const;
+
+ private:
+  std::vector<int32_t> tokens_;
+};
+
+// What a checkpoint holds.
+struct TrainedState {
+  std::vector<float> parameters, first_moment, second_moment;
+  friend bool operator==(const TrainedState&, const TrainedState&) = default;
+};
+
+struct Trained {
+  TrainedState state;
+  std::vector<float> last_gradient;
+  std::vector<UpdateGradient> updates;
+};
+
+inline constexpr int kUpdates = 20;
+
+// Updates [begin, end), from the initial parameters or from `from`, by one
+// process, or by the rank of `communicator`.
+Trained TrainAlone(const Config& config, int threads, int begin = 0,
+                   int end = kUpdates, const TrainedState* from = nullptr);
+Trained TrainRank(const Config& config, int threads, Communicator& communicator,
+                  int begin = 0, int end = kUpdates,
+                  const TrainedState* from = nullptr);
+
+// SHA-256 of all of it but the times.
+std::string Digest(const Trained& trained);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_RANKED_TRAINING_H_
