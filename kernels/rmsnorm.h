@@ -10,26 +10,30 @@
 
 namespace softmoe::kernels {
 
-struct RmsNormForwardArgs {
+template <typename Activation>  // float; on a device also Bf16
+struct RmsNormForwardArgsOf {
   int64_t num_tokens, d_model;
   float epsilon;
-  const float* x;       // [num_tokens, d_model]
+  const Activation* x;  // [num_tokens, d_model]
   const float* weight;  // [d_model]
-  float* y;             // [num_tokens, d_model]
+  Activation* y;        // [num_tokens, d_model]
   float* rstd;          // [num_tokens]
 };
+using RmsNormForwardArgs = RmsNormForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(RmsNormForward);
 
-struct RmsNormBackwardArgs {
+template <typename Activation>
+struct RmsNormBackwardArgsOf {
   int64_t num_tokens, d_model;
-  const float* x;       // [num_tokens, d_model]
-  const float* weight;  // [d_model]
-  const float* rstd;    // [num_tokens]
-  const float* d_y;     // [num_tokens, d_model]
-  float* d_x;           // [num_tokens, d_model], += (residual stream)
-  float* d_weight;      // [d_model], =
-  float* scratch;       // [RmsNormScratch(num_tokens, d_model)]
+  const Activation* x;    // [num_tokens, d_model]
+  const float* weight;    // [d_model]
+  const float* rstd;      // [num_tokens]
+  const Activation* d_y;  // [num_tokens, d_model]
+  Activation* d_x;        // [num_tokens, d_model], += (residual stream)
+  float* d_weight;        // [d_model], =
+  float* scratch;         // [RmsNormScratch(num_tokens, d_model)]
 };
+using RmsNormBackwardArgs = RmsNormBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(RmsNormBackward);
 
 // Tokens whose d_weight is summed into one partial result.

@@ -13,11 +13,12 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-template <typename Group, typename R = typename Group::Scalar>
+// T is what activations and their gradients are stored as.
+template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void RmsNormForwardRow(Group group, int64_t d_model, R epsilon,
-                                      const R* x,       // [d_model]
+                                      const T* x,       // [d_model]
                                       const R* weight,  // [d_model]
-                                      R* y,             // [d_model]
+                                      T* y,             // [d_model]
                                       R* rstd) {        // [1]
   using Real = typename Group::Real;
   const R sum = group.RowSum(d_model, [&](Columns at) {
@@ -33,22 +34,22 @@ SOFTMOE_INLINE void RmsNormForwardRow(Group group, int64_t d_model, R epsilon,
 }
 
 // Rows [begin, end): adds to d_x, and writes their share of d_weight.
-template <typename Group, typename R = typename Group::Scalar>
+template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void RmsNormBackwardRows(Group group, int64_t begin, int64_t end,
                                         int64_t d_model,
-                                        const R* x,          // [*, d_model]
+                                        const T* x,          // [*, d_model]
                                         const R* weight,     // [d_model]
                                         const R* rstd,       // [*]
-                                        const R* d_y,        // [*, d_model]
-                                        R* d_x,              // [*, d_model], +=
+                                        const T* d_y,        // [*, d_model]
+                                        T* d_x,              // [*, d_model], +=
                                         R* d_weight_part) {  // [d_model], =
   using Real = typename Group::Real;
   group.ForEachColumn(
       d_model, [&](Columns at) { group.Store(d_weight_part, at, Real(0)); });
   for (int64_t row = begin; row < end; ++row) {
-    const R* x_row = x + row * d_model;
-    const R* d_y_row = d_y + row * d_model;
-    R* d_x_row = d_x + row * d_model;
+    const T* x_row = x + row * d_model;
+    const T* d_y_row = d_y + row * d_model;
+    T* d_x_row = d_x + row * d_model;
     const R scale = rstd[row];
     const R dot = group.RowSum(d_model, [&](Columns at) {
       return group.Load(d_y_row, at) * group.Load(weight, at) *

@@ -54,4 +54,15 @@ void Launch(const char* what, void (*kernel)(Parameters...), int64_t grid,
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 
+// What SOFTMOE_DECLARE_CUDA_KERNEL_OF declares, by a template of the source:
+// Enqueue(args, stream).
+#define SOFTMOE_DEFINE_CUDA_KERNEL_OF(Name)                         \
+  void Name(const Name##ArgsOf<float>& args, cudaStream_t stream) { \
+    Enqueue(args, stream);                                          \
+  }                                                                 \
+  void Name(const Name##ArgsOf<Bf16>& args, cudaStream_t stream) {  \
+    Enqueue(args, stream);                                          \
+  }                                                                 \
+  static_assert(true)
+
 #endif  // SOFTMOE_KERNELS_CUDA_LAUNCH_H_

@@ -17,16 +17,18 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
-    RmsNormForwardKernel(RmsNormForwardArgs a) {
+    RmsNormForwardKernel(RmsNormForwardArgsOf<Activation> a) {
   const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (row >= a.num_tokens) return;  // a whole warp
   RmsNormForwardRow(CudaWarp(), a.d_model, a.epsilon, a.x + row * a.d_model,
                     a.weight, a.y + row * a.d_model, a.rstd + row);
 }
 
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
-    RmsNormBackwardKernel(RmsNormBackwardArgs a) {
+    RmsNormBackwardKernel(RmsNormBackwardArgsOf<Activation> a) {
   const int64_t block = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   const int64_t begin = block * kRmsNormTokenBlock;
   if (begin >= a.num_tokens) return;
@@ -41,8 +43,9 @@ constexpr int kColumns = 32;
 constexpr int kStrips = 8;
 
 // Adds the blocks' shares: a block per 32 columns, a tree per column.
+template <typename Activation>
 __global__ void __launch_bounds__(kStrips* kColumns)
-    RmsNormWeightKernel(RmsNormBackwardArgs a, int64_t blocks) {
+    RmsNormWeightKernel(RmsNormBackwardArgsOf<Activation> a, int64_t blocks) {
   const int strip = threadIdx.x / kColumns, mine = threadIdx.x % kColumns;
   const int64_t column = int64_t{blockIdx.x} * kColumns + mine;
   const bool there = column < a.d_model;
@@ -62,20 +65,28 @@ __global__ void __launch_bounds__(kThreads) AdamWKernel(AdamWArgs a) {
               a.second_moment[i]);
 }
 
-}  // namespace
-
-void RmsNormForward(const RmsNormForwardArgs& args, cudaStream_t stream) {
-  Launch("RmsNormForward", RmsNormForwardKernel,
+template <typename Activation>
+void Enqueue(const RmsNormForwardArgsOf<Activation>& args,
+             cudaStream_t stream) {
+  Launch("RmsNormForward", RmsNormForwardKernel<Activation>,
          Blocks(args.num_tokens, kWarps), kThreads, 0, stream, args);
 }
 
-void RmsNormBackward(const RmsNormBackwardArgs& args, cudaStream_t stream) {
+template <typename Activation>
+void Enqueue(const RmsNormBackwardArgsOf<Activation>& args,
+             cudaStream_t stream) {
   const int64_t blocks = Blocks(args.num_tokens, kRmsNormTokenBlock);
-  Launch("RmsNormBackward", RmsNormBackwardKernel, Blocks(blocks, kWarps),
-         kThreads, 0, stream, args);
-  Launch("RmsNormBackward", RmsNormWeightKernel, Blocks(args.d_model, kColumns),
-         kStrips * kColumns, 0, stream, args, blocks);
+  Launch("RmsNormBackward", RmsNormBackwardKernel<Activation>,
+         Blocks(blocks, kWarps), kThreads, 0, stream, args);
+  Launch("RmsNormBackward", RmsNormWeightKernel<Activation>,
+         Blocks(args.d_model, kColumns), kStrips * kColumns, 0, stream, args,
+         blocks);
 }
+
+}  // namespace
+
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(RmsNormForward);
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(RmsNormBackward);
 
 void AdamW(const AdamWArgs& args, cudaStream_t stream) {
   Launch("AdamW", AdamWKernel, Blocks(args.size, kThreads), kThreads, 0, stream,

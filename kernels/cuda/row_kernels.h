@@ -16,6 +16,7 @@
 #include "kernels/adamw.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/router.h"
+#include "kernels/simt/bf16.h"
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
 
@@ -29,12 +30,25 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
   }                                                       \
   static_assert(true)
 
+// A kernel for NameArgsOf<float> and NameArgsOf<Bf16>: DESIGN.md, "Types on a
+// device", says which tensors these are.
+#define SOFTMOE_DECLARE_CUDA_KERNEL_OF(Name)                       \
+  namespace isa_cuda {                                             \
+  void Name(const Name##ArgsOf<float>& args, CUstream_st* stream); \
+  void Name(const Name##ArgsOf<Bf16>& args, CUstream_st* stream);  \
+  }                                                                \
+  namespace isa_shim {                                             \
+  void Name(const Name##ArgsOf<float>& args, CUstream_st* stream); \
+  void Name(const Name##ArgsOf<Bf16>& args, CUstream_st* stream);  \
+  }                                                                \
+  static_assert(true)
+
 namespace softmoe::kernels {
 
 SOFTMOE_DECLARE_CUDA_KERNEL(RouterForward);
 SOFTMOE_DECLARE_CUDA_KERNEL(RouterBackward);
-SOFTMOE_DECLARE_CUDA_KERNEL(RmsNormForward);
-SOFTMOE_DECLARE_CUDA_KERNEL(RmsNormBackward);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(RmsNormForward);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(RmsNormBackward);
 SOFTMOE_DECLARE_CUDA_KERNEL(AdamW);
 
 }  // namespace softmoe::kernels

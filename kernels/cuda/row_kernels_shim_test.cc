@@ -9,23 +9,49 @@
 namespace softmoe::kernels {
 namespace {
 
-void CheckRmsNorm(int64_t num_tokens, int64_t d_model) {
-  const auto x = RandomFloats(num_tokens * d_model, 1);
+template <typename T>
+struct RmsNormResults {
+  std::vector<T> y, d_x;
+  std::vector<float> rstd, d_weight;
+};
+
+template <typename T>
+RmsNormResults<T> RunRmsNorm(int64_t num_tokens, int64_t d_model,
+                             const std::vector<T>& x, const std::vector<T>& d_y,
+                             const std::vector<T>& d_x_before) {
   const auto weight = RandomFloats(d_model, 2);
-  const auto d_y = RandomFloats(num_tokens * d_model, 3);
-  const auto d_x = RandomFloats(num_tokens * d_model, 4);
+  RmsNormResults<T> results;
   CheckSchedules("RMSNorm", [&](Outputs& outputs) {
+    T* y = outputs.Add<T>(num_tokens * d_model);
     float* rstd = outputs.Add<float>(num_tokens);
-    isa_shim::RmsNormForward(
-        {num_tokens, d_model, 1e-5f, outputs.In(x), outputs.In(weight),
-         outputs.Add<float>(num_tokens * d_model), rstd},
-        outputs.stream());
+    isa_shim::RmsNormForward({num_tokens, d_model, 1e-5f, outputs.In(x),
+                              outputs.In(weight), y, rstd},
+                             outputs.stream());
+    T* d_x = outputs.AddCopy(d_x_before);
+    float* d_weight = outputs.Add<float>(d_model);
     isa_shim::RmsNormBackward(
         {num_tokens, d_model, outputs.In(x), outputs.In(weight), rstd,
-         outputs.In(d_y), outputs.AddCopy(d_x), outputs.Add<float>(d_model),
+         outputs.In(d_y), d_x, d_weight,
          outputs.Add<float>(RmsNormScratch(num_tokens, d_model))},
         outputs.stream());
+    results = {outputs.Read(y, num_tokens * d_model),
+               outputs.Read(d_x, num_tokens * d_model),
+               outputs.Read(rstd, num_tokens), outputs.Read(d_weight, d_model)};
   });
+  return results;
+}
+
+void CheckRmsNorm(int64_t num_tokens, int64_t d_model) {
+  const auto x = RandomBf16(num_tokens * d_model, 1);
+  const auto d_y = RandomBf16(num_tokens * d_model, 3);
+  const auto d_x = RandomBf16(num_tokens * d_model, 4);
+  const auto computed = RunRmsNorm(num_tokens, d_model, ToFloats(x),
+                                   ToFloats(d_y), ToFloats(d_x));
+  const auto stored = RunRmsNorm(num_tokens, d_model, x, d_y, d_x);
+  RequireRounded("RMSNorm y", computed.y, stored.y);
+  RequireRounded("RMSNorm d_x", computed.d_x, stored.d_x);
+  RequireEqual("RMSNorm rstd", computed.rstd, stored.rstd);
+  RequireEqual("RMSNorm d_weight", computed.d_weight, stored.d_weight);
 }
 
 void CheckAdamW(int64_t size) {

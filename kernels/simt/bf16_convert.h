@@ -24,6 +24,11 @@ SOFTMOE_INLINE float FloatOf(Bf16 x) {
   return FloatsOf(static_cast<int32_t>(uint32_t{x.bits} << 16));
 }
 
+// For kernels that are written once for arrays of floats and of bf16.
+SOFTMOE_INLINE float FloatOf(float x) { return x; }
+SOFTMOE_INLINE void StoreFloat(float x, float* to) { *to = x; }
+SOFTMOE_INLINE void StoreFloat(float x, Bf16* to) { *to = RoundToBf16(x); }
+
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 
 #endif  // SOFTMOE_KERNELS_SIMT_BF16_CONVERT_H_

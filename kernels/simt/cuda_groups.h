@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_KERNELS_SIMT_CUDA_GROUPS_H_
 #define SOFTMOE_KERNELS_SIMT_CUDA_GROUPS_H_
 
+#include "kernels/simt/bf16_convert.h"
 #include "kernels/simt/serial_group.h"
 #include "kernels/simt/shared_memory.h"
 
@@ -35,16 +36,18 @@ struct CudaLanes {
   using Real = float;
 
   __device__ __forceinline__ int Lane() const { return threadIdx.x % kThreads; }
-  __device__ __forceinline__ float Load(const float* row, Columns at) const {
-    return row[at.begin];
+  // T is float, or Bf16: then what is stored is rounded, once.
+  template <typename T>
+  __device__ __forceinline__ float Load(const T* row, Columns at) const {
+    return FloatOf(row[at.begin]);
   }
   __device__ __forceinline__ float LoadOr(const float* row, Columns at,
                                           float /*fill*/) const {
     return row[at.begin];
   }
-  __device__ __forceinline__ void Store(float* row, Columns at,
-                                        float value) const {
-    row[at.begin] = value;
+  template <typename T>
+  __device__ __forceinline__ void Store(T* row, Columns at, float value) const {
+    StoreFloat(value, row + at.begin);
   }
   template <typename Body>
   __device__ __forceinline__ void ForEachColumn(int64_t size,

@@ -30,6 +30,15 @@ Suite Verify(const std::string& op, const std::string& cases,
   return suite;
 }
 
+// The same on the CUDA source alone, with bf16 activations.
+Suite VerifyBf16(const std::string& op, const std::string& cases) {
+  return {
+      "verify " + op + " bf16",
+      "difference",
+      "property_tests/verify/verify",
+      {"run", "op=" + op, "impl=shim:bf16", "--no-shrink", "--cases=" + cases}};
+}
+
 // A test of CUDA source in the simulator; the sanitizers' reports have an exit
 // code of their own (kernels/simt/shim/sanitizer_options.cc).
 Suite Sanitizer(const std::string& program) {
@@ -116,6 +125,7 @@ const std::vector<Suite>& AllSuites() {
       Verify("embedding", "60"),
       Verify("lm_head", "40"),
       Verify("sum_of_squares", "40"),
+      VerifyBf16("rmsnorm", "60"),
       Tests("difference", "property_tests/adamw_property_test"),
       Tests("difference", "property_tests/device_totals_test"),
       Tests("difference", "property_tests/flat_kernels_property_test"),

@@ -5,6 +5,8 @@
 // line finds it again. What is right is accepted.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -147,15 +149,17 @@ TEST(Engine, ShrinkingEnds) {
   EXPECT_EQ(failure.smallest.c.Size("num_experts"), 2);
 }
 
-// A truncated result is within 1 ulp, so within the bounds of f32: only the
-// bias of the errors shows it.
+// A truncated result is within 1 ulp, so within the bounds of f32, and within
+// the rule for bf16: only the bias of the errors shows it.
 TEST(Engine, TruncationShowsAsBias) {
-  for (const std::string reference : {"reference_f32", "reference_bf16"}) {
+  for (const auto& [op, output, reference] :
+       {std::array<std::string, 3>{"rmsnorm", "y", "reference_f32"},
+        {"attention", "out", "reference_bf16"}}) {
     for (const std::string fault : {"none", "truncate"}) {
       CampaignOptions options;
-      options.ops = {"rmsnorm"};
-      options.impls = {"faulty:" + fault + ":y:" + reference};
-      options.fixed = {{"fill", "generic"}, {"rows", "9"}};
+      options.ops = {op};
+      options.impls = {"faulty:" + fault + ":" + output + ":" + reference};
+      options.fixed = {{"fill", "generic"}};
       options.cases = 50;
       const Suite suite = RunCampaign(options).suite;
       // Now and then, an ulp of bf16 is more than the rule for bf16 allows.
@@ -164,13 +168,55 @@ TEST(Engine, TruncationShowsAsBias) {
       }
       bool biased = false;
       for (const std::string& warning : suite.Warnings()) {
-        biased = biased || (warning.starts_with("BIAS") &&
-                            warning.find("y: errors lean towards zero") !=
-                                std::string::npos);
+        biased =
+            biased || (warning.starts_with("BIAS") &&
+                       warning.find(output + ": errors lean towards zero") !=
+                           std::string::npos);
       }
       EXPECT_EQ(biased, fault == "truncate") << SuiteText(suite);
     }
   }
+}
+
+// Where float's arithmetic ends in one rounding to bf16, its bound leaves no
+// room for truncation.
+TEST(Engine, TruncationToBf16IsOutsideTheDerivedBounds) {
+  for (const std::string fault : {"none", "truncate"}) {
+    CampaignOptions options;
+    options.ops = {"rmsnorm"};
+    options.impls = {"faulty:" + fault + ":y:reference_bf16"};
+    options.fixed = {{"rows", "9"}};
+    options.cases = 50;
+    options.shrink = false;
+    const Suite suite = RunCampaign(options).suite;
+    const int64_t failed = suite.units().begin()->second.Count(Status::kFail);
+    EXPECT_TRUE(fault == "none" ? failed == 0 : failed > 45)
+        << SuiteText(suite);
+  }
+}
+
+// What is in float at bf16 is judged as float is: a gradient that was stored as
+// bf16 is found.
+TEST(Engine, AnOutputInFloatIsNotRoundedToBf16) {
+  const Operation& op = FindOperation("rmsnorm");
+  const auto reference = MakeImplementation("reference_bf16");
+  const Case c = DrawCase(
+      op, {{"dtype", "bf16"}, {"fill", "generic"}, {"rows", "9"}}, 1, 0);
+  const TensorMap inputs = InputsOf(op, c);
+  TensorMap outputs = reference->Run(op, c, inputs, 0);
+  ASSERT_EQ(outputs.at("d_weight").dtype, Dtype::kF32);
+  ASSERT_EQ(outputs.at("y").dtype, Dtype::kBf16);
+  const Expected expected = ExpectOf(op, c, inputs, {});
+  const ExpectedOutput& d_weight = expected.outputs.at("d_weight");
+  int64_t outside = 0;
+  for (int64_t i = 0; i < d_weight.values.size(); ++i) {
+    const double value = d_weight.values.values[i];
+    outside +=
+        std::abs(RoundTo(Dtype::kBf16, value) - value) > d_weight.bounds[i];
+  }
+  EXPECT_GT(outside, d_weight.values.size() / 2);
+  EXPECT_EQ(d_weight.derivation, "rmsnorm-f32/3");
+  EXPECT_EQ(expected.outputs.at("y").derivation, "rmsnorm-f32/3+bf16/1");
 }
 
 // The bodies at double show what no comparison of floats can.

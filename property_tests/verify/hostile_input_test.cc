@@ -85,7 +85,7 @@ class Hostile : public ::testing::Test {
 TEST_F(Hostile, CaseTexts) {
   for (const auto& [words, part] : {
            std::pair<const char*, const char*>{"op=lapsun", "lapsum"},
-           {"op=lapsum impl=cuda:9", "takes nothing after a colon"},
+           {"op=lapsum impl=cuda:9", "there are 'cuda' and 'cuda:bf16'"},
            {"op=lapsum impl=tpu", "unknown implementation"},
            {"op=lapsum impl=cpu:v5", "did you mean"},
            {"op=lapsum impl=faulty:sing:weights:cpu:v3", "unknown fault"},

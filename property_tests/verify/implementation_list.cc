@@ -52,17 +52,11 @@ const std::map<std::string, Maker>& Families() {
        }},
       {"shim",
        [](const std::string& argument) {
-         if (!argument.empty()) {
-           throw ConfigError("impl shim takes nothing after a colon");
-         }
-         return MakeShimImplementation(AdapterTable());
+         return MakeShimImplementation(argument, AdapterTable());
        }},
       {"cuda",
        [](const std::string& argument) {
-         if (!argument.empty()) {
-           throw ConfigError("impl cuda takes nothing after a colon");
-         }
-         return MakeCudaImplementation(AdapterTable());
+         return MakeCudaImplementation(argument, AdapterTable());
        }},
       {"faulty", MakeFaultyImplementation},
       {"exec", MakeExecImplementation},
@@ -89,7 +83,8 @@ std::unique_ptr<Implementation> MakeImplementation(const std::string& name) {
 }
 
 std::vector<std::string> ImplementationNames() {
-  return {"cpu:v3",     "cpu:v4",        "shim",          "cuda",
+  return {"cpu:v3",     "cpu:v4",        "shim",
+          "cuda",       "shim:bf16",     "cuda:bf16",
           "cpu:double", "reference_f32", "reference_bf16"};
 }
 

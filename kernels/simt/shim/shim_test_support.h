@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/simt/bf16.h"
 #include "kernels/simt/device/include/cuda_runtime_api.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
@@ -48,6 +49,54 @@ inline std::vector<float> RandomFloats(int64_t size, uint64_t seed,
   std::vector<float> x(static_cast<size_t>(size));
   for (float& value : x) value = scale * draws.Signed();
   return x;
+}
+
+// The nearest of bf16, ties to even, for finite numbers: by comparing with both
+// neighbours, as no kernel does it.
+inline Bf16 NearestBf16(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof(x));
+  const auto value = [](uint32_t upper) {
+    const uint32_t all = upper << 16;
+    float y;
+    memcpy(&y, &all, sizeof(y));
+    return static_cast<double>(y);
+  };
+  const uint32_t near = bits >> 16, far = near + 1;  // of zero
+  const double below = std::abs(x - value(near));
+  const double above = std::abs(value(far) - x);
+  const bool up = above < below || (above == below && far % 2 == 0);
+  return {static_cast<uint16_t>(up ? far : near)};
+}
+inline float ToFloat(float x) { return x; }
+inline float ToFloat(Bf16 x) {
+  const uint32_t bits = uint32_t{x.bits} << 16;
+  float y;
+  memcpy(&y, &bits, sizeof(y));
+  return y;
+}
+
+// RandomFloats, as bf16; and as T, which is float or Bf16.
+inline std::vector<Bf16> RandomBf16(int64_t size, uint64_t seed,
+                                    float scale = 1) {
+  std::vector<Bf16> x;
+  for (const float value : RandomFloats(size, seed, scale)) {
+    x.push_back(NearestBf16(value));
+  }
+  return x;
+}
+template <typename T>
+std::vector<T> RandomElements(int64_t size, uint64_t seed, float scale = 1) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return RandomFloats(size, seed, scale);
+  } else {
+    return RandomBf16(size, seed, scale);
+  }
+}
+inline std::vector<float> ToFloats(const std::vector<Bf16>& x) {
+  std::vector<float> floats;
+  for (const Bf16 value : x) floats.push_back(ToFloat(value));
+  return floats;
 }
 
 // Ends the program if a call of the runtime failed.
@@ -100,7 +149,8 @@ class Outputs {
     return Allocate<T>(size, /*is_output=*/false);
   }
   // An output that the kernel adds to.
-  float* AddCopy(const std::vector<float>& x) {
+  template <typename T>
+  T* AddCopy(const std::vector<T>& x) {
     return Copy(x, /*is_output=*/true);
   }
 
@@ -177,6 +227,35 @@ inline int& Failures() {
 inline int& Cases() {
   static int cases = 0;
   return cases;
+}
+
+// Complains unless `stored` are the numbers of `computed`, each rounded once:
+// kernels compute the same in float, whatever they store.
+inline void RequireRounded(const char* what, const std::vector<float>& computed,
+                           const std::vector<Bf16>& stored) {
+  ++Cases();
+  for (size_t i = 0; i < computed.size(); ++i) {
+    if (stored.size() == computed.size() &&
+        stored[i].bits == NearestBf16(computed[i]).bits) {
+      continue;
+    }
+    fprintf(stderr, "%s: element %zu is %.9g in bf16, %.9g in float\n", what, i,
+            static_cast<double>(ToFloat(stored.at(i))),
+            static_cast<double>(computed[i]));
+    ++Failures();
+    return;
+  }
+}
+inline void RequireEqual(const char* what, const std::vector<float>& a,
+                         const std::vector<float>& b) {
+  ++Cases();
+  if (a.size() == b.size() &&
+      (a.empty() ||
+       memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0)) {
+    return;
+  }
+  fprintf(stderr, "%s: floats differ beside bf16\n", what);
+  ++Failures();
 }
 
 // run(outputs) adds its outputs and launches. `what` names the case.

@@ -96,7 +96,10 @@ void CompareOutput(const std::string& name, const ExpectedOutput& expected,
   if (output.comparison.status == Status::kFail) {
     Fail(result, name, name + ": " + output.comparison.reason);
   } else if (tensor.dtype != Dtype::kI32) {  // choices are not rounded
-    MeasureBias(result.c.dtype, tensor, expected, output);
+    // At bf16, some outputs are in float.
+    const bool in_float = tensor.dtype == Dtype::kF32;
+    MeasureBias(in_float ? Dtype::kF32 : result.c.dtype, tensor, expected,
+                output);
   }
   result.outputs.push_back(std::move(output));
 }

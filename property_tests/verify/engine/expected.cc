@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/errors.h"
@@ -151,6 +152,65 @@ ExpectedOutput FromNaive(const Tensor& values,
                               kTiniest);
   }
   return expected;
+}
+
+namespace {
+
+constexpr char kStoredBf16[] = "+bf16/1";  // at the end of an id
+
+// Half of the gap between the bf16 numbers at `magnitude`: by how much rounding
+// to the nearest moves what is no larger.
+double HalfBf16Gap(double magnitude) {
+  constexpr int kDigits = 8, kSmallestExponent = -126;
+  const int exponent = magnitude == 0
+                           ? kSmallestExponent
+                           : std::max(std::ilogb(magnitude), kSmallestExponent);
+  return std::ldexp(1.0, exponent - kDigits);
+}
+
+ExpectedOutput StoredAsBf16(ExpectedOutput output) {
+  for (int64_t i = 0; i < output.values.size(); ++i) {
+    double& value = output.values.values[i];
+    double& bound = output.bounds[i];
+    if (bound == 0) {
+      value = RoundTo(Dtype::kBf16, value);
+      continue;
+    }
+    const double most = std::abs(value) + bound;
+    bound = std::isinf(RoundTo(Dtype::kBf16, most)) ? HUGE_VAL
+                                                    : bound + HalfBf16Gap(most);
+  }
+  output.derivation += kStoredBf16;
+  return output;
+}
+
+}  // namespace
+
+Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float) {
+  if (c.dtype != Dtype::kBf16) return in_float;
+  for (const OutputSpec& spec : op.outputs()) {
+    if (spec.DtypeAt(c.dtype) != Dtype::kBf16) continue;
+    ExpectedOutput& output = in_float.outputs.at(spec.name);
+    output = StoredAsBf16(std::move(output));
+  }
+  return in_float;
+}
+
+std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations) {
+  const std::vector<Derivation> both = {derivations.at(0), ExactDerivation()};
+  for (const Derivation& in_float : both) {
+    derivations.push_back(
+        {in_float.id + kStoredBf16,
+         "At dtype bf16. The arithmetic is float's, on inputs that are bf16 "
+         "numbers,\n"
+         "and the result is rounded once, to the nearest, ties to even: half "
+         "of the\n"
+         "gap between the bf16 numbers at |x| + b more, where b is float's "
+         "bound;\n"
+         "equality with the rounded result where b is 0. In float:\n" +
+             in_float.text});
+  }
+  return derivations;
 }
 
 ExpectedOutput ExactRegime(Tensor values) {

@@ -54,11 +54,18 @@ ExpectedOutput FromBounds(const std::string& output, const Tensor& values,
                           const std::vector<Bounded>& bounds,
                           const std::string& derivation);
 
-// The rule for bf16 (naive.h): within twice the largest error of the naive
-// computation plus one rounding of the output.
+// What of float's bounds becomes of the outputs that are stored as bf16, if the
+// case's dtype is bf16: the arithmetic is float's, and the result is rounded
+// once. Derivations with these ids: WithStoredBf16.
+Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float);
+// `derivations`, and of the first and of exact/1 the form for bf16.
+std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations);
+
+// The rule for other programs at bf16 (naive.h): within twice the largest error
+// of the naive computation plus one rounding of the output.
 ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive);
 
-// The same for an output that is computed in double, as the reference is: each
+// FromBounds for an output that is computed in double, as the reference is: each
 // side errs by 2^-29 of the bounds, which are for float.
 ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
                                 const std::vector<Bounded>& bounds,

@@ -60,22 +60,13 @@ Expected ExpectBounds(const std::map<std::string, Tensor>& values,
   return expected;
 }
 
-// The reference's `values` with bounds from the formula: `derivation` at f32,
-// twice the naive error at bf16, and equality for fill exact if `exact` says
-// that its data is exact.
+// The reference's `values` with float's bounds from the formula, by
+// `derivation`; equality for fill exact if `exact` says that its data is exact.
 template <template <typename> class Formula, typename... Arguments>
-Expected ExpectByFormula(const Case& c,
-                         const std::map<std::string, Tensor>& values,
-                         const std::string& derivation, bool exact,
-                         const Arguments&... arguments) {
-  if (c.dtype == Dtype::kBf16) {
-    Expected expected;
-    const Formula<Naive> naive(arguments...);
-    for (const auto& [name, tensor] : values) {
-      expected.outputs[name] = FromNaive(tensor, naive.outputs.at(name));
-    }
-    return expected;
-  }
+Expected ExpectInFloat(const Case& c,
+                       const std::map<std::string, Tensor>& values,
+                       const std::string& derivation, bool exact,
+                       const Arguments&... arguments) {
   if (exact && c.fill.name == "exact") {
     Expected expected;
     for (const auto& [name, tensor] : values) {
@@ -87,6 +78,23 @@ Expected ExpectByFormula(const Case& c,
              ? ExpectBounds<Formula, RandomBounded>(values, derivation,
                                                     arguments...)
              : ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
+}
+
+// The same at f32, and twice the naive error at bf16.
+template <template <typename> class Formula, typename... Arguments>
+Expected ExpectByFormula(const Case& c,
+                         const std::map<std::string, Tensor>& values,
+                         const std::string& derivation, bool exact,
+                         const Arguments&... arguments) {
+  if (c.dtype != Dtype::kBf16) {
+    return ExpectInFloat<Formula>(c, values, derivation, exact, arguments...);
+  }
+  Expected expected;
+  const Formula<Naive> naive(arguments...);
+  for (const auto& [name, tensor] : values) {
+    expected.outputs[name] = FromNaive(tensor, naive.outputs.at(name));
+  }
+  return expected;
 }
 
 }  // namespace softmoe::verify

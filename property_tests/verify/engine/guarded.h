@@ -18,7 +18,8 @@
 
 namespace softmoe::verify {
 
-// T is float, double, int32_t or int64_t.
+// T is float, double, int32_t, int64_t, or a struct that is NaN where all its
+// bits are set.
 template <typename T>
 class Guarded {
  public:
@@ -50,7 +51,11 @@ class Guarded {
   static constexpr int64_t kGuard = 64;
   static constexpr unsigned char kCanary = 0xad;
   static T Unwritten() {
-    if constexpr (std::numeric_limits<T>::has_quiet_NaN) {
+    if constexpr (!std::numeric_limits<T>::is_specialized) {
+      T unwritten;
+      std::memset(&unwritten, 0xff, sizeof(T));
+      return unwritten;
+    } else if constexpr (std::numeric_limits<T>::has_quiet_NaN) {
       return std::numeric_limits<T>::quiet_NaN();
     } else {
       return std::numeric_limits<T>::min();

@@ -48,6 +48,15 @@ struct OutputSpec {
   bool optional = false;
   // Computed and returned in double, whatever dtype the data has.
   bool in_double = false;
+  // At dtype bf16, returned in float: what programs do not keep as bf16.
+  bool in_float = false;
+
+  // The dtype of the output, if it is not one of choices, in a case of dtype
+  // `data`.
+  Dtype DtypeAt(Dtype data) const {
+    if (in_double) return Dtype::kF64;
+    return in_float && data == Dtype::kBf16 ? Dtype::kF32 : data;
+  }
 };
 
 // How a bound was found, as a text that `verify explain` prints. If the claim

@@ -27,8 +27,9 @@ Request Requests::Make(const Operation& op, const Case& c,
       const auto output = expected.outputs.find(spec.name);
       SOFTMOE_CHECK(output != expected.outputs.end()) << spec.name;
       const Tensor& values = output->second.values;
-      const bool in_case_dtype = values.dtype == Dtype::kF64 && !spec.in_double;
-      outputs.push_back({spec.name, in_case_dtype ? c.dtype : values.dtype,
+      outputs.push_back({spec.name,
+                         values.dtype == Dtype::kF64 ? spec.DtypeAt(c.dtype)
+                                                     : values.dtype,
                          values.shape, spec.optional});
     }
     found = outputs_.emplace(key, std::move(outputs)).first;

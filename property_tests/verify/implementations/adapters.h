@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <type_traits>
 
 #include "core/parallel_for.h"
 #include "property_tests/verify/engine/case.h"
@@ -20,6 +21,10 @@ namespace softmoe::verify {
 // simulator and on a device.
 using RowAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  const RowKernels& run);
+// Calls those whose activations are bf16, at dtype bf16: in the simulator and on
+// a device.
+using Bf16Adapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
+                                  const Bf16Kernels& run);
 // Calls kernels of the CPU only; the ISA level has been selected.
 using CpuAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
                                  ThreadPool& pool);
@@ -29,9 +34,20 @@ using DoubleAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs);
 // By name of operation. On the CPU, `cpu` takes precedence over `rows`.
 struct Adapters {
   std::map<std::string, RowAdapter> rows;
+  std::map<std::string, Bf16Adapter> bf16;
   std::map<std::string, CpuAdapter> cpu;
   std::map<std::string, DoubleAdapter> at_double;
 };
+
+// Those for kernels whose activations are of this type.
+template <typename Activation>
+const auto& DeviceAdapters(const Adapters& adapters) {
+  if constexpr (std::is_same_v<Activation, float>) {
+    return adapters.rows;
+  } else {
+    return adapters.bf16;
+  }
+}
 
 }  // namespace softmoe::verify
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/implementations/cuda_implementation.h"
 
-#include <map>
 #include <string>
 
+#include "property_tests/verify/implementations/device_implementation.h"
 #include "property_tests/verify/implementations/row_kernels.h"
 
 #ifdef SOFTMOE_HAS_CUDA
@@ -17,48 +17,53 @@ namespace {
 
 std::string WhyNoDevice() { return kernels::isa_cuda::WhyNoDevice(); }
 
-RowKernels KernelsOnDevice() { return SOFTMOE_DEVICE_KERNELS(isa_cuda); }
+template <typename Activation>
+RowKernelsOf<Activation> KernelsOnDevice() {
+  return SOFTMOE_DEVICE_KERNELS(isa_cuda, Activation);
+}
 
 #else
 
 std::string WhyNoDevice() {
   return "built without the CUDA toolkit ($CUDA_HOME or /usr/local/cuda)";
 }
-RowKernels KernelsOnDevice() { return {}; }
+template <typename Activation>
+RowKernelsOf<Activation> KernelsOnDevice() {
+  return {};
+}
 
 #endif
 
+template <typename Activation>
 class CudaImplementation : public Implementation {
  public:
-  explicit CudaImplementation(const Adapters& adapters)
-      : adapters_(adapters.rows) {}
+  explicit CudaImplementation(const Adapters& adapters) : adapters_(adapters) {}
 
-  std::string name() const override { return "cuda"; }
+  std::string name() const override { return DeviceName<Activation>("cuda"); }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
-    if (dtype != Dtype::kF32) return "the CUDA kernels compute in f32";
-    if (!adapters_.contains(op.name())) {
-      return "no CUDA kernel that does all of it";
-    }
-    return why_no_device_;
+    const std::string why = WhyNotOnDevice<Activation>(adapters_, op, dtype);
+    return why.empty() ? why_no_device_ : why;
   }
   int schedules() const override { return 2; }  // the device's own, twice
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
                 int schedule) override {
     (void)schedule;
-    return adapters_.at(op.name())(c, inputs, kernels_);
+    return DeviceAdapters<Activation>(adapters_).at(op.name())(c, inputs,
+                                                               kernels_);
   }
 
  private:
-  const std::map<std::string, RowAdapter>& adapters_;
+  const Adapters& adapters_;
   const std::string why_no_device_ = WhyNoDevice();
-  const RowKernels kernels_ = KernelsOnDevice();
+  const RowKernelsOf<Activation> kernels_ = KernelsOnDevice<Activation>();
 };
 
 }  // namespace
 
 std::unique_ptr<Implementation> MakeCudaImplementation(
-    const Adapters& adapters) {
-  return std::make_unique<CudaImplementation>(adapters);
+    const std::string& activations, const Adapters& adapters) {
+  return MakeDeviceImplementation<CudaImplementation>("cuda", activations,
+                                                      adapters);
 }
 
 }  // namespace softmoe::verify

@@ -12,9 +12,10 @@
 #include "kernels/cuda/row_kernels.h"
 #include "property_tests/verify/implementations/mirrored_kernels.h"
 
-// RowKernels of namespace kernels::isa. (A namespace is no template argument.)
-#define SOFTMOE_DEVICE_KERNELS(isa)                  \
-  ::softmoe::verify::MirroredKernels(                \
+// RowKernelsOf<Activation> of namespace kernels::isa. (A namespace is no template
+// argument.)
+#define SOFTMOE_DEVICE_KERNELS(isa, Activation)      \
+  ::softmoe::verify::MirroredKernels<Activation>(    \
       {                                              \
           SOFTMOE_ON_DEVICE(isa, RouterForward),     \
           SOFTMOE_ON_DEVICE(isa, RouterBackward),    \

@@ -117,14 +117,16 @@ void CopyArrays(Mirror& mirror, kernels::RouterBackwardArgs& a) {
   mirror.Copy("scratch", a.scratch, kernels::RouterScratch(n, e));
 }
 
-void CopyArrays(Mirror& mirror, kernels::RmsNormForwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror, kernels::RmsNormForwardArgsOf<Activation>& a) {
   mirror.Copy("x", a.x, a.num_tokens * a.d_model);
   mirror.Copy("weight", a.weight, a.d_model);
   mirror.Copy("y", a.y, a.num_tokens * a.d_model);
   mirror.Copy("rstd", a.rstd, a.num_tokens);
 }
 
-void CopyArrays(Mirror& mirror, kernels::RmsNormBackwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror, kernels::RmsNormBackwardArgsOf<Activation>& a) {
   mirror.Copy("x", a.x, a.num_tokens * a.d_model);
   mirror.Copy("weight", a.weight, a.d_model);
   mirror.Copy("rstd", a.rstd, a.num_tokens);
@@ -263,8 +265,9 @@ std::function<void(const Args&)> Mirrored(
 
 }  // namespace
 
-RowKernels MirroredKernels(const RowKernels& device,
-                           const DeviceMemory& memory) {
+template <typename Activation>
+RowKernelsOf<Activation> MirroredKernels(const RowKernelsOf<Activation>& device,
+                                         const DeviceMemory& memory) {
   return {
       .router_forward = Mirrored(device.router_forward, memory),
       .router_backward = Mirrored(device.router_backward, memory),
@@ -282,5 +285,8 @@ RowKernels MirroredKernels(const RowKernels& device,
       .embedding_backward = Mirrored(device.embedding_backward, memory),
   };
 }
+
+template RowKernels MirroredKernels(const RowKernels&, const DeviceMemory&);
+template Bf16Kernels MirroredKernels(const Bf16Kernels&, const DeviceMemory&);
 
 }  // namespace softmoe::verify

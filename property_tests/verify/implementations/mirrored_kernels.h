@@ -24,8 +24,9 @@ struct DeviceMemory {
 // The kernels `device`, to be called with host pointers. Every array has
 // exactly the size that the kernels' headers document. Throws NumericsError if
 // a call writes outside an array, or into an input.
-RowKernels MirroredKernels(const RowKernels& device,
-                           const DeviceMemory& memory);
+template <typename Activation>
+RowKernelsOf<Activation> MirroredKernels(const RowKernelsOf<Activation>& device,
+                                         const DeviceMemory& memory);
 
 }  // namespace softmoe::verify
 

@@ -46,8 +46,8 @@ class ReferenceImplementation : public Implementation {
     TensorMap outputs = Values(expected);
     for (const OutputSpec& spec : op.outputs()) {
       Tensor& output = outputs.at(spec.name);
-      if (output.dtype != Dtype::kF64 || spec.in_double) continue;
-      output.dtype = c.dtype;
+      if (output.dtype != Dtype::kF64) continue;
+      output.dtype = spec.DtypeAt(c.dtype);
       RoundValues(output);
     }
     return outputs;

@@ -15,14 +15,19 @@
 #include "kernels/gemm.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/router.h"
+#include "kernels/simt/bf16.h"
 
 namespace softmoe::verify {
 
-struct RowKernels {
+// Activation is float, or on a device Bf16.
+template <typename Activation>
+struct RowKernelsOf {
   std::function<void(const kernels::RouterForwardArgs&)> router_forward;
   std::function<void(const kernels::RouterBackwardArgs&)> router_backward;
-  std::function<void(const kernels::RmsNormForwardArgs&)> rmsnorm_forward;
-  std::function<void(const kernels::RmsNormBackwardArgs&)> rmsnorm_backward;
+  std::function<void(const kernels::RmsNormForwardArgsOf<Activation>&)>
+      rmsnorm_forward;
+  std::function<void(const kernels::RmsNormBackwardArgsOf<Activation>&)>
+      rmsnorm_backward;
   std::function<void(const kernels::AdamWArgs&)> adamw;
   std::function<void(const kernels::GemmArgs&)> gemm;
   std::function<void(const kernels::ExpertForwardArgs&)> expert_forward;
@@ -34,6 +39,8 @@ struct RowKernels {
   std::function<void(const kernels::EmbeddingForwardArgs&)> embedding_forward;
   std::function<void(const kernels::EmbeddingBackwardArgs&)> embedding_backward;
 };
+using RowKernels = RowKernelsOf<float>;
+using Bf16Kernels = RowKernelsOf<kernels::Bf16>;
 
 }  // namespace softmoe::verify
 

@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/implementations/shim_implementation.h"
 
-#include <map>
 #include <string>
 
 #include "core/errors.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
+#include "property_tests/verify/implementations/device_implementation.h"
 #include "property_tests/verify/implementations/device_kernels.h"
 
 namespace softmoe::verify {
 namespace {
 
+template <typename Activation>
+RowKernelsOf<Activation> SimulatedKernels() {
+  return SOFTMOE_DEVICE_KERNELS(isa_shim, Activation);
+}
+
 constexpr simt::Schedule kSchedules[] = {simt::Schedule::kAscending,
                                          simt::Schedule::kDescending,
                                          simt::Schedule::kRandom};
 
+template <typename Activation>
 class ShimImplementation : public Implementation {
  public:
-  explicit ShimImplementation(const Adapters& adapters)
-      : adapters_(adapters.rows) {}
+  explicit ShimImplementation(const Adapters& adapters) : adapters_(adapters) {}
 
-  std::string name() const override { return "shim"; }
+  std::string name() const override { return DeviceName<Activation>("shim"); }
   std::string WhyUnsupported(const Operation& op, Dtype dtype) const override {
-    if (dtype != Dtype::kF32) return "the CUDA kernels compute in f32";
-    return adapters_.contains(op.name()) ? ""
-                                         : "no CUDA kernel that does all of it";
+    return WhyNotOnDevice<Activation>(adapters_, op, dtype);
   }
   int schedules() const override { return std::size(kSchedules); }
   TensorMap Run(const Operation& op, const Case& c, const TensorMap& inputs,
@@ -34,7 +37,8 @@ class ShimImplementation : public Implementation {
     simt::ForgetFailure();  // of another case
     simt::ForgetFreedMemory();
     try {
-      return adapters_.at(op.name())(c, inputs, SimulatedKernels());
+      return DeviceAdapters<Activation>(adapters_).at(op.name())(
+          c, inputs, SimulatedKernels<Activation>());
     } catch (const EnvironmentError& error) {
       // What would mean a broken device elsewhere means a broken kernel here.
       throw NumericsError(error.what());
@@ -42,16 +46,15 @@ class ShimImplementation : public Implementation {
   }
 
  private:
-  const std::map<std::string, RowAdapter>& adapters_;
+  const Adapters& adapters_;
 };
 
 }  // namespace
 
-RowKernels SimulatedKernels() { return SOFTMOE_DEVICE_KERNELS(isa_shim); }
-
 std::unique_ptr<Implementation> MakeShimImplementation(
-    const Adapters& adapters) {
-  return std::make_unique<ShimImplementation>(adapters);
+    const std::string& activations, const Adapters& adapters) {
+  return MakeDeviceImplementation<ShimImplementation>("shim", activations,
+                                                      adapters);
 }
 
 }  // namespace softmoe::verify

@@ -4,6 +4,7 @@
 #include "kernels/rmsnorm_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
+#include "property_tests/verify/implementations/elements.h"
 
 namespace softmoe::verify {
 namespace {
@@ -13,25 +14,31 @@ using Lane = body::SerialLane<double>;
 
 }  // namespace
 
+template <typename Activation>
 TensorMap RunRmsNorm(const Case& c, const TensorMap& inputs,
-                     const RowKernels& run) {
+                     const RowKernelsOf<Activation>& run) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");
-  const std::vector<float> x = ToFloats(At(inputs, "x")),
-                           weight = ToFloats(At(inputs, "weight"));
-  const std::vector<float> d_y = ToFloats(At(inputs, "d_y"));
-  Guarded<float> y("y", n * d), rstd("rstd", n), d_weight("d_weight", d);
-  Guarded<float> d_x("d_x", ToFloats(At(inputs, "d_x_before")));
+  const auto x = ToElements<Activation>(At(inputs, "x"));
+  const auto d_y = ToElements<Activation>(At(inputs, "d_y"));
+  const std::vector<float> weight = ToFloats(At(inputs, "weight"));
+  Guarded<Activation> y("y", n * d);
+  Guarded<Activation> d_x("d_x",
+                          ToElements<Activation>(At(inputs, "d_x_before")));
+  Guarded<float> rstd("rstd", n), d_weight("d_weight", d);
   Guarded<float> scratch("scratch", kernels::RmsNormScratch(n, d));
   run.rmsnorm_forward({n, d, static_cast<float>(ScalarOf(inputs, "epsilon")),
                        x.data(), weight.data(), y.data(), rstd.data()});
   run.rmsnorm_backward({n, d, x.data(), weight.data(), rstd.data(), d_y.data(),
                         d_x.data(), d_weight.data(), scratch.data()});
   scratch.Take();
-  return {{"y", y.TakeTensor(Dtype::kF32, {n, d})},
-          {"rstd", rstd.TakeTensor(Dtype::kF32, {n})},
-          {"d_x", d_x.TakeTensor(Dtype::kF32, {n, d})},
-          {"d_weight", d_weight.TakeTensor(Dtype::kF32, {d})}};
+  return {{"y", TakeElements(y, {n, d})},
+          {"rstd", TakeElements(rstd, {n})},
+          {"d_x", TakeElements(d_x, {n, d})},
+          {"d_weight", TakeElements(d_weight, {d})}};
 }
+template TensorMap RunRmsNorm(const Case&, const TensorMap&, const RowKernels&);
+template TensorMap RunRmsNorm(const Case&, const TensorMap&,
+                              const Bf16Kernels&);
 
 TensorMap RunRmsNormAtDouble(const Case& c, const TensorMap& inputs) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");

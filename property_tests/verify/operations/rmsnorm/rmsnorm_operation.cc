@@ -71,13 +71,16 @@ class RmsNorm : public Operation {
     return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
   }
   std::vector<OutputSpec> outputs() const override {
-    return {{"y"}, {"d_x"}, {"d_weight"}, {"rstd", /*optional=*/true}};
+    return {{"y"},
+            {"d_x"},
+            {.name = "d_weight", .in_float = true},
+            {.name = "rstd", .optional = true, .in_float = true}};
   }
   std::vector<std::string> differentiable() const override {
     return {"x", "weight"};
   }
   const std::vector<Derivation>& derivations() const override {
-    static const std::vector<Derivation> derivations = {
+    static const std::vector<Derivation> derivations = WithStoredBf16({
         {kDerivation,
          "Mean square, root, quotient and products operation by operation, "
          "every\n"
@@ -86,7 +89,7 @@ class RmsNorm : public Operation {
          "may cancel: its terms count with their magnitudes.\n" +
              std::string(kRandomRoundingsText)},
         ExactDerivation(),
-        NaiveDerivation()};
+    });
     return derivations;
   }
 
@@ -134,8 +137,10 @@ class RmsNorm : public Operation {
         {"d_weight", ToTensor(gradients.d_weight)}};
     // Division by the width is exact, however it is done, if the width is 2^m.
     const bool exact = std::has_single_bit(static_cast<uint64_t>(x.cols()));
-    return ExpectByFormula<RmsNormFormula>(c, values, kDerivation, exact, x,
-                                           weight, epsilon, d_y, before);
+    return StoredAsBf16(
+        *this, c,
+        ExpectInFloat<RmsNormFormula>(c, values, kDerivation, exact, x, weight,
+                                      epsilon, d_y, before));
   }
 
   // d_x is added to what is there: the gradient of <d_y, y> + <d_x_before, x>.
