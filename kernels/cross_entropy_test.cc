@@ -143,6 +143,31 @@ TEST(HeadCrossEntropy, AddsTheLossesInOrder) {
 }
 
 // In double, for random directions of hidden and head_weight.
+TEST(HeadCrossEntropy, NoTokensHaveNoLossAndNoGradient) {
+  const std::vector<float> weight = RandomFloats(5 * 3, 1);
+  ThreadPool pool(2);
+  for (const bool with_gradient : {false, true}) {
+    Guarded d_weight(5 * 3);
+    double loss = -1;
+    HeadCrossEntropy(
+        {.num_tokens = 0,
+         .d_model = 3,
+         .vocab_size = 5,
+         .hidden = nullptr,
+         .head_weight = weight.data(),
+         .targets = nullptr,
+         .token_loss = nullptr,
+         .grad_scale = 1,
+         .d_head_weight = with_gradient ? d_weight.data() : nullptr,
+         .loss_sum = &loss},
+        pool);
+    EXPECT_EQ(loss, 0);
+    if (with_gradient) {
+      EXPECT_EQ(d_weight.Take(), std::vector<float>(5 * 3));
+    }
+  }
+}
+
 TEST(HeadCrossEntropy, ExpectedGradientIsTheAdjointOfTheForwardPass) {
   const Case c(7, 6, 11);
   const auto gradient =

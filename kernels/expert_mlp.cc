@@ -22,6 +22,11 @@ int64_t UsefulThreads(int64_t work, const ThreadPool& pool) {
   return Larger(1, Smaller(pool.threads(), work / kMinWork));
 }
 
+// Floats that any product of an expert needs.
+int64_t ProductScratch(int64_t d_model, int64_t d_ffn) {
+  return BlockScratch(kBlockDepth, Larger(2 * d_ffn, d_model));
+}
+
 // Calls body(expert, rows) for every expert with rows in `rows`.
 template <class Body>
 void ForEachExpert(const RoutePlan& plan, Range rows, Body body) {
@@ -176,10 +181,9 @@ void ExpertForward(const ExpertForwardArgs& args, ThreadPool& pool) {
   const RoutePlan& plan = args.plan;
   const int64_t pieces =
       UsefulThreads(plan.num_routed * 3 * d_model * d_ffn, pool);
+  const int64_t scratch_floats = ProductScratch(d_model, d_ffn);
   pool.ParallelFor(pieces, [&](int64_t i) {
-    float* scratch = ThreadScratch(
-        ScratchSlot::kTask,
-        Larger(BlockScratch(d_model, 2 * d_ffn), BlockScratch(d_ffn, d_model)));
+    float* scratch = ThreadScratch(ScratchSlot::kTask, scratch_floats);
     ForEachExpert(
         plan, Piece(plan.num_routed, pieces, i), [&](int64_t e, Range rows) {
           const CBlock gate_up{rows,         {0, 2 * d_ffn}, d_model,
@@ -210,8 +214,7 @@ void ExpertBackward(const ExpertBackwardArgs& args, ThreadPool& pool) {
   const RoutePlan& plan = args.plan;
   const int64_t pieces = UsefulThreads(
       (plan.num_routed + plan.num_experts) * 6 * d_model * d_ffn, pool);
-  const int64_t scratch_floats =
-      BlockScratch(kBlockDepth, Larger(2 * d_ffn, d_model));
+  const int64_t scratch_floats = ProductScratch(d_model, d_ffn);
   pool.ParallelFor(pieces, [&](int64_t i) {
     float* scratch = ThreadScratch(ScratchSlot::kTask, scratch_floats);
     ForEachExpert(

@@ -75,7 +75,7 @@ TEST(StepProfileTable, HasOneHalfWithOneThread) {
   EXPECT_THROW(StepProfileTable(MadeUp(2, 1), MadeUp(2, 1), 1), InternalError);
 }
 
-Config SmallConfig() {
+Config SmallConfig(int64_t group_sequences) {
   Config config;
   config.model = {.num_layers = 3,
                   .d_model = 24,
@@ -87,27 +87,34 @@ Config SmallConfig() {
   config.router.kind = RouterKind::kSparse;
   config.router.mean_active_experts = 2;
   config.training.global_batch_sequences = 4;
-  config.training.balance_group_sequences = 4;
+  config.training.balance_group_sequences = group_sequences;
   return config;
 }
 
 // One update of a fresh model; the parameters that come out.
 struct SmallStep {
-  explicit SmallStep(int threads)
-      : pool(threads), model(SmallConfig(), 4, pool), updater(model), ids(77) {
+  explicit SmallStep(int threads, int64_t group_sequences = 4)
+      : group_sequences(group_sequences),
+        pool(threads),
+        model(SmallConfig(group_sequences), group_sequences, pool),
+        updater(model),
+        ids(77) {
     model.InitializeParameters(9);
     std::iota(ids.begin(), ids.end(), 0);
     for (int32_t& id : ids) id = id * 17 % 61;
   }
   void Run() {
     const std::span<const int32_t> text = ids;
+    const auto length = static_cast<size_t>(19 * group_sequences);
     updater.ComputeGradient({}, [&](int64_t) {
-      return Batch{4, text.first(76), text.subspan(1)};
+      return Batch{group_sequences, text.first(length),
+                   text.subspan(1, length)};
     });
     updater.Apply(1e-2, step++);
   }
   std::vector<float> Parameters() const { return model.ReadParameters(); }
 
+  int64_t group_sequences;
   ThreadPool pool;
   Model model;
   Updater updater;
@@ -159,9 +166,24 @@ TEST(Profile, CoversTheWholeStep) {
     EXPECT_EQ(found[name].work.flops, wanted) << name;
     EXPECT_EQ(found[name].calls, name == "head and loss" ? 1 : 3) << name;
   }
+  // Floats read and written, each once.
   const double size = static_cast<double>(step.model.layout().total);
-  EXPECT_EQ(found["AdamW"].work.bytes, 28 * size);
-  EXPECT_EQ(found["norm of the gradient"].work.bytes, 4 * size);
+  const std::map<std::string, double> moved = {
+      {"embedding", 2 * n * d},
+      {"embedding, backward", (n + vocab) * d},
+      {"norm", (2 * layers + 1) * 2 * n * d},
+      {"norm, backward", (2 * layers + 1) * 4 * n * d},
+      {"rope", 2 * 4 * multiplied * d},  // queries and keys, either way
+      {"copy", 2 * 2 * multiplied * d},
+      {"clear", n * d},
+      {"router", 2 * multiplied * experts},
+      {"router, backward", 3 * multiplied * experts},
+      {"route plan and counts", 6 * multiplied * 2},
+      {"norm of the gradient", size},
+      {"AdamW", 7 * size}};
+  for (const auto& [name, wanted] : moved) {
+    EXPECT_EQ(found[name].work.bytes, 4 * wanted) << name;
+  }
   EXPECT_EQ(found["norm"].calls, 7);  // two in each layer, one before the head
   EXPECT_EQ(found["norm, backward"].calls, 7);
   EXPECT_EQ(found["rope"].calls, 6);
@@ -175,6 +197,21 @@ TEST(Profile, CoversTheWholeStep) {
     EXPECT_EQ(found[each].calls, 3) << each;
   }
   EXPECT_EQ(found.size(), flops.size() + 15);
+}
+
+TEST(Profile, CountsTheSumsOverGroups) {
+  SmallStep step(2, /*group_sequences=*/1);
+  Profile profile;
+  step.Run();
+  for (const OperationTime& operation : profile.Take()) {
+    if (operation.name != "sum over groups") continue;
+    EXPECT_EQ(operation.calls, 3);  // of four groups
+    // Two arrays read, one written.
+    EXPECT_EQ(operation.work.bytes,
+              3 * 4 * 3 * static_cast<double>(step.model.layout().total));
+    return;
+  }
+  FAIL() << "no sum over groups";
 }
 
 TEST(ProfileStep, TakesAStepOfThosePassesThatItRan) {

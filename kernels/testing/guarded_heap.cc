@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// guarded_heap.cc - a heap for tests on which every array ends where memory
+// ends: the page after it cannot be touched, and what was freed is gone. A
+// kernel that reads or writes past its operands ends the program there and then,
+// without a sanitizer. (Up to 15 bytes may lie between: new gives addresses that
+// are multiples of 16.)
+//
+// It replaces new and delete of the programs that it is linked into; under a
+// sanitizer, which has a heap of its own, it does nothing.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t RoundUp(std::size_t size, std::size_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+// What lies in front of an array: the pages that hold it.
+struct Pages {
+  void* begin;
+  std::size_t size;
+};
+static_assert(sizeof(Pages) == __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+
+void* Allocate(std::size_t size, std::size_t alignment) {
+  alignment = std::max(alignment, sizeof(Pages));
+  // The array and what lies in front of it; then the page that guards it.
+  const std::size_t used = RoundUp(RoundUp(size, alignment) + alignment, kPage);
+  void* begin = ::mmap(nullptr, used + kPage, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) throw std::bad_alloc();
+  char* end = static_cast<char*>(begin) + used;
+  if (::mprotect(end, kPage, PROT_NONE) != 0) std::abort();
+  char* array = end - RoundUp(size, alignment);
+  reinterpret_cast<Pages*>(array)[-1] = {begin, used + kPage};
+  return array;
+}
+
+void Free(void* array) noexcept {
+  if (array == nullptr) return;
+  const Pages pages = static_cast<Pages*>(array)[-1];
+  ::munmap(pages.begin, pages.size);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return Allocate(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return Allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* array) noexcept { Free(array); }
+void operator delete(void* array, std::size_t) noexcept { Free(array); }
+void operator delete(void* array, std::align_val_t) noexcept { Free(array); }
+void operator delete(void* array, std::size_t, std::align_val_t) noexcept {
+  Free(array);
+}
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace softmoe {
+namespace {
+
+// Opaque to the optimiser.
+float ReadAt(const std::vector<float>& values, int64_t i) {
+  const volatile float* data = values.data();
+  return data[i];
+}
+
+TEST(GuardedHeap, HoldsWhatIsWrittenOnIt) {
+  for (const size_t size : {1, 3, 4, 1000, 5000}) {
+    std::vector<float> values(size, 2.0f);
+    values.push_back(3.0f);
+    EXPECT_EQ(ReadAt(values, static_cast<int64_t>(size) - 1), 2.0f);
+    EXPECT_EQ(values.back(), 3.0f);
+  }
+  struct alignas(256) Aligned {
+    char bytes[300];
+  };
+  const auto aligned = std::make_unique<Aligned[]>(3);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned.get()) % 256, 0);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(GuardedHeapDeathTest, EndsWhatReadsPastAnArray) {
+  for (const size_t size : {4, 1024, 1028}) {
+    const std::vector<float> values(size);
+    EXPECT_DEATH(ReadAt(values, static_cast<int64_t>(size)), "") << size;
+  }
+}
+
+TEST(GuardedHeapDeathTest, EndsWhatReadsAFreedArray) {
+  EXPECT_DEATH(
+      {
+        std::vector<float> values(100);
+        const volatile float* data = values.data();
+        values = {};
+        values.shrink_to_fit();
+        (void)data[0];
+      },
+      "");
+}
+#endif
+
+}  // namespace
+}  // namespace softmoe
