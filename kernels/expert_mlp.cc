@@ -194,6 +194,7 @@ void ExpertForward(const ExpertForwardArgs& args, ThreadPool& pool) {
               PackB(StridedRows(args.gate_up_weight + e * d_model * 2 * d_ffn,
                                 2 * d_ffn)),
               kNoEpilogue);
+          if (args.out == nullptr) return;
           const CBlock out{rows,    {0, d_model}, d_ffn, args.row_output,
                            d_model, false};
           MultiplyBlock<TileA::kRowMajor>(
@@ -203,6 +204,7 @@ void ExpertForward(const ExpertForwardArgs& args, ThreadPool& pool) {
               kNoEpilogue);
         });
   });
+  if (args.out == nullptr) return;
   pool.ParallelFor(pieces, [&](int64_t i) {
     CombineRows(plan, d_model, args.row_output,
                 Piece(plan.num_tokens, pieces, i), true, args.out);

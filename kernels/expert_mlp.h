@@ -36,7 +36,9 @@ struct ExpertForwardArgs {
   const float* down_weight;     // [num_experts, d_ffn, d_model]
   float* gate_up;               // [num_routed, 2*d_ffn]  saved for backward
   float* row_output;            // [num_routed, d_model]  scratch
-  float* out;                   // [num_tokens, d_model], += (residual stream)
+  float*
+      out;  // [num_tokens, d_model], += (residual stream); null: gate_up only,
+            // with the same bits
   // Not used by the CPU:
   float* activation = nullptr;            // [num_routed, d_ffn]    scratch
   const int32_t* host_offsets = nullptr;  // expert_offsets on the host

@@ -36,16 +36,17 @@ void CheckTokens(const char* what, std::span<const int32_t> tokens,
 }  // namespace
 
 BackendModel::BackendModel(const Config& config, int64_t group_sequences,
-                           Queue& queue)
+                           Recompute recompute, Queue& queue)
     : config_(config),
       layout_(config),
       queue_(queue),
       parameters_(layout_.total),
-      work_(config, group_sequences * config.model.sequence_length, queue),
+      work_(config, group_sequences * config.model.sequence_length, recompute,
+            queue),
       budget_logits_(layout_.budget_logits < 0
                          ? 0
                          : static_cast<size_t>(config.model.num_layers)),
-      groups_(1),
+      groups_(static_cast<size_t>(work_.report.num_passes())),
       routing_copies_(static_cast<size_t>(config.model.num_layers)) {
   ClearArray(queue, layout_.total, parameters_.data());
 }
@@ -74,12 +75,6 @@ std::vector<LayerAllocation> BackendModel::Allocations(
   return ComputeAllocations(config_, budget_logits_, routing.tau);
 }
 
-void BackendModel::ReserveGroups(int64_t num_groups) {
-  WaitFor(queue_);
-  work_.report.Reserve(num_groups);
-  groups_.resize(static_cast<size_t>(num_groups));
-}
-
 void BackendModel::StartGroups(const RoutingState& routing) {
   BeginOperation("budget");
   if (config_.router.kind != RouterKind::kSparse) {
@@ -89,9 +84,11 @@ void BackendModel::StartGroups(const RoutingState& routing) {
   }
   routing_ = routing;
   allocations_ = Allocations(routing);
+  work_.Reserve(allocations_, queue_);
   if (budget_logits_.empty()) return;
   budget_shares_ = BudgetShares(budget_logits_);
-  shares_ = sent_shares_.Send(queue_, budget_shares_);
+  shares_ =
+      sent_shares_.Send(queue_, budget_shares_, work_.budget_shares.data());
 }
 
 Pass BackendModel::Begin(const Batch& batch, double group_scale,
@@ -113,8 +110,10 @@ Pass BackendModel::Begin(const Batch& batch, double group_scale,
           .queue = queue_,
           .routing = routing_,
           .parameters = parameters_.data(),
-          .inputs = work_.inputs.Send(queue_, batch.inputs),
-          .targets = work_.targets.Send(queue_, batch.targets),
+          .inputs =
+              work_.sent_inputs.Send(queue_, batch.inputs, work_.inputs.data()),
+          .targets = work_.sent_targets.Send(queue_, batch.targets,
+                                             work_.targets.data()),
           .group_scale = group_scale,
           .num_sequences = batch.num_sequences,
           .num_tokens = num_tokens,
@@ -168,6 +167,19 @@ void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
        .chunk_tokens = work_.head_chunk,
        .logits = work_.logits.data()},
       queue_);
+}
+
+void BackendModel::RecomputeLayer(const Pass& pass, int64_t layer) {
+  switch (work_.recompute()) {
+    case Recompute::kNone:
+      return;
+    case Recompute::kLayer:
+      AttentionBlockForward(pass, layer);
+      RecomputeRouterInput(pass, layer);
+      [[fallthrough]];
+    case Recompute::kExperts:
+      RecomputeExperts(pass, layer);
+  }
 }
 
 void BackendModel::StartReports(int64_t num_groups) {
@@ -249,6 +261,8 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
                         .scratch = work_.norm_scratch.data()},
                        queue_);
   for (int64_t l = m.num_layers - 1; l >= 0; --l) {
+    // What is recomputed is still that of the last layer.
+    if (l + 1 < m.num_layers) RecomputeLayer(pass, l);
     MoeBlockBackward(pass, l, allocations_[l], gradients);
     AttentionBlockBackward(pass, l, gradients);
   }
@@ -322,13 +336,21 @@ int64_t BackendModel::MemoryBytes() const {
 }
 
 std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater() {
+  RequireMemory(PlanUpdates(config_), FreeBytes());
   return std::make_unique<BackendUpdater>(*this);
 }
 
 std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                          int64_t group_sequences,
-                                          Queue& queue) {
-  return std::make_unique<BackendModel>(config, group_sequences, queue);
+                                          int64_t group_sequences, Queue& queue,
+                                          Recompute recompute) {
+  MemoryPlan plan = PlanModel(config);
+  plan.Add(PlanPasses(config,
+                      SizesOf(InitialAllocations(config, /*tau=*/0),
+                              group_sequences * config.model.sequence_length),
+                      recompute, kMemory));
+  RequireMemory(plan, FreeBytes());
+  return std::make_unique<BackendModel>(config, group_sequences, recompute,
+                                        queue);
 }
 
 }  // namespace SOFTMOE_BACKEND

@@ -24,7 +24,8 @@ inline namespace SOFTMOE_BACKEND {
 
 class BackendModel : public ModelInterface {
  public:
-  BackendModel(const Config& config, int64_t group_sequences, Queue& queue);
+  BackendModel(const Config& config, int64_t group_sequences,
+               Recompute recompute, Queue& queue);
   // Memory that is in use must not be freed.
   ~BackendModel() override { WaitFor(queue_); }
 
@@ -53,10 +54,8 @@ class BackendModel : public ModelInterface {
 
   // ForwardBackward in parts, for several groups with one wait: StartGroups,
   // StartGradients of each, in any order, and StartReports; then the host waits,
-  // and ReadReport of each. Nothing else may use the model in between.
-  //
-  // Room for so many groups. Waits.
-  void ReserveGroups(int64_t num_groups);
+  // and ReadReport of each. Nothing else may use the model in between. As many
+  // groups as an update has.
   void StartGroups(const RoutingState& routing);
   // With gradients [layout().total] where the model computes.
   void StartGradients(const Batch& batch, double loss_scale, double group_scale,
@@ -72,6 +71,8 @@ class BackendModel : public ModelInterface {
   void ForwardLayers(const Pass& pass);
   // The loss; with `gradients`, also the head's gradient and d_residual.
   void Head(const Pass& pass, double loss_scale, float* gradients);
+  // Once more what the backward pass of `layer` needs and was not kept.
+  void RecomputeLayer(const Pass& pass, int64_t layer);
   // Throws NumericsError if a score was not finite.
   void CheckScores(int64_t group) const;
 
@@ -94,7 +95,7 @@ class BackendModel : public ModelInterface {
   RoutingState routing_;
   std::vector<LayerAllocation> allocations_;
   std::vector<double> budget_shares_;
-  SentArray<double> sent_shares_;
+  SentArray<double> sent_shares_;   // to work_.budget_shares
   const double* shares_ = nullptr;  // where the model computes
   std::vector<Group> groups_;
   int64_t last_group_ = 0;  // whose routing is in the workspace

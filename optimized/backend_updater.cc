@@ -5,16 +5,10 @@
 #include <chrono>
 
 #include "core/errors.h"
+#include "optimized/memory_plan.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
-namespace {
-
-int64_t NumGroups(const TrainingConfig& training) {
-  return training.global_batch_sequences / training.balance_group_sequences;
-}
-
-}  // namespace
 
 BackendUpdater::BackendUpdater(BackendModel& model)
     : model_(model),
@@ -23,9 +17,7 @@ BackendUpdater::BackendUpdater(BackendModel& model)
       tree_(model.layout().total, num_groups_, model.queue()),
       gradient_(model.layout().total),
       budget_first_moment_(model.host_budget_logits().size()),
-      budget_second_moment_(model.host_budget_logits().size()) {
-  model.ReserveGroups(num_groups_);
-}
+      budget_second_moment_(model.host_budget_logits().size()) {}
 
 // One wait, but for how many rows each expert has: everything that the host has
 // to know comes together, before anything has changed.

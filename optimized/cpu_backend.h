@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 
@@ -27,6 +28,7 @@
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
 #include "kernels/routing_counts.h"
+#include "optimized/memory_plan.h"
 
 namespace softmoe::optimized {
 inline namespace backend_cpu {
@@ -36,6 +38,8 @@ using Queue = ThreadPool;
 
 // The operations: ops::Name(args, queue).
 namespace ops = ::softmoe::kernels;
+
+inline constexpr MemoryKind kMemory = MemoryKind::kHost;
 
 // Memory for an array, not initialised. Large arrays come from fresh pages of
 // the kernel, so what is never written costs address space only: activations
@@ -98,9 +102,10 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* /*copy*/) {
 template <typename T>
 class SentArray {
  public:
-  // Enqueues that `values` are there for what is enqueued afterwards, until the
-  // next Send, before which the host must have waited.
-  const T* Send(Queue& /*queue*/, std::span<const T> values) {
+  // Enqueues that `values` are there for what is enqueued afterwards: in `copy`,
+  // unless they can be read in place. Before the next Send the host must have
+  // waited.
+  const T* Send(Queue& /*queue*/, std::span<const T> values, T* /*copy*/) {
     return values.data();
   }
 };
@@ -120,16 +125,8 @@ class FetchedArray {
   std::span<const T> view_;
 };
 
-// What only a device needs scratch for: none.
-inline int64_t QueryBlock(int64_t /*sequence_length*/) { return 0; }
-inline int64_t HeadChunk(int64_t /*num_tokens*/, int64_t /*vocab_size*/) {
-  return 0;
-}
-
-// Elements of the scratch of EmbeddingBackward.
-inline int64_t EmbeddingScratch(int64_t num_tokens, int64_t vocab_size) {
-  return num_tokens + vocab_size + 1;
-}
+// Bytes that AllocateArray may still give, as far as anybody can say.
+inline int64_t FreeBytes() { return std::numeric_limits<int64_t>::max(); }
 
 }  // namespace backend_cpu
 }  // namespace softmoe::optimized

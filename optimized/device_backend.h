@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/flat_kernels.h"
@@ -25,6 +24,7 @@
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/router.h"
+#include "optimized/memory_plan.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
@@ -71,10 +71,13 @@ using device::HeadCrossEntropy;
 
 }  // namespace ops
 
+inline constexpr MemoryKind kMemory = MemoryKind::kDevice;
+
 inline void* AllocateArray(size_t bytes) {
   return device::AllocateOnDevice(bytes);
 }
 inline void FreeArray(void* array) noexcept { device::FreeOnDevice(array); }
+inline int64_t FreeBytes() { return device::FreeMemory(); }
 
 inline void WaitFor(Queue& queue) noexcept {
   device::WaitForStream(queue.stream());
@@ -108,15 +111,15 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* copy) {
   if (copy->size() < size) *copy = Buffer(size);
   return copy->data();
 }
-// Memory that grows, without what it held. Whoever makes it grow has waited for
-// what uses it.
-template <typename T, void* (*kAllocate)(size_t), void (*kFree)(void*) noexcept>
-class GrowingArray {
+// Page-locked memory that grows, without what it held. Whoever makes it grow has
+// waited for what uses it.
+template <typename T>
+class HostArray {
  public:
   T* OfSize(size_t size) {
     if (size > size_) {
       data_.reset();
-      data_.reset(static_cast<T*>(kAllocate(size * sizeof(T))));
+      data_.reset(static_cast<T*>(device::AllocateOnHost(size * sizeof(T))));
       size_ = size;
     }
     return data_.get();
@@ -125,31 +128,24 @@ class GrowingArray {
 
  private:
   struct Free {
-    void operator()(T* data) const { kFree(data); }
+    void operator()(T* data) const { device::FreeOnHost(data); }
   };
   std::unique_ptr<T[], Free> data_;
   size_t size_ = 0;
 };
-template <typename T>
-using HostArray = GrowingArray<T, device::AllocateOnHost, device::FreeOnHost>;
-template <typename T>
-using DeviceArray =
-    GrowingArray<T, device::AllocateOnDevice, device::FreeOnDevice>;
 
 template <typename T>
 class SentArray {
  public:
-  const T* Send(Queue& queue, std::span<const T> values) {
+  const T* Send(Queue& queue, std::span<const T> values, T* copy) {
     T* staged = staged_.OfSize(values.size());
     std::ranges::copy(values, staged);
-    T* copy = copy_.OfSize(values.size());
     device::StartCopy(copy, staged, values.size_bytes(), queue.stream());
     return copy;
   }
 
  private:
   HostArray<T> staged_;
-  DeviceArray<T> copy_;
 };
 
 template <typename T>
@@ -166,20 +162,6 @@ class FetchedArray {
   HostArray<T> copy_;
   size_t size_ = 0;
 };
-
-// Queries whose attention weights are held at a time, and tokens whose logits
-// are: 256 MiB of them, or 64 tokens'.
-inline int64_t QueryBlock(int64_t sequence_length) {
-  return std::min<int64_t>(sequence_length, 128);
-}
-inline int64_t HeadChunk(int64_t num_tokens, int64_t vocab_size) {
-  const int64_t fitting = (int64_t{1} << 26) / vocab_size;
-  return std::min(num_tokens, std::max<int64_t>(fitting, 64));
-}
-
-inline int64_t EmbeddingScratch(int64_t num_tokens, int64_t /*vocab_size*/) {
-  return kernels::EmbeddingDeviceScratch(num_tokens);
-}
 
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -4,15 +4,15 @@
 #include "core/errors.h"
 #include "core/profile.h"
 #include "kernels/adamw.h"
+#include "optimized/memory_plan.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
 GradientTree::GradientTree(int64_t size, int64_t max_groups, Queue& queue)
     : size_(size), queue_(queue) {
-  for (int64_t leaves = 1; leaves < max_groups; leaves *= 2) {
-    buffers_.emplace_back(size);
-  }
+  const int64_t count = TreeBuffers(max_groups);
+  for (int64_t i = 0; i < count; ++i) buffers_.emplace_back(size);
 }
 
 void GradientTree::Sum(int64_t begin, int64_t end, const Leaf& leaf,

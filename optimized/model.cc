@@ -5,9 +5,11 @@
 
 namespace softmoe::optimized {
 
-Model::Model(const Config& config, int64_t group_sequences, ThreadPool& pool)
+Model::Model(const Config& config, int64_t group_sequences, ThreadPool& pool,
+             Recompute recompute)
     : pool_(pool),
-      on_backend_(backend_cpu::MakeModel(config, group_sequences, pool)) {}
+      on_backend_(
+          backend_cpu::MakeModel(config, group_sequences, pool, recompute)) {}
 
 const Config& Model::config() const { return on_backend_->config(); }
 

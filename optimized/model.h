@@ -25,8 +25,9 @@ namespace softmoe::optimized {
 class Model {
  public:
   // Keeps references to `pool`. Allocates what a group of `group_sequences`
-  // sequences needs; a smaller group is fine.
-  Model(const Config& config, int64_t group_sequences, ThreadPool& pool);
+  // sequences needs; a smaller group is fine. `recompute` changes no bit.
+  Model(const Config& config, int64_t group_sequences, ThreadPool& pool,
+        Recompute recompute = Recompute::kNone);
 
   const Config& config() const;
   const ParameterLayout& layout() const;

@@ -62,9 +62,9 @@ class ModelInterface {
 
 inline namespace backend_cpu {
 // Keeps a reference to `pool`.
-std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                          int64_t group_sequences,
-                                          ThreadPool& pool);
+std::unique_ptr<ModelInterface> MakeModel(
+    const Config& config, int64_t group_sequences, ThreadPool& pool,
+    Recompute recompute = Recompute::kNone);
 }  // namespace backend_cpu
 
 }  // namespace softmoe::optimized

@@ -63,19 +63,40 @@ kernels::RouterShape Shape(const Pass& pass,
           .fallback_top1 = router.fallback == Fallback::kTop1};
 }
 
+// The normed residual, which experts and router read.
+void ComputeNorm(const Pass& pass, int64_t layer) {
+  const ModelConfig& m = pass.config.model;
+  const LayerActivations& acts = pass.work.layers[layer];
+  BeginOperation("norm", MoveWork(2, pass.num_tokens * m.d_model));
+  ops::RmsNormForward(
+      {.num_tokens = pass.num_tokens,
+       .d_model = m.d_model,
+       .epsilon = static_cast<float>(m.norm_epsilon),
+       .x = acts.moe_residual.data(),
+       .weight = pass.parameters + pass.layout.layers[layer].moe_norm,
+       .y = acts.moe_normed.data(),
+       .rstd = acts.moe_rstd.data()},
+      pass.queue);
+}
+
+// What the router reads, noise included.
+const float* RouterInput(const Pass& pass, int64_t layer) {
+  const LayerActivations& acts = pass.work.layers[layer];
+  const float* input = acts.moe_normed.data();
+  if (!AddsNoise(pass, NoiseKind::kInputJitter)) return input;
+  ops::InputJitter(Jitter(pass, layer, input, acts.jittered.data()),
+                   pass.queue);
+  return acts.jittered.data();
+}
+
 // The scores of the layer's router, noise included.
 void ComputeScores(const Pass& pass, int64_t layer) {
   const ModelConfig& m = pass.config.model;
   const LayerActivations& acts = pass.work.layers[layer];
   const RouterConfig& router = pass.config.router;
-  const float* input = acts.moe_normed.data();
   BeginOperation("router scores",
                  ProductWork(1, pass.num_tokens, m.num_experts, m.d_model));
-  if (AddsNoise(pass, NoiseKind::kInputJitter)) {
-    ops::InputJitter(Jitter(pass, layer, input, acts.jittered.data()),
-                     pass.queue);
-    input = acts.jittered.data();
-  }
+  const float* input = RouterInput(pass, layer);
   ops::Gemm({.a = input,
              .b = pass.parameters + pass.layout.layers[layer].router_weight,
              .c = acts.scores.data(),
@@ -238,42 +259,51 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   }
 }
 
+// Without `out`: only gate_up.
+kernels::ExpertForwardArgs Experts(const Pass& pass, int64_t layer,
+                                   const kernels::RoutePlan& plan, float* out) {
+  const ModelConfig& m = pass.config.model;
+  const LayerOffsets& offsets = pass.layout.layers[layer];
+  return {.plan = plan,
+          .d_model = m.d_model,
+          .d_ffn = m.d_ffn,
+          .hidden = pass.work.layers[layer].moe_normed.data(),
+          .gate_up_weight = pass.parameters + offsets.gate_up_weight,
+          .down_weight = pass.parameters + offsets.down_weight,
+          .gate_up = pass.work.shares[layer].gate_up,
+          .row_output = pass.work.row_output.data(),
+          .out = out,
+          .activation = pass.work.activation.data(),
+          .host_offsets = pass.work.HostOffsets(layer)};
+}
+
 }  // namespace
 
 void MoeBlockForward(const Pass& pass, int64_t layer,
                      const LayerAllocation& allocation, float* out) {
   const ModelConfig& m = pass.config.model;
-  const LayerOffsets& offsets = pass.layout.layers[layer];
-  const LayerActivations& acts = pass.work.layers[layer];
-  BeginOperation("norm", MoveWork(2, pass.num_tokens * m.d_model));
-  ops::RmsNormForward({.num_tokens = pass.num_tokens,
-                       .d_model = m.d_model,
-                       .epsilon = static_cast<float>(m.norm_epsilon),
-                       .x = acts.moe_residual.data(),
-                       .weight = pass.parameters + offsets.moe_norm,
-                       .y = acts.moe_normed.data(),
-                       .rstd = acts.moe_rstd.data()},
-                      pass.queue);
+  ComputeNorm(pass, layer);
   ComputeScores(pass, layer);
   Route(pass, layer, allocation);
-  CopyResidual(pass, acts.moe_residual.data(), out);
+  CopyResidual(pass, pass.work.layers[layer].moe_residual.data(), out);
   const kernels::RoutePlan plan =
       pass.work.FetchPlan(pass.queue, layer, pass.num_tokens);
   BeginOperation("experts",
                  ProductWork(3, plan.num_routed, m.d_ffn, m.d_model));
-  ops::ExpertForward(
-      {.plan = plan,
-       .d_model = m.d_model,
-       .d_ffn = m.d_ffn,
-       .hidden = acts.moe_normed.data(),
-       .gate_up_weight = pass.parameters + offsets.gate_up_weight,
-       .down_weight = pass.parameters + offsets.down_weight,
-       .gate_up = pass.work.shares[layer].gate_up,
-       .row_output = pass.work.row_output.data(),
-       .out = out,
-       .activation = pass.work.activation.data(),
-       .host_offsets = pass.work.HostOffsets(layer)},
-      pass.queue);
+  ops::ExpertForward(Experts(pass, layer, plan, out), pass.queue);
+}
+
+void RecomputeRouterInput(const Pass& pass, int64_t layer) {
+  ComputeNorm(pass, layer);
+  (void)RouterInput(pass, layer);
+}
+
+void RecomputeExperts(const Pass& pass, int64_t layer) {
+  const ModelConfig& m = pass.config.model;
+  const kernels::RoutePlan plan = pass.work.Plan(layer, pass.num_tokens);
+  BeginOperation("experts",
+                 ProductWork(2, plan.num_routed, m.d_ffn, m.d_model));
+  ops::ExpertForward(Experts(pass, layer, plan, /*out=*/nullptr), pass.queue);
 }
 
 void MoeBlockBackward(const Pass& pass, int64_t layer,

@@ -17,6 +17,11 @@ inline namespace SOFTMOE_BACKEND {
 void MoeBlockForward(const Pass& pass, int64_t layer,
                      const LayerAllocation& allocation, float* out);
 
+// Parts of the forward pass once more, with its bits: the router's input, from
+// moe_residual; and the experts' gate_up, from that.
+void RecomputeRouterInput(const Pass& pass, int64_t layer);
+void RecomputeExperts(const Pass& pass, int64_t layer);
+
 // Turns work.d_residual from the gradient with respect to the block's output
 // into that with respect to moe_residual, and overwrites the block's tensors in
 // `gradients`; d_mean_active goes into the layer's report.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/pass_report.h"
 
+#include "optimized/memory_plan.h"
+
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
@@ -8,23 +10,12 @@ namespace {
 // Besides d_mean_active.
 constexpr int64_t kLayerSums = 3;
 
-int64_t LayerCounts(int64_t num_experts) { return 3 * num_experts + 3; }
-
-int64_t PassCounts(int64_t num_layers, int64_t num_experts) {
-  return num_layers * LayerCounts(num_experts);
-}
-
-// Those of the layers, d_mean_active of each, the loss.
-int64_t PassSums(int64_t num_layers) {
-  return num_layers * (kLayerSums + 1) + 1;
-}
-
 // The part of a layer in the counts and sums of a pass.
 template <typename Report, typename Count, typename Sum>
 Report Part(int64_t num_layers, int64_t num_experts, int64_t layer,
             Count* counts, Sum* sums) {
   const int64_t e = num_experts;
-  counts += layer * LayerCounts(e);
+  counts += layer * (3 * e + 3);
   Sum* layer_sums = sums + layer * kLayerSums;
   return {.tokens_per_expert = counts,
           .balance_counts = counts + e,
@@ -39,26 +30,23 @@ Report Part(int64_t num_layers, int64_t num_experts, int64_t layer,
 
 }  // namespace
 
-PassReport::PassReport(int64_t num_layers, int64_t num_experts)
-    : num_layers_(num_layers), num_experts_(num_experts) {
-  Reserve(1);
-}
-
-void PassReport::Reserve(int64_t num_passes) {
-  num_passes_ = num_passes;
-  counts_ = Buffer<int64_t>(num_passes * PassCounts(num_layers_, num_experts_));
-  sums_ = Buffer<double>(num_passes * PassSums(num_layers_));
-}
+PassReport::PassReport(const ModelConfig& model, int64_t num_passes)
+    : num_layers_(model.num_layers),
+      num_experts_(model.num_experts),
+      pass_counts_(ReportCounts(model)),
+      pass_sums_(ReportSums(model)),
+      num_passes_(num_passes),
+      counts_(num_passes * pass_counts_),
+      sums_(num_passes * pass_sums_) {}
 
 LayerReport PassReport::Layer(int64_t pass, int64_t layer) const {
-  return Part<LayerReport>(
-      num_layers_, num_experts_, layer,
-      counts_.data() + pass * PassCounts(num_layers_, num_experts_),
-      sums_.data() + pass * PassSums(num_layers_));
+  return Part<LayerReport>(num_layers_, num_experts_, layer,
+                           counts_.data() + pass * pass_counts_,
+                           sums_.data() + pass * pass_sums_);
 }
 
 double* PassReport::loss_sum(int64_t pass) const {
-  return sums_.data() + (pass + 1) * PassSums(num_layers_) - 1;
+  return sums_.data() + (pass + 1) * pass_sums_ - 1;
 }
 
 double* PassReport::d_mean_active(int64_t pass) const {
@@ -66,22 +54,20 @@ double* PassReport::d_mean_active(int64_t pass) const {
 }
 
 void PassReport::StartFetch(Queue& queue, int64_t num_passes) {
-  host_counts_.Start(queue, counts_.data(),
-                     num_passes * PassCounts(num_layers_, num_experts_));
-  host_sums_.Start(queue, sums_.data(), num_passes * PassSums(num_layers_));
+  host_counts_.Start(queue, counts_.data(), num_passes * pass_counts_);
+  host_sums_.Start(queue, sums_.data(), num_passes * pass_sums_);
 }
 
 HostLayerReport PassReport::FetchedLayer(int64_t pass, int64_t layer) const {
-  return Part<HostLayerReport>(
-      num_layers_, num_experts_, layer,
-      host_counts_.view().data() + pass * PassCounts(num_layers_, num_experts_),
-      host_sums_.view().data() + pass * PassSums(num_layers_));
+  return Part<HostLayerReport>(num_layers_, num_experts_, layer,
+                               host_counts_.view().data() + pass * pass_counts_,
+                               host_sums_.view().data() + pass * pass_sums_);
 }
 
 StepStats PassReport::Read(int64_t pass, int64_t num_tokens) const {
   StepStats stats;
   stats.num_tokens = num_tokens;
-  stats.loss_sum = host_sums_.view()[(pass + 1) * PassSums(num_layers_) - 1];
+  stats.loss_sum = host_sums_.view()[(pass + 1) * pass_sums_ - 1];
   stats.layers.reserve(static_cast<size_t>(num_layers_));
   for (int64_t l = 0; l < num_layers_; ++l) {
     const HostLayerReport layer = FetchedLayer(pass, l);

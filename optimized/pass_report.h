@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/config/config.h"
 #include "optimized/backend.h"
 #include "optimized/buffer.h"
 #include "optimized/step.h"
@@ -34,12 +35,9 @@ using HostLayerReport = LayerReportOf<const int64_t, const double>;
 
 class PassReport {
  public:
-  // Of one pass.
-  PassReport(int64_t num_layers, int64_t num_experts);
+  // Of so many passes at a time.
+  PassReport(const ModelConfig& model, int64_t num_passes);
 
-  // Makes room for so many passes; what was reported before is lost. To be
-  // called when nothing is enqueued.
-  void Reserve(int64_t num_passes);
   int64_t num_passes() const { return num_passes_; }
 
   // Where the operations of a pass write.
@@ -61,7 +59,8 @@ class PassReport {
 
  private:
   int64_t num_layers_, num_experts_;
-  int64_t num_passes_ = 0;
+  int64_t pass_counts_, pass_sums_;
+  int64_t num_passes_;
   // Of each pass and layer, in the order of LayerReport; then, of each pass,
   // what its layers have in common.
   Buffer<int64_t> counts_;

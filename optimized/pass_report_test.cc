@@ -64,20 +64,12 @@ void Expect(const PassReport& report, int64_t pass) {
 TEST(PassReport, KeepsPassesAndLayersApart) {
   constexpr int64_t kPasses = 3;
   ThreadPool pool(1);
-  PassReport report(kLayers, kExperts);
-  report.Reserve(kPasses);
+  PassReport report(ModelConfig{.num_layers = kLayers, .num_experts = kExperts},
+                    kPasses);
+  EXPECT_EQ(report.num_passes(), kPasses);
   for (int64_t pass = 0; pass < kPasses; ++pass) Fill(report, pass);
   report.StartFetch(pool, kPasses);
   for (int64_t pass = 0; pass < kPasses; ++pass) Expect(report, pass);
-}
-
-TEST(PassReport, HasRoomForOnePassAtFirst) {
-  ThreadPool pool(1);
-  PassReport report(kLayers, kExperts);
-  EXPECT_EQ(report.num_passes(), 1);
-  Fill(report, 0);
-  report.StartFetch(pool, 1);
-  Expect(report, 0);
 }
 
 }  // namespace

@@ -16,9 +16,11 @@ namespace softmoe::optimized {
 inline namespace backend_simulated {
 
 // Keeps a reference to `queue`.
-std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                          int64_t group_sequences,
-                                          kernels::Queue& queue);
+// Errors   EnvironmentError if the device has less memory than planned
+//          (memory_plan.h).
+std::unique_ptr<ModelInterface> MakeModel(
+    const Config& config, int64_t group_sequences, kernels::Queue& queue,
+    Recompute recompute = Recompute::kNone);
 
 }  // namespace backend_simulated
 }  // namespace softmoe::optimized

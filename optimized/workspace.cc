@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/workspace.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/errors.h"
-#include "kernels/attention.h"
-#include "kernels/rmsnorm.h"
-#include "kernels/route_plan.h"
-#include "kernels/router.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
-
-bool HasJitter(const Config& config) {
-  return config.router.noise == NoiseKind::kInputJitter;
-}
 
 // Rotation of pair i at position t: t * base^(-2i/head_dim) (SPEC.md 3.2).
 void FillRopeTables(const ModelConfig& model, Queue& queue,
@@ -36,102 +29,118 @@ void FillRopeTables(const ModelConfig& model, Queue& queue,
   WriteArray<float>(queue, sines, sine->data());
 }
 
+// Every array by itself.
+class SingleArrays : public ArraySource {
+ public:
+  explicit SingleArrays(std::vector<Buffer<std::byte>>* memory)
+      : memory_(memory) {}
+
+ private:
+  void* TakeBytes(const char* /*part*/, const char* /*name*/,
+                  int64_t bytes) override {
+    return memory_->emplace_back(bytes).data();
+  }
+  std::vector<Buffer<std::byte>>* memory_;
+};
+
+// One array after the other, as planned.
+class Arena : public ArraySource {
+ public:
+  Arena(const MemoryPlan& plan, std::byte* memory)
+      : plan_(plan), memory_(memory) {}
+
+ private:
+  void* TakeBytes(const char* part, const char* name, int64_t bytes) override {
+    if (bytes == 0) return nullptr;
+    SOFTMOE_CHECK(next_ < plan_.arrays().size()) << name << " was not planned";
+    const PlannedArray& array = plan_.arrays()[next_++];
+    SOFTMOE_CHECK(array.part == part && array.name == name &&
+                  bytes <= array.bytes)
+        << name << ", " << bytes << " bytes, where " << array.name << ", "
+        << array.bytes << " bytes, was planned";
+    std::byte* taken = memory_;
+    memory_ += array.bytes;
+    return taken;
+  }
+  const MemoryPlan& plan_;
+  std::byte* memory_;
+  size_t next_ = 0;
+};
+
 }  // namespace
 
-LayerActivations::LayerActivations(const Config& config, int64_t num_tokens)
-    : residual(num_tokens * config.model.d_model),
-      attention_normed(num_tokens * config.model.d_model),
-      attention_rstd(num_tokens),
-      qkv(num_tokens * 3 * config.model.d_model),
-      attention_out(num_tokens * config.model.d_model),
-      log_sum_exp(num_tokens * config.model.num_heads),
-      moe_residual(num_tokens * config.model.d_model),
-      moe_normed(num_tokens * config.model.d_model),
-      moe_rstd(num_tokens),
-      jittered(HasJitter(config) ? num_tokens * config.model.d_model : 0),
-      scores(num_tokens * config.model.num_experts),
-      soft_weights(num_tokens * config.model.num_experts),
-      root(num_tokens * 2),
-      num_active(num_tokens),
-      expert_offsets(config.model.num_experts + 1),
-      d_probability(config.model.num_experts) {}
-
-Workspace::Workspace(const Config& config, int64_t max_tokens, Queue& queue)
-    : report(config.model.num_layers, config.model.num_experts),
+Workspace::Workspace(const Config& config, int64_t max_tokens,
+                     Recompute recompute, Queue& queue)
+    : cosine(config.model.sequence_length * (config.model.head_dim() / 2)),
+      sine(cosine.size()),
+      report(config.model, NumPasses(config.training)),
+      query_block(QueryBlock(config, kMemory)),
+      head_chunk(HeadChunk(config, max_tokens, kMemory)),
+      config_(config),
       max_tokens_(max_tokens),
-      d_ffn_(config.model.d_ffn),
-      num_experts_(config.model.num_experts) {
-  const ModelConfig& m = config.model;
-  const int64_t n = max_tokens, d = m.d_model, f = m.d_ffn, e = m.num_experts;
-  layers.reserve(static_cast<size_t>(m.num_layers));
-  for (int64_t l = 0; l < m.num_layers; ++l) layers.emplace_back(config, n);
-  shares.resize(layers.size());
-  host_offsets_.resize(layers.size());
+      recompute_(recompute),
+      sizes_{max_tokens, 0, 0} {
+  FillRopeTables(config.model, queue, &cosine, &sine);
+  const size_t num_layers = static_cast<size_t>(config.model.num_layers);
+  shares.resize(num_layers);
+  host_offsets_.resize(num_layers);
+  Take(kMemory == MemoryKind::kHost
+           ? LargestSizes(config, max_tokens)
+           : SizesOf(InitialAllocations(config, /*tau=*/0), max_tokens));
+}
 
-  cosine = Buffer<float>(m.sequence_length * (m.head_dim() / 2));
-  sine = Buffer<float>(m.sequence_length * (m.head_dim() / 2));
-  FillRopeTables(m, queue, &cosine, &sine);
-  final_residual = Buffer<float>(n * d);
-  final_normed = Buffer<float>(n * d);
-  final_rstd = Buffer<float>(n);
-  token_loss = Buffer<float>(n);
+void Workspace::Reserve(std::span<const LayerAllocation> allocations,
+                        Queue& queue) {
+  const PassSizes needed = SizesOf(allocations, max_tokens_);
+  if (sizes_.Holds(needed)) return;
+  WaitFor(queue);
+  Take({max_tokens_, std::max(sizes_.pairs, needed.pairs),
+        std::max(sizes_.rows, needed.rows)});
+}
 
-  const int64_t pairs = n * LargestTotalActive(config);
-  selected_ = Buffer<int32_t>(pairs);
-  token_rows_ = Buffer<int32_t>(pairs);
-  row_token_ = Buffer<int32_t>(pairs);
-  gates_ = Buffer<float>(pairs);
-  row_gate_ = Buffer<float>(pairs);
-  gate_up_ = Buffer<float>(pairs * 2 * f);
-
-  const int64_t rows = n * LargestMaxActive(config);
-  row_output = Buffer<float>(rows * d);
-  route_scratch = Buffer<int32_t>(kernels::RoutePlanScratch(n, e));
-  router_scratch = Buffer<double>(kernels::RouterScratch(n, e));
-  probability_sums = Buffer<double>(e);
-  z_sum = Buffer<double>(1);
-  d_residual = Buffer<float>(n * d);
-  d_normed = Buffer<float>(n * d);
-  d_attention_out = Buffer<float>(n * d);
-  d_qkv = Buffer<float>(n * 3 * d);
-  d_jittered = Buffer<float>(HasJitter(config) ? n * d : 0);
-  d_scores = Buffer<float>(n * e);
-  d_gates = Buffer<float>(rows);
-  d_row_gate = Buffer<float>(rows);
-  d_gate_up = Buffer<float>(rows * 2 * f);
-  activation = Buffer<float>(rows * f);
-  norm_scratch = Buffer<float>(kernels::RmsNormScratch(n, d));
-  embedding_scratch = Buffer<int32_t>(EmbeddingScratch(n, m.vocab_size));
-  query_block = QueryBlock(m.sequence_length);
-  attention_scratch = Buffer<float>(kernels::AttentionScratch(
-      n / m.sequence_length, m.sequence_length, query_block));
-  head_chunk = HeadChunk(n, m.vocab_size);
-  logits = Buffer<float>(head_chunk * m.vocab_size);
+void Workspace::Take(const PassSizes& sizes) {
+  memory_.clear();
+  sizes_ = {max_tokens_, 0, 0};
+  PassArrays& arrays = *this;
+  if constexpr (kMemory == MemoryKind::kHost) {
+    SingleArrays source(&memory_);
+    arrays = TakePassArrays(config_, sizes, recompute_, kMemory, source);
+  } else {
+    const MemoryPlan plan = PlanPasses(config_, sizes, recompute_, kMemory);
+    RequireMemory(plan, FreeBytes());
+    Arena source(plan, memory_.emplace_back(plan.bytes()).data());
+    arrays = TakePassArrays(config_, sizes, recompute_, kMemory, source);
+  }
+  sizes_ = sizes;
 }
 
 void Workspace::PlaceShares(std::span<const LayerAllocation> allocations,
                             int64_t num_tokens) {
   SOFTMOE_CHECK(allocations.size() == shares.size());
+  const PassSizes needed = SizesOf(allocations, num_tokens);
+  SOFTMOE_CHECK(sizes_.Holds(needed))
+      << needed.num_tokens << " tokens and " << needed.pairs
+      << " pairs in a workspace for " << sizes_.num_tokens << " and "
+      << sizes_.pairs;
   int64_t pair = 0;
   for (size_t l = 0; l < shares.size(); ++l) {
     const int64_t max_active = allocations[l].max_active;
+    const int64_t first_row = recompute_ == Recompute::kNone ? pair : 0;
     shares[l] = {max_active,
-                 selected_.data() + pair,
-                 gates_.data() + pair,
-                 token_rows_.data() + pair,
-                 row_token_.data() + pair,
-                 row_gate_.data() + pair,
-                 gate_up_.data() + pair * 2 * d_ffn_};
-    pair += num_tokens * max_active;
+                 selected.data() + pair,
+                 gates.data() + pair,
+                 token_rows.data() + pair,
+                 row_token.data() + pair,
+                 row_gate.data() + pair,
+                 gate_up.data() + first_row * 2 * config_.model.d_ffn};
+    pair += SharePairs(num_tokens, max_active);
   }
-  SOFTMOE_CHECK(num_tokens <= max_tokens_ && pair <= selected_.size())
-      << pair << " pairs in a workspace for " << selected_.size();
 }
 
 kernels::RoutePlan Workspace::FetchPlan(Queue& queue, int64_t layer,
                                         int64_t num_tokens) {
   host_offsets_[layer].Start(queue, layers[layer].expert_offsets.data(),
-                             num_experts_ + 1);
+                             config_.model.num_experts + 1);
   Finish(queue);
   return Plan(layer, num_tokens);
 }
@@ -139,7 +148,7 @@ kernels::RoutePlan Workspace::FetchPlan(Queue& queue, int64_t layer,
 kernels::RoutePlan Workspace::Plan(int64_t layer, int64_t num_tokens) const {
   const RoutedShare& share = shares[layer];
   return {.num_tokens = num_tokens,
-          .num_experts = num_experts_,
+          .num_experts = config_.model.num_experts,
           .num_routed = host_offsets_[layer].view().back(),
           .max_active = share.max_active,
           .expert_offsets = layers[layer].expert_offsets.data(),
@@ -149,22 +158,8 @@ kernels::RoutePlan Workspace::Plan(int64_t layer, int64_t num_tokens) const {
 }
 
 int64_t Workspace::bytes() const {
-  int64_t total = 0;
-  auto add = [&total](const auto&... buffers) {
-    ((total += buffers.bytes()), ...);
-  };
-  for (const LayerActivations& a : layers) {
-    add(a.residual, a.attention_normed, a.attention_rstd, a.qkv,
-        a.attention_out, a.log_sum_exp, a.moe_residual, a.moe_normed,
-        a.moe_rstd, a.jittered, a.scores, a.soft_weights, a.root, a.num_active,
-        a.expert_offsets, a.d_probability);
-  }
-  add(cosine, sine, final_residual, final_normed, final_rstd, token_loss,
-      row_output, route_scratch, router_scratch, probability_sums, z_sum,
-      report, d_residual, d_normed, d_attention_out, d_qkv, d_jittered,
-      d_scores, d_gates, d_row_gate, d_gate_up, activation, norm_scratch,
-      embedding_scratch, attention_scratch, logits);
-  add(selected_, token_rows_, row_token_, gates_, row_gate_, gate_up_);
+  int64_t total = cosine.bytes() + sine.bytes() + report.bytes();
+  for (const Buffer<std::byte>& memory : memory_) total += memory.bytes();
   return total;
 }
 

@@ -21,6 +21,7 @@
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
 #include "optimized/allocation.h"
+#include "optimized/memory_plan.h"
 #include "property_tests/testing/model_difference.h"
 
 namespace softmoe::property_tests {
@@ -150,19 +151,20 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
   }
 }
 
-// Twenty updates, with noise. `interrupted`: in the middle all goes to the host,
+// Updates, with noise. `interrupted`: in the middle all goes to the host,
 // and on with a new model.
-State Train(const Config& config, bool interrupted) {
-  constexpr int64_t kUpdates = 20;
+State Train(const Config& config, bool interrupted, int64_t updates = 20,
+            Recompute recompute = Recompute::kNone) {
   const auto queue = MakeQueue();
   const auto make = [&] {
-    return optimized::backend_simulated::MakeModel(config, 1, *queue);
+    return optimized::backend_simulated::MakeModel(config, 1, *queue,
+                                                   recompute);
   };
   auto model = make();
   auto updater = model->MakeUpdater();
   model->WriteParameters(MakeModelCase(config, 1, 8).parameters, 0);
-  for (int64_t update = 0; update < kUpdates; ++update) {
-    if (interrupted && update == kUpdates / 2) {
+  for (int64_t update = 0; update < updates; ++update) {
+    if (interrupted && update == updates / 2) {
       const State state = {model->ReadParameters(), updater->ReadFirstMoment(),
                            updater->ReadSecondMoment()};
       updater.reset();
@@ -187,6 +189,167 @@ TEST_P(SimulatedModel, RepeatsUpdatesBitForBitAlsoInterrupted) {
   simt::SetSchedule(simt::Schedule::kRandom, 7);
   EXPECT_EQ(once, Train(config, /*interrupted=*/false));
   EXPECT_EQ(once, Train(config, /*interrupted=*/true));
+}
+
+TEST_P(SimulatedModel, RecomputationChangesNoBit) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  for (const NoiseKind noise :
+       {NoiseKind::kInputJitter, NoiseKind::kLogitGauss}) {
+    Config config = TrainingConfigOf(GetParam());
+    config.model.num_layers = 3;
+    config.router.noise = noise;
+    const State kept = Train(config, /*interrupted=*/false, 2);
+    for (const Recompute recompute : {Recompute::kExperts, Recompute::kLayer}) {
+      EXPECT_EQ(kept, Train(config, /*interrupted=*/false, 2, recompute));
+    }
+  }
+}
+
+TEST(CpuModel, RecomputationChangesNoBit) {
+  for (const RouterKind router : {RouterKind::kSparse, RouterKind::kSoftFixed,
+                                  RouterKind::kSoftLearned}) {
+    Config config = TrainingConfigOf(router);
+    config.model.num_layers = 3;
+    ModelCase c = MakeModelCase(config, /*num_sequences=*/2, 4);
+    c.noise = true;
+    ThreadPool pool(2);
+    std::vector<float> kept;
+    for (const Recompute recompute :
+         {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
+      const auto model = optimized::backend_cpu::MakeModel(
+          config, c.num_sequences, pool, recompute);
+      model->WriteParameters(c.parameters, 0);
+      std::vector<float> gradient(c.parameters.size());
+      (void)model->ForwardBackward(
+          {c.num_sequences, c.inputs, c.targets, c.first_token},
+          {c.temperature, c.tau, c.noise, c.step}, 0.1, 0.5, gradient);
+      if (recompute == Recompute::kNone) kept = gradient;
+      EXPECT_EQ(gradient, kept);
+    }
+  }
+}
+
+std::vector<float> WithBudget(const Config& config, float first, float second) {
+  std::vector<float> parameters = MakeModelCase(config, 1, 8).parameters;
+  const int64_t logits = ParameterLayout(config).budget_logits;
+  parameters[logits] = first;
+  parameters[logits + 1] = second;
+  return parameters;
+}
+
+// One layer has nearly all that there is to spend: its cap rises from 3 to 4.
+std::vector<float> WithUnevenBudget(const Config& config) {
+  return WithBudget(config, 3, -3);
+}
+
+std::vector<optimized::LayerAllocation> UnevenAllocations(
+    const Config& config) {
+  const std::vector<float> logits = {3, -3};
+  return optimized::ComputeAllocations(config, logits, 1.25);
+}
+
+// What the device holds is what was planned, array for array; also when more is
+// needed than the first caps say, and no bit depends on when it was taken.
+TEST(SimulatedMemory, IsWhatWasPlanned) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  const Config config = TrainingConfigOf(RouterKind::kSoftLearned);
+  for (const Recompute recompute :
+       {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
+    const auto queue = MakeQueue();
+    const size_t before = simt::LiveBytes();
+    const auto model =
+        optimized::backend_simulated::MakeModel(config, 1, *queue, recompute);
+    const auto updater = model->MakeUpdater();
+    const auto held = [&] {
+      return static_cast<int64_t>(simt::LiveBytes() - before);
+    };
+    const auto plan = [&](const auto& allocations) {
+      return optimized::PlanStep(config, allocations, 1, recompute,
+                                 /*product_workspaces=*/0)
+          .bytes();
+    };
+    const auto initial = optimized::InitialAllocations(config, 1.25);
+    EXPECT_EQ(held(), plan(initial));
+    model->WriteParameters(WithBudget(config, 0, 0), 0);
+    updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+    EXPECT_EQ(held(), plan(initial));  // nothing more for a step
+
+    model->WriteParameters(WithUnevenBudget(config), 0);
+    updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+    // What is there is never given back, so the larger of both stays.
+    auto sizes = optimized::SizesOf(initial, config.model.sequence_length);
+    const auto uneven = optimized::SizesOf(UnevenAllocations(config),
+                                           config.model.sequence_length);
+    EXPECT_GT(uneven.rows, sizes.rows);
+    const auto passes = [&](const optimized::PassSizes& pass) {
+      return optimized::PlanPasses(config, pass, recompute,
+                                   optimized::MemoryKind::kDevice)
+          .bytes();
+    };
+    const int64_t before_growth = passes(sizes);
+    sizes.rows = uneven.rows;
+    sizes.pairs = std::max(sizes.pairs, uneven.pairs);
+    EXPECT_GT(passes(sizes), before_growth);
+    EXPECT_EQ(held() - plan(initial), passes(sizes) - before_growth);
+    const std::vector<float> grown = updater->ReadGradient();
+
+    const auto other =
+        optimized::backend_simulated::MakeModel(config, 1, *queue, recompute);
+    const auto other_updater = other->MakeUpdater();
+    other->WriteParameters(WithUnevenBudget(config), 0);
+    other_updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+    EXPECT_EQ(other_updater->ReadGradient(), grown);
+  }
+}
+
+// Back to a whole device's memory.
+struct LimitsGuard {
+  ~LimitsGuard() { simt::SetDeviceLimits({}); }
+};
+
+// With so much memory for a model, its updates and more: message of the error.
+std::string MemoryError(const Config& config, int64_t more) {
+  const auto queue = MakeQueue();
+  const auto initial = optimized::InitialAllocations(config, 1.25);
+  const int64_t planned =
+      optimized::PlanStep(config, initial, 1, Recompute::kNone, 0).bytes();
+  const LimitsGuard guard;
+  simt::SetDeviceLimits(
+      {.memory = simt::LiveBytes() + static_cast<size_t>(planned + more)});
+  std::string text = "none";
+  try {
+    const auto model =
+        optimized::backend_simulated::MakeModel(config, 1, *queue);
+    const auto updater = model->MakeUpdater();
+    const std::vector<float> parameters = WithUnevenBudget(config);
+    model->WriteParameters(parameters, 0);
+    try {
+      updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+    } catch (const EnvironmentError&) {
+      EXPECT_EQ(model->ReadParameters(), parameters);
+      throw;
+    }
+  } catch (const EnvironmentError& error) {
+    text = error.what();
+  }
+  return text;
+}
+
+TEST(SimulatedMemory, TooLittleIsAnErrorThatSaysWhatNeedsIt) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  const Config config = TrainingConfigOf(RouterKind::kSoftLearned);
+  EXPECT_EQ(MemoryError(config, 1 << 20), "none");
+  // Not enough for the caps of the step; for the first caps; for the updates.
+  const int64_t updates = optimized::PlanUpdates(config).bytes();
+  for (const int64_t more : {int64_t{0}, -updates / 2, -updates - 1024}) {
+    const std::string text = MemoryError(config, more);
+    for (const char* part : {"of memory left", "runtime.recompute",
+                             "balance_group_sequences", "together"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << more << ": " << text;
+    }
+    EXPECT_EQ(text.find("moments") != std::string::npos, more == -updates / 2)
+        << text;
+  }
 }
 
 // What makes the host wait on a device, or may.

@@ -101,11 +101,20 @@ struct Config {
 };
 
 // How and where to run: never part of the hash.
+// What a backward pass computes again instead of keeping it from the forward
+// pass. Changes no bit.
+enum class Recompute {
+  kNone,
+  kExperts,  // the products of the experts' first matrices
+  kLayer,    // everything in a layer but its input and its routing
+};
+
 struct RuntimeConfig {
   int64_t threads = 0;           // 0: one per available core
   std::string isa;               // "", "v3" or "v4"; "" takes the best here
   int64_t log_every = 10;        // steps between progress lines
   int64_t checkpoint_every = 0;  // steps; 0: only at the end and on a signal
+  Recompute recompute = Recompute::kNone;  // memory for time
 };
 
 // Checks every range and relation of `config`; throws ConfigError that names

@@ -44,6 +44,13 @@ struct EnumNames<LoadBalanceKind> {
       {LoadBalanceKind::kMegatron, "megatron"},
       {LoadBalanceKind::kSoft, "soft"}};
 };
+template <>
+struct EnumNames<Recompute> {
+  static constexpr std::pair<Recompute, const char*> kNames[] = {
+      {Recompute::kNone, "none"},
+      {Recompute::kExperts, "experts"},
+      {Recompute::kLayer, "layer"}};
+};
 
 // The name of `value`.
 template <typename E>

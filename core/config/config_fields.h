@@ -114,6 +114,7 @@ void VisitRuntime(RuntimeType& runtime, Visitor&& visit) {
   visit("runtime", "isa", runtime.isa, kAnyText);
   visit("runtime", "log_every", runtime.log_every, AtLeast(1));
   visit("runtime", "checkpoint_every", runtime.checkpoint_every, AtLeast(0));
+  visit("runtime", "recompute", runtime.recompute, kAnyText);
 }
 
 // Does not compile when a struct has gained or lost a field: then update the
@@ -127,7 +128,7 @@ inline void CheckFieldCounts() {
                                 t12, t13, t14, t15] = TrainingConfig();
   [[maybe_unused]] const auto& [d1, d2, d3] = DataConfig();
   [[maybe_unused]] const auto& [c1, c2, c3, c4] = Config();
-  [[maybe_unused]] const auto& [u1, u2, u3, u4] = RuntimeConfig();
+  [[maybe_unused]] const auto& [u1, u2, u3, u4, u5] = RuntimeConfig();
 }
 
 }  // namespace softmoe

@@ -336,6 +336,7 @@ TEST(EnumNames, ParseAndPrintAreInverse) {
   ExpectNamesRoundTrip<Fallback>();
   ExpectNamesRoundTrip<NoiseKind>();
   ExpectNamesRoundTrip<LoadBalanceKind>();
+  ExpectNamesRoundTrip<Recompute>();
   EXPECT_STREQ(RouterKindName(RouterKind::kSoftLearned), "soft_learned");
 }
 

@@ -44,7 +44,8 @@ TEST(ConfigToml, SetsWhatIsWrittenAndKeepsTheDefaultsOfTheRest) {
                 "[data]\n"
                 "corpus = \"gcide\"\n"
                 "[runtime]\n"
-                "threads = 3\n",
+                "threads = 3\n"
+                "recompute = \"layer\"\n",
                 "a.toml"));
   draft.Resolve();
   EXPECT_EQ(draft.config.model.d_model, 128);
@@ -54,6 +55,7 @@ TEST(ConfigToml, SetsWhatIsWrittenAndKeepsTheDefaultsOfTheRest) {
   EXPECT_EQ(draft.config.router.tau, 1.8);
   EXPECT_EQ(draft.config.data.corpus, "gcide");
   EXPECT_EQ(draft.runtime.threads, 3);
+  EXPECT_EQ(draft.runtime.recompute, Recompute::kLayer);
   EXPECT_EQ(draft.origins.at("router.tau"), "a.toml:7:7");
   EXPECT_FALSE(draft.origins.contains("router.noise"));
 }

@@ -61,6 +61,12 @@ void* AllocateOnDevice(size_t bytes) {
 
 void FreeOnDevice(void* memory) noexcept { (void)cudaFree(memory); }
 
+int64_t FreeMemory() {
+  size_t free = 0, total = 0;
+  CheckCuda(cudaMemGetInfo(&free, &total), "device memory");
+  return static_cast<int64_t>(free);
+}
+
 void CopyAcrossDevice(void* to, const void* from, size_t bytes) {
   CopyAcross(to, from, bytes, DeviceStream());
 }

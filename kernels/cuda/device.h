@@ -6,6 +6,7 @@
 #define SOFTMOE_KERNELS_CUDA_DEVICE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
@@ -21,6 +22,8 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 //                     process. Errors: EnvironmentError.
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
 //                     with what to look at.
+//   FreeMemory        bytes that AllocateOnDevice may still give. Errors:
+//                     EnvironmentError.
 //   AllocateOnHost    allocates memory of the host that StartCopy takes: it is
 //                     page-locked. Errors: EnvironmentError.
 //   CopyAcross        copies between host and device, in either direction, once
@@ -43,6 +46,7 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
   CUstream_st* DeviceStream();                                         \
   void* AllocateOnDevice(size_t bytes);                                \
   void FreeOnDevice(void* memory) noexcept;                            \
+  int64_t FreeMemory();                                                \
   void* AllocateOnHost(size_t bytes);                                  \
   void FreeOnHost(void* memory) noexcept;                              \
   void StartCopy(void* to, const void* from, size_t bytes,             \

@@ -36,7 +36,8 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options)
       start_(std::chrono::steady_clock::now()),
       pool_(static_cast<int>(options.runtime.threads)),
       data_(config_, options.tokens),
-      model_(config_, config_.training.balance_group_sequences, pool_),
+      model_(config_, config_.training.balance_group_sequences, pool_,
+             options.runtime.recompute),
       updater_(model_),
       step_(model_, updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// memory_plan.h - what a model and its updates keep in memory: which arrays, of
+// what size. A value that can be shown before anything is allocated, and from
+// which what a pass needs is then allocated (workspace.h).
+//
+// Shapes use N = tokens of the group at hand (at most the N that was planned
+// for), d = d_model, f = d_ffn, E = num_experts, H = num_heads, A = the layer's
+// max_active, R = rows routed in the layer (at most N*A).
+#ifndef SOFTMOE_OPTIMIZED_MEMORY_PLAN_H_
+#define SOFTMOE_OPTIMIZED_MEMORY_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "optimized/allocation.h"
+
+namespace softmoe::optimized {
+
+// Where a backend's arrays live. The host's are of pages that take memory when
+// they are written to, so they are sized for the worst routing of all steps; a
+// device's are sized for the caps of the step at hand.
+enum class MemoryKind { kHost, kDevice };
+
+struct PlannedArray {
+  std::string part;  // "activations"
+  std::string name;  // "qkv"
+  int64_t bytes;     // rounded up to what keeps the next array aligned
+};
+
+class MemoryPlan {
+ public:
+  // What every array begins at a multiple of: what a device gives out.
+  static constexpr int64_t kAlignment = 512;
+
+  // Errors   InternalError if `bytes` is negative.
+  void Add(const std::string& part, const std::string& name, int64_t bytes);
+  void Add(const MemoryPlan& other);
+
+  const std::vector<PlannedArray>& arrays() const { return arrays_; }
+  int64_t bytes() const;
+  // Of one part.
+  int64_t bytes(const std::string& part) const;
+
+  // A line for each part with its arrays of the largest sizes, and the sum:
+  // "  moments      12.2 GiB  first 6.1 GiB, second 6.1 GiB".
+  std::string Text() const;
+
+ private:
+  std::vector<PlannedArray> arrays_;
+};
+
+// What the passes over groups need room for.
+struct PassSizes {
+  int64_t num_tokens;  // N
+  int64_t pairs;       // the sum of SharePairs of all layers
+  int64_t rows;        // N*A of the layer with the largest A
+
+  bool Holds(const PassSizes& other) const {
+    return num_tokens >= other.num_tokens && pairs >= other.pairs &&
+           rows >= other.rows;
+  }
+};
+
+// N*A, rounded up so that the next layer's arrays begin as aligned as any: the
+// bits of a product may depend on that.
+int64_t SharePairs(int64_t num_tokens, int64_t max_active);
+
+// Of passes with these caps; and whatever the budget logits say.
+PassSizes SizesOf(std::span<const LayerAllocation> allocations,
+                  int64_t num_tokens);
+PassSizes LargestSizes(const Config& config, int64_t num_tokens);
+
+// Where arrays come from: memory, or a plan that only notes them.
+class ArraySource {
+ public:
+  virtual ~ArraySource() = default;
+
+  template <typename T>
+  std::span<T> Take(const char* part, const char* name, int64_t size) {
+    void* memory =
+        TakeBytes(part, name, size * static_cast<int64_t>(sizeof(T)));
+    if (memory == nullptr) return {};
+    return {static_cast<T*>(memory), static_cast<size_t>(size)};
+  }
+
+ private:
+  virtual void* TakeBytes(const char* part, const char* name,
+                          int64_t bytes) = 0;
+};
+
+// What one layer keeps from its forward to its backward pass; but for what is
+// recomputed, which all layers have in common.
+struct LayerActivations {
+  std::span<float> residual;          // [N, d]   entering the layer
+  std::span<float> attention_normed;  // [N, d]
+  std::span<float> attention_rstd;    // [N]
+  std::span<float> qkv;               // [N, 3*d] after RoPE
+  std::span<float> attention_out;     // [N, d]   before the output projection
+  std::span<float> log_sum_exp;       // [N/sequence_length, H, sequence_length]
+  std::span<float> moe_residual;      // [N, d]   entering the MoE half
+  std::span<float> moe_normed;        // [N, d]
+  std::span<float> moe_rstd;          // [N]
+  std::span<float> jittered;          // [N, d]   only with input_jitter
+  std::span<float> scores;            // [N, E]
+  std::span<float> soft_weights;      // [N, E]
+  std::span<float> root;              // [N, 2]
+  std::span<int32_t> num_active;      // [N]
+  std::span<int32_t> expert_offsets;  // [E + 1]
+  std::span<float> d_probability;     // [E] see kernels/balance_loss.h
+};
+
+// Everything that a pass reads and writes, besides parameters and gradients.
+struct PassArrays {
+  std::vector<LayerActivations> layers;
+  std::span<float> final_residual;     // [N, d]
+  std::span<float> final_normed;       // [N, d]
+  std::span<float> final_rstd;         // [N]
+  std::span<float> token_loss;         // [N]
+  std::span<int32_t> inputs, targets;  // [N], of a device
+  std::span<double> budget_shares;     // [num_layers], of a device
+
+  // One after the other, the shares of all layers in what is there for (token,
+  // expert) pairs.
+  std::span<int32_t> selected, token_rows, row_token;  // [pairs]
+  std::span<float> gates, row_gate;                    // [pairs]
+  std::span<float> gate_up;  // [pairs, 2*f]; recomputed: [rows, 2*f]
+
+  // Scratch, used and forgotten inside one block.
+  std::span<float> row_output;           // [R, d]; backward: d_row_hidden
+  std::span<int32_t> route_scratch;      // see kernels/route_plan.h
+  std::span<double> router_scratch;      // see kernels/router.h
+  std::span<double> probability_sums;    // [E]
+  std::span<double> z_sum;               // [1]
+  std::span<float> d_residual;           // [N, d] gradient of the residual
+                                         // stream
+  std::span<float> d_normed;             // [N, d]
+  std::span<float> d_attention_out;      // [N, d]
+  std::span<float> d_qkv;                // [N, 3*d]
+  std::span<float> d_jittered;           // [N, d]; only with input_jitter
+  std::span<float> d_scores;             // [N, E]
+  std::span<float> d_gates;              // [N, A]
+  std::span<float> d_row_gate;           // [R]
+  std::span<float> d_gate_up;            // [R, 2*f]
+  std::span<float> activation;           // [R, f]
+  std::span<float> norm_scratch;         // see kernels/rmsnorm.h
+  std::span<int32_t> embedding_scratch;  // see kernels/embedding.h
+  std::span<float> attention_scratch;    // see kernels/attention.h
+  std::span<float> logits;               // [head_chunk, vocab_size]
+};
+
+// Takes all of them, always in the same order.
+PassArrays TakePassArrays(const Config& config, const PassSizes& sizes,
+                          Recompute recompute, MemoryKind kind,
+                          ArraySource& source);
+
+// The plan by which TakePassArrays will go.
+MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
+                      Recompute recompute, MemoryKind kind);
+
+// What there is besides, whatever the caps: of a model, and of its updates.
+MemoryPlan PlanModel(const Config& config);
+MemoryPlan PlanUpdates(const Config& config);
+
+// The balance groups of an update; the passes of which a model reports at a
+// time (pass_report.h): as many, but one at least.
+int64_t NumGroups(const TrainingConfig& training);
+int64_t NumPasses(const TrainingConfig& training);
+
+// How many counts and sums a pass reports.
+int64_t ReportCounts(const ModelConfig& model);
+int64_t ReportSums(const ModelConfig& model);
+
+// All that a device holds in a step with these caps, over groups of
+// `group_sequences` sequences: the parameters, the updates' arrays, a pass, and
+// `product_workspaces` bytes for the products (kernels/cuda/queue.h).
+MemoryPlan PlanStep(const Config& config,
+                    std::span<const LayerAllocation> allocations,
+                    int64_t group_sequences, Recompute recompute,
+                    int64_t product_workspaces);
+
+// Throws EnvironmentError with the plan, and what takes less, if it needs more
+// than there is free.
+void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
+
+// The setting that computes least again with which a device of `memory` bytes
+// holds PlanStep; none if none does.
+std::optional<Recompute> LeastRecompute(
+    const Config& config, std::span<const LayerAllocation> allocations,
+    int64_t group_sequences, int64_t product_workspaces, int64_t memory);
+
+// Of a device: queries whose attention weights are held at a time, and tokens
+// whose logits are; of the host, 0.
+int64_t QueryBlock(const Config& config, MemoryKind kind);
+int64_t HeadChunk(const Config& config, int64_t num_tokens, MemoryKind kind);
+
+// Buffers that the sum over groups needs beside the sum (gradient_tree.h):
+// ceil(log2(num_groups)).
+int64_t TreeBuffers(int64_t num_groups);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_MEMORY_PLAN_H_

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// That a device takes what was planned: property_tests/simulated_model_test.cc.
+#include "optimized/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+
+namespace softmoe::optimized {
+namespace {
+
+constexpr int64_t kGigabyte = 1'000'000'000;
+
+// SoftMoE-2 at the paper's sizes: the default, but for the router.
+Config PaperConfig() {
+  Config config;
+  config.router.kind = RouterKind::kSoftLearned;
+  config.router.mean_active_experts = 2;
+  return config;
+}
+
+MemoryPlan Plan(const Config& config, Recompute recompute) {
+  return PlanStep(config, InitialAllocations(config, 0),
+                  config.training.balance_group_sequences, recompute,
+                  /*product_workspaces=*/int64_t{160} << 20);
+}
+
+TEST(MemoryPlan, AddsUpArraysRoundedUp) {
+  MemoryPlan plan;
+  plan.Add("a", "x", 1);
+  plan.Add("b", "y", 512);
+  plan.Add("a", "none", 0);
+  plan.Add("a", "x", 513);
+  ASSERT_EQ(plan.arrays().size(), 3u);
+  EXPECT_EQ(plan.arrays()[2].bytes, 1024);
+  EXPECT_EQ(plan.bytes("a"), 512 + 1024);
+  EXPECT_EQ(plan.bytes("b"), 512);
+  EXPECT_EQ(plan.bytes("c"), 0);
+  EXPECT_EQ(plan.bytes(), 2048);
+  MemoryPlan twice = plan;
+  twice.Add(plan);
+  EXPECT_EQ(twice.bytes(), 4096);
+  EXPECT_THROW(plan.Add("a", "x", -1), InternalError);
+}
+
+TEST(MemoryPlan, ShowsEachPartWithItsLargestArrays) {
+  MemoryPlan plan;
+  plan.Add("scratch", "small", 1024);
+  plan.Add("scratch", "qkv", 2048);
+  plan.Add("moments", "first", 512);
+  plan.Add("scratch", "qkv", 2048);
+  plan.Add("scratch", "b", 512);
+  plan.Add("scratch", "c", 512);
+  EXPECT_EQ(plan.Text(),
+            "  scratch            6.0 KiB  qkv 4.0 KiB, small 1.0 KiB, b 512 B,"
+            " ...\n"
+            "  moments              512 B  first 512 B\n"
+            "  together           6.5 KiB\n");
+}
+
+// By hand: 6.5 GB for each array as large as the parameters; gate and up of a
+// row 20480 bytes; 8 d_model numbers for each token and layer.
+TEST(MemoryPlan, OfThePapersWholeStep) {
+  const Config config = PaperConfig();
+  const int64_t array = 4 * int64_t{1'631'409'290};
+  const int64_t tokens = 30 * 2048;
+  const MemoryPlan plan = Plan(config, Recompute::kNone);
+  const auto expect_bytes = [&](const std::string& part, int64_t bytes) {
+    EXPECT_GE(plan.bytes(part), bytes) << part;
+    EXPECT_LE(plan.bytes(part), bytes + 1024) << part;
+  };
+  expect_bytes("parameters", array);
+  expect_bytes("moments", 2 * array);
+  EXPECT_NEAR(static_cast<double>(plan.bytes("gradients")),
+              static_cast<double>(4 * array), 4096);  // 8 groups: a tree of 3
+  expect_bytes("routed rows", tokens * 10 * 4 * 2 * 2560 * 4);
+  const int64_t layer = tokens * (8 * 640 + 2 + 10) * 4;
+  expect_bytes("activations", 10 * layer + tokens * (2 * 640 + 1) * 4);
+  expect_bytes("products", int64_t{160} << 20);
+  EXPECT_GT(plan.bytes(), 80 * kGigabyte);
+}
+
+TEST(MemoryPlan, RecomputationKeepsOneLayer) {
+  const Config config = PaperConfig();
+  const MemoryPlan none = Plan(config, Recompute::kNone);
+  const MemoryPlan experts = Plan(config, Recompute::kExperts);
+  const MemoryPlan layer = Plan(config, Recompute::kLayer);
+  EXPECT_EQ(none.bytes("routed rows"), 10 * experts.bytes("routed rows"));
+  EXPECT_EQ(experts.bytes("routed rows"), layer.bytes("routed rows"));
+  EXPECT_EQ(none.bytes("activations"), experts.bytes("activations"));
+  const int64_t residual = int64_t{30} * 2048 * 640 * 4;
+  EXPECT_EQ(experts.bytes("activations") - layer.bytes("activations"),
+            9 * (7 * residual + int64_t{30} * 2048 * (2 + 10) * 4));
+  for (const char* part : {"parameters", "moments", "gradients", "routing",
+                           "scratch", "logits", "reports", "products"}) {
+    EXPECT_EQ(none.bytes(part), experts.bytes(part)) << part;
+    EXPECT_EQ(none.bytes(part), layer.bytes(part)) << part;
+  }
+}
+
+TEST(MemoryPlan, NamesTheRecomputationThatFits) {
+  Config config = PaperConfig();
+  const auto fitting = [&](int64_t memory) {
+    return LeastRecompute(config, InitialAllocations(config, 0), 30,
+                          int64_t{160} << 20, memory);
+  };
+  EXPECT_EQ(fitting(80 * kGigabyte), Recompute::kExperts);
+  EXPECT_EQ(fitting(141 * kGigabyte), Recompute::kNone);
+  EXPECT_EQ(fitting(70 * kGigabyte), Recompute::kLayer);
+  EXPECT_EQ(fitting(40 * kGigabyte), std::nullopt);
+  config.training.global_batch_sequences = 30;  // one balance group
+  EXPECT_EQ(fitting(80 * kGigabyte), Recompute::kExperts);
+  EXPECT_EQ(fitting(40 * kGigabyte), std::nullopt);
+}
+
+TEST(RequireMemory, NamesPartsSizesAndWhatHelps) {
+  MemoryPlan plan;
+  plan.Add("routed rows", "gate_up", 3 << 20);
+  EXPECT_NO_THROW(RequireMemory(plan, 3 << 20));
+  try {
+    RequireMemory(plan, (3 << 20) - 1);
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    const std::string text = error.what();
+    for (const char* part : {"3.0 MiB", "routed rows", "gate_up",
+                             "runtime.recompute", "balance_group_sequences"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << ": " << text;
+    }
+  }
+}
+
+TEST(PassSizes, TheLargestHoldAll) {
+  Config config = PaperConfig();
+  for (const int64_t num_tokens : {1, 127, 128, 300}) {
+    const PassSizes largest = LargestSizes(config, num_tokens);
+    for (const float logit : {0.0f, 0.5f, 2.0f, 30.0f}) {
+      std::vector<float> logits(10);
+      logits[3] = logit;
+      logits[7] = -logit;
+      const auto allocations = ComputeAllocations(config, logits, 1.0);
+      const PassSizes sizes = SizesOf(allocations, num_tokens);
+      EXPECT_TRUE(largest.Holds(sizes)) << num_tokens << " " << logit;
+      EXPECT_TRUE(sizes.Holds(SizesOf(allocations, num_tokens - 1)));
+      EXPECT_FALSE(SizesOf(allocations, num_tokens - 1).Holds(sizes));
+      for (const LayerAllocation& layer : allocations) {
+        EXPECT_GE(sizes.rows, num_tokens * layer.max_active);
+      }
+    }
+  }
+}
+
+TEST(TreeBuffers, AreAsManyAsTheTreeIsDeep) {
+  EXPECT_EQ(TreeBuffers(1), 0);
+  EXPECT_EQ(TreeBuffers(2), 1);
+  EXPECT_EQ(TreeBuffers(3), 2);
+  EXPECT_EQ(TreeBuffers(4), 2);
+  EXPECT_EQ(TreeBuffers(8), 3);
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
