@@ -153,6 +153,21 @@ TEST_F(Cli, DryRunPrintsThePlanAndWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists(run_));
 }
 
+TEST_F(Cli, RanksLeaveWhatOneProcessLeaves) {
+  ASSERT_EQ(Train().exit_status, 0);
+  const auto alone = folder_ / "alone";
+  std::filesystem::rename(run_, alone);
+  const ProgramResult ranks = Train({"--ranks", "2"});
+  ASSERT_EQ(ranks.exit_status, 0) << ranks.output;
+  // The lines of one rank, once.
+  const std::string last = "step 12/12 | loss ";
+  EXPECT_SAYS(ranks, last);
+  EXPECT_EQ(ranks.output.find(last), ranks.output.rfind(last));
+  ExpectSameResult(ReadRunResult(alone / "result.h5"),
+                   ReadRunResult(run_ / "result.h5"));
+  ExpectSameTensors(alone / "checkpoint.h5", run_ / "checkpoint.h5");
+}
+
 TEST_F(Cli, UsageErrorsEndWithTwo) {
   const std::vector<std::pair<Strings, std::string>> cases = {
       {{"--bogus"}, "--bogus"},
@@ -163,6 +178,9 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--set", "router.temperature_end=0"}, "temperature_end"},
       {{"--isa", "v9"}, "v9"},
       {{"--threads", "-1"}, "threads"},
+      {{"--ranks", "3"}, "among 3 ranks; start 1 or 2 ranks"},
+      {{"--ranks", "0", "--dry-run"}, "0 ranks"},
+      {{"--ranks", "2", "--profile"}, "--ranks"},
   };
   for (const auto& [arguments, expected] : cases) {
     const ProgramResult result = Train(arguments);

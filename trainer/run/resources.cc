@@ -31,9 +31,28 @@ int64_t NumbersPerStep(const ModelConfig& model) {
   return numbers;
 }
 
+// Gradients that a tree over `leaves` of them holds besides the sum.
+int64_t TreeBuffers(int64_t leaves) {
+  int64_t buffers = 0;
+  for (int64_t n = 1; n < leaves; n *= 2) ++buffers;
+  return buffers;
+}
+
+// How many times the parameters are held, in all ranks together.
+int64_t ParameterArrays(int64_t groups, int64_t ranks) {
+  constexpr int64_t kParametersMomentsGradient = 4;
+  if (ranks == 1) return kParametersMomentsGradient + TreeBuffers(groups);
+  // Of each rank: its parameters and their next values, the sum of its groups,
+  // and what others send it (ranked_updater.h). Moments, the gradient and the
+  // tree over ranks are shards.
+  constexpr int64_t kOfEach = 4, kOfAll = 3;
+  return ranks * (kOfEach + TreeBuffers(groups / ranks)) + kOfAll +
+         TreeBuffers(ranks);
+}
+
 }  // namespace
 
-ResourceNeed EstimateResources(const Config& config) {
+ResourceNeed EstimateResources(const Config& config, int64_t ranks) {
   ResourceNeed need;
   need.parameters = ParameterLayout(config).total;
   const int64_t numbers_per_step = NumbersPerStep(config.model);
@@ -42,13 +61,13 @@ ResourceNeed EstimateResources(const Config& config) {
   need.disk_bytes =
       2 * need.checkpoint_bytes + history_bytes + kFileOverhead +
       config.training.steps * numbers_per_step * kMetricsBytesPerNumber;
-  int64_t gradients = 1;
-  const int64_t groups = config.training.global_batch_sequences /
-                         config.training.balance_group_sequences;
-  for (int64_t leaves = 1; leaves < groups; leaves *= 2) ++gradients;
-  need.state_bytes = 4 * need.parameters * (3 + gradients);
-  need.calibration_bytes =
-      NumCalibrationRatios(config) * static_cast<int64_t>(sizeof(float));
+  need.state_bytes =
+      4 * need.parameters *
+      ParameterArrays(config.training.global_batch_sequences /
+                          config.training.balance_group_sequences,
+                      ranks);
+  need.calibration_bytes = ranks * NumCalibrationRatios(config) *
+                           static_cast<int64_t>(sizeof(float));
   return need;
 }
 

@@ -16,12 +16,13 @@ struct ResourceNeed {
   int64_t checkpoint_bytes = 0;   // one checkpoint.h5 at the end of the run
   int64_t disk_bytes = 0;         // peak in the run's folder: the old and the
                                   // new checkpoint, metrics, result
-  int64_t state_bytes = 0;        // memory: parameters, moments, gradients of
-                                  // the tree; without activations
+  int64_t state_bytes = 0;        // memory of all ranks: parameters, moments,
+                                  // gradients of the tree; without activations
   int64_t calibration_bytes = 0;  // memory, until tau is calibrated: the soft
                                   // weights that are ranked
 };
-ResourceNeed EstimateResources(const Config& config);
+// With `ranks` > 1: of a process whose ranks are threads.
+ResourceNeed EstimateResources(const Config& config, int64_t ranks = 1);
 
 // Soft weights that CalibrateTau ranks (calibration.h); 0 if tau is not
 // calibrated.

@@ -25,6 +25,18 @@ TEST(EstimateResources, CountsThePaperModel) {
   EXPECT_EQ(need.state_bytes, 4 * need.parameters * (3 + 1 + 3));
 }
 
+TEST(EstimateResources, CountsTheArraysOfEveryRank) {
+  Config config;
+  config.training.global_batch_sequences = 240;
+  config.training.balance_group_sequences = 30;
+  const int64_t array = 4 * EstimateResources(config).parameters;
+  // With one group each: parameters before and after, the group's gradient, the
+  // other ranks' shards. Shared: gradient, moments, log2(8) buffers of the tree.
+  EXPECT_EQ(EstimateResources(config, 8).state_bytes, array * (8 * 4 + 3 + 3));
+  // Two groups each: a buffer more.
+  EXPECT_EQ(EstimateResources(config, 4).state_bytes, array * (4 * 5 + 3 + 2));
+}
+
 TEST(EstimateResources, OneGroupNeedsNoTree) {
   Config config;
   config.training.global_batch_sequences = 30;

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/code_version.h"
 #include "core/config/parameter_layout.h"
@@ -17,7 +16,6 @@
 #include "core/hdf5/hdf5_file.h"
 #include "core/testing/file_test_util.h"
 #include "trainer/results/checkpoint.h"
-#include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
@@ -44,20 +42,6 @@ void StopAt(RunOptions& options, int64_t step, int signal = SIGTERM) {
   };
 }
 
-// The lines of metrics.jsonl without what a clock measured.
-std::vector<nlohmann::json> Metrics(const std::filesystem::path& run) {
-  std::vector<nlohmann::json> result;
-  std::ifstream lines(run / kMetricsName);
-  std::string line;
-  while (std::getline(lines, line)) {
-    result.push_back(nlohmann::json::parse(line));
-    VisitStepMetrics([&](const Metric& metric, auto) {
-      if (metric.clock) result.back().erase(metric.name);
-    });
-  }
-  return result;
-}
-
 class EveryRouter : public testing::TestWithParam<RouterKind> {
  protected:
   void SetUp() override {
@@ -75,7 +59,7 @@ class EveryRouter : public testing::TestWithParam<RouterKind> {
     ExpectSameResult(unbroken_, result);
     ExpectSameTensors(folder_ / "unbroken" / kCheckpointName,
                       run / kCheckpointName);
-    EXPECT_EQ(Metrics(folder_ / "unbroken"), Metrics(run));
+    EXPECT_EQ(MetricsOf(folder_ / "unbroken"), MetricsOf(run));
     ExpectSameResult(unbroken_, ReadRunResult(run / kResultName));
     EXPECT_EQ(FilesIn(run), (std::vector<std::string>{
                                 kCheckpointName, kMetricsName, kResultName}));
@@ -132,7 +116,7 @@ TEST_P(EveryRouter, GoesOnFromAnOlderCheckpointAfterACrash) {
   };
   EXPECT_THROW(TrainRun(config_, options), Crash);
   EXPECT_EQ(Checkpoint(run / kCheckpointName).state().step, 6);
-  EXPECT_GE(Metrics(run).size(), 9u);  // run, 8 steps, validation
+  EXPECT_GE(MetricsOf(run).size(), 9u);  // run, 8 steps, validation
   // A crash of the machine may also leave half a line.
   std::ofstream(run / kMetricsName, std::ios::app) << R"({"kind":"st)";
 

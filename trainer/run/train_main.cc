@@ -44,6 +44,8 @@ Examples:
       token files prepared earlier (//:prepare_data, or Megatron's)
   train --config my.toml --data corpus/tokens --dry-run
       prints the resolved configuration and what the run needs
+  train --config my.toml --data corpus/tokens --ranks 4
+      on four ranks, each with a part of every batch and of the moments
   train --config my.toml --data corpus/tokens --profile
       where the time of one step goes, operation by operation: trains nothing
 
@@ -58,6 +60,7 @@ struct Arguments {
   std::string config, data, corpus, out;
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
+  int ranks = 1;
   bool dry_run = false, profile = false, quiet = false;
 };
 
@@ -71,8 +74,8 @@ std::filesystem::path OutputFolder(const Arguments& arguments,
 }
 
 void PrintPlan(const Config& config, const std::filesystem::path& folder,
-               const std::string& tokens) {
-  const auto need = softmoe::trainer::EstimateResources(config);
+               const std::string& tokens, int ranks) {
+  const auto need = softmoe::trainer::EstimateResources(config, ranks);
   const auto& training = config.training;
   const int64_t tokens_per_step =
       training.global_batch_sequences * config.model.sequence_length;
@@ -132,19 +135,22 @@ ExitCode Train(const Arguments& arguments) {
   const softmoe::ConfigDraft draft =
       softmoe::LoadConfig(softmoe::UserPath(arguments.config), overrides);
   const Config& config = draft.config;
+  softmoe::trainer::CheckRanks(config, arguments.ranks);
   const std::filesystem::path folder = OutputFolder(arguments, config);
   fmt::print("{}", softmoe::trainer::ConfigTable(config));
   if (arguments.dry_run) {
     PrintPlan(config, folder,
               arguments.data.empty()
                   ? "prepared from " + config.data.corpus
-                  : softmoe::UserPath(arguments.data).string());
+                  : softmoe::UserPath(arguments.data).string(),
+              arguments.ranks);
     return ExitCode::kDone;
   }
   std::fflush(stdout);
   softmoe::trainer::RunOptions options;
   options.folder = folder;
   options.runtime = draft.runtime;
+  options.ranks = arguments.ranks;
   options.quiet = arguments.quiet;
   if (arguments.data.empty()) {
     softmoe::trainer::PrepareOptions prepare;
@@ -197,6 +203,10 @@ int main(int argc, char** argv) {
   };
   runtime("--threads", "threads",
           "threads; 0: one per core; never changes the result [0]");
+  auto* const ranks = app.add_option(
+      "--ranks", arguments.ranks,
+      "ranks that share the batch and the threads, to try out what several "
+      "processes would do; never changes the result [1]");
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
   runtime("--log-every", "log_every", "steps between progress lines [10]");
   runtime("--checkpoint-every", "checkpoint_every",
@@ -207,7 +217,8 @@ int main(int argc, char** argv) {
   app.add_flag("--profile", arguments.profile,
                "print a table of one step by operation, with all threads and "
                "with one, and stop")
-      ->excludes(dry_run);
+      ->excludes(dry_run)
+      ->excludes(ranks);
   app.add_flag("--quiet", arguments.quiet, "no progress lines");
   try {
     app.parse(argc, argv);

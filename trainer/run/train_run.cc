@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "core/code_version.h"
 #include "core/errors.h"
@@ -15,6 +19,9 @@
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
 #include "kernels/isa.h"
+#include "optimized/communicator/in_process.h"
+#include "optimized/communicator/single.h"
+#include "optimized/rank_groups.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/evaluation/validation.h"
 #include "trainer/results/checkpoint.h"
@@ -29,25 +36,55 @@
 
 namespace softmoe::trainer {
 
-RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options)
+RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
+                 optimized::Communicator& communicator, const StopSignal& stop)
     : identity_(identity),
       options_(options),
       config_(identity_.config),
       start_(std::chrono::steady_clock::now()),
+      communicator_(communicator),
+      stop_(stop),
       pool_(static_cast<int>(options.runtime.threads)),
       data_(config_, options.tokens),
       model_(config_, config_.training.balance_group_sequences, pool_,
              options.runtime.recompute),
-      updater_(model_),
+      updater_(communicator.size() == 1
+                   ? optimized::Updater(model_)
+                   : optimized::Updater(model_, communicator)),
       step_(model_, updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;
   if (std::filesystem::exists(path)) {
-    Resume(path);
+    // One after the other: libhdf5 knows no threads.
+    for (int rank = 0; rank < communicator_.size(); ++rank) {
+      if (rank == communicator_.rank()) Resume(path);
+      communicator_.Barrier();
+    }
   } else {
     Begin();
   }
-  metrics_ = std::make_unique<MetricsLog>(options_.folder / kMetricsName,
-                                          identity_, state_);
+  Agree();
+  if (leads()) {
+    metrics_ = std::make_unique<MetricsLog>(options_.folder / kMetricsName,
+                                            identity_, state_);
+  }
+}
+
+void RunLoop::Agree() {
+  std::vector<optimized::Agreement> run = {
+      {"configuration", ConfigHash(config_)},
+      {"step", std::to_string(state_.step)},
+      {"tau", fmt::format("{:a}", state_.tau)}};
+  VisitIdentityTexts(
+      identity_, [&](IdentityPart, const char* name, const std::string& text) {
+        run.push_back({name, text.empty() ? "none" : text});
+      });
+  std::string caps;
+  for (const optimized::LayerAllocation& layer :
+       model_.Allocations({.tau = state_.tau})) {
+    caps += fmt::format("{} ", layer.max_active);
+  }
+  run.push_back({"caps", caps});
+  communicator_.Agree(run);
 }
 
 void RunLoop::Resume(const std::filesystem::path& path) {
@@ -99,7 +136,8 @@ RunResult RunLoop::Run() {
   // nothing.
   Save();
   Evaluate();
-  metrics_->Sync();  // before the result, after which nobody writes the log
+  if (leads())
+    metrics_->Sync();  // before the result, after which nobody writes the log
   RunResult result = MakeResult();
   // After the run's clock was read, so that the evaluations do not count.
   result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
@@ -119,7 +157,7 @@ void RunLoop::OneStep() {
   state_.most_active_in_a_token =
       std::max(state_.most_active_in_a_token, outcome.most_active_in_a_token);
   state_.history.push_back(record);
-  metrics_->Add(record);
+  if (leads()) metrics_->Add(record);
 
   seconds_per_step_ = seconds_per_step_ == 0
                           ? record.seconds
@@ -147,15 +185,24 @@ void RunLoop::OneStep() {
 void RunLoop::Save() {
   if (saved_step_ == state_.step) return;
   state_.seconds = Seconds();
-  WriteCheckpoint(options_.folder / kCheckpointName, identity_, options_.tokens,
-                  state_,
-                  {model_.ReadParameters(), updater_.ReadFirstMoment(),
-                   updater_.ReadSecondMoment()});
+  Agree();
+  // Each rank has a shard of the moments.
+  const CheckpointTensors tensors = {model_.ReadParameters(),
+                                     updater_.ReadFirstMoment(),
+                                     updater_.ReadSecondMoment()};
+  if (leads()) {
+    WriteCheckpoint(options_.folder / kCheckpointName, identity_,
+                    options_.tokens, state_, tensors);
+  }
+  communicator_.Barrier();
   saved_step_ = state_.step;
 }
 
 void RunLoop::StopIfAsked() {
-  if (!stop_.requested()) return;
+  // A signal comes between the polls of two ranks: they act on what rank 0 saw.
+  uint8_t asked[] = {stop_.requested()};
+  communicator_.Broadcast<uint8_t>(asked, 0);
+  if (asked[0] == 0) return;
   if (state_.step == 0) {
     stop_.ThrowIfRequested(
         "before the first step, so there is nothing to save; the same command "
@@ -199,7 +246,7 @@ void RunLoop::Evaluate() {
        .active_experts = at_one_.active_experts,
        .zero_active_fraction = at_one_.zero_active_fraction,
        .relative_load_variance = at_one_.relative_load_variance});
-  metrics_->Add(state_.evaluations.back());
+  if (leads()) metrics_->Add(state_.evaluations.back());
   std::string loss = Titled(metrics::kLoss, at_one_.loss);
   if (temperature != 1.0) {
     loss += fmt::format(" at T 1, {} at {}",
@@ -268,6 +315,39 @@ RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
   return result;
 }
 
+// The part of `options` that is rank `rank`'s.
+RunOptions OptionsOfRank(RunOptions options, int rank) {
+  const int64_t threads =
+      options.runtime.threads == 0 ? AvailableCores() : options.runtime.threads;
+  options.runtime.threads = std::max<int64_t>(
+      1, threads * (rank + 1) / options.ranks - threads * rank / options.ranks);
+  if (rank == 0) return options;
+  options.quiet = true;
+  options.on_step = nullptr;
+  options.on_evaluation = nullptr;
+  return options;
+}
+
+// Trains on options.ranks ranks. The result is that of rank 0, whose clock
+// counts.
+RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options) {
+  const StopSignal stop;
+  if (options.ranks == 1) {
+    optimized::SingleCommunicator alone;
+    return RunLoop(identity, options, alone, stop).Run();
+  }
+  RunResult result;
+  optimized::RunInProcessRanks(
+      options.ranks, [&](optimized::Communicator& communicator) {
+        const int rank = communicator.rank();
+        RunResult of_rank =
+            RunLoop(identity, OptionsOfRank(options, rank), communicator, stop)
+                .Run();
+        if (rank == 0) result = std::move(of_rank);
+      });
+  return result;
+}
+
 // Call it once the result is durable: then all that is lost with the checkpoint
 // is what could still be measured on it.
 void RemoveCheckpoint(const std::filesystem::path& path) {
@@ -300,9 +380,24 @@ void EvaluateLater(const RunOptions& options, RunResult* result) {
 
 }  // namespace
 
+void CheckRanks(const Config& config, int ranks) {
+  const int64_t groups = config.training.global_batch_sequences /
+                         config.training.balance_group_sequences;
+  if (ranks < 1) {
+    throw ConfigError(fmt::format("{} ranks; there is at least one", ranks));
+  }
+  if (optimized::RanksAreSubtrees(groups, ranks)) return;
+  throw ConfigError(fmt::format(
+      "{} ranks would add the gradients of {} balance groups in another order "
+      "than one process, and a run does not record that yet; take 1, 2, 4, 8, "
+      "... ranks that divide {}, or {}",
+      ranks, groups, groups, groups));
+}
+
 RunResult TrainRun(const Config& config, const RunOptions& options) {
   ValidateConfig(config);
   CheckEvaluationPlan(options.evaluations);
+  CheckRanks(config, options.ranks);
   kernels::SelectIsa(options.runtime.isa);
   const RunIdentity identity = IdentifyRun(config, options.tokens);
   const std::filesystem::path result_path = options.folder / kResultName;
@@ -319,7 +414,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
         }
       }
       RequireDiskSpace(config, options.folder);
-      RunResult result = RunLoop(identity, options).Run();
+      RunResult result = RunOnRanks(identity, options);
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {
         RemoveCheckpoint(options.folder / kCheckpointName);

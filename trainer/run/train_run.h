@@ -17,6 +17,7 @@
 #include "core/config/config.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "optimized/updater.h"
 #include "trainer/identity/run_identity.h"
@@ -34,7 +35,12 @@ class RunLoop {
  public:
   // Loads the checkpoint in options.folder, or draws the initial parameters
   // and calibrates tau. Throws what TrainRun throws.
-  RunLoop(const RunIdentity& identity, const RunOptions& options);
+  //
+  //   options       of this rank; options.ranks is the communicator's business
+  //   communicator  that of this rank: all ranks make a RunLoop and run it. Kept
+  //                 by reference, as is `stop`
+  RunLoop(const RunIdentity& identity, const RunOptions& options,
+          optimized::Communicator& communicator, const StopSignal& stop);
 
   // Trains to the end, writes the final checkpoint, validates, and measures
   // what options.evaluations asks for.
@@ -44,9 +50,13 @@ class RunLoop {
   void Resume(const std::filesystem::path& path);
   void Begin();
   void OneStep();
+  // Writes the checkpoint, which is durable when this returns on any rank.
   void Save();
-  // After a signal, saves and throws StoppedError.
+  // After a signal, saves and throws StoppedError, on all ranks.
   void StopIfAsked();
+  // Throws ConfigError if ranks have not the same run in hand.
+  void Agree();
+  bool leads() const { return communicator_.rank() == 0; }
   bool EvaluationDue() const;
   // Validates at the current step in both readings of ruling 8, and logs it.
   void Evaluate();
@@ -58,7 +68,8 @@ class RunLoop {
   const RunOptions options_;
   const Config& config_;
   const std::chrono::steady_clock::time_point start_;
-  const StopSignal stop_;
+  optimized::Communicator& communicator_;
+  const StopSignal& stop_;
   ThreadPool pool_;
   Dataset data_;
   optimized::Model model_;
@@ -71,7 +82,7 @@ class RunLoop {
   double seconds_per_step_ = 0;  // recent mean, for the remaining time
   // The results of the last Evaluate().
   Validation at_schedule_temperature_, at_one_;
-  std::unique_ptr<MetricsLog> metrics_;
+  std::unique_ptr<MetricsLog> metrics_;  // of rank 0
 };
 
 }  // namespace softmoe::trainer

@@ -17,6 +17,10 @@ struct RunOptions {
   std::filesystem::path folder;  // checkpoint.h5, metrics.jsonl, result.h5
   std::filesystem::path tokens;  // prefix of PREFIX.bin / PREFIX.idx
   RuntimeConfig runtime;
+  // Ranks that train together, threads of this process: each has a model, whole
+  // balance groups of every batch, and its share of runtime.threads, at least
+  // one. Rank 0 alone writes, prints and calls back.
+  int ranks = 1;
   bool quiet = false;
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::function<void(const StepRecord&)> on_step;  // after every step
@@ -24,13 +28,18 @@ struct RunOptions {
   std::function<void()> on_evaluation;
 };
 
+// Throws ConfigError unless `ranks` ranks give the bits of one process: unless
+// they divide the balance groups of a batch into subtrees (rank_groups.h).
+void CheckRanks(const Config& config, int ranks);
+
 // Runs, or goes on with, the training that `config` describes in
 // `options.folder`, and measures what `options.evaluations` asks for on the
 // final parameters. A finished run is only read; evaluations that its result
 // lacks are measured on its checkpoint and added, if that is still there (else
 // see EvaluationObstacle in final_evaluations.h). On SIGINT or SIGTERM it saves
 // a checkpoint and throws StoppedError. The same config and seed give the same
-// bits, for any number of threads, interrupted or not.
+// bits, for any number of threads and ranks, interrupted or not.
+// Errors   ConfigError, before anything is written: as CheckRanks.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 }  // namespace softmoe::trainer

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/philox.h"
 #include "trainer/results/metrics.h"
+#include "trainer/results/metrics_log.h"
 #include "trainer/tokens/token_writer.h"
 
 namespace softmoe::trainer {
@@ -202,6 +204,19 @@ void ExpectSameTensors(const std::filesystem::path& expected,
               0)
         << name;
   }
+}
+
+std::vector<nlohmann::json> MetricsOf(const std::filesystem::path& run) {
+  std::vector<nlohmann::json> result;
+  std::ifstream lines(run / kMetricsName);
+  std::string line;
+  while (std::getline(lines, line)) {
+    result.push_back(nlohmann::json::parse(line));
+    VisitStepMetrics([&](const Metric& metric, auto) {
+      if (metric.clock) result.back().erase(metric.name);
+    });
+  }
+  return result;
 }
 
 }  // namespace softmoe::trainer

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ void ExpectSameResult(const RunResult& expected, const RunResult& got);
 // Compares the parameters and moments of two checkpoints.
 void ExpectSameTensors(const std::filesystem::path& expected,
                        const std::filesystem::path& got);
+
+// The lines of metrics.jsonl in a run's folder, without what a clock measured.
+std::vector<nlohmann::json> MetricsOf(const std::filesystem::path& run);
 
 }  // namespace softmoe::trainer
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole runs on several ranks: every number and every file is that of one
+// process, whoever began the run and whoever goes on with it.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/run/trainer.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// 20 steps of four balance groups, with noise and evaluations.
+Config FourGroups(RouterKind kind) {
+  Config config = TinyConfig(kind);
+  config.training.steps = 20;
+  config.training.global_batch_sequences = 8;
+  config.training.eval_every = 8;
+  config.router.noise = NoiseKind::kInputJitter;
+  config.router.noise_amplitude = 0.01;
+  return config;
+}
+
+class Ranks : public testing::TestWithParam<RouterKind> {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder(std::string("ranks_") + RouterKindName(GetParam()));
+    tokens_ = WriteTinyTokens(folder_ / "data");
+    config_ = FourGroups(GetParam());
+    alone_ = TrainRun(config_, Options("alone", 1));
+  }
+
+  RunOptions Options(const std::string& run, int ranks) const {
+    RunOptions options;
+    options.folder = folder_ / run;
+    options.tokens = tokens_;
+    options.quiet = true;
+    options.ranks = ranks;
+    options.runtime.threads = 3;  // 1 and 2 of two ranks
+    return options;
+  }
+
+  void ExpectAsAlone(const RunResult& result, const std::string& run) const {
+    ExpectSameResult(alone_, result);
+    ExpectSameResult(alone_, ReadRunResult(folder_ / run / kResultName));
+    ExpectSameTensors(folder_ / "alone" / kCheckpointName,
+                      folder_ / run / kCheckpointName);
+    EXPECT_EQ(MetricsOf(folder_ / "alone"), MetricsOf(folder_ / run));
+    EXPECT_EQ(
+        FilesIn(folder_ / run),
+        (std::vector<std::string>{kCheckpointName, kMetricsName, kResultName}));
+  }
+
+  std::filesystem::path folder_, tokens_;
+  Config config_;
+  RunResult alone_;
+};
+
+INSTANTIATE_TEST_SUITE_P(TrainRun, Ranks,
+                         testing::Values(RouterKind::kSparse,
+                                         RouterKind::kSoftFixed,
+                                         RouterKind::kSoftLearned),
+                         [](const auto& info) {
+                           return std::string(RouterKindName(info.param));
+                         });
+
+TEST_P(Ranks, GiveTheBitsOfOneProcess) {
+  for (const int ranks : {2, 4}) {
+    const std::string run = std::to_string(ranks);
+    std::vector<int64_t> seen;
+    RunOptions options = Options(run, ranks);
+    options.on_step = [&](const StepRecord& record) {
+      seen.push_back(record.step);
+    };
+    ExpectAsAlone(TrainRun(config_, options), run);
+    EXPECT_EQ(seen.size(), 20u) << "only rank 0 calls back";
+  }
+}
+
+TEST_P(Ranks, GoOnWithWhatAnotherNumberOfThemLeft) {
+  const std::string run = "changing";
+  int64_t step = 0;
+  for (const auto& [ranks, until] :
+       {std::pair{2, 3}, {4, 8}, {1, 11}, {2, 20}}) {
+    RunOptions options = Options(run, ranks);
+    options.on_step = [&, until = until](const StepRecord& record) {
+      step = record.step;
+      if (step == until) std::raise(SIGTERM);
+    };
+    EXPECT_THROW(TrainRun(config_, options), StoppedError);
+    EXPECT_EQ(step, until);
+    EXPECT_EQ(Checkpoint(folder_ / run / kCheckpointName).state().step, until);
+  }
+  ExpectAsAlone(TrainRun(config_, Options(run, 4)), run);
+}
+
+TEST_P(Ranks, EndTogetherWhenOneFails) {
+  RunOptions options = Options("failing", 4);
+  options.runtime.checkpoint_every = 5;
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 7) throw EnvironmentError("the disk is full");
+  };
+  try {
+    TrainRun(config_, options);
+    FAIL() << "no exception";
+  } catch (const EnvironmentError& error) {
+    EXPECT_STREQ(error.what(), "the disk is full");
+  }
+  EXPECT_EQ(Checkpoint(folder_ / "failing" / kCheckpointName).state().step, 5);
+  ExpectAsAlone(TrainRun(config_, Options("failing", 2)), "failing");
+}
+
+TEST_P(Ranks, RefuseADamagedCheckpoint) {
+  std::filesystem::create_directory(folder_ / "damaged");
+  std::ofstream(folder_ / "damaged" / kCheckpointName) << "no checkpoint";
+  EXPECT_THROW(TrainRun(config_, Options("damaged", 2)), DataError);
+}
+
+TEST_P(Ranks, RefuseGroupsThatAreNoSubtreesBeforeAnythingIsWritten) {
+  const auto message = [&](int ranks) -> std::string {
+    try {
+      TrainRun(config_, Options("refused", ranks));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_NE(message(3).find("start 1, 2 or 4 ranks"), std::string::npos)
+      << message(3);
+  EXPECT_NE(message(0).find("0 ranks"), std::string::npos) << message(0);
+  config_.training.global_batch_sequences = 12;
+  EXPECT_NE(message(3).find("another order"), std::string::npos) << message(3);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
