@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "optimized/communicator/single.h"
+#include "optimized/gather_stats.h"
 #include "trainer/evaluation/routing_totals.h"
 
 namespace softmoe::trainer {
@@ -15,6 +17,13 @@ namespace softmoe::trainer {
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, const StopPoll& poll,
                     const GroupObserver& observe) {
+  optimized::SingleCommunicator alone;
+  return Validate(model, data, tau, temperature, alone, poll, observe);
+}
+
+Validation Validate(optimized::Model& model, const Dataset& data, double tau,
+                    double temperature, optimized::Communicator& communicator,
+                    const StopPoll& poll, const GroupObserver& observe) {
   const Config& config = model.config();
   const int64_t length = config.model.sequence_length;
   const int64_t group = config.training.balance_group_sequences;
@@ -30,21 +39,34 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   const optimized::RoutingState routing{
       .temperature = temperature, .tau = tau, .noise = false, .step = 0};
   std::vector<int32_t> inputs(group * length), targets(group * length);
-  RoutingTotals totals(config.model.num_layers, config.model.num_experts);
-  for (int64_t first = 0; first < total; first += group) {
-    poll();
+  const auto pass = [&](int64_t index) {
+    const int64_t first = index * group;
     const int64_t count = std::min(group, total - first);
     const std::span<int32_t> in(inputs.data(), count * length);
     const std::span<int32_t> out(targets.data(), count * length);
     data.FillValidation(first, count, in, out);
-    const optimized::StepStats stats =
-        model.Forward({.num_sequences = count,
-                       .inputs = in,
-                       .targets = out,
-                       .first_token = first * length},
-                      routing);
-    totals.Add(stats);
-    if (observe) observe(stats);
+    return model.Forward({.num_sequences = count,
+                          .inputs = in,
+                          .targets = out,
+                          .first_token = first * length},
+                         routing);
+  };
+  const int64_t groups = (total + group - 1) / group;
+  const int64_t ranks = communicator.size();
+  SOFTMOE_CHECK(!observe || ranks == 1);
+  RoutingTotals totals(config.model.num_layers, config.model.num_experts);
+  for (int64_t first = 0; first < groups; first += ranks) {
+    poll();
+    // A rank for which no group is left repeats the last one.
+    const optimized::StepStats own[] = {
+        pass(std::min(first + communicator.rank(), groups - 1))};
+    const std::vector<optimized::StepStats> all =
+        optimized::GatherStats(own, config.model, communicator);
+    const int64_t count = std::min(ranks, groups - first);
+    for (int64_t rank = 0; rank < count; ++rank) {
+      totals.Add(all[static_cast<size_t>(rank)]);
+    }
+    if (observe) observe(all[0]);
   }
 
   Validation result;

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "trainer/results/run_result.h"
 #include "trainer/tokens/dataset.h"
@@ -23,12 +24,19 @@ using GroupObserver = std::function<void(const optimized::StepStats&)>;
 //
 //   tau          that of training, or another one for the inference ablation
 //   temperature  1 for the numbers of the tables, T(m) for training curves
-//   observe      empty, or called for every group
+//   observe      empty, or called for every group, on a single rank only
 // Errors   DataError if nothing is held out; NumericsError if the loss is not
 //          finite.
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,
                     double temperature, const StopPoll& poll,
                     const GroupObserver& observe = {});
+
+// The same by several ranks, which all call it and get all of it: each takes
+// every size-th group, and what they count is added in the order of the groups,
+// so that the bits are those of one rank.
+Validation Validate(optimized::Model& model, const Dataset& data, double tau,
+                    double temperature, optimized::Communicator& communicator,
+                    const StopPoll& poll, const GroupObserver& observe = {});
 
 }  // namespace softmoe::trainer
 

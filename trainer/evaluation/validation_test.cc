@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
+#include "optimized/communicator/in_process.h"
 #include "optimized/model.h"
 #include "trainer/testing/trainer_test_util.h"
 #include "trainer/tokens/dataset.h"
@@ -155,6 +156,42 @@ TEST(Validate, WholeSplitIsTheDefault) {
   Fresh greedy(config);
   EXPECT_EQ(Validate(greedy.model, greedy.data, 0, 1, [] {}).num_tokens,
             16 * greedy.data.num_validation_sequences());
+}
+
+TEST(Validate, RanksShareTheGroupsAndHaveAllOfTheNumbers) {
+  // 5 sequences in groups of 2: three groups, the last one half full.
+  Config config = TinyConfig(RouterKind::kSoftLearned);
+  config.training.eval_sequences = 5;
+  Fresh fresh(config);
+  const Validation alone = Validate(fresh.model, fresh.data, 1.1, 2.0, [] {});
+  for (const int ranks : {1, 2, 3, 4}) {
+    std::vector<Validation> of_rank(static_cast<size_t>(ranks));
+    std::vector<int> polls(static_cast<size_t>(ranks));
+    optimized::RunInProcessRanks(ranks, [&](optimized::Communicator& c) {
+      const auto rank = static_cast<size_t>(c.rank());
+      ThreadPool pool(1);
+      optimized::Model model(config, 2, pool);
+      model.InitializeParameters(1);
+      of_rank[rank] =
+          Validate(model, fresh.data, 1.1, 2.0, c, [&] { ++polls[rank]; });
+    });
+    for (const Validation& validation : of_rank) {
+      ExpectSameValidation(alone, validation);
+    }
+    for (const int count : polls) EXPECT_EQ(count, (3 + ranks - 1) / ranks);
+  }
+}
+
+TEST(Validate, OnlyOneRankCanBeObserved) {
+  Fresh fresh(TinyConfig(RouterKind::kSparse));
+  EXPECT_THROW(optimized::RunInProcessRanks(
+                   2,
+                   [&](optimized::Communicator& c) {
+                     Validate(
+                         fresh.model, fresh.data, 0, 1, c, [] {},
+                         [](const optimized::StepStats&) {});
+                   }),
+               InternalError);
 }
 
 TEST(Validate, NeverReturnsALossThatIsNone) {

@@ -1,18 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/calibration.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <vector>
 
 #include "core/errors.h"
+#include "optimized/communicator/shards.h"
+#include "optimized/communicator/single.h"
+#include "optimized/rank_groups.h"
 #include "trainer/run/rank_midpoint.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::trainer {
+namespace {
+
+// Makes of each rank's values those of all ranks, rank by rank.
+void GatherValues(optimized::Communicator& communicator,
+                  std::vector<float>* values) {
+  const int ranks = communicator.size();
+  std::vector<int64_t> sizes(static_cast<size_t>(ranks));
+  const auto self = static_cast<size_t>(communicator.rank());
+  sizes[self] = std::ssize(*values);
+  communicator.Gather<int64_t>(optimized::ShareOut(ranks, 1, ranks), sizes);
+  optimized::Shards shards;
+  int64_t end = 0;
+  for (const int64_t size : sizes) {
+    shards.push_back({end, end + size});
+    end += size;
+  }
+  values->resize(static_cast<size_t>(end));
+  std::move_backward(values->begin(), values->begin() + sizes[self],
+                     values->begin() + shards[self].end);
+  communicator.Gather<float>(shards, *values);
+}
+
+}  // namespace
 
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
+                            const StopPoll& poll) {
+  optimized::SingleCommunicator alone;
+  return CalibrateTau(model, data, alone, poll);
+}
+
+TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
+                            optimized::Communicator& communicator,
                             const StopPoll& poll) {
   const Config& config = model.config();
   SOFTMOE_CHECK(config.router.kind != RouterKind::kSparse);
@@ -25,11 +59,14 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
                                         .step = 0};
 
   std::vector<int32_t> inputs(group * length), targets(group * length);
+  const optimized::GroupRange own = optimized::GroupsOfRank(
+      batch_sequences / group, communicator.size(), communicator.rank());
   std::vector<float> ratios;
   ratios.reserve(static_cast<size_t>(NumCalibrationRatios(config)));
   for (int64_t batch = 0; batch < config.router.calibration_batches; ++batch) {
-    for (int64_t first = 0; first < batch_sequences; first += group) {
+    for (int64_t g = own.begin; g < own.end; ++g) {
       poll();
+      const int64_t first = g * group;
       data.FillBatch(batch, first, group, inputs, targets);
       const std::vector<float> more =
           model.CollectSoftWeightRatios({.num_sequences = group,
@@ -40,6 +77,7 @@ TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
       ratios.insert(ratios.end(), more.begin(), more.end());
     }
   }
+  GatherValues(communicator, &ratios);
   const double token_layers =
       static_cast<double>(config.router.calibration_batches) *
       static_cast<double>(batch_sequences * length * config.model.num_layers);

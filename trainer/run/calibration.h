@@ -6,6 +6,7 @@
 #ifndef SOFTMOE_TRAINER_RUN_CALIBRATION_H_
 #define SOFTMOE_TRAINER_RUN_CALIBRATION_H_
 
+#include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/validation.h"
 #include "trainer/tokens/dataset.h"
@@ -33,6 +34,12 @@ struct TauCalibration {
 // All ratios are held at the same time: ResourceNeed::calibration_bytes
 // (resources.h), which the plans of a run and of a grid show.
 TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
+                            const StopPoll& poll);
+
+// The same by several ranks, which all call it: each takes its groups of every
+// batch, and all rank all of the weights.
+TauCalibration CalibrateTau(optimized::Model& model, const Dataset& data,
+                            optimized::Communicator& communicator,
                             const StopPoll& poll);
 
 }  // namespace softmoe::trainer

@@ -118,7 +118,7 @@ void RunLoop::Begin() {
     return;
   }
   const TauCalibration found =
-      CalibrateTau(model_, data_, [this] { StopIfAsked(); });
+      CalibrateTau(model_, data_, communicator_, [this] { StopIfAsked(); });
   state_.tau = found.tau;
   state_.tau_calibrated = true;
   Say(fmt::format(
@@ -139,12 +139,14 @@ RunResult RunLoop::Run() {
   if (leads())
     metrics_->Sync();  // before the result, after which nobody writes the log
   RunResult result = MakeResult();
-  // After the run's clock was read, so that the evaluations do not count.
+  // After the run's clock was read, so that the evaluations do not count. By
+  // one rank, since everything is saved; the others wait for its end.
+  if (!leads()) return result;
   result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
                                                options_.evaluations, [this] {
                                                  if (options_.on_evaluation)
                                                    options_.on_evaluation();
-                                                 StopIfAsked();
+                                                 if (stop_.requested()) Stop();
                                                });
   return result;
 }
@@ -202,7 +204,10 @@ void RunLoop::StopIfAsked() {
   // A signal comes between the polls of two ranks: they act on what rank 0 saw.
   uint8_t asked[] = {stop_.requested()};
   communicator_.Broadcast<uint8_t>(asked, 0);
-  if (asked[0] == 0) return;
+  if (asked[0] != 0) Stop();
+}
+
+void RunLoop::Stop() {
   if (state_.step == 0) {
     stop_.ThrowIfRequested(
         "before the first step, so there is nothing to save; the same command "
@@ -225,11 +230,11 @@ bool RunLoop::EvaluationDue() const {
 void RunLoop::Evaluate() {
   const auto poll = [this] { StopIfAsked(); };
   const double temperature = Temperature(config_, state_.step);
-  at_one_ = Validate(model_, data_, state_.tau, 1.0, poll);
-  at_schedule_temperature_ =
-      temperature == 1.0
-          ? at_one_
-          : Validate(model_, data_, state_.tau, temperature, poll);
+  at_one_ = Validate(model_, data_, state_.tau, 1.0, communicator_, poll);
+  at_schedule_temperature_ = temperature == 1.0
+                                 ? at_one_
+                                 : Validate(model_, data_, state_.tau,
+                                            temperature, communicator_, poll);
   for (const auto& histogram : at_one_.active_histogram) {
     for (size_t n = 0; n < histogram.size(); ++n) {
       if (histogram[n] == 0) continue;
