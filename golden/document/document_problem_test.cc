@@ -4,8 +4,12 @@
 // message. Files of another structure: document_refuse_test.cc.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
@@ -171,6 +175,353 @@ std::vector<BadDocument> BadDocuments() {
        [](Document* d) { d->tables[0].caption = std::string("a\0b", 3); },
        "'/tables/main@caption' contains a NUL", "remove it"},
   };
+}
+
+// The problem of the example once `spoil` has changed it.
+std::string ProblemOf(const std::function<void(Document*)>& spoil) {
+  Document document = ExampleDocument();
+  spoil(&document);
+  return FirstProblem(document);
+}
+
+// One text of a document, and whether it may be left empty.
+struct TextPlace {
+  std::string place;
+  std::function<std::string*(Document*)> text;
+  bool may_be_empty = false;
+};
+
+std::vector<TextPlace> TextPlaces() {
+  using D = Document*;
+  return {
+      {"/provenance@source", [](D d) { return &d->provenance.source; }},
+      {"/provenance@generator", [](D d) { return &d->provenance.generator; }},
+      {"/provenance@created_utc",
+       [](D d) { return &d->provenance.created_utc; }, true},
+      {"/provenance@git_commit", [](D d) { return &d->provenance.git_commit; },
+       true},
+      {"/provenance@config_hash",
+       [](D d) { return &d->provenance.config_hash; }, true},
+      {"/provenance@compiler", [](D d) { return &d->provenance.compiler; },
+       true},
+      {"/provenance@cpu", [](D d) { return &d->provenance.cpu; }, true},
+      {"/provenance@isa", [](D d) { return &d->provenance.isa; }, true},
+      {"/provenance/name[0]", [](D d) { return &d->provenance.more[0].name; }},
+      {"/fields/name[1]", [](D d) { return &d->fields[1].name; }},
+      {"/tables/main@title", [](D d) { return &d->tables[0].title; }},
+      {"/tables/main@caption", [](D d) { return &d->tables[0].caption; }, true},
+      {"/tables/main/rows[0]", [](D d) { return &d->tables[0].rows[0].id; }},
+      {"/tables/main/labels",
+       [](D d) { return &d->tables[0].rows[0].labels[1]; }, true},
+      {"/tables/main/fields/name[0]",
+       [](D d) { return &d->tables[0].rows[0].fields[0].name; }},
+      {"/tables/main/cells/piqa@unit",
+       [](D d) { return &d->tables[0].columns[1].unit; }},
+      {"/tables/main/cells/piqa@metric_def",
+       [](D d) { return &d->tables[0].columns[1].metric; }},
+      {"/tables/main/cells/piqa@margin_basis",
+       [](D d) { return &d->tables[0].columns[1].margin_basis; }},
+      {"/tables/main/cells/params@margin_basis",  // without a margin
+       [](D d) { return &d->tables[0].columns[2].margin_basis; }, true},
+      {"/claims/id[0]", [](D d) { return &d->claims[0].id; }},
+      {"/claims/text[1]", [](D d) { return &d->claims[1].text; }},
+      {"/notes/id[0]", [](D d) { return &d->notes[0].id; }},
+      {"/notes/text[1]", [](D d) { return &d->notes[1].text; }}};
+}
+
+TEST(FirstProblem, NamesEveryTextThatIsNotFilledIn) {
+  for (const TextPlace& place : TextPlaces()) {
+    auto problem_of = [&](const std::string& text) {
+      return ProblemOf([&](Document* d) { *place.text(d) = text; });
+    };
+    EXPECT_EQ(problem_of("TBD"),
+              "'" + place.place +
+                  "' is the placeholder 'TBD'; fill it in where the file is "
+                  "made: a number without it means nothing");
+    EXPECT_EQ(problem_of(std::string("a\0b", 3)),
+              "'" + place.place + "' contains a NUL character; remove it");
+    const std::string of_empty = problem_of("");
+    if (place.may_be_empty) {
+      EXPECT_EQ(of_empty.find("is empty"), std::string::npos) << of_empty;
+    } else {
+      EXPECT_EQ(of_empty, "'" + place.place +
+                              "' is empty; fill it in where the file is made: "
+                              "a number without it means nothing");
+    }
+  }
+}
+
+TEST(FirstProblem, KnowsPlaceholdersInAnyCase) {
+  auto problem_of = [](const std::string& title) {
+    return ProblemOf([&](Document* d) { d->tables[0].title = title; });
+  };
+  for (const char* text :
+       {"todo", "TBD", "FixMe", "xxx", "?", "??", "???", "NULL", "Placeholder",
+        "dummy", "Lorem Ipsum", "TODO: title", "fixme: title"}) {
+    EXPECT_EQ(problem_of(text).find("'/tables/main@title' is the placeholder"),
+              0u)
+        << text;
+  }
+  for (const char* text : {"todos", "a todo", "nullable", "????", "xxxx",
+                           "dummy runs", "to do: nothing"}) {
+    EXPECT_EQ(problem_of(text), "") << text;
+  }
+}
+
+TEST(FirstProblem, KnowsNumbersThatStandForNone) {
+  auto problem_of = [](double value) {
+    return ProblemOf([&](Document* d) {
+      LossCell(d).value = LossCell(d).low = LossCell(d).high = value;
+      LossCell(d).text = std::to_string(static_cast<int64_t>(value));
+    });
+  };
+  for (const double value : {-999.0, -9999.0, -99999.0, -999999.0}) {
+    EXPECT_NE(problem_of(value).find("is the placeholder -999"),
+              std::string::npos)
+        << value;
+    EXPECT_EQ(problem_of(-value), "") << value;
+    EXPECT_EQ(problem_of(value + 1), "") << value;
+  }
+  auto margin_problem = [](double margin) {
+    return ProblemOf([&](Document* d) { Loss(d).margin = margin; });
+  };
+  EXPECT_NE(margin_problem(1e300).find("is the placeholder 1e+300"),
+            std::string::npos);
+  EXPECT_NE(margin_problem(-1e300).find("is the placeholder -1e+300"),
+            std::string::npos);
+  EXPECT_EQ(margin_problem(std::nextafter(1e300, 0)), "");
+}
+
+// Every character, in the ids that references spell and in names of groups.
+TEST(FirstProblem, KnowsEveryCharacterThatAnIdMayHave) {
+  const std::string of_rows =
+      "!\"#$%&()*+,-./0123456789;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
+      "abcdefghijklmnopqrstuvwxyz{|}~";
+  const std::string of_tables = "0123456789_abcdefghijklmnopqrstuvwxyz";
+  for (int c = 0; c < 256; ++c) {
+    const std::string id = std::string("k") + static_cast<char>(c);
+    // The row that no claim and no note names.
+    const std::string row = ProblemOf([&](Document* d) {
+      Row third = d->tables[0].rows[1];
+      third.id = id;
+      d->tables[0].rows.push_back(third);
+    });
+    const bool row_ok = of_rows.find(static_cast<char>(c)) != std::string::npos;
+    EXPECT_EQ(row.empty(), row_ok) << c << " " << row;
+    const std::string table =
+        ProblemOf([&](Document* d) { d->tables[1].id = id; });
+    const bool table_ok =
+        of_tables.find(static_cast<char>(c)) != std::string::npos;
+    EXPECT_EQ(table.empty(), table_ok) << c << " " << table;
+    const std::string flag = ProblemOf([&](Document* d) {
+      LossCell(d).flags = {std::string("F") + static_cast<char>(c)};
+    });
+    const bool flag_ok = (c >= 'A' && c <= 'Z') || c == '_';
+    EXPECT_EQ(flag.empty(), flag_ok) << c << " " << flag;
+  }
+  EXPECT_NE(ProblemOf([](Document* d) { d->tables[1].id = ""; }), "");
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->tables[1].id = "dummy";
+            }).find("'/tables/dummy' is a placeholder"),
+            std::string::npos);
+  EXPECT_NE(ProblemOf([](Document* d) { LossCell(d).flags = {""}; }), "");
+}
+
+TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
+  struct Range {
+    std::function<void(Document*)> last, next;
+    std::string problem;
+  };
+  auto items = [](int64_t total, std::vector<int64_t> counts) {
+    return [=](Document* d) {
+      d->tables[0].rows[0].cells[1].proportion = Proportion{total, counts};
+    };
+  };
+  auto percent = [](double value, const char* text) {
+    return [=](Document* d) {
+      Cell& cell = d->tables[0].rows[0].cells[1];
+      cell.value = cell.low = cell.high = value;
+      cell.text = text;
+    };
+  };
+  auto loss = [](double low, double value, double high, const char* text) {
+    return [=](Document* d) {
+      LossCell(d).low = low;
+      LossCell(d).value = value;
+      LossCell(d).high = high;
+      LossCell(d).text = text;
+    };
+  };
+  auto decimals = [](int count) {
+    return [=](Document* d) { Loss(d).decimals = count; };
+  };
+  auto deviation = [](double value, int64_t runs) {
+    return [=](Document* d) {
+      LossCell(d).deviation = value;
+      LossCell(d).runs = runs;
+    };
+  };
+  const Range kRanges[] = {
+      {decimals(0), decimals(-1), "is -1; use 0 to 12"},
+      {decimals(12), decimals(13), "is 13; use 0 to 12"},
+      {items(1, {}), items(0, {}), "has 0 items"},
+      {items(1838, {0, 1}), items(1838, {-1, 1}), "has the count -1 of 1838"},
+      {items(1838, {1837, 1838}), items(1838, {1838, 1839}),
+       "has the count 1839 of 1838"},
+      {items(1838, {7, 8}), items(1838, {8, 7}), "has the count 7 of 1838"},
+      {percent(0, "0.00"), percent(-1e-9, "0.00"), "beside the value -1e-09"},
+      {percent(100, "100.00"), percent(100.001, "100.00"),
+       "beside the value 100.001"},
+      {loss(2.5, 2.5, 2.5, "2.50"), loss(2.625, 2.5, 2.75, "2.50"),
+       "2.5 is outside its interval [2.625, 2.75]"},
+      {loss(2, 2.5, 3, "2.50"), loss(2, 2.5, 2.25, "2.50"),
+       "2.5 is outside its interval [2, 2.25]"},
+      // A unit of the last digit: what is cut off is off by almost as much.
+      {loss(2, 2.5, 3, "2.4"), loss(2, 2.5, 3, "2.3"), "but the value is 2.5"},
+      {loss(1, 2, 3, "1"), loss(1, 2, 3, "0"), "but the value is 2"},
+      {loss(1, 2, 3, "3"), loss(1, 2, 3, "4"), "but the value is 2"},
+      {deviation(0, 2), deviation(0, 1), "is 0 with 1 run(s)"},
+      {deviation(0, 2), deviation(-1e-9, 2), "is -1e-09 with 2 run(s)"}};
+  for (const Range& range : kRanges) {
+    EXPECT_EQ(ProblemOf(range.last), "") << range.problem;
+    const std::string problem = ProblemOf(range.next);
+    EXPECT_NE(problem.find(range.problem), std::string::npos)
+        << range.problem << ": " << problem;
+  }
+}
+
+TEST(FirstProblem, AnEmptyCellHasNoNumberAtAll) {
+  const std::function<void(Cell*)> kNumbers[] = {
+      [](Cell* cell) { cell->value = 1; },
+      [](Cell* cell) { cell->low = -1; },
+      [](Cell* cell) { cell->high = 1; },
+      [](Cell* cell) { cell->deviation = 0; },
+      [](Cell* cell) {
+        cell->proportion = Proportion{3, {}};
+      },
+      [](Cell* cell) { cell->bold = true; }};
+  for (const auto& number : kNumbers) {
+    EXPECT_NE(ProblemOf([&](Document* d) {
+                number(&d->tables[0].rows[1].cells[0]);
+              }).find("is empty, but the cell has a number"),
+              std::string::npos);
+  }
+}
+
+TEST(FirstProblem, NamesEveryEnumerationWithoutSuchAValue) {
+  const std::pair<std::function<void(Document*)>, const char*> kEnums[] = {
+      {[](Document* d) { d->provenance.origin = static_cast<Origin>(17); },
+       "'/provenance@origin'"},
+      {[](Document* d) {
+         d->fields[1].field_class = static_cast<FieldClass>(17);
+       },
+       "'/fields/class[1]'"},
+      {[](Document* d) { d->fields[1].known = static_cast<Known>(17); },
+       "'/fields/known[1]'"},
+      {[](Document* d) { Loss(d).direction = static_cast<Direction>(17); },
+       "'/tables/main/cells/loss@direction'"},
+      {[](Document* d) { d->tables[1].rounding = static_cast<Rounding>(17); },
+       "'/tables/a_table_without_rows@rounding_rule'"}};
+  for (const auto& [spoil, place] : kEnums) {
+    const std::string problem = ProblemOf(spoil);
+    EXPECT_EQ(problem.find(std::string(place) +
+                           " has a value outside its enumeration; choose one"),
+              0u)
+        << problem;
+  }
+}
+
+TEST(FirstProblem, FieldsMayHaveAnyValueThatIsOne) {
+  for (const char* value : {"none", "?", "todo"}) {
+    EXPECT_EQ(ProblemOf([&](Document* d) { d->fields[0].value = value; }), "");
+  }
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->fields[0].value = std::string("a\0b", 3);
+            }).find("'/fields/value[0] (model.d_model)' contains a NUL"),
+            std::string::npos);
+  // What is not known is empty; what is assumed is not.
+  EXPECT_EQ(ProblemOf([](Document* d) {
+              d->fields[0].known = Known::kUnknown;
+              d->fields[0].value = "";
+            }),
+            "");
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->fields[0].known = Known::kAssumed;
+              d->fields[0].value = "";
+            }).find("is empty although it is not 'unknown'"),
+            std::string::npos);
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->provenance.more[0].value = "";
+            }).find("'/provenance/value[0] (seed)' is empty"),
+            std::string::npos);
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->tables[0].rows[0].fields[0].value = "";
+            }).find("'/tables/main/fields/value[0] (router.tau)' is empty"),
+            std::string::npos);
+}
+
+TEST(FirstProblem, KnowsEveryPlaceThatANoteMayConcern) {
+  auto problem_of = [](const std::string& place) {
+    return ProblemOf([&](Document* d) { d->notes[0].concerns[0] = place; });
+  };
+  for (const char* place : {"main", "a_table_without_rows", "main/piqa",
+                            "main/owt/sparse/k2", "main/owt/sparse/k2/params",
+                            "claim/lower", "claim/at_most", "text/a"}) {
+    EXPECT_EQ(problem_of(place), "") << place;
+  }
+  for (const char* place :
+       {"", "mai", "mains", "main/", "main/piqas", "main/owt/sparse/k3",
+        "main/owt/sparse/k2/", "main/owt/sparse/k2/piqas",
+        "main/owt/sparse/k3/piqa", "a_table_without_rows/piqa", "claim/",
+        "claim/lowers", "text/", "text", "other/piqa"}) {
+    EXPECT_NE(problem_of(place).find("of N1 is '" + std::string(place) +
+                                     "', which is not here"),
+              std::string::npos)
+        << place << ": " << problem_of(place);
+  }
+}
+
+TEST(FirstProblem, ClaimsCompareACellWithACellOrANumber) {
+  for (const char* right : {"owt/sparse/k2:piqa", "3", "-0.25"}) {
+    EXPECT_EQ(ProblemOf([&](Document* d) { d->claims[1].right = right; }), "")
+        << right;
+  }
+  for (const char* side : {"", "owt/sparse/k1", ":loss", "owt/sparse/k1:",
+                           "owt/sparse/k3:loss", "owt/sparse/k1:losses"}) {
+    EXPECT_NE(ProblemOf([&](Document* d) {
+                d->claims[1].right = side;
+              }).find("'/claims/rhs[1]' is neither cell nor number"),
+              std::string::npos)
+        << side;
+    EXPECT_NE(ProblemOf([&](Document* d) {
+                d->claims[1].left = side;
+              }).find("'/claims/lhs[1]' names no cell"),
+              std::string::npos)
+        << side;
+  }
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->claims[1].left = "3";
+            }).find("names no cell: '3'"),
+            std::string::npos);
+  for (const char* op : {"<", "<=", ">", ">=", "=="}) {
+    EXPECT_EQ(ProblemOf([&](Document* d) { d->claims[1].op = op; }), "") << op;
+  }
+  for (const char* verdict :
+       {"HOLDS", "REFUTED", "NOT_RESOLVED_BY_PAPER", "NO_DATA"}) {
+    EXPECT_EQ(ProblemOf([&](Document* d) {
+                d->claims[1].published_verdict = verdict;
+              }),
+              "")
+        << verdict;
+  }
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->claims[1].id = "lower";
+            }).find("'/claims/id[1]' occurs twice: 'lower'"),
+            std::string::npos);
+  EXPECT_NE(ProblemOf([](Document* d) {
+              d->notes[1].id = "N1";
+            }).find("'/notes/id[1]' occurs twice: 'N1'"),
+            std::string::npos);
 }
 
 TEST(FirstProblem, FindsNothingInAGoodDocument) {

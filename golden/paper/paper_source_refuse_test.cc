@@ -91,5 +91,44 @@ TEST(BuildPaper, RefusesSourcesThatDoNotFitTogether) {
                       "val_loss@margin' is missing");
 }
 
+// Else a misspelt margin, rounding or note would silently not be there.
+TEST(BuildPaper, RefusesUnknownKeysInEveryTable) {
+  const struct {
+    const char *file, *from, *to;
+  } kTables[] = {
+      {"paper.toml", "[names]", "odd = 1\n[names]"},
+      {"paper.toml", "[columns.val_loss]", "[columns.val_loss]\nodd = 1"},
+      {"paper.toml", "[tables.own_columns.tau]",
+       "[tables.own_columns.tau]\nodd = 1"},
+      {"paper.toml", "[[tables]]", "[[tables]]\nodd = 1"},
+      {"paper.toml", "row = \"unstated/sparse/k2/jitter0.05\"",
+       "odd = 1, row = \"unstated/sparse/k2/jitter0.05\""},
+      {"paper.toml", "[[fields]]", "[[fields]]\nodd = 1"},
+      {"claims.toml", "[[claims]]", "odd = 1\n[[claims]]"},
+      {"claims.toml", "[[claims]]", "[[claims]]\nodd = 1"},
+      {"notes.toml", "[[notes]]", "odd = 1\n[[notes]]"},
+      {"notes.toml", "[[notes]]", "[[notes]]\nodd = 1"}};
+  for (const auto& [file, from, to] : kTables) {
+    ExpectSourceRefused("odd", file, from, to, "unknown key 'odd'");
+  }
+}
+
+TEST(BuildPaper, RefusesClaimsAndNotesThatSayNothing) {
+  ExpectSourceRefused("three_sides", "claims.toml",
+                      "[\"owt/softmoe_star/k1/a4:val_loss\", "
+                      "\"owt/sparse/k4:val_loss\"]",
+                      "[\"owt/softmoe_star/k1/a4:val_loss\", "
+                      "\"owt/sparse/k4:val_loss\", \"3\"]",
+                      "must be pairs [LEFT, RIGHT]");
+  ExpectSourceRefused("too_few", "claims.toml", "\"HOLDS\",\n", "",
+                      "has 5 verdicts for 6 pairs");
+  ExpectSourceRefused("no_place", "notes.toml",
+                      "concerns = [\"main_results/active_params\", "
+                      "\"model_size/all/total_params\"]",
+                      "concerns = []", "must name at least one place");
+  ExpectSourceRefused("exact", "paper.toml", "exact = \"all\"",
+                      "exact = \"every\"", "must be 'all' or 'integers'");
+}
+
 }  // namespace
 }  // namespace softmoe::golden

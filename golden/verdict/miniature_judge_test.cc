@@ -156,6 +156,59 @@ TEST(MiniatureJudge, AllocationWithoutNumbersIsNotTestable) {
   }
 }
 
+// Each has its own reason, and a table of results shows it.
+TEST(MiniatureJudge, SaysWhyAnAllocationCannotBeRead) {
+  auto reason = [](const std::vector<AllocationPoint>& allocation,
+                   const char* measure) {
+    const MiniatureVerdicts verdicts = JudgeMiniature(
+        FrozenClaims(),
+        MadeUpResults(FrozenClaims(), [&](size_t i, MiniatureRun* run) {
+          if (run->row == "softmoe-2-calibrated" && run->corpus == "gcide" &&
+              i == 1) {
+            run->allocation = allocation;
+          }
+        }));
+    return MeasureOf(verdicts, measure).reason;
+  };
+  const std::string run = "softmoe-2-calibrated, seed 1235, ";
+  for (const char* measure : {"C2.share", "C2.order", "C3.early"}) {
+    EXPECT_EQ(reason({}, measure),
+              run + "has no learned allocation over two layers or more")
+        << measure;
+    EXPECT_EQ(reason({{100, {2}}, {200, {2}}}, measure),
+              run + "has no learned allocation over two layers or more")
+        << measure;
+    EXPECT_EQ(reason({{100, {2, kNaN}}}, measure), run + "gave no number")
+        << measure;
+  }
+  EXPECT_EQ(reason({{100, {2, 2}}, {200, {2, 2}}}, "C3.early"),
+            run + "has an allocation that never moved");
+}
+
+// The comparisons with one sparse row of their budget stand as they are.
+TEST(MiniatureJudge, CurveNeedsAllSparseRows) {
+  const MiniatureVerdicts verdicts = JudgeMiniature(
+      FrozenClaims(),
+      MadeUpResults(FrozenClaims(), [](size_t i, MiniatureRun* run) {
+        if (run->row == "sparse-1" && run->corpus == "gcide" && i == 2) {
+          run->loss = kNaN;
+        }
+      }));
+  for (const char* row :
+       {"softmoe-1.5-calibrated", "softmoe-2-calibrated",
+        "softmoe-star-1-calibrated", "softmoe-star-1.5-calibrated",
+        "softmoe-star-2-calibrated"}) {
+    EXPECT_EQ(CaseOf(verdicts, "C1.curve", "gcide", row).problem,
+              "sparse-1, seed 1236, gave no number");
+    EXPECT_EQ(CaseOf(verdicts, "C1.curve", "foldoc", row).problem, "");
+    EXPECT_EQ(CaseOf(verdicts, "C1.group", "gcide", row).problem, "");
+  }
+  EXPECT_EQ(MeasureOf(verdicts, "C1.curve").reason,
+            "sparse-1, seed 1236, gave no number");
+  EXPECT_EQ(MeasureOf(verdicts, "C8.halving").reason,
+            "sparse-1, seed 1236, gave no number");
+}
+
 TEST(MiniatureJudge, RunWithoutActiveExpertsHasNoGroup) {
   const MiniatureVerdicts verdicts =
       JudgeMadeUp([](size_t i, MiniatureRun* run) {

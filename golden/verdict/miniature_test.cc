@@ -201,6 +201,141 @@ TEST(MiniatureClaims, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
                 "'assumes' is missing");
 }
 
+// A key that nobody reads would be a margin or a row that nobody heeds.
+TEST(MiniatureClaims, UnknownKeysAreRefusedInEveryTable) {
+  const std::pair<const char*, const char*> kTables[] = {
+      {"[family]", "odd = 1\n[family]"},
+      {"level = 0.05", "level = 0.05\nodd = 1"},
+      {"corpus = \"gcide\"", "corpus = \"gcide\"\nodd = 1"},
+      {"title = \"Soft", "odd = 1\ntitle = \"Soft"},
+      {"noise = \"paired\"", "noise = \"paired\"\nodd = 1"},
+      {"least_samples = 3", "least_samples = 3\nodd = 1"}};
+  for (const auto& [from, to] : kTables) {
+    ExpectRefused(from, to, "unknown key 'odd'");
+  }
+  // Keys of another quantity, of another comparison.
+  for (const char* other :
+       {"share_of_layers = 0.3", "share_of_steps = 0.3", "least_movement = 0.3",
+        "chance = 0.25", "items = 3", "active_experts = [1.0, 2.0]",
+        "least_samples = 3", "against_rows = [\"sparse-1\"]",
+        "against_pooled = [\"sparse\"]"}) {
+    ExpectRefused("margin = 0.0", std::string("margin = 0.0\n") + other,
+                  "unknown key");
+  }
+  ExpectRefused("least_samples = 3", "least_samples = 3\nrows = [\"sparse\"]",
+                "unknown key 'rows'");
+}
+
+TEST(MiniatureClaims, NumbersAreRefusedFromTheEndsOfTheirRangesOn) {
+  const std::string between = "must be between 0 and 1";
+  for (const char* key :
+       {"level = 0.05", "confidence = 0.95", "own_deviation_rows = 0.34",
+        "share_of_layers = 0.3", "share_of_steps = 0.15",
+        "least_movement = 0.01", "chance = 0.25"}) {
+    const std::string name =
+        std::string(key).substr(0, std::string_view(key).find(" = "));
+    for (const char* value : {"0.0", "1.0", "-0.5", "1.5", "nan"}) {
+      ExpectRefused(key, name + " = " + value, "'" + name + "' " + between);
+    }
+  }
+  for (const char* value : {"1", "1000000", "nan"}) {
+    ExpectRefused("own_deviation = 3", std::string("own_deviation = ") + value,
+                  "must be between 1 and 1e+06");
+  }
+  ExpectRefused("items = 10042", "items = 0", "must be positive");
+  ExpectRefused("least_samples = 3", "least_samples = 1", "at least 2");
+  ExpectRefused("margin = 0.6931471805599453", "margin = 0.0",
+                "positive for 'within'");
+  for (const char* experts :
+       {"[1.0]", "[0.0, 1.0]", "[-1.0, 1.0]", "[2.0, 1.0]", "[1.0, nan]"}) {
+    ExpectRefused("active_experts = [1.0, 1.5, 2.0, 3.0, 4.0]",
+                  std::string("active_experts = ") + experts,
+                  "two or more positive numbers, ascending");
+  }
+  // The last that are accepted.
+  const MiniatureClaims least =
+      ParseMiniatureClaims(Changed("items = 10042", "items = 1"), "least.toml");
+  EXPECT_EQ(Measure(least, "C6.hellaswag").items, 1);
+  const MiniatureClaims samples = ParseMiniatureClaims(
+      Changed("least_samples = 3", "least_samples = 2"), "least.toml");
+  EXPECT_EQ(Measure(samples, "C9.throughput").least_samples, 2);
+  const MiniatureClaims experts = ParseMiniatureClaims(
+      Changed("[1.0, 1.5, 2.0, 3.0, 4.0]", "[0.5, 4.0]"), "least.toml");
+  EXPECT_EQ(Measure(experts, "C9.throughput").active_experts,
+            (std::vector<double>{0.5, 4}));
+}
+
+TEST(MiniatureClaims, ListsThatNameNothingOrTheSameTwiceAreRefused) {
+  ExpectRefused("corpora = [\"gcide\", \"foldoc\"]", "corpora = []",
+                "names none");
+  ExpectRefused("rows = [\"fixed\", \"learned\"]", "rows = []", "names no row");
+  ExpectRefused("rows = [\"fixed\", \"learned\"]",
+                "rows = [\"learned\", \"softmoe-2-calibrated\"]",
+                "names 'softmoe-2-calibrated' twice");
+  ExpectRefused("rows = [\"sparse-1-jitter-0.05\", \"sparse-2-jitter-0.05\"",
+                "rows = [\"sparse-1-jitter-0.05\", \"sparse-1-jitter-0.05\"",
+                "plans 'sparse-1-jitter-0.05' on 'gcide' twice");
+  ExpectRefused(
+      "rows = [\"sparse-1-jitter-0.05\", \"sparse-2-jitter-0.05\", "
+      "\"sparse-3-jitter-0.05\"]\ncorpus",
+      "rows = []\ncorpus", "names no row");
+  ExpectRefused("seeds = [1234, 1235, 1236, 1237]", "seeds = [1234]",
+                "must be two or more, all different");
+  ExpectRefused("[groups]", "[grups]", "the table [groups] is missing");
+  ExpectRefused("id = \"C2.order\"", "id = \"C2.share\"",
+                "is 'C2.share' a second time");
+  ExpectRefused("id = \"C2.order\"", "id = \"C1\"", "is 'C1' a second time");
+  ExpectRefused("[[claims]]",
+                "[[claims]]\nid = \"C0\"\ntitle = \"t\"\nsentence = \"s\"\n"
+                "where = \"w\"\nnot_testable = \"n\"\nassumes = \"a\"\n"
+                "[[claims]]",
+                "the key 'measures' is missing: has none");
+  // The rows of the curve and of the range are needed, too.
+  ExpectRefused("pooled = [\"sparse\", \"fixed\", \"learned\"]",
+                "pooled = [\"fixed\", \"learned\"]", "lacks 'sparse-1'");
+  ExpectRefused("against_pooled = [\"sparse\", \"fixed\", \"learned\"]",
+                "against_pooled = [\"fixed\", \"learned\"]",
+                "'against_pooled' lacks 'sparse-1'");
+  // C8's own pool needs no sparse rows.
+  EXPECT_EQ(Measure(LoadMiniatureClaims(), "C8.halving").pooled.size(), 5u);
+}
+
+TEST(MiniatureClaims, EachQuantityIsComparedAsOneCan) {
+  const std::pair<const char*, std::set<std::string>> kMeaningful[] = {
+      {"loss", {"budget_group", "sparse_curve", "rows"}},
+      {"infer_ae", {"rows"}},
+      {"log_load_variance", {"budget_group", "rows"}},
+      {"hellaswag", {"budget_group", "rows"}},
+      {"late_share", {"zero"}},
+      {"depth_order", {"zero"}},
+      {"early_movement", {"zero"}},
+      {"halving_cost", {"half_of_sparse_range"}},
+      {"log_throughput", {"next_active_experts"}}};
+  for (const auto& [quantity, meaningful] : kMeaningful) {
+    for (const char* against :
+         {"zero", "rows", "budget_group", "sparse_curve",
+          "half_of_sparse_range", "next_active_experts"}) {
+      std::string text = FileText();
+      const size_t measure =
+          text.find(fmt::format("quantity = \"{}\"", quantity));
+      ASSERT_NE(measure, std::string::npos) << quantity;
+      const size_t begin = text.find("against = \"", measure) + 11;
+      text.replace(begin, text.find('"', begin) - begin, against);
+      std::string message;
+      try {
+        ParseMiniatureClaims(text, "changed.toml");
+      } catch (const DataError& error) {  // perhaps that other keys are missing
+        message = error.what();
+      }
+      const bool refused =
+          message.find(fmt::format("'{}' does not go with '{}'", against,
+                                   quantity)) != std::string::npos;
+      EXPECT_EQ(refused, !meaningful.contains(against))
+          << quantity << " " << against << ": " << message;
+    }
+  }
+}
+
 TEST(MiniatureClaims, RowsWithOtherSeedsMakeNoPairs) {
   ExpectRefused(
       "rows = [\"softmoe-1.5-calibrated\", \"softmoe-2-calibrated\"]\nagainst "
