@@ -111,6 +111,82 @@ TEST(C4, RefusesWhatIsNoSuchJson) {
   }
 }
 
+// `count` times `block`, as so many members of one gzip file: a large text in
+// little time.
+void WriteBlocks(const fs::path& path, const std::string& begin, int64_t count,
+                 const std::string& block, const std::string& end) {
+  WriteGzip(path, begin);
+  std::string bytes = ReadWholeFile(path);
+  WriteGzip(path, block);
+  const std::string member = ReadWholeFile(path);
+  for (int64_t i = 0; i < count; ++i) bytes += member;
+  WriteGzip(path, end);
+  WriteFileAtomically(path, bytes + ReadWholeFile(path));
+}
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+TEST(C4, RefusesDocumentsThatAreTooLong) {
+  const auto path = FreshFolder("c4_document") / "x.json.gz";
+  const std::string block(kMiB, 'x');
+  static_assert(kMaxDocumentBytes % kMiB == 0);
+  WriteBlocks(path, "{\"text\": \"", kMaxDocumentBytes / kMiB, block, "\"}\n");
+  const Documents longest = Read(path);
+  ASSERT_EQ(longest.size(), 1u);
+  EXPECT_EQ(static_cast<int64_t>(longest[0].size()), kMaxDocumentBytes);
+  WriteBlocks(path, "{\"text\": \"x", kMaxDocumentBytes / kMiB, block, "\"}\n");
+  EXPECT_EQ(ErrorOf(path), path.string() +
+                               ":1: a document of 67108865 bytes; download "
+                               "this file again and compare its checksum");
+}
+
+// Six bytes for each of a document's: its escapes at worst.
+TEST(C4, RefusesLinesThatAreTooLong) {
+  const auto path = FreshFolder("c4_line") / "x.json.gz";
+  const std::string block(kMiB, 'x');
+  WriteBlocks(path, "", 6 * kMaxDocumentBytes / kMiB, block, "");
+  EXPECT_EQ(ErrorOf(path), path.string() +
+                               ":1: no JSON in UTF-8; download this file again "
+                               "and compare its checksum");
+  WriteBlocks(path, "x", 6 * kMaxDocumentBytes / kMiB, block, "");
+  EXPECT_EQ(ErrorOf(path), path.string() +
+                               ":1: a line of over 402653184 bytes; download "
+                               "this file again and compare its checksum");
+}
+
+TEST(C4, SaysWhichFileCannotBeRead) {
+  const fs::path path = FreshFolder("c4_absent") / "none.json.gz";
+  try {
+    std::string document;
+    OpenC4({path})->Next(&document);
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos);
+  }
+}
+
+// Lines are counted anew in each file, and blank ones count.
+TEST(C4, CountsLinesOfEachFile) {
+  const auto folder = FreshFolder("c4_lines");
+  WriteGzip(folder / "a.json.gz", Line("one") + Line("two"));
+  WriteGzip(folder / "b.json.gz", Line("three") + " \t\r\n\n" + "[]\n");
+  const std::string error = ErrorOf(folder);
+  EXPECT_NE(error.find("b.json.gz:4: no JSON object with a string named "
+                       "\"text\""),
+            std::string::npos)
+      << error;
+}
+
+TEST(C4, TakesOnlyTrainingFilesWhereThereAreSome) {
+  const auto folder = FreshFolder("c4_names");
+  WriteFileAtomically(folder / "b.json", Line("b"));
+  WriteFileAtomically(folder / "a.json.gz", Line("a"));
+  WriteFileAtomically(folder / "c.jsonl", Line("c"));
+  EXPECT_EQ(Read(folder), (Documents{"a", "b"}));
+  WriteFileAtomically(folder / "c4-train.1.json", Line("d"));
+  EXPECT_EQ(Read(folder), (Documents{"d"}));
+}
+
 TEST(C4, SaysWhereToGetIt) {
   try {
     FindC4Files(FreshFolder("c4_empty"));

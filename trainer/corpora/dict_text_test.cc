@@ -46,6 +46,15 @@ TEST(DictEntries, RefusesPlacesOutside) {
   }
 }
 
+TEST(DictEntries, AcceptsTheLastPlaceAndLeavesOutBothNamesOfTheDatabase) {
+  // C: 2. Eight digits are the most.
+  EXPECT_EQ(DictEntries("ab",
+                        "end\tC\tA\nall\tAAAAAAAA\tAAAAAAAC\n"
+                        "00database-alphabet\tA\tB\nb\tB\tB\n",
+                        "x"),
+            (Views{"ab", "b", ""}));
+}
+
 RC_GTEST_PROP(DictEntries, NeverReadsOutside,
               (const std::string& text, const std::string& index)) {
   try {
@@ -79,6 +88,34 @@ TEST(CleanDictEntry, DropsFieldTagsAndDates) {
             "lamp light\nA diode < 3 mm > 2 mm.\n(2006-1x-10)");
   EXPECT_EQ(CleanDictEntry("lamp\n\n   1. <language> A <b> tag.\n\n   <os>\n"),
             "lamp\n1. A <b> tag.");
+}
+
+// The end of a mark is looked for as far as one has it; what is farther apart
+// is text.
+TEST(CleanDictEntry, MarksAreShort) {
+  auto around = [](const char* open, size_t length, const char* close) {
+    return CleanDictEntry(open + std::string(length, 'x') + close + " end");
+  };
+  const std::string x79(79, 'x'), x80(80, 'x'), x76(76, 'x'), x59(59, 'x');
+  EXPECT_EQ(around("\\", 79, "\\"), "end");
+  EXPECT_EQ(around("\\", 80, "\\"), "\\" + x80 + "\\ end");
+  EXPECT_EQ(around("[AS ", 76, "]"), "end");
+  EXPECT_EQ(around("[AS ", 77, "]"), "[AS x" + x76 + "] end");
+  EXPECT_EQ(around("<", 58, ">"), "end");
+  EXPECT_EQ(around("<", 59, ">"), "<" + x59 + "> end");
+}
+
+TEST(CleanDictEntry, KnowsItsEditorsAndDatesExactly) {
+  EXPECT_EQ(CleanDictEntry("a [PJC] b [WordNet 1.5] c [Webster 1913 Suppl.] d"),
+            "a b c d");
+  EXPECT_EQ(CleanDictEntry("a [ASx] b [A] c [] d"), "a [ASx] b [A] c [] d");
+  for (const char* line : {"(2006-10-1)", "(2006-10-100)", "2006-10-10))",
+                           "((2006-10-10", "(2006-10-10x"}) {
+    EXPECT_EQ(CleanDictEntry(line), line);
+  }
+  // A tag begins a sense after its number only.
+  EXPECT_EQ(CleanDictEntry("1. <os> a 12. <os>b x. <os> c 2.<os> d"),
+            "1. a 12. b x. <os> c 2.<os> d");
 }
 
 TEST(CleanDictEntry, KeepsLoneMarks) {

@@ -11,21 +11,21 @@ size_t CharacterLength(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) -> uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
   };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
   const uint32_t lead = byte(at);
   if (lead == 0) return 0;
   if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;  // a continuation, or an overlong form
-  if (lead < 0xE0) return continues(at + 1) ? 2 : 0;
-  if (lead < 0xF0) {
-    if (!continues(at + 1) || !continues(at + 2)) return 0;
-    const uint32_t point = (lead & 0x0F) << 12 | (byte(at + 1) & 0x3F) << 6;
-    return point >= 0x800 && (point & 0xF800) != 0xD800 ? 3 : 0;
+  // A continuation, or an overlong form; what is beyond U+10FFFF.
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  // The second byte tells the other overlong forms, surrogates, and the rest
+  // beyond U+10FFFF (Unicode, "Well-Formed UTF-8 Byte Sequences").
+  const uint32_t least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const uint32_t most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (byte(at + 1) < least || byte(at + 1) > most) return 0;
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  for (size_t i = at + 2; i < at + length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  if (lead > 0xF4) return 0;
-  if (!continues(at + 1) || !continues(at + 2) || !continues(at + 3)) return 0;
-  const uint32_t point = (lead & 0x07) << 18 | (byte(at + 1) & 0x3F) << 12;
-  return point >= 0x10000 && point < 0x110000 ? 4 : 0;
+  return length;
 }
 
 // Code points of the bytes 0x80..0x9F; 0 where Windows-1252 has none.

@@ -10,7 +10,8 @@ StepRecord Record() {
   StepRecord record;
   record.step = 1200;
   record.loss = 3.41268;
-  record.load_balance_loss = 0.102;
+  record.load_balance_loss = 0.1;
+  record.z_loss = 0.002;
   record.active_experts = 1.61;
   record.layer_active_experts = {1.0, 1.2, 2.9, 1.34};
   record.allocation = {1.0, 1.5, 2.7, 1.2};
@@ -41,6 +42,17 @@ TEST(ProgressLine, LeavesOutWhatSparseRunsLackAndShowsLostTokens) {
   EXPECT_NE(line.find("| zero AE 33.4% |"), std::string::npos) << line;
 }
 
+// As long as a token without experts, and no longer.
+TEST(ProgressLine, ShowsLostTokensOnlyWhereThereAreSome) {
+  const Config config;
+  EXPECT_EQ(ProgressLine(config, Record(), 0.4).find("zero AE"),
+            std::string::npos);
+  StepRecord record = Record();
+  record.zero_active_fraction = 1e-9;
+  EXPECT_NE(ProgressLine(config, record, 0.4).find("zero AE 0.0%"),
+            std::string::npos);
+}
+
 TEST(ShortCount, KeepsThreeDigits) {
   EXPECT_EQ(ShortCount(0), "0");
   EXPECT_EQ(ShortCount(873), "873");
@@ -50,6 +62,16 @@ TEST(ShortCount, KeepsThreeDigits) {
   EXPECT_EQ(ShortCount(163210), "163k");
   EXPECT_EQ(ShortCount(999600), "1.00M");
   EXPECT_EQ(ShortCount(9996), "10.0k");
+  // What would print as one digit more has the next number of decimals.
+  EXPECT_EQ(ShortCount(999.25), "999");
+  EXPECT_EQ(ShortCount(999.5), "1.00k");
+  EXPECT_EQ(ShortCount(9994), "9.99k");
+  EXPECT_EQ(ShortCount(9995), "10.0k");
+  EXPECT_EQ(ShortCount(99940), "99.9k");
+  EXPECT_EQ(ShortCount(99950), "100k");
+  EXPECT_EQ(ShortCount(2.5e9), "2.50G");
+  EXPECT_EQ(ShortCount(2.5e12), "2.50T");
+  EXPECT_EQ(ShortCount(2.5e15), "2500T");  // no larger one
 }
 
 }  // namespace

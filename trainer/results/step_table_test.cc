@@ -44,6 +44,7 @@ TEST(StepTable, ReadsBackEveryBitOfEvaluations) {
   writer.Commit();
   const Hdf5Reader file(path, kKind);
   ExpectSameEvaluations(evaluations, ReadEvaluationTable(file, "/evaluations"));
+  EXPECT_TRUE(file.Children("/none").empty());
   EXPECT_TRUE(ReadEvaluationTable(file, "/none").empty());
   EXPECT_THROW(ReadEvaluationTable(file, "/other"), DataError);
 }
@@ -56,6 +57,7 @@ TEST(StepTable, SaysUnits) {
 
 TEST(StepTable, MayBeEmpty) {
   const Hdf5Reader file(Write({}, 3), kKind);
+  EXPECT_TRUE(file.Children("/steps").empty());  // not even datasets of none
   EXPECT_TRUE(ReadStepTable(file, "/steps", 3).empty());
   EXPECT_THROW(ReadStepTable(file, "/other", 3), DataError);
 }
