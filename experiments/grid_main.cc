@@ -122,7 +122,7 @@ struct Arguments {
   Strings overrides, runtime, rows, corpora, only, seeds;
   std::string record;  // --from, --to, FILE
   std::string bench;
-  std::string run, changed_by, isa;
+  std::string run, changed_by, isa, device;
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
@@ -468,6 +468,7 @@ ExitCode VerifyRecord(const Arguments& arguments) {
   options.folder = out / name;
   options.runtime.threads = arguments.threads;
   options.runtime.isa = arguments.isa;
+  options.runtime.device = arguments.device;
   options.quiet = arguments.quiet;
   options.changed_by = arguments.changed_by;
   const RunVerdict verdict = VerifyRecordedRun(record, run, options);
@@ -570,6 +571,8 @@ class CommandLine {
                     "with --threads; never changes the result [1]")
         ->check(CLI::Range(1, 1024));
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
+    Runtime(run, "--device", "device",
+            "cpu, or cuda: not yet verified on a device [cpu]");
     run->add_flag("--detach", arguments_.detach,
                   "with --launcher=slurm: submit, and do not wait");
     run->add_flag("--quiet", arguments_.quiet, "no progress, only the result");
@@ -656,6 +659,8 @@ class CommandLine {
                        "threads; 0: one per core; never changes the result");
     verify->add_option("--isa", arguments_.isa,
                        "instruction set, v3 or v4 [that of the record]");
+    verify->add_option("--device", arguments_.device,
+                       "cpu or cuda [where it was recorded]");
     verify->add_flag("--quiet", arguments_.quiet,
                      "no progress, only the result");
   }

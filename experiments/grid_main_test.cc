@@ -27,7 +27,7 @@ TEST_F(GridMain, HelpTeaches) {
              "run", "report", "status", "clean", "75"});
   ExpectEnd(Grid({"run", "--help"}), 0,
             {"--rows", "--corpora", "--seeds", "--set", "--out", "--threads",
-             "--isa", "--quiet", "--scale", "--keep-checkpoints"});
+             "--isa", "--device", "--quiet", "--scale", "--keep-checkpoints"});
 }
 
 TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
@@ -52,6 +52,7 @@ TEST_F(GridMain, UsageErrorsEndWithTwoAndSuggest) {
       {{"run", "micro.toml", "--seeds", "99999999999999999999"}, {"--seeds"}},
       {{"run", "micro.toml", "--threads", "-1"}, {"threads"}},
       {{"run", "micro.toml", "--isa", "v9"}, {"v9"}},
+      {{"run", "micro.toml", "--device", "tpu"}, {"runtime.device", "cuda"}},
       {{"run", "micro.toml", "--set", "router.expansion=3"},
        {"--set router.expansion=3", "expansion_factor"}},
       {{"run", "micro.toml", "--set", "training.seed=3"}, {"--seeds"}},
@@ -69,6 +70,15 @@ TEST_F(GridMain, BadGridsEndWithTwoAndNameTheLine) {
   ExpectEnd(Grid({"status", "micro.toml"}), 2, {"micro.toml:1"});
   ExpectEnd(Grid({"run", "missing.toml"}), 5, {"missing.toml"});
   ExpectEnd(Grid({"plan", "./smoke"}), 5, {"smoke"});
+}
+
+// Whatever device this machine has is hidden.
+TEST_F(GridMain, WithoutADeviceAGridEndsBeforeItPreparesACorpus) {
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  ExpectEnd(Grid({"run", "micro.toml", "--device=cuda"}), 5,
+            {"device \"cuda\": ", "Without --device the CPU is used"});
+  EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{});
+  unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_F(GridMain, BadCorporaEndBeforeAnythingIsTrained) {

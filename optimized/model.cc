@@ -6,10 +6,9 @@
 namespace softmoe::optimized {
 
 Model::Model(const Config& config, int64_t group_sequences, ThreadPool& pool,
-             Recompute recompute)
+             Device& device, Recompute recompute)
     : pool_(pool),
-      on_backend_(
-          backend_cpu::MakeModel(config, group_sequences, pool, recompute)) {}
+      on_backend_(device.MakeModel(config, group_sequences, pool, recompute)) {}
 
 const Config& Model::config() const { return on_backend_->config(); }
 

@@ -17,6 +17,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
 #include "optimized/allocation.h"
+#include "optimized/device.h"
 #include "optimized/model_interface.h"
 #include "optimized/step.h"
 
@@ -24,10 +25,12 @@ namespace softmoe::optimized {
 
 class Model {
  public:
-  // Keeps references to `pool`. Allocates what a group of `group_sequences`
-  // sequences needs; a smaller group is fine. `recompute` changes no bit.
+  // Keeps references to `pool` and `device`, on which it computes. Allocates
+  // what a group of `group_sequences` sequences needs; a smaller group is fine.
+  // `recompute` changes no bit.
+  // Errors   as Device::MakeModel.
   Model(const Config& config, int64_t group_sequences, ThreadPool& pool,
-        Recompute recompute = Recompute::kNone);
+        Device& device = Cpu(), Recompute recompute = Recompute::kNone);
 
   const Config& config() const;
   const ParameterLayout& layout() const;

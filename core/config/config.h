@@ -112,6 +112,7 @@ enum class Recompute {
 struct RuntimeConfig {
   int64_t threads = 0;           // 0: one per available core
   std::string isa;               // "", "v3" or "v4"; "" takes the best here
+  std::string device;            // "", "cpu" or "cuda"; "" is the CPU
   int64_t log_every = 10;        // steps between progress lines
   int64_t checkpoint_every = 0;  // steps; 0: only at the end and on a signal
   Recompute recompute = Recompute::kNone;  // memory for time

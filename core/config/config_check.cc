@@ -226,6 +226,14 @@ std::vector<ConfigProblem> RuntimeProblems(const RuntimeConfig& runtime) {
     checker.Add("runtime.isa", "must be \"\", \"v3\" or \"v4\"",
                 "\"\" takes the best that this machine has");
   }
+  if (!runtime.device.empty() && runtime.device != "cpu" &&
+      runtime.device != "cuda") {
+    checker.Add("runtime.device", "must be \"\", \"cpu\" or \"cuda\"",
+                "\"\" is the CPU");
+  } else if (runtime.device == "cuda" && !runtime.isa.empty()) {
+    checker.Add("runtime.isa", "is an instruction set of the CPU",
+                "leave it out with runtime.device = \"cuda\"");
+  }
   return checker.Take();
 }
 

@@ -112,6 +112,7 @@ template <typename RuntimeType, typename Visitor>
 void VisitRuntime(RuntimeType& runtime, Visitor&& visit) {
   visit("runtime", "threads", runtime.threads, Between(0, 1 << 12));
   visit("runtime", "isa", runtime.isa, kAnyText);
+  visit("runtime", "device", runtime.device, kAnyText);
   visit("runtime", "log_every", runtime.log_every, AtLeast(1));
   visit("runtime", "checkpoint_every", runtime.checkpoint_every, AtLeast(0));
   visit("runtime", "recompute", runtime.recompute, kAnyText);

@@ -182,6 +182,23 @@ TEST(RuntimeProblems, NamesTheKey) {
   EXPECT_EQ(problems[2].key, "runtime.isa");
 }
 
+TEST(RuntimeProblems, OfTheDevice) {
+  RuntimeConfig runtime;
+  runtime.isa = "v3";
+  for (const char* device : {"", "cpu"}) {
+    runtime.device = device;
+    EXPECT_TRUE(RuntimeProblems(runtime).empty()) << device;
+  }
+  runtime.device = "cuda";
+  ASSERT_EQ(RuntimeProblems(runtime).size(), 1u);
+  EXPECT_EQ(RuntimeProblems(runtime)[0].key, "runtime.isa");  // the CPU's
+  runtime.isa = "";
+  EXPECT_TRUE(RuntimeProblems(runtime).empty());
+  runtime.device = "simulated";  // in tests, and not by that name
+  ASSERT_EQ(RuntimeProblems(runtime).size(), 1u);
+  EXPECT_EQ(RuntimeProblems(runtime)[0].key, "runtime.device");
+}
+
 TEST(ConfigToToml, IsCanonical) {
   const std::string toml = ConfigToToml(Config());
   EXPECT_EQ(toml.substr(0, 30), "[model]\nnum_layers = 10\nd_mode");

@@ -16,6 +16,7 @@
 #include "experiments/report/report_curves.h"
 #include "experiments/report/row_summary.h"
 #include "golden/verdict/verdict_report.h"
+#include "trainer/identity/run_identity.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -248,7 +249,7 @@ std::string Provenance(const GridOutcome& outcome) {
          {run.folder.filename().string()},
          {finished ? std::to_string(run.result->parameters) : ""},
          {finished ? FormatDuration(run.result->seconds) : ""},
-         {finished ? run.result->identity.isa : ""},
+         {finished ? trainer::PlaceText(run.result->identity) : ""},
          {finished ? run.result->code_version : ""},
          {finished ? (run.result->resumed ? "resumed" : "") : run.problem,
           finished ? "soft" : "fail"}});
@@ -258,8 +259,8 @@ std::string Provenance(const GridOutcome& outcome) {
   }
   return html +
          HtmlTable("Runs.",
-                   {"run", "folder", "parameters", "time", "ISA level",
-                    "code version", ""},
+                   {"run", "folder", "parameters", "time",
+                    "ISA level or device", "code version", ""},
                    runs) +
          Details("Configurations", configs);
 }

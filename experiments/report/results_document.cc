@@ -13,6 +13,7 @@
 #include "core/errors.h"
 #include "experiments/report/results_measures.h"
 #include "experiments/report/row_summary.h"
+#include "trainer/identity/run_identity.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::experiments {
@@ -377,8 +378,8 @@ Document ResultsDocument(const GridOutcome& outcome, const std::string& variant,
                   variant.empty() ? "" : ", tau: " + variant, grid.title);
   document.provenance.generator = "//:grid";
   document.provenance.compiler = "g++ " __VERSION__;
-  document.provenance.isa =
-      builder.OverRuns([](const RunResult& r) { return r.identity.isa; });
+  document.provenance.isa = builder.OverRuns(
+      [](const RunResult& r) { return trainer::PlaceText(r.identity); });
   document.provenance.git_commit =
       builder.OverRuns([](const RunResult& r) { return r.code_version; });
   for (const trainer::PreparedCorpus& corpus : outcome.corpora) {

@@ -25,9 +25,10 @@
 #include "experiments/grids/grid_select.h"
 #include "experiments/run/grid_progress.h"
 #include "experiments/run/grid_workers.h"
+#include "experiments/run/run_device.h"
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
-#include "kernels/isa.h"
+#include "optimized/device.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
@@ -36,6 +37,7 @@
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/trainer.h"
+#include "trainer/tokens/identify_run.h"
 #include "trainer/tokens/prepare.h"
 
 namespace softmoe::experiments {
@@ -76,6 +78,7 @@ class GridRunner {
   }
 
   GridOutcome Run() {
+    RequireDevices();
     RequireDiskSpace();
     for (const std::string& note : notes_) progress_.Note(note);
     progress_.Note(Summary());
@@ -202,31 +205,45 @@ class GridRunner {
         trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
   }
 
-  // The instruction set that finished runs must have: the requested one, or the
-  // one that later runs will use or runs of this session have. "" if there is
-  // none: reading needs no kernels.
-  std::string RequiredIsa(const RunOutcome& run) const {
-    const std::string& asked = run.run.runtime.isa;
+  // Where finished runs must have been computed: where the user wants them, or
+  // where later runs will be or runs of this session were. None if that is
+  // open: reading needs no kernels.
+  std::optional<optimized::DeviceIdentity> RequiredPlace(
+      const RunOutcome& run) {
+    const RuntimeConfig& asked = run.run.runtime;
     const bool all_finished = CountSelected(RunState::kFinished) ==
                               static_cast<int64_t>(options_.selected.size());
-    if (!asked.empty() || (all_finished && !trained_)) return asked;
-    kernels::SelectIsa("");
-    return kernels::IsaName(kernels::ActiveIsa());
+    if (asked.isa.empty() && asked.device.empty() && all_finished &&
+        !trained_) {
+      return std::nullopt;
+    }
+    const auto [place, is_new] = places_.try_emplace({asked.device, asked.isa});
+    if (is_new) place->second = IdentifyDevice(asked);
+    return place->second;
+  }
+
+  // Before a corpus is prepared for a device that is not there.
+  void RequireDevices() {
+    for (const size_t r : options_.selected) {
+      const RunOutcome& run = outcome_.runs[r];
+      if (run.state != RunState::kFinished) (void)RequiredPlace(run);
+    }
   }
 
   // Runs on other tokens, or with other kernels than later ones, do not belong
   // to this grid.
-  void CheckFinishedRuns() const {
+  void CheckFinishedRuns() {
     for (const RunOutcome& run : outcome_.runs) {
-      // Runs of a record may have any instruction set, and say which.
+      // Runs of a record may have been computed anywhere, and say where.
       if (run.state != RunState::kFinished || run.recorded) continue;
       const trainer::RunIdentity& there = run.result->identity;
       trainer::RunIdentity here = there;  // ReadRun compared the configuration
       const auto corpus =
           prepared_.find(CorpusRecord(run.run, options_.folder));
       if (corpus != prepared_.end()) here.tokens = corpus->second.tokens;
-      const std::string isa = RequiredIsa(run);
-      if (!isa.empty()) here.isa = isa;
+      if (const auto place = RequiredPlace(run)) {
+        trainer::SetPlace(*place, here);
+      }
       trainer::RequireSameRun(
           run.folder / trainer::kResultName, there, here,
           {.config = "",
@@ -234,9 +251,8 @@ class GridRunner {
                "Corpus '{}' has other tokens now: use another folder (--out), "
                "or delete that file to train the run again",
                run.run.config.data.corpus),
-           .isa = fmt::format("Go on with --isa {}, or use another folder "
-                              "(--out)",
-                              there.isa)});
+           .place = fmt::format("{}, or use another folder (--out)",
+                                trainer::HowToGoOn(there, here))});
     }
   }
 
@@ -446,7 +462,9 @@ class GridRunner {
       }
     }
     if (obstacle.empty()) {
-      obstacle = trainer::EvaluationObstacle(*run.result, checkpoint);
+      obstacle = trainer::EvaluationObstacle(
+          *run.result, checkpoint,
+          optimized::MakeDevice(run.run.runtime)->identity());
     }
     progress_.Note(fmt::format("{} was not measured ({}): {}", run.run.id,
                                Lacking(run), obstacle));
@@ -462,6 +480,9 @@ class GridRunner {
   // For each position, the time when this process began.
   std::vector<std::optional<fs::file_time_type>> problem_times_;
   std::set<size_t> said_held_;
+  // By runtime.device and runtime.isa, since asking takes time.
+  std::map<std::pair<std::string, std::string>, optimized::DeviceIdentity>
+      places_;
   bool trained_ = false;   // something, in this session
   bool stopping_ = false;  // the workers know it
   GridWorkers workers_;

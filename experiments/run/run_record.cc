@@ -199,13 +199,13 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
       if (there.training_sha256 != added.training_sha256) {
         throw DataError(fmt::format(
             "{}: has {} with other bits: recorded of version {} and "
-            "instruction "
-            "set {}, now of {} and {}. It stays as it was recorded; "
+            "instruction set {}, now of {} and {}. It stays as it was "
+            "recorded; "
             "`verify-record` says which of them this program gives, and --to "
             "another file records the new one",
             record.path.string(), there.id, there.result.code_version,
-            there.result.identity.isa, run.result->code_version,
-            run.result->identity.isa));
+            trainer::PlaceText(there.result.identity), run.result->code_version,
+            trainer::PlaceText(run.result->identity)));
       }
       if (!there.result.final_evaluations && run.result->final_evaluations) {
         there.result.final_evaluations = run.result->final_evaluations;
@@ -378,7 +378,7 @@ std::string DescribeRecord(const RunRecord& record) {
   Counts versions, levels;
   for (const RecordedRun& run : record.runs) {
     ++versions[run.result.code_version];
-    ++levels[run.result.identity.isa];
+    ++levels[trainer::PlaceText(run.result.identity)];
   }
   std::string text = fmt::format(
       "{}: {} of {} planned runs{}\ncode versions: {}\ninstruction sets: {}\n",
@@ -425,7 +425,7 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
     run.result = recorded->result;
     ++taken;
     ++versions[recorded->result.code_version];
-    ++levels[recorded->result.identity.isa];
+    ++levels[trainer::PlaceText(recorded->result.identity)];
   }
   if (!record.bench.empty()) {
     outcome.throughput = ParseBenchSamples(record.bench, record.path.string());

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/text/suggestion.h"
-#include "kernels/isa.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/run_digest.h"
 #include "trainer/results/run_result_file.h"
@@ -84,8 +83,9 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
   std::string text = fmt::format(
       "{}\nrecorded: validation loss {:.17g}, instruction set {}, version {}\n"
       "again:    validation loss {:.17g}, instruction set {}, version {}\n",
-      run.id, before, run.result.identity.isa, run.result.code_version, now,
-      again.identity.isa, again.code_version);
+      run.id, before, trainer::PlaceText(run.result.identity),
+      run.result.code_version, now, trainer::PlaceText(again.identity),
+      again.code_version);
   const auto verdict = [&](ExitCode code, const std::string& says) {
     return RunVerdict{.code = code, .text = text + says + "\n"};
   };
@@ -93,12 +93,17 @@ RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
     return verdict(ExitCode::kDone,
                    "PASS: the same bits, in every number of every step");
   }
-  if (run.result.identity.isa != again.identity.isa) {
+  if (!trainer::SamePlace(run.result.identity, again.identity)) {
+    const bool cpu =
+        run.result.identity.backend.empty() && again.identity.backend.empty();
     return verdict(
         ExitCode::kNotComparable,
-        fmt::format("NOT_COMPARABLE: other bits, as on another instruction set "
-                    "is to be expected; --isa {}, on a machine that has it",
-                    run.result.identity.isa));
+        cpu ? fmt::format("NOT_COMPARABLE: other bits, as on another "
+                          "instruction set is to be expected; --isa {}, on a "
+                          "machine that has it",
+                          run.result.identity.isa)
+            : "NOT_COMPARABLE: other bits, as on another device or with other "
+              "libraries is to be expected; repeat it where they are those");
   }
   if (changed_by.empty()) {
     return verdict(
@@ -151,8 +156,12 @@ void RequireInChangelog(const std::string& commit, const std::string& text) {
 RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
                              const VerifyOptions& options) {
   const trainer::RunIdentity& there = run.result.identity;
-  kernels::SelectIsa(options.runtime.isa.empty() ? there.isa
-                                                 : options.runtime.isa);
+  // Where it was computed, as far as the user does not say otherwise.
+  RuntimeConfig runtime = options.runtime;
+  if (runtime.isa.empty() && runtime.device.empty()) {
+    (there.backend.empty() ? runtime.isa : runtime.device) =
+        there.backend.empty() ? there.isa : "cuda";
+  }
   trainer::PrepareOptions prepare;
   prepare.threads = options.runtime.threads;
   prepare.quiet = options.quiet;
@@ -172,8 +181,7 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   trainer::RunOptions train;
   train.folder = options.folder;
   train.tokens = corpus.prefix;
-  train.runtime = options.runtime;
-  train.runtime.isa = kernels::IsaName(kernels::ActiveIsa());
+  train.runtime = runtime;
   train.quiet = options.quiet;
   train.evaluations = PlanOf(run.result);
   const trainer::RunResult again = trainer::TrainRun(there.config, train);

@@ -40,7 +40,7 @@ struct RunVerdict {
 // `changed_by` names the commit that changed the bits on purpose, kDone within
 // 3 pooled deviations of the final validation loss, and kInconclusive if the
 // record does not determine the deviation. kNotComparable on another
-// instruction set.
+// instruction set or device.
 RunVerdict JudgeAgain(const RunRecord& record, const RecordedRun& run,
                       const trainer::RunResult& again,
                       const std::string& changed_by);
@@ -54,7 +54,7 @@ void RequireInChangelog(const std::string& commit, const std::string& text);
 
 struct VerifyOptions {
   std::filesystem::path folder;  // of the run, which is deleted at the end
-  RuntimeConfig runtime;         // isa: by default that of the recorded run
+  RuntimeConfig runtime;  // isa, device: by default those of the recorded run
   bool quiet = false;
   std::string changed_by;  // JudgeAgain
 };

@@ -5,8 +5,6 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
-__global__ void NothingKernel() {}
-
 // What was enqueued before may have failed.
 void CheckRun(cudaError_t error) {
   if (error == cudaSuccess) return;
@@ -15,33 +13,6 @@ void CheckRun(cudaError_t error) {
 }
 
 }  // namespace
-
-std::string WhyNoDevice() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess || count == 0) {
-    (void)cudaGetLastError();  // or the next call would return it again
-    return std::string("no CUDA device: ") +
-           (error == cudaSuccess ? "there is none" : cudaGetErrorString(error));
-  }
-  // Fails for an architecture that this program holds no code for.
-  cudaFuncAttributes attributes;
-  const cudaError_t code = cudaFuncGetAttributes(&attributes, NothingKernel);
-  if (code == cudaSuccess) return "";
-  (void)cudaGetLastError();
-  return DeviceName() + ": " + cudaGetErrorString(code);
-}
-
-std::string DeviceName() {
-  cudaDeviceProp properties;
-  CheckCuda(cudaGetDeviceProperties(&properties, 0), "device 0");
-  int driver = 0;
-  CheckCuda(cudaDriverGetVersion(&driver), "device 0");
-  return std::string(properties.name) + ", sm_" +
-         std::to_string(properties.major) + std::to_string(properties.minor) +
-         ", driver " + std::to_string(driver / 1000) + "." +
-         std::to_string(driver % 1000 / 10);
-}
 
 cudaStream_t DeviceStream() {
   static const cudaStream_t stream = [] {
@@ -55,7 +26,18 @@ cudaStream_t DeviceStream() {
 
 void* AllocateOnDevice(size_t bytes) {
   void* memory = nullptr;
-  CheckCuda(cudaMalloc(&memory, bytes), "device memory");
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();  // or the next call would return it again
+    size_t free = 0, total = 0;
+    CheckCuda(cudaMemGetInfo(&free, &total), "device memory");
+    throw EnvironmentError(
+        "device memory: " + std::to_string(bytes) + " bytes more are needed, " +
+        std::to_string(free) + " of " + std::to_string(total) +
+        " are free; take a device with more, or make the model or its balance "
+        "groups smaller");
+  }
+  CheckCuda(error, "device memory");
   return memory;
 }
 

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // device.h - what running single kernels needs of this machine's CUDA device:
-// whether there is one, its memory, copies.
+// a stream, memory, copies. Whether there is one says device_facts.h.
 #ifndef SOFTMOE_KERNELS_CUDA_DEVICE_H_
 #define SOFTMOE_KERNELS_CUDA_DEVICE_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
 
 // isa_shim is the same source on a simulated device (simt/device/README.md).
 //
-//   WhyNoDevice       why no kernel of ours can run here: no driver, no device,
-//                     an architecture that nothing was compiled for. "" if
-//                     device 0 can.
-//   DeviceName        "NVIDIA H100 80GB HBM3, sm_90, driver 13.0": for records.
-//                     Device 0.
 //   DeviceStream      the stream on which single kernels run, one for the
 //                     process. Errors: EnvironmentError.
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
@@ -41,8 +35,6 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 //   WaitForStream     the same, or until it has failed
 #define SOFTMOE_DECLARE_DEVICE(isa)                                    \
   namespace isa {                                                      \
-  std::string WhyNoDevice();                                           \
-  std::string DeviceName();                                            \
   CUstream_st* DeviceStream();                                         \
   void* AllocateOnDevice(size_t bytes);                                \
   void FreeOnDevice(void* memory) noexcept;                            \

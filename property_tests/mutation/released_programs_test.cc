@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // No program that is built for use contains a trace of a mutant: neither a
-// symbol, nor the name of a variable or of a mutant.
+// symbol, nor the name of a variable or of a mutant. Nor does one that trains
+// contain the simulated device, on which its numbers would be worth nothing.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -55,6 +56,25 @@ TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
     const std::vector<std::string> traces = TracesIn(program);
     EXPECT_TRUE(traces.empty()) << program << ": " << traces.front();
   }
+}
+
+// The namespaces of its kernels and of the model on it, as the linker sees
+// them.
+bool HasTheSimulatedDevice(const std::string& program) {
+  const std::string bytes = ReadWholeFile(RunfilePath(program));
+  return bytes.find("8isa_shim") != std::string::npos ||
+         bytes.find("17backend_simulated") != std::string::npos;
+}
+
+TEST(ReleasedPrograms, HaveNoSimulatedDevice) {
+  for (const char* program :
+       {"optimized/bench", "trainer/evaluation/evaluate", "golden/golden",
+        "experiments/grid", "trainer/tokens/prepare_data",
+        "trainer/run/train"}) {
+    EXPECT_FALSE(HasTheSimulatedDevice(program)) << program;
+  }
+  // Where the kernels on it are what is verified, the search finds them.
+  EXPECT_TRUE(HasTheSimulatedDevice("property_tests/verify/verify"));
 }
 
 // The same search finds traces where they exist.

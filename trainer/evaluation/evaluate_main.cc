@@ -30,7 +30,7 @@ Examples:
       the held-out split of other token files of the same vocabulary
 
 Exit codes: 0 done; 1 the loss is not finite; 2 usage, or a damaged file;
-5 a file is missing; 75 stopped by a signal.)";
+5 a file or the device is missing; 75 stopped by a signal.)";
 
 }  // namespace
 
@@ -57,6 +57,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1 << 12, "COUNT"));
   app.add_option("--isa", options.runtime.isa,
                  "instruction set, v3 or v4 [the best here]");
+  app.add_option("--device", options.runtime.device,
+                 "cpu, or cuda: not yet verified on a device [cpu]");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -10,7 +10,6 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
-#include "kernels/isa.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/validation.h"
 #include "trainer/identity/run_identity.h"
@@ -34,7 +33,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
     throw ConfigError(fmt::format(
         "--tau {} must be >= 0; the paper uses 1.1 to 2.4", *options.tau));
   }
-  kernels::SelectIsa(options.runtime.isa);
+  const auto device = optimized::MakeDevice(options.runtime);
   const std::filesystem::path path = options.folder / kCheckpointName;
   if (!std::filesystem::exists(path)) {
     const std::filesystem::path result = options.folder / kResultName;
@@ -75,7 +74,9 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
         "`bazel run //:prepare_data`",
         report.tokens.string()));
   }
-  const RunIdentity now = IdentifyRun(report.config, report.tokens);
+  report.device = device->identity();
+  const RunIdentity now =
+      IdentifyRun(report.config, report.tokens, report.device);
   const IdentityDifferences differences =
       CompareTokens(checkpoint.identity().tokens, now.tokens);
   if (Differs(differences, IdentityPart::kTokenizer)) {
@@ -86,13 +87,13 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
         DescribeTokenDifferences(differences)));
   }
   report.data_sha256 = now.tokens.data_sha256;
-  report.isa = now.isa;
   report.other_tokens = !differences.empty();
 
   ThreadPool pool(static_cast<int>(options.runtime.threads));
   const Dataset data(report.config, report.tokens);
   optimized::Model model(report.config,
-                         report.config.training.balance_group_sequences, pool);
+                         report.config.training.balance_group_sequences, pool,
+                         *device);
   model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
   const StopSignal stop;
   report.validation =
@@ -144,6 +145,10 @@ std::string EvaluationText(const EvaluationReport& report) {
       "model", RouterKindName(report.config.router.kind), report.step,
       report.config_hash, "tokens", report.tokens.string(),
       report.other_tokens ? "  (not those it was trained on)" : "");
+  if (!report.device.backend.empty()) {
+    text += fmt::format("{:<22}{}, {}\n", "device", report.device.model,
+                        report.device.libraries);
+  }
   if (report.config.router.kind != RouterKind::kSparse) {
     text += ReportLine(metrics::kTemperature, report.temperature) +
             ReportLine(metrics::kTau, report.tau);
@@ -164,8 +169,13 @@ std::string EvaluationJson(const EvaluationReport& report) {
       {"tokens", report.tokens.string()},
       {"data_sha256", report.data_sha256},
       {"other_tokens", report.other_tokens},
-      {"isa", report.isa},
+      {"isa", report.device.isa},
       {metrics::kUnigramLoss.name, report.unigram_loss}};
+  if (!report.device.backend.empty()) {
+    json["backend"] = report.device.backend;
+    json["device"] = report.device.model;
+    json["libraries"] = report.device.libraries;
+  }
   VisitValidationMetrics([&](const Metric& metric, auto member) {
     json[metric.name] = report.validation.*member;
   });

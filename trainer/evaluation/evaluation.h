@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/config/config.h"
+#include "optimized/device.h"
 #include "trainer/results/run_result.h"
 
 namespace softmoe::trainer {
@@ -34,14 +35,16 @@ struct EvaluationReport {
   double temperature = 1;
   std::filesystem::path tokens;
   bool other_tokens = false;  // not those on which the run was trained
-  std::string data_sha256, isa;
+  std::string data_sha256;
+  optimized::DeviceIdentity device;  // where it was measured
   double unigram_loss = 0;
   Validation validation;
 };
 
-// Throws EnvironmentError if there is no checkpoint or token file, DataError if
-// one is damaged or the vocabulary differs, ConfigError for tau or temperature
-// out of range, StoppedError after a signal.
+// Measures on the device that runtime.device names, whichever trained the model.
+// Throws EnvironmentError if there is no checkpoint, token file or device,
+// DataError if a file is damaged or the vocabulary differs, ConfigError for tau
+// or temperature out of range, StoppedError after a signal.
 EvaluationReport EvaluateRun(const EvaluationOptions& options);
 
 // The report for people, and as one JSON object. Both end with a newline.

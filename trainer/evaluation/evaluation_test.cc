@@ -199,7 +199,8 @@ TEST_F(Evaluation, ADamagedTokenFileIsFound) {
   // Copied, then one bit of the tokens changed: still valid ids.
   const PreparedCorpus copy =
       CopyPreparedCorpus(corpus_, folder_ / "copy" / "tokens");
-  EXPECT_NO_THROW(IdentifyRun(config_, copy.prefix));
+  EXPECT_NO_THROW(
+      IdentifyRun(config_, copy.prefix, optimized::Cpu().identity()));
   {
     std::fstream bin(copy.prefix.string() + ".bin",
                      std::ios::in | std::ios::out | std::ios::binary);

@@ -10,10 +10,10 @@
 #include "core/code_version.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
-#include "kernels/isa.h"
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/tokens/identify_run.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -114,7 +114,8 @@ std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
 }
 
 std::string EvaluationObstacle(const RunResult& result,
-                               const std::filesystem::path& path) {
+                               const std::filesystem::path& path,
+                               const optimized::DeviceIdentity& here) {
   const auto train_again = [&](const std::string& reason) {
     return fmt::format(
         "{}: {}; delete the result beside it to have the same command train "
@@ -124,13 +125,14 @@ std::string EvaluationObstacle(const RunResult& result,
   if (!std::filesystem::exists(path)) {
     return train_again("the checkpoint is gone");
   }
-  const std::string isa = kernels::IsaName(kernels::ActiveIsa());
-  if (result.identity.isa != isa) {
+  RunIdentity now = result.identity;
+  SetPlace(here, now);
+  if (!SamePlace(result.identity, now)) {
     return fmt::format(
-        "{}: the run was trained with instruction set {}, this process uses "
-        "{}, and a result holds numbers of one; use --isa {}, on a machine "
-        "that has it",
-        path.string(), result.identity.isa, isa, result.identity.isa);
+        "{}: the run was trained with {}, this process uses {}, and a result "
+        "holds numbers of one. {}",
+        path.string(), PlaceText(result.identity), PlaceText(now),
+        HowToGoOn(result.identity, now));
   }
   try {
     const Checkpoint checkpoint(path);
@@ -151,14 +153,15 @@ std::string EvaluationObstacle(const RunResult& result,
 FinalEvaluations EvaluateFinishedRun(const RunResult& result,
                                      const std::filesystem::path& path,
                                      const std::filesystem::path& tokens,
-                                     const RuntimeConfig& runtime,
+                                     int64_t threads, optimized::Device& device,
                                      const EvaluationPlan& plan,
                                      const StopPoll& poll) {
   const Checkpoint checkpoint(path);
   const Config& config = checkpoint.identity().config;
-  ThreadPool pool(static_cast<int>(runtime.threads));
+  ThreadPool pool(static_cast<int>(threads));
   const Dataset data(config, tokens);
-  optimized::Model model(config, config.training.balance_group_sequences, pool);
+  optimized::Model model(config, config.training.balance_group_sequences, pool,
+                         device);
   model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
   return MeasureFinalModel(model, data, checkpoint.state().tau,
                            WithEarlierPlans(plan, result), poll)

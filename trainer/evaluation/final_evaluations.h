@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/config/config.h"
+#include "optimized/device.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/evaluation_plan.h"
 #include "trainer/evaluation/validation.h"
@@ -38,20 +39,22 @@ std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
 
 // Why the checkpoint at `path` cannot give what a finished run's result lacks,
 // and what to do; "" if it can: if it is there and whole, belongs to that very
-// run and its last step, and this process uses the same instruction set.
+// run and its last step, and was trained where it would be measured: on `here`.
 std::string EvaluationObstacle(const RunResult& result,
-                               const std::filesystem::path& path);
+                               const std::filesystem::path& path,
+                               const optimized::DeviceIdentity& here);
 
 // Measures what `plan` asks for, and again what `result` has from earlier
 // plans, with the parameters of the checkpoint at `path`, against which
 // EvaluationObstacle must have nothing to say.
 //
 //   tokens   prefix of the token files of the run
+//   threads  of the host; 0: one for each core
 // Errors     as Validate, and what opening the files throws
 FinalEvaluations EvaluateFinishedRun(const RunResult& result,
                                      const std::filesystem::path& path,
                                      const std::filesystem::path& tokens,
-                                     const RuntimeConfig& runtime,
+                                     int64_t threads, optimized::Device& device,
                                      const EvaluationPlan& plan,
                                      const StopPoll& poll);
 

@@ -10,10 +10,12 @@ namespace softmoe::trainer {
 void WriteIdentity(const RunIdentity& identity, const std::string& group,
                    Hdf5Writer& file) {
   file.WriteAttribute(group, "config_hash", ConfigHash(identity.config));
-  VisitIdentityTexts(
-      identity, [&](IdentityPart, const char* name, const std::string& text) {
-        file.WriteAttribute(group, name, text);
-      });
+  VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
+                                   const std::string& text) {
+    // The CPU has none.
+    if (part == IdentityPart::kDevice && text.empty()) return;
+    file.WriteAttribute(group, name, text);
+  });
 }
 
 RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
@@ -27,14 +29,15 @@ RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
         "anew, or use the version that wrote it",
         file.path().string()));
   }
-  VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
-                                   std::string& text) {
-    // Results from before the documents were recorded lack them.
-    if (part == IdentityPart::kDocuments && !file.HasAttribute(group, name)) {
-      return;
-    }
-    text = file.ReadString(group, name);
-  });
+  VisitIdentityTexts(
+      identity, [&](IdentityPart part, const char* name, std::string& text) {
+        // Results from before the documents were recorded lack them, and those of
+        // the CPU a device.
+        const bool optional =
+            part == IdentityPart::kDocuments || part == IdentityPart::kDevice;
+        if (optional && !file.HasAttribute(group, name)) return;
+        text = file.ReadString(group, name);
+      });
   return identity;
 }
 

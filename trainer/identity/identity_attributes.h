@@ -2,7 +2,8 @@
 //
 // identity_attributes.h - a RunIdentity in result.h5, checkpoint.h5 and records
 // of runs: the attributes config_hash, data_sha256, index_sha256,
-// tokenizer_sha256 and isa of a group, which is the root in a file of one run.
+// tokenizer_sha256 and isa of a group, which is the root in a file of one run;
+// of a GPU also backend, device and libraries.
 // The configuration itself is stored beside them, in each file's own way.
 #ifndef SOFTMOE_TRAINER_IDENTITY_IDENTITY_ATTRIBUTES_H_
 #define SOFTMOE_TRAINER_IDENTITY_IDENTITY_ATTRIBUTES_H_

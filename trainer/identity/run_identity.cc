@@ -117,6 +117,27 @@ std::string DescribeTokenDifferences(const IdentityDifferences& differences) {
   return "";
 }
 
+bool SamePlace(const RunIdentity& a, const RunIdentity& b) {
+  return a.isa == b.isa && a.backend == b.backend && a.device == b.device &&
+         a.libraries == b.libraries;
+}
+
+std::string PlaceText(const RunIdentity& run) {
+  return run.backend.empty() ? run.isa
+                             : fmt::format("{} ({}, {}; {})", run.backend,
+                                           run.device, run.isa, run.libraries);
+}
+
+std::string HowToGoOn(const RunIdentity& there, const RunIdentity& here) {
+  if (there.backend.empty()) {
+    return fmt::format("Go on with {}--isa {}",
+                       here.backend.empty() ? "" : "--device=cpu ", there.isa);
+  }
+  return here.backend == there.backend
+             ? "Go on where device and libraries are those"
+             : "Go on with --device=cuda, where device and libraries are those";
+}
+
 void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
                     const RunIdentity& here, const IdentityRemedies& remedies) {
   const IdentityDifferences differences = CompareIdentities(there, here);
@@ -131,11 +152,15 @@ void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
     throw DataError(fmt::format("{}: was trained on other token files: {}. {}",
                                 path.string(), tokens, remedies.tokens));
   }
-  if (Differs(differences, IdentityPart::kIsa)) {
+  if (!SamePlace(there, here)) {
     throw ConfigError(fmt::format(
-        "{}: was trained with instruction set {}, this run uses {}: the bits "
-        "would differ. {}",
-        path.string(), there.isa, here.isa, remedies.isa));
+        "{}: was trained with {}{}, this run uses {}{}: the bits would differ. "
+        "{}",
+        path.string(), there.backend.empty() ? "instruction set " : "",
+        PlaceText(there),
+        here.backend.empty() && !there.backend.empty() ? "instruction set "
+                                                       : "",
+        PlaceText(here), remedies.place));
   }
 }
 

@@ -28,12 +28,22 @@ struct TokenIdentity {
 struct RunIdentity {
   Config config;  // as given: tau may still be "calibrated"
   TokenIdentity tokens;
-  // Where the run is computed (ruling 9): the instruction set of the kernels.
-  // Backend, device and library versions will belong here, too.
+  // Where the run is computed (optimized/device.h).
   std::string isa;
+  // Of a GPU; empty for the CPU, so that its runs' files are what they were.
+  std::string backend = {};    // "cuda"
+  std::string device = {};     // its model
+  std::string libraries = {};  // with their versions
 };
 
-enum class IdentityPart { kConfig, kTokenizer, kTokens, kDocuments, kIsa };
+enum class IdentityPart {
+  kConfig,
+  kTokenizer,
+  kTokens,
+  kDocuments,
+  kIsa,
+  kDevice
+};
 
 // Calls visit(part, name, text) for everything in an identity but the
 // configuration, under the names that files use; const or not. The bindings do
@@ -47,16 +57,19 @@ void VisitTokenTexts(Tokens& tokens, Visitor&& visit) {
 }
 template <typename Identity, typename Visitor>
 void VisitIdentityTexts(Identity& identity, Visitor&& visit) {
-  auto& [config, tokens, isa] = identity;
+  auto& [config, tokens, isa, backend, device, libraries] = identity;
   VisitTokenTexts(tokens, visit);
   visit(IdentityPart::kIsa, "isa", isa);
+  visit(IdentityPart::kDevice, "backend", backend);
+  visit(IdentityPart::kDevice, "device", device);
+  visit(IdentityPart::kDevice, "libraries", libraries);
 }
 
 // One thing in which two runs are not the same.
 struct IdentityDifference {
   IdentityPart part;
   std::string name;         // "training.steps", "data_sha256", "isa"
-  std::string there, here;  // a value as TOML, a digest, a level
+  std::string there, here;  // a value as TOML, a digest, a level, a version
   bool operator==(const IdentityDifference&) const = default;
 };
 using IdentityDifferences = std::vector<IdentityDifference>;
@@ -77,14 +90,26 @@ bool Differs(const IdentityDifferences& differences, IdentityPart part);
 std::string DescribeConfigDifferences(const IdentityDifferences& differences);
 std::string DescribeTokenDifferences(const IdentityDifferences& differences);
 
+// Whether both are computed on the same device with the same libraries, or with
+// the same instruction set.
+bool SamePlace(const RunIdentity& a, const RunIdentity& b);
+
+// Where a run is computed, for people: "v3", or "cuda (NVIDIA H100 80GB HBM3,
+// sm_90; driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0)".
+std::string PlaceText(const RunIdentity& run);
+
+// What goes on with a run of `there`, where `here` is not the same place: "Go on
+// with --isa v3".
+std::string HowToGoOn(const RunIdentity& there, const RunIdentity& here);
+
 // What to do about a difference, as sentences, by what differs.
 struct IdentityRemedies {
-  std::string config, tokens, isa;
+  std::string config, tokens, place;
 };
 
 // Throws if `here` is not the run `there` that `path` holds: ConfigError for
-// the configuration or the instruction set, DataError for the tokens, with what
-// differs and the remedy.
+// the configuration, the instruction set or the device, DataError for the
+// tokens, with what differs and the remedy.
 void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
                     const RunIdentity& here, const IdentityRemedies& remedies);
 

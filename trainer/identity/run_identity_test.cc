@@ -90,7 +90,7 @@ TEST(RunIdentity, EveryPartIsCompared) {
         text = before;
         ++parts;
       });
-  EXPECT_EQ(parts, 4);
+  EXPECT_EQ(parts, 7);
   here.config.training.seed = 7;
   EXPECT_TRUE(Differs(CompareIdentities(there, here), IdentityPart::kConfig));
   EXPECT_FALSE(Differs(CompareIdentities(there, here), IdentityPart::kIsa));
@@ -100,11 +100,68 @@ template <typename ErrorType>
 std::string Refusal(const RunIdentity& here) {
   try {
     RequireSameRun("run/result.h5", Identity(), here,
-                   {.config = "CONFIG", .tokens = "TOKENS", .isa = "ISA"});
+                   {.config = "CONFIG", .tokens = "TOKENS", .place = "PLACE"});
   } catch (const ErrorType& error) {
     return error.what();
   }
   return "accepted";
+}
+
+RunIdentity OnADevice() {
+  RunIdentity identity = Identity();
+  identity.isa = "sm_90";
+  identity.backend = "cuda";
+  identity.device = "NVIDIA H100 80GB HBM3";
+  identity.libraries = "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0";
+  return identity;
+}
+
+TEST(RunIdentity, ThePlaceIsDeviceAndLibraries) {
+  const RunIdentity cpu = Identity(), gpu = OnADevice();
+  EXPECT_TRUE(SamePlace(gpu, gpu));
+  EXPECT_FALSE(SamePlace(cpu, gpu));
+  EXPECT_EQ(PlaceText(cpu), "v3");
+  EXPECT_EQ(PlaceText(gpu),
+            "cuda (NVIDIA H100 80GB HBM3, sm_90; driver 13.0, CUDA runtime "
+            "13.0, cuBLASLt 13.1.0)");
+  for (std::string RunIdentity::*part :
+       {&RunIdentity::isa, &RunIdentity::backend, &RunIdentity::device,
+        &RunIdentity::libraries}) {
+    RunIdentity other = gpu;
+    other.*part += "1";
+    EXPECT_FALSE(SamePlace(gpu, other));
+  }
+}
+
+TEST(RunIdentity, AnotherDeviceIsRefused) {
+  const RunIdentity cpu = Identity(), gpu = OnADevice();
+  const auto refusal = [](const RunIdentity& there, const RunIdentity& here) {
+    try {
+      RequireSameRun(
+          "run/checkpoint.h5", there, here,
+          {.config = {}, .tokens = {}, .place = HowToGoOn(there, here)});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal(gpu, gpu), "accepted");
+  EXPECT_EQ(refusal(gpu, cpu),
+            "run/checkpoint.h5: was trained with " + PlaceText(gpu) +
+                ", this run uses instruction set v3: the bits would differ. Go "
+                "on with --device=cuda, where device and libraries are those");
+  EXPECT_EQ(refusal(cpu, gpu),
+            "run/checkpoint.h5: was trained with instruction set v3, this run "
+            "uses " +
+                PlaceText(gpu) +
+                ": the bits would differ. Go on with --device=cpu --isa v3");
+  RunIdentity newer = gpu;
+  newer.libraries = "driver 13.1, CUDA runtime 13.0, cuBLASLt 13.1.0";
+  EXPECT_EQ(refusal(gpu, newer),
+            "run/checkpoint.h5: was trained with " + PlaceText(gpu) +
+                ", this run uses " + PlaceText(newer) +
+                ": the bits would differ. Go on where device and libraries "
+                "are those");
 }
 
 TEST(RunIdentity, AnotherRunIsRefusedWithTheRemedyOfWhatDiffers) {
@@ -113,7 +170,7 @@ TEST(RunIdentity, AnotherRunIsRefusedWithTheRemedyOfWhatDiffers) {
   here.isa = "v4";
   EXPECT_EQ(Refusal<ConfigError>(here),
             "run/result.h5: was trained with instruction set v3, this run uses "
-            "v4: the bits would differ. ISA");
+            "v4: the bits would differ. PLACE");
   here.tokens.data_sha256 = Digest('4');
   EXPECT_EQ(Refusal<DataError>(here),
             "run/result.h5: was trained on other token files: other tokens: "

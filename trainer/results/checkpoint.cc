@@ -76,8 +76,8 @@ void Checkpoint::RequireSameRun(const RunIdentity& identity) const {
        .tokens = fmt::format("Give those it was trained on ({}), or use "
                              "another output folder",
                              tokens_.string()),
-       .isa = fmt::format("Go on with --isa {}, or use another output folder",
-                          identity_.isa)});
+       .place = fmt::format("{}, or use another output folder",
+                            HowToGoOn(identity_, identity))});
 }
 
 std::vector<float> Checkpoint::ReadTensor(const char* name,

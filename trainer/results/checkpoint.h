@@ -4,8 +4,8 @@
 // was never interrupted. Kind "checkpoint":
 //
 //   /                 attrs: config (TOML), config_hash, data_sha256,
-//                     index_sha256, tokenizer_sha256, isa, tokens,
-//                     code_version, step, tau, tau_calibrated, max_active,
+//                     index_sha256, tokenizer_sha256, isa (of a GPU also
+//                     backend, device, libraries), tokens, code_version, step, tau, tau_calibrated, max_active,
 //                     most_active_in_a_token, seconds
 //   /parameters       f32 [total]  in the order of core/config/parameter_layout.h
 //   /first_moment     f32 [total]  Adam's m
@@ -58,8 +58,8 @@ class Checkpoint {
   const std::filesystem::path& tokens() const { return tokens_; }
 
   // Throws ConfigError that names the keys and both values if the checkpoint
-  // was written under another configuration or ISA level, DataError if on other
-  // data.
+  // was written under another configuration, ISA level or device, DataError if
+  // on other data.
   void RequireSameRun(const RunIdentity& identity) const;
 
   // Arrays of `total` numbers. Throw DataError if there are more or fewer.

@@ -75,6 +75,30 @@ TEST(Checkpoint, ReadsBackEveryBit) {
   EXPECT_TRUE(SameBits(read.second_moment, written.second_moment));
 }
 
+// Files of the CPU's runs are what they were before there were devices.
+TEST(Checkpoint, NamesADeviceWhereThereIsOne) {
+  const auto path = FreshFolder("device") / "checkpoint.h5";
+  const auto has = [&](const char* name) {
+    return Hdf5Reader(path, {.name = "checkpoint", .version = 3})
+        .HasAttribute("/", name);
+  };
+  WriteCheckpoint(path, Identity(), "", TrainState(), Tensors());
+  for (const char* name : {"backend", "device", "libraries"}) {
+    EXPECT_FALSE(has(name)) << name;
+  }
+  RunIdentity device = Identity();
+  device.isa = "sm_90";
+  device.backend = "cuda";
+  device.device = "NVIDIA H100 80GB HBM3";
+  device.libraries = "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0";
+  WriteCheckpoint(path, device, "", TrainState(), Tensors());
+  for (const char* name : {"backend", "device", "libraries"}) {
+    EXPECT_TRUE(has(name)) << name;
+  }
+  EXPECT_NO_THROW(Checkpoint(path).RequireSameRun(device));
+  EXPECT_THROW(Checkpoint(path).RequireSameRun(Identity()), ConfigError);
+}
+
 TEST(Checkpoint, MayBeOfTheStart) {
   const auto path = FreshFolder("start") / "checkpoint.h5";
   WriteCheckpoint(path, Identity(), "", TrainState(), Tensors());

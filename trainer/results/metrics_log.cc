@@ -17,17 +17,23 @@ constexpr int kMetricsLogVersion = 2;
 using Json = nlohmann::ordered_json;
 
 Json RunLine(const RunIdentity& identity, const TrainState& state) {
-  return {{"kind", "run"},
-          {"version", kMetricsLogVersion},
-          {"config_hash", ConfigHash(identity.config)},
-          {"router", RouterKindName(identity.config.router.kind)},
-          {"steps", identity.config.training.steps},
-          {"seed", identity.config.training.seed},
-          {"tau", state.tau},
-          {"tau_calibrated", state.tau_calibrated},
-          {"data_sha256", identity.tokens.data_sha256},
-          {"tokenizer_sha256", identity.tokens.tokenizer_sha256},
-          {"isa", identity.isa}};
+  Json line = {{"kind", "run"},
+               {"version", kMetricsLogVersion},
+               {"config_hash", ConfigHash(identity.config)},
+               {"router", RouterKindName(identity.config.router.kind)},
+               {"steps", identity.config.training.steps},
+               {"seed", identity.config.training.seed},
+               {"tau", state.tau},
+               {"tau_calibrated", state.tau_calibrated},
+               {"data_sha256", identity.tokens.data_sha256},
+               {"tokenizer_sha256", identity.tokens.tokenizer_sha256},
+               {"isa", identity.isa}};
+  if (!identity.backend.empty()) {
+    line["backend"] = identity.backend;
+    line["device"] = identity.device;
+    line["libraries"] = identity.libraries;
+  }
+  return line;
 }
 
 Json Line(const StepRecord& record) {

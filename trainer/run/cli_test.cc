@@ -177,6 +177,9 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--set", "router.mean_active_experts=0.5"}, "mean_active_experts"},
       {{"--set", "router.temperature_end=0"}, "temperature_end"},
       {{"--isa", "v9"}, "v9"},
+      {{"--device", "simulated"}, "runtime.device"},
+      {{"--device", "cuda", "--isa", "v3"}, "instruction set of the CPU"},
+      {{"--device", "cuda", "--profile"}, "a profile is one of the CPU"},
       {{"--threads", "-1"}, "threads"},
       {{"--ranks", "3"}, "among 3 ranks; start 1 or 2 ranks"},
       {{"--ranks", "0", "--dry-run"}, "0 ranks"},
@@ -220,6 +223,27 @@ TEST_F(Cli, MissingFilesEndWithFive) {
   const ProgramResult run = Evaluate();
   EXPECT_EQ(run.exit_status, 5) << run.output;
   EXPECT_SAYS(run, "checkpoint.h5");
+}
+
+// Whatever device this machine has is hidden; in a build without a toolkit the
+// program says that instead.
+TEST_F(Cli, WithoutADeviceEndsWithFive) {
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  for (const ProgramResult& result :
+       {Train({"--device", "cuda"}), Train({"--set", "runtime.device=cuda"})}) {
+    EXPECT_EQ(result.exit_status, 5) << result.output;
+    EXPECT_SAYS(result, "device \"cuda\": ");
+    EXPECT_SAYS(result, "Without --device the CPU is used");
+    EXPECT_FALSE(std::filesystem::exists(run_));
+  }
+  ASSERT_EQ(Train({"--device=cpu"}).exit_status, 0);
+  const ProgramResult again = Train({"--device=cuda"});
+  EXPECT_EQ(again.exit_status, 5) << again.output;
+  const ProgramResult evaluate = Evaluate({"--device=cuda"});
+  EXPECT_EQ(evaluate.exit_status, 5) << evaluate.output;
+  EXPECT_SAYS(evaluate, "device \"cuda\": ");
+  EXPECT_EQ(Train().exit_status, 0);  // as before
+  unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_F(Cli, DamagedFilesEndWithTwo) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run/profile_run.h"
 
+#include "core/errors.h"
 #include "core/parallel_for.h"
-#include "kernels/isa.h"
+#include "optimized/device.h"
 #include "optimized/model.h"
 #include "optimized/step_profile.h"
 #include "optimized/updater.h"
@@ -38,7 +39,12 @@ std::string ProfileRun(const Config& config,
                        const std::filesystem::path& tokens,
                        const RuntimeConfig& runtime) {
   ValidateConfig(config);
-  kernels::SelectIsa(runtime.isa);
+  if (runtime.device == "cuda") {
+    throw ConfigError(
+        "a profile is one of the CPU: on a device operations are only "
+        "enqueued, and their times would mean nothing; leave --device out");
+  }
+  (void)optimized::MakeDevice(runtime);  // selects the instruction set
   const Dataset data(config, tokens);
   const optimized::StepProfile all =
       Measure(config, data, static_cast<int>(runtime.threads));

@@ -14,6 +14,7 @@
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/text/format_bytes.h"
+#include "optimized/device.h"
 #include "trainer/identity/config_table.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
@@ -46,6 +47,8 @@ Examples:
       prints the resolved configuration and what the run needs
   train --config my.toml --data corpus/tokens --ranks 4
       on four ranks, each with a part of every batch and of the moments
+  train --config my.toml --data corpus/tokens --device cuda
+      on a CUDA device: another backend has other bits, so a run stays on one
   train --config my.toml --data corpus/tokens --profile
       where the time of one step goes, operation by operation: trains nothing
 
@@ -53,8 +56,8 @@ In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
 result.h5. Ctrl-C and SIGTERM finish the step and save.
 
 Exit codes: 0 done; 1 the loss is not finite; 2 usage, configuration, or a
-damaged file; 5 a file is missing, or the disk full; 75 stopped by a signal,
-state saved.)";
+damaged file; 5 a file or the device is missing, or the disk full; 75 stopped
+by a signal, state saved.)";
 
 struct Arguments {
   std::string config, data, corpus, out;
@@ -147,6 +150,8 @@ ExitCode Train(const Arguments& arguments) {
     return ExitCode::kDone;
   }
   std::fflush(stdout);
+  // Before the corpus is prepared, which may take long.
+  if (!arguments.profile) (void)softmoe::optimized::MakeDevice(draft.runtime);
   softmoe::trainer::RunOptions options;
   options.folder = folder;
   options.runtime = draft.runtime;
@@ -208,6 +213,9 @@ int main(int argc, char** argv) {
       "ranks that share the batch and the threads, to try out what several "
       "processes would do; never changes the result [1]");
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
+  runtime("--device", "device",
+          "cpu, or cuda: device 0, through cuBLAS; trained on the simulated "
+          "device so far, not verified on a device [cpu]");
   runtime("--log-every", "log_every", "steps between progress lines [10]");
   runtime("--checkpoint-every", "checkpoint_every",
           "steps between checkpoints; 0: at the end and on a signal [0]");

@@ -18,7 +18,6 @@
 #include "core/files/file_error.h"
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
-#include "kernels/isa.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/communicator/single.h"
 #include "optimized/rank_groups.h"
@@ -37,7 +36,8 @@
 namespace softmoe::trainer {
 
 RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
-                 optimized::Communicator& communicator, const StopSignal& stop)
+                 optimized::Communicator& communicator,
+                 optimized::Device& device, const StopSignal& stop)
     : identity_(identity),
       options_(options),
       config_(identity_.config),
@@ -46,7 +46,7 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
       stop_(stop),
       pool_(static_cast<int>(options.runtime.threads)),
       data_(config_, options.tokens),
-      model_(config_, config_.training.balance_group_sequences, pool_,
+      model_(config_, config_.training.balance_group_sequences, pool_, device,
              options.runtime.recompute),
       updater_(communicator.size() == 1
                    ? optimized::Updater(model_)
@@ -306,17 +306,23 @@ void RunLoop::Say(const std::string& line) const {
 namespace {
 
 // The result of a run that ended earlier, if it is the requested run. Reading
-// it runs no kernels: any instruction set will do if none is requested.
-RunResult ReadFinishedRun(RunIdentity identity, const std::string& isa,
+// it runs no kernels: it may have been computed anywhere, if no place is
+// requested.
+RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
                           const std::filesystem::path& path) {
   RunResult result = ReadRunResult(path);
-  if (isa.empty()) identity.isa = result.identity.isa;
+  if (runtime.isa.empty() && runtime.device.empty()) {
+    identity.isa = result.identity.isa;
+    identity.backend = result.identity.backend;
+    identity.device = result.identity.device;
+    identity.libraries = result.identity.libraries;
+  }
   RequireSameRun(
       path, result.identity, identity,
       {.config = "Use another output folder, or delete this one to begin anew",
        .tokens = "Give those it was trained on, or use another output folder",
-       .isa = "Use another output folder, or leave --isa out to read this "
-              "one"});
+       .place = "Use another output folder, or leave --isa and --device out "
+                "to read this one"});
   return result;
 }
 
@@ -335,18 +341,20 @@ RunOptions OptionsOfRank(RunOptions options, int rank) {
 
 // Trains on options.ranks ranks. The result is that of rank 0, whose clock
 // counts.
-RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options) {
+RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
+                     optimized::Device& device) {
   const StopSignal stop;
   if (options.ranks == 1) {
     optimized::SingleCommunicator alone;
-    return RunLoop(identity, options, alone, stop).Run();
+    return RunLoop(identity, options, alone, device, stop).Run();
   }
   RunResult result;
   optimized::RunInProcessRanks(
       options.ranks, [&](optimized::Communicator& communicator) {
         const int rank = communicator.rank();
         RunResult of_rank =
-            RunLoop(identity, OptionsOfRank(options, rank), communicator, stop)
+            RunLoop(identity, OptionsOfRank(options, rank), communicator,
+                    device, stop)
                 .Run();
         if (rank == 0) result = std::move(of_rank);
       });
@@ -361,19 +369,30 @@ void RemoveCheckpoint(const std::filesystem::path& path) {
   if (error) throw FileError("delete", path, error.value());
 }
 
+// A device has one queue, which ranks would share.
+void CheckRanksOn(const std::string& device, int ranks) {
+  if (ranks == 1 || device.empty() || device == "cpu") return;
+  throw ConfigError(fmt::format(
+      "{} ranks with --device={}: ranks compute on the CPU only, so far; leave "
+      "--ranks or --device out",
+      ranks, device));
+}
+
 // Measures what the plan asks for and the result of a finished run lacks, if
 // its checkpoint can still be used; else leaves everything as it is.
-void EvaluateLater(const RunOptions& options, RunResult* result) {
+void EvaluateLater(const RunOptions& options, optimized::Device& device,
+                   RunResult* result) {
   const EvaluationPlan& plan = options.evaluations;
   const std::filesystem::path checkpoint = options.folder / kCheckpointName;
   if (MissingEvaluations(plan, *result).empty() ||
-      !EvaluationObstacle(*result, checkpoint).empty()) {
+      !EvaluationObstacle(*result, checkpoint, device.identity()).empty()) {
     return;
   }
   const FolderLock lock(options.folder);
   const StopSignal stop;
   result->final_evaluations = EvaluateFinishedRun(
-      *result, checkpoint, options.tokens, options.runtime, plan, [&] {
+      *result, checkpoint, options.tokens, options.runtime.threads, device,
+      plan, [&] {
         if (options.on_evaluation) options.on_evaluation();
         stop.ThrowIfRequested(
             "during the evaluations of a finished run, whose files are as they "
@@ -403,8 +422,11 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   ValidateConfig(config);
   CheckEvaluationPlan(options.evaluations);
   CheckRanks(config, options.ranks);
-  kernels::SelectIsa(options.runtime.isa);
-  const RunIdentity identity = IdentifyRun(config, options.tokens);
+  CheckRanksOn(options.runtime.device, options.ranks);
+  // Before anything is written: this fails where there is no such device.
+  const auto device = optimized::MakeDevice(options.runtime);
+  const RunIdentity identity =
+      IdentifyRun(config, options.tokens, device->identity());
   const std::filesystem::path result_path = options.folder / kResultName;
   if (!std::filesystem::exists(result_path)) {
     MakeFolder(options.folder);
@@ -419,7 +441,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
         }
       }
       RequireDiskSpace(config, options.folder);
-      RunResult result = RunOnRanks(identity, options);
+      RunResult result = RunOnRanks(identity, options, *device);
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {
         RemoveCheckpoint(options.folder / kCheckpointName);
@@ -427,9 +449,8 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       return result;
     }
   }
-  RunResult result =
-      ReadFinishedRun(identity, options.runtime.isa, result_path);
-  EvaluateLater(options, &result);
+  RunResult result = ReadFinishedRun(identity, options.runtime, result_path);
+  EvaluateLater(options, *device, &result);
   return result;
 }
 

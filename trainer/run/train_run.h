@@ -18,6 +18,7 @@
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
 #include "optimized/communicator/communicator.h"
+#include "optimized/device.h"
 #include "optimized/model.h"
 #include "optimized/updater.h"
 #include "trainer/identity/run_identity.h"
@@ -37,10 +38,13 @@ class RunLoop {
   // and calibrates tau. Throws what TrainRun throws.
   //
   //   options       of this rank; options.ranks is the communicator's business
-  //   communicator  that of this rank: all ranks make a RunLoop and run it. Kept
-  //                 by reference, as is `stop`
+  //   communicator  that of this rank: all ranks make a RunLoop and run it
+  //   device        what this rank computes on, of which `identity` tells
+  //
+  // Keeps references to `communicator`, `device` and `stop`.
   RunLoop(const RunIdentity& identity, const RunOptions& options,
-          optimized::Communicator& communicator, const StopSignal& stop);
+          optimized::Communicator& communicator, optimized::Device& device,
+          const StopSignal& stop);
 
   // Trains to the end, writes the final checkpoint, validates, and measures
   // what options.evaluations asks for.

@@ -38,8 +38,10 @@ void CheckRanks(const Config& config, int ranks);
 // lacks are measured on its checkpoint and added, if that is still there (else
 // see EvaluationObstacle in final_evaluations.h). On SIGINT or SIGTERM it saves
 // a checkpoint and throws StoppedError. The same config and seed give the same
-// bits, for any number of threads and ranks, interrupted or not.
-// Errors   ConfigError, before anything is written: as CheckRanks.
+// bits, for any number of threads and ranks, interrupted or not, on one device
+// (runtime.device).
+// Errors   before anything is written: ConfigError as CheckRanks, and for
+//          several ranks on a device; EnvironmentError if that is not there.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 }  // namespace softmoe::trainer

@@ -2,17 +2,17 @@
 #include "trainer/tokens/identify_run.h"
 
 #include "core/files/sha256.h"
-#include "kernels/isa.h"
 #include "trainer/tokens/prepared_corpus.h"
 #include "trainer/tokens/token_file.h"
 
 namespace softmoe::trainer {
 
 RunIdentity IdentifyRun(const Config& config,
-                        const std::filesystem::path& prefix) {
+                        const std::filesystem::path& prefix,
+                        const optimized::DeviceIdentity& where) {
   RunIdentity identity;
   identity.config = config;
-  identity.isa = kernels::IsaName(kernels::ActiveIsa());
+  SetPlace(where, identity);
   if (std::filesystem::exists(WithSuffix(prefix, ".json"))) {
     identity.tokens =
         OpenPreparedCorpus(prefix, config.model.vocab_size).tokens;
@@ -24,6 +24,13 @@ RunIdentity IdentifyRun(const Config& config,
     TokenFile(prefix, config.model.vocab_size).CheckIds();
   }
   return identity;
+}
+
+void SetPlace(const optimized::DeviceIdentity& where, RunIdentity& identity) {
+  identity.isa = where.isa;
+  identity.backend = where.backend;
+  identity.device = where.model;
+  identity.libraries = where.libraries;
 }
 
 }  // namespace softmoe::trainer

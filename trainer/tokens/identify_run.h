@@ -7,17 +7,22 @@
 #include <filesystem>
 
 #include "core/config/config.h"
+#include "optimized/device.h"
 #include "trainer/identity/run_identity.h"
 
 namespace softmoe::trainer {
 
-// The identity of a run of `config` on the token files PREFIX.{bin,idx} with
-// the kernels in use. With PREFIX.json the files are checked against it;
+// The identity of a run of `config` on the token files PREFIX.{bin,idx} that is
+// computed `where`. With PREFIX.json the files are checked against it;
 // without it, they are hashed, every id is checked, and the run has no
 // tokenizer. Throws EnvironmentError if a file is missing, DataError if one is
 // damaged, exchanged, or of a larger vocabulary.
 RunIdentity IdentifyRun(const Config& config,
-                        const std::filesystem::path& prefix);
+                        const std::filesystem::path& prefix,
+                        const optimized::DeviceIdentity& where);
+
+// Replaces the part of `identity` that says where the run is computed.
+void SetPlace(const optimized::DeviceIdentity& where, RunIdentity& identity);
 
 }  // namespace softmoe::trainer
 

@@ -461,7 +461,9 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return Destroy("cublasLtDestroy", handle);
 }
-size_t cublasLtGetVersion() { return 130100; }
+size_t cublasLtGetVersion() {
+  return CountCall("cublasLtGetVersion") == 0 ? 130100 : 0;
+}
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {
 #define SOFTMOE_NAME(name) \

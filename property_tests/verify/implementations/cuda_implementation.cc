@@ -7,6 +7,7 @@
 #include "property_tests/verify/implementations/row_kernels.h"
 
 #ifdef SOFTMOE_HAS_CUDA
+#include "kernels/cuda/device_facts.h"
 #include "property_tests/verify/implementations/device_kernels.h"
 #endif
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cublasLt.h>
+
+#include "kernels/cuda/device_facts.h"
+#include "kernels/cuda/launch.h"
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+namespace {
+
+#ifdef SOFTMOE_CUDA_SHIM
+constexpr char kBackend[] = "simulated";
+constexpr int kArchitectures[] = {800, 900, 1000};
+#else
+constexpr char kBackend[] = "cuda";
+constexpr int kArchitectures[] = {__CUDA_ARCH_LIST__};
+#endif
+
+__global__ void NothingKernel() {}
+
+// 13000 is 13.0, of drivers and runtimes.
+std::string Release(int version) {
+  return std::to_string(version / 1000) + "." +
+         std::to_string(version % 1000 / 10);
+}
+
+// 130100 is 13.1.0.
+std::string CublasRelease(size_t version) {
+  return std::to_string(version / 10000) + "." +
+         std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+std::string CompiledArchitectures() {
+  std::string text;
+  for (const int architecture : kArchitectures) {
+    if (!text.empty()) text += ", ";
+    text += "sm_" + std::to_string(architecture / 10);
+  }
+  return text;
+}
+
+void RequireSuccess(cudaError_t error, const std::string& found,
+                    const std::string& remedy) {
+  if (error == cudaSuccess) return;
+  const std::string why = cudaGetErrorString(error);
+  (void)cudaGetLastError();  // or the next call would return it again
+  throw EnvironmentError(found + " (" + why + "); " + remedy);
+}
+
+// Versions, once driver and runtime fit each other.
+std::string RequireDriver() {
+  int runtime = 0, driver = 0, count = 0;
+  RequireSuccess(cudaRuntimeGetVersion(&runtime), "no CUDA runtime",
+                 "it is part of this program, which seems to be damaged");
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  const std::string needed = Release(runtime / 1000 * 1000);
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (driver == 0) {
+    RequireSuccess(error == cudaSuccess ? cudaErrorInsufficientDriver : error,
+                   "no NVIDIA driver is installed",
+                   "install one for CUDA " + needed +
+                       " or later, and look with nvidia-smi; a container must "
+                       "be started with the host's (--gpus all, --nv)");
+  }
+  if (error == cudaErrorInsufficientDriver) {
+    RequireSuccess(
+        error,
+        "the NVIDIA driver is too old: it is for CUDA " + Release(driver),
+        "install one for CUDA " + needed +
+            " or later, or build with an older toolkit");
+  }
+  constexpr char kLook[] =
+      "look with nvidia-smi, and whether CUDA_VISIBLE_DEVICES hides it";
+  const std::string by = " (driver " + Release(driver) + ")";
+  RequireSuccess(error, "no CUDA device" + by, kLook);
+  RequireSuccess(count > 0 ? cudaSuccess : cudaErrorNoDevice,
+                 "no CUDA device" + by, kLook);
+  return "driver " + Release(driver) + ", CUDA runtime " + Release(runtime);
+}
+
+}  // namespace
+
+DeviceFacts RequireDevice() {
+  DeviceFacts facts = {.backend = kBackend,
+                       .model = {},
+                       .architecture = {},
+                       .libraries = RequireDriver()};
+  cudaDeviceProp properties;
+  RequireSuccess(cudaGetDeviceProperties(&properties, 0),
+                 "device 0 does not answer", "look at it with nvidia-smi");
+  facts.model = properties.name;
+  facts.architecture = "sm_" + std::to_string(properties.major) +
+                       std::to_string(properties.minor);
+  // Fails for an architecture that this program holds no code for.
+  cudaFuncAttributes attributes;
+  RequireSuccess(cudaFuncGetAttributes(&attributes, NothingKernel),
+                 facts.model + " is " + facts.architecture +
+                     ", and this program holds code for " +
+                     CompiledArchitectures(),
+                 "use such a device, or add the architecture to "
+                 "bazel/cuda_configure.bzl and build again");
+  const size_t cublas = cublasLtGetVersion();
+  if (cublas == 0) {
+    throw EnvironmentError(
+        std::string("no cuBLASLt: ") +
+        cublasLtGetStatusString(CUBLAS_STATUS_NOT_INITIALIZED));
+  }
+  facts.libraries += ", cuBLASLt " + CublasRelease(cublas);
+  return facts;
+}
+
+std::string WhyNoDevice() {
+  try {
+    (void)RequireDevice();
+    return "";
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA

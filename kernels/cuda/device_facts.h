@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// device_facts.h - whether the model can run on this machine's CUDA device,
+// and what belongs to the identity of a run there (DESIGN.md, "Determinism").
+#ifndef SOFTMOE_KERNELS_CUDA_DEVICE_FACTS_H_
+#define SOFTMOE_KERNELS_CUDA_DEVICE_FACTS_H_
+
+#include <string>
+
+namespace softmoe::kernels {
+
+struct DeviceFacts {
+  std::string backend;       // "cuda"; "simulated"
+  std::string model;         // "NVIDIA H100 80GB HBM3"
+  std::string architecture;  // "sm_90"
+  // "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0"
+  std::string libraries;
+};
+
+// isa_shim is the same source on a simulated device (simt/device/README.md).
+//
+//   RequireDevice  the facts of device 0. Errors: EnvironmentError with what was
+//                  found, what is needed and what to do, if there is no driver
+//                  or an old one, no device, none that this program holds code
+//                  for, or no cuBLASLt. Allocates nothing.
+//   WhyNoDevice    that error's text; "" if there is none
+#define SOFTMOE_DECLARE_DEVICE_FACTS(isa) \
+  namespace isa {                         \
+  DeviceFacts RequireDevice();            \
+  std::string WhyNoDevice();              \
+  }                                       \
+  static_assert(true)
+
+SOFTMOE_DECLARE_DEVICE_FACTS(isa_cuda);
+SOFTMOE_DECLARE_DEVICE_FACTS(isa_shim);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_CUDA_DEVICE_FACTS_H_

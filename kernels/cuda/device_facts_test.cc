@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is said where no run is possible, by the answers of the simulated device.
+#include "kernels/cuda/device_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "kernels/simt/device/device.h"
+
+namespace softmoe::kernels {
+namespace {
+
+// Of cudaError_t.
+constexpr int kInitializationError = 3, kInsufficientDriver = 35,
+              kNoDevice = 100, kInvalidDevice = 101, kNoKernelImage = 209;
+
+// Every part of `phrases` is in what RequireDevice says.
+void ExpectRefused(const std::vector<std::string>& phrases) {
+  try {
+    (void)isa_shim::RequireDevice();
+    FAIL() << "accepted";
+  } catch (const EnvironmentError& error) {
+    for (const std::string& phrase : phrases) {
+      EXPECT_NE(std::string(error.what()).find(phrase), std::string::npos)
+          << "expected: " << phrase << "\ngot: " << error.what();
+    }
+  }
+  // Nothing sticks: the next call finds the device.
+  EXPECT_EQ(isa_shim::WhyNoDevice(), "");
+}
+
+TEST(DeviceFacts, NamesDeviceAndLibraries) {
+  const DeviceFacts facts = isa_shim::RequireDevice();
+  EXPECT_EQ(facts.backend, "simulated");
+  EXPECT_EQ(facts.model, "simulated device");
+  EXPECT_EQ(facts.architecture, "sm_90");
+  EXPECT_EQ(facts.libraries, "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0");
+  EXPECT_EQ(isa_shim::WhyNoDevice(), "");
+  EXPECT_EQ(simt::LiveAllocations(), 0);
+}
+
+// Without a driver the real runtime says 0 is its version, and that it is too
+// old.
+TEST(DeviceFacts, NoDriver) {
+  simt::FailCall("cudaDriverGetVersion", 1, kInitializationError);
+  simt::FailCall("cudaGetDeviceCount", 1, kInsufficientDriver);
+  ExpectRefused(
+      {"no NVIDIA driver", "CUDA 13.0 or later", "nvidia-smi", "--gpus all"});
+}
+
+TEST(DeviceFacts, ADriverThatIsTooOld) {
+  simt::FailCall("cudaGetDeviceCount", 1, kInsufficientDriver);
+  ExpectRefused({"driver is too old", "it is for CUDA 13.0",
+                 "install one for CUDA 13.0 or later", "older toolkit"});
+}
+
+TEST(DeviceFacts, NoDevice) {
+  simt::FailCall("cudaGetDeviceCount", 1, kNoDevice);
+  ExpectRefused({"no CUDA device (driver 13.0)", "CUDA_VISIBLE_DEVICES"});
+}
+
+TEST(DeviceFacts, ADeviceThatDoesNotAnswer) {
+  simt::FailCall("cudaGetDeviceProperties", 1, kInvalidDevice);
+  ExpectRefused({"device 0 does not answer", "nvidia-smi"});
+}
+
+TEST(DeviceFacts, AnotherArchitecture) {
+  simt::FailCall("cudaFuncGetAttributes", 1, kNoKernelImage);
+  ExpectRefused({"simulated device is sm_90", "holds code for sm_80, sm_90",
+                 "cuda_configure.bzl"});
+}
+
+TEST(DeviceFacts, NoCublas) {
+  simt::FailCall("cublasLtGetVersion", 1, 1);
+  ExpectRefused({"no cuBLASLt"});
+}
+
+}  // namespace
+}  // namespace softmoe::kernels

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/cpu_device.h"
+
+#include "kernels/isa.h"
+
+namespace softmoe::optimized {
+namespace {
+
+class CpuDevice : public Device {
+ public:
+  DeviceIdentity identity() const override {
+    return {.isa = kernels::IsaName(kernels::ActiveIsa()),
+            .backend = {},
+            .model = {},
+            .libraries = {}};
+  }
+  std::unique_ptr<ModelInterface> MakeModel(const Config& config,
+                                            int64_t group_sequences,
+                                            ThreadPool& pool,
+                                            Recompute recompute) override {
+    return backend_cpu::MakeModel(config, group_sequences, pool, recompute);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeCpuDevice() {
+  return std::make_unique<CpuDevice>();
+}
+
+Device& Cpu() {
+  static CpuDevice cpu;
+  return cpu;
+}
+
+}  // namespace softmoe::optimized

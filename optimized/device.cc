@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimized/device.h"
+
+#include "core/errors.h"
+#include "kernels/isa.h"
+#include "optimized/cpu_device.h"
+#include "optimized/gpu_device.h"
+
+namespace softmoe::optimized {
+
+DeviceMaker& CudaDeviceMaker() {
+  static DeviceMaker maker = &backend_cuda::MakeGpuDevice;
+  return maker;
+}
+
+std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime) {
+  if (runtime.device.empty() || runtime.device == "cpu") {
+    kernels::SelectIsa(runtime.isa);
+    return MakeCpuDevice();
+  }
+  if (runtime.device != "cuda") {
+    throw ConfigError("device = \"" + runtime.device +
+                      "\": expected \"cpu\" or \"cuda\"");
+  }
+  if (!runtime.isa.empty()) {
+    throw ConfigError("isa = \"" + runtime.isa +
+                      "\" is an instruction set of the CPU; leave it out with "
+                      "device = \"cuda\"");
+  }
+  try {
+    return CudaDeviceMaker()();
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError("device \"cuda\": " + std::string(error.what()) +
+                           ". Without --device the CPU is used");
+  }
+}
+
+}  // namespace softmoe::optimized

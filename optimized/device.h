@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// device.h - what models compute on: the CPU, or a CUDA device.
+//
+// Which one a run takes is `runtime.device`; all that knows more than this
+// interface is backend.h and what includes it.
+#ifndef SOFTMOE_OPTIMIZED_DEVICE_H_
+#define SOFTMOE_OPTIMIZED_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/config/config.h"
+#include "core/parallel_for.h"
+#include "optimized/model_interface.h"
+
+namespace softmoe::optimized {
+
+// What the bits of a run depend on beside its configuration and its tokens
+// (DESIGN.md, "Determinism").
+struct DeviceIdentity {
+  std::string isa;  // of the kernels: "v3" or "v4"; of a GPU, "sm_90"
+  // Of a GPU; empty for the CPU.
+  std::string backend;    // "cuda"; in tests also "simulated"
+  std::string model;      // "NVIDIA H100 80GB HBM3"
+  std::string libraries;  // "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0"
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DeviceIdentity identity() const = 0;
+
+  // A model that computes here, with the threads of `pool` where it needs the
+  // host. Keeps references to both.
+  // Errors   std::bad_alloc, or EnvironmentError, if there is too little memory.
+  virtual std::unique_ptr<ModelInterface> MakeModel(const Config& config,
+                                                    int64_t group_sequences,
+                                                    ThreadPool& pool,
+                                                    Recompute recompute) = 0;
+};
+
+// The CPU, with the instruction set in use (kernels/isa.h).
+Device& Cpu();
+
+// What `runtime` asks for: "cpu" or "", with runtime.isa for the rest of the
+// program; "cuda", which has the device's stream for itself.
+// Errors   ConfigError for another name; EnvironmentError with what was found,
+//          what is needed and what to do if this machine, or this program,
+//          cannot.
+std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime);
+
+// What "cuda" is made by. Only simulated_device.cc sets another one, before
+// main: a test that links it has the simulated device for CUDA's.
+using DeviceMaker = std::unique_ptr<Device> (*)();
+DeviceMaker& CudaDeviceMaker();
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_DEVICE_H_

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA device of a build without a toolkit.
+#include "core/errors.h"
+#include "optimized/gpu_device.h"
+
+namespace softmoe::optimized {
+inline namespace backend_cuda {
+
+std::unique_ptr<Device> MakeGpuDevice() {
+  throw EnvironmentError(
+      "this program was built without a CUDA toolkit; install one of version "
+      "12.0 or later in /usr/local/cuda, or say with CUDA_HOME where it is, "
+      "and build again");
+}
+
+}  // namespace backend_cuda
+}  // namespace softmoe::optimized

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The trainer's whole path - train, validate, save, go on, report - where
+// `device = "cuda"` is the simulated device: what a run on a device is, and
+// what is left when the device fails.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/testing/file_test_util.h"
+#include "kernels/simt/device/device.h"
+#include "trainer/evaluation/evaluation.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/run/profile_run.h"
+#include "trainer/run/trainer.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSteps = 3;
+
+// Of cudaError_t.
+constexpr int kNoDevice = 100, kLaunchFailure = 719;
+
+class SimulatedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = FreshFolder("simulated_run");
+    tokens_ = WriteTinyTokens(folder_ / "data");
+    config_ = TinyConfig(RouterKind::kSoftLearned);
+    config_.training.steps = kSteps;
+    config_.training.eval_every = 2;
+    config_.training.eval_sequences = 2;
+    config_.model.sequence_length = 8;
+    config_.router.calibration_batches = 1;
+    config_.router.noise = NoiseKind::kInputJitter;
+    config_.router.noise_amplitude = 0.01;
+  }
+  void TearDown() override {
+    EXPECT_LE(simt::LiveAllocations(), 0) << "of the device, after all runs";
+    simt::SetDeviceLimits({});
+  }
+
+  RunOptions Options(const std::string& run,
+                     const std::string& device = "cuda") const {
+    RunOptions options;
+    options.folder = folder_ / run;
+    options.tokens = tokens_;
+    options.quiet = true;
+    options.runtime.threads = 2;
+    options.runtime.device = device;
+    return options;
+  }
+  RunResult Train(const std::string& run,
+                  const std::string& device = "cuda") const {
+    return TrainRun(config_, Options(run, device));
+  }
+  // Stops after `step`.
+  void Interrupt(const std::string& run, int64_t step,
+                 const std::string& device = "cuda") const {
+    RunOptions options = Options(run, device);
+    options.on_step = [step](const StepRecord& record) {
+      if (record.step == step) std::raise(SIGTERM);
+    };
+    EXPECT_THROW(TrainRun(config_, options), StoppedError);
+  }
+  // What TrainRun says when it throws an ErrorType.
+  template <typename ErrorType>
+  std::string Refusal(const RunOptions& options) const {
+    try {
+      TrainRun(config_, options);
+    } catch (const ErrorType& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  fs::path CheckpointOf(const std::string& run) const {
+    return folder_ / run / kCheckpointName;
+  }
+
+  fs::path folder_, tokens_;
+  Config config_;
+};
+
+void ExpectSays(const std::string& text,
+                const std::vector<std::string>& phrases) {
+  for (const std::string& phrase : phrases) {
+    EXPECT_NE(text.find(phrase), std::string::npos)
+        << "expected: " << phrase << "\ngot: " << text;
+  }
+}
+
+TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
+  const RunResult unbroken = Train("unbroken");
+  EXPECT_LT(unbroken.steps.back().loss, unbroken.steps.front().loss);
+  EXPECT_EQ(unbroken.identity.isa, "sm_90");
+  EXPECT_EQ(unbroken.identity.backend, "simulated");
+  EXPECT_EQ(unbroken.identity.device, "simulated device");
+  EXPECT_EQ(unbroken.identity.libraries,
+            "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0");
+  // The identity is in every file.
+  ExpectSameResult(unbroken, ReadRunResult(folder_ / "unbroken/result.h5"));
+  EXPECT_TRUE(SamePlace(Checkpoint(CheckpointOf("unbroken")).identity(),
+                        unbroken.identity));
+  std::ifstream log(folder_ / "unbroken" / kMetricsName);
+  std::string line;
+  std::getline(log, line);
+  ExpectSays(line,
+             {R"("isa":"sm_90")", R"("backend":"simulated")",
+              R"("device":"simulated device")", R"("libraries":"driver 13.0)"});
+
+  // At an evaluation, and at the last step.
+  Interrupt("broken", 2);
+  Interrupt("broken", kSteps);
+  const RunResult broken = Train("broken");
+  EXPECT_TRUE(broken.resumed);
+  ExpectSameResult(unbroken, broken);
+  ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf("broken"));
+}
+
+TEST_F(SimulatedRun, TheOtherRoutersTrainToo) {
+  for (const RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed}) {
+    const Config full = config_;
+    config_ = TinyConfig(kind);
+    config_.model = full.model;
+    config_.training = full.training;
+    config_.training.steps = 1;
+    const RunResult result = Train(RouterKindName(kind));
+    EXPECT_EQ(result.identity.backend, "simulated");
+    EXPECT_EQ(result.steps.size(), 1u);
+  }
+}
+
+// What is measured later on the checkpoint belongs to the same device, and has
+// the bits of the run.
+TEST_F(SimulatedRun, IsEvaluatedOnItsDevice) {
+  config_.training.steps = 1;
+  const RunResult result = Train("run");
+  EvaluationOptions options;
+  options.folder = folder_ / "run";
+  options.runtime.device = "cuda";
+  const EvaluationReport report = EvaluateRun(options);
+  EXPECT_EQ(report.validation.loss, result.final_validation.loss);
+  EXPECT_EQ(report.device.backend, "simulated");
+  ExpectSays(EvaluationText(report), {"simulated device, driver 13.0"});
+  ExpectSays(EvaluationJson(report), {R"("backend":"simulated")"});
+  // Elsewhere it can be measured, too; the report says where.
+  options.runtime.device = "";
+  const EvaluationReport on_cpu = EvaluateRun(options);
+  EXPECT_EQ(on_cpu.device.backend, "");
+  EXPECT_EQ(EvaluationJson(on_cpu).find("backend"), std::string::npos);
+
+  RunOptions later = Options("run");
+  later.evaluations.inference_tau_factors = {1};
+  later.evaluations.router_health = true;
+  later.evaluations.keep_checkpoint = true;
+  later.runtime.device = "";  // the result is read, and stays as it is
+  EXPECT_FALSE(TrainRun(config_, later).final_evaluations.has_value());
+  later.runtime.device = "cuda";
+  const RunResult measured = TrainRun(config_, later);
+  ASSERT_TRUE(measured.final_evaluations.has_value());
+  ExpectSameValidation(result.final_validation, [&] {
+    Validation at = measured.final_evaluations->inference_tau[0].validation;
+    at.active_histogram = result.final_validation.active_histogram;
+    return at;
+  }());
+}
+
+TEST_F(SimulatedRun, DoesNotMixWithTheCpus) {
+  Interrupt("device", 2);
+  Interrupt("cpu", 2, "");
+  const std::string there =
+      "simulated (simulated device, sm_90; driver 13.0, CUDA runtime 13.0, "
+      "cuBLASLt 13.1.0)";
+  ExpectSays(Refusal<ConfigError>(Options("device", "")),
+             {CheckpointOf("device").string(), "was trained with " + there,
+              "this run uses instruction set v", "Go on with --device=cuda"});
+  ExpectSays(Refusal<ConfigError>(Options("cpu")),
+             {CheckpointOf("cpu").string(), "with instruction set v",
+              "this run uses " + there, "Go on with --device=cpu --isa v"});
+  // Refused, and nothing is lost.
+  const RunResult result = Train("device");
+  EXPECT_TRUE(result.resumed);
+  EXPECT_TRUE(Train("cpu", "").resumed);
+
+  // A finished run is read by whoever does not ask for a device.
+  ExpectSameResult(result, TrainRun(config_, Options("device", "")));
+  ExpectSays(Refusal<ConfigError>(Options("device", "cpu")),
+             {"result.h5", "leave --isa and --device out"});
+  ExpectSays(Refusal<ConfigError>(Options("cpu")),
+             {"result.h5", "leave --isa and --device out"});
+}
+
+TEST_F(SimulatedRun, WithoutADeviceNothingIsWritten) {
+  simt::FailCall("cudaGetDeviceCount", 1, kNoDevice);
+  ExpectSays(Refusal<EnvironmentError>(Options("none")),
+             {"device \"cuda\"", "no CUDA device", "nvidia-smi",
+              "Without --device the CPU is used"});
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
+}
+
+TEST_F(SimulatedRun, TooLittleMemoryIsSaid) {
+  Interrupt("run", 2);
+  // The queue fits, the model does not.
+  simt::SetDeviceLimits({.memory = (size_t{160} << 20) + (64 << 10)});
+  ExpectSays(Refusal<EnvironmentError>(Options("new")),
+             {"device memory: ", "bytes more are needed", "are free",
+              "balance groups smaller"});
+  EXPECT_EQ(FilesIn(folder_ / "new"), std::vector<std::string>());
+  ExpectSays(Refusal<EnvironmentError>(Options("run")), {"device memory: "});
+  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 2);
+  simt::SetDeviceLimits({});
+  EXPECT_TRUE(Train("run").resumed);
+}
+
+// A device that fails in the middle: the last checkpoint stays.
+TEST_F(SimulatedRun, AFailureEndsTheRunAndLeavesTheCheckpoint) {
+  Interrupt("run", 1);
+  RunOptions options = Options("run");
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 2) {
+      simt::FailCall("cudaMemcpyAsync", 1, kLaunchFailure);
+    }
+  };
+  ExpectSays(Refusal<NumericsError>(options), {"on the device: "});
+  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
+  EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
+  EXPECT_TRUE(Train("run").resumed);
+}
+
+TEST_F(SimulatedRun, ANanEndsTheRunAndLeavesTheCheckpoint) {
+  config_.training.learning_rate = 1e30;
+  config_.training.clip_norm = 0;
+  config_.training.warmup_fraction = 0;
+  Interrupt("run", 1);
+  ExpectSays(Refusal<NumericsError>(Options("run")), {"step 2"});
+  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
+}
+
+TEST_F(SimulatedRun, AProfileIsOfTheCpu) {
+  EXPECT_THROW(ProfileRun(config_, tokens_, Options("run").runtime),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
