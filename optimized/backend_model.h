@@ -104,6 +104,12 @@ class BackendModel : public ModelInterface {
   Buffer<float> gradients_;
 };
 
+// Errors   EnvironmentError if the backend has less memory than planned
+//          (memory_plan.h).
+std::unique_ptr<ModelInterface> MakeModel(const Config& config,
+                                          int64_t group_sequences, Queue& queue,
+                                          Recompute recompute);
+
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 

@@ -27,8 +27,8 @@ class GpuDevice : public Device {
                                             int64_t group_sequences,
                                             ThreadPool& /*pool*/,
                                             Recompute recompute) override {
-    return std::make_unique<BackendModel>(config, group_sequences, *queue_,
-                                          recompute);
+    return SOFTMOE_BACKEND::MakeModel(config, group_sequences, *queue_,
+                                      recompute);
   }
 
  private:

@@ -129,7 +129,7 @@ inline void CheckFieldCounts() {
                                 t12, t13, t14, t15] = TrainingConfig();
   [[maybe_unused]] const auto& [d1, d2, d3] = DataConfig();
   [[maybe_unused]] const auto& [c1, c2, c3, c4] = Config();
-  [[maybe_unused]] const auto& [u1, u2, u3, u4, u5] = RuntimeConfig();
+  [[maybe_unused]] const auto& [u1, u2, u3, u4, u5, u6] = RuntimeConfig();
 }
 
 }  // namespace softmoe

@@ -352,10 +352,9 @@ RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
   optimized::RunInProcessRanks(
       options.ranks, [&](optimized::Communicator& communicator) {
         const int rank = communicator.rank();
-        RunResult of_rank =
-            RunLoop(identity, OptionsOfRank(options, rank), communicator,
-                    device, stop)
-                .Run();
+        RunResult of_rank = RunLoop(identity, OptionsOfRank(options, rank),
+                                    communicator, device, stop)
+                                .Run();
         if (rank == 0) result = std::move(of_rank);
       });
   return result;
