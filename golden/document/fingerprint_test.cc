@@ -25,6 +25,34 @@ TEST(SameValue, ComparesNumbersAsNumbersAndTextAsText) {
   EXPECT_FALSE(SameValue("e", "E"));
 }
 
+TEST(SameValue, OnlyWholeQuotesAndWholeNumbersAreNone) {
+  EXPECT_TRUE(SameValue("\"\"", ""));
+  EXPECT_FALSE(SameValue("\"", ""));
+  EXPECT_FALSE(SameValue("owt\"", "wt"));
+  EXPECT_FALSE(SameValue("owt\"", "owt"));
+  EXPECT_FALSE(SameValue("\"owt", "owt"));
+  EXPECT_FALSE(SameValue("\"owt", "ow"));
+  EXPECT_TRUE(SameValue("\"1e3\"", "1000"));
+  EXPECT_TRUE(SameValue("-0", "+0"));
+  // Numbers at their beginnings only.
+  EXPECT_FALSE(SameValue("1-2", "1"));
+  EXPECT_FALSE(SameValue("1e", "1"));
+  EXPECT_FALSE(SameValue(".", "0"));
+  EXPECT_FALSE(SameValue("", "0"));
+  EXPECT_FALSE(SameValue("0x10", "16"));
+}
+
+TEST(FieldValue, RowsOverrideTheirDocument) {
+  Document document;
+  document.fields = {Must("a", "1"), Must("b", "2")};
+  Row row;
+  row.fields = {Must("b", "3"), Must("c", "4")};
+  EXPECT_EQ(FieldValue(document, row, "a"), "1");
+  EXPECT_EQ(FieldValue(document, row, "b"), "3");
+  EXPECT_EQ(FieldValue(document, row, "c"), "4");
+  EXPECT_EQ(FieldValue(document, row, "d"), "");
+}
+
 TEST(FieldsOf, RowsOverrideTheirDocument) {
   Document document;
   document.fields = {Must("a", "1"), Must("b", "2")};
@@ -74,6 +102,15 @@ TEST(CompareFingerprints, ReportsAndIgnores) {
   EXPECT_TRUE(comparison.comparable());
   EXPECT_TRUE(comparison.open.empty());
   EXPECT_EQ(comparison.reported, (Differences{{"gpu", "GH200", "none"}}));
+  // Agreement needs no word, but that nobody knows does.
+  const auto silent = CompareFingerprints(
+      {{"gpu", "GH200", FieldClass::kMustMatch, Known::kStated}},
+      {{"gpu", "GH200", FieldClass::kReport, Known::kAssumed},
+       {"cpu", "", FieldClass::kReport, Known::kUnknown}});
+  EXPECT_EQ(silent.reported, (Differences{{"cpu", "", ""}}));
+  EXPECT_TRUE(silent.open.empty());
+  EXPECT_EQ(DescribeDifference(silent.reported[0]),
+            "not known in the golden, not said here");
 }
 
 }  // namespace

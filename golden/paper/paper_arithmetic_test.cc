@@ -9,8 +9,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
 #include "golden/document/document.h"
 #include "golden/testing/paper_test_util.h"
 
@@ -255,6 +260,27 @@ TEST(CheckArithmetic, SeesAChangedDigit) {
             Rules{"load_balance"});
   EXPECT_EQ(changed("tau_ablation", 0, "ae", "3.11"), Rules{"tau_order"});
   EXPECT_EQ(changed("model_size", 0, "d_ffn", "2048"), Rules{"total_params"});
+}
+
+// One line for each check, consistent or not: what `show --arithmetic` would
+// say of it in a document where it fails.
+TEST(CheckArithmetic, EveryCheckIsTheOneThatWasRead) {
+  std::string text;
+  for (const ArithmeticCheck& check : Checks()) {
+    text += fmt::format("{} {}: {}, computed {}{}{} ({})\n", check.rule,
+                        check.place, check.printed, check.computed,
+                        check.consistent ? "" : " INCONSISTENT ", check.note,
+                        check.explanation);
+  }
+  const std::string expected =
+      ReadWholeFile(RunfilePath("golden/paper/testdata/checks.txt"));
+  // Line by line: a whole text would say little about where.
+  std::istringstream ours(text), theirs(expected);
+  for (std::string line, other; std::getline(ours, line);) {
+    ASSERT_TRUE(std::getline(theirs, other)) << line;
+    EXPECT_EQ(line, other);
+  }
+  EXPECT_EQ(text, expected);
 }
 
 TEST(CheckArithmetic, RefusesADocumentThatIsNotThePaper) {

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "golden/testing/miniature_test_util.h"
 
@@ -124,6 +126,434 @@ TEST(MiniatureJson, HasEveryNumberOfTheText) {
   EXPECT_EQ(jitter["seeds_needed"],
             *MeasureOf(verdicts, "C7.jitter").seeds_needed);
   EXPECT_EQ(json["resolution"].size(), 2u);
+}
+
+// Two claims with every kind of measure and case, in binary fractions.
+MiniatureVerdicts Everything() {
+  MiniatureCase holds;
+  holds.label = "a - b";
+  holds.corpus = "gcide";
+  holds.seeds = 4;
+  holds.estimate = -0.125;
+  holds.seed_error = 0.03125;
+  holds.least_error = 0.0625;
+  holds.freedom = 24;
+  holds.interval = {-0.25, 0.0009765625};
+  holds.p_shown = 0.0078125;
+  holds.p_contradicted = 0.9921875;
+  MiniatureCase own = holds;
+  own.label = "c - b";
+  own.corpus = "foldoc";
+  own.seeds = 2;
+  own.seed_error = 0.5;
+  own.own_deviation = {"c", "b"};
+  MiniatureCase problem;
+  problem.label = "d";
+  problem.corpus = "gcide";
+  problem.seeds = 1;
+  problem.problem = "has one run";
+  MiniatureCase benchmark;
+  benchmark.label = "1 - 1.5";
+  benchmark.seeds = 3;
+  benchmark.estimate = 0.5;
+  benchmark.seed_error = 0.25;
+  benchmark.freedom = 4.5;
+  benchmark.interval = {0.25, 0.75};
+  benchmark.p_shown = 0.25;
+  benchmark.p_contradicted = 0.5;
+  auto measure = [](const char* id, MiniatureStatus status,
+                    std::vector<MiniatureCase> cases, size_t deciding) {
+    MiniatureMeasureVerdict verdict;
+    verdict.id = id;
+    verdict.text = std::string("text of ") + id;
+    verdict.unit = "nat/token";
+    verdict.margin = -0.03125;
+    verdict.status = status;
+    verdict.cases_needed = static_cast<int64_t>(cases.size());
+    verdict.cases = std::move(cases);
+    verdict.deciding = deciding;
+    verdict.p = 0.015625;
+    verdict.reason = "reason of";
+    for (int i = 0; i < 12; ++i) verdict.reason += " " + verdict.id;
+    return verdict;
+  };
+  MiniatureVerdicts verdicts;
+  verdicts.hash = "c0ffee";
+  verdicts.planned = 12;
+  verdicts.finished = 5;
+  verdicts.missing = {"g/a/1", "g/a/2", "g/a/3", "g/a/4",
+                      "g/a/5", "g/a/6", "g/a/7"};
+  verdicts.equal_seeds = {"gcide/a: 1 and 2", "gcide/b: 1 and 3"};
+  MiniatureVerdict first = {"C1",
+                            "A title",
+                            MiniatureStatus::kInterim,
+                            MiniatureStatus::kShown,
+                            "an assumption",
+                            {}};
+  first.measures = {
+      measure("C1.one", MiniatureStatus::kShown, {holds, own, problem}, 0),
+      measure("C1.two", MiniatureStatus::kNotTestable, {holds, problem}, 1)};
+  MiniatureVerdict second = {"C2",
+                             "Another title",
+                             MiniatureStatus::kUndecided,
+                             MiniatureStatus::kUndecided,
+                             "much",
+                             {}};
+  second.measures = {
+      measure("C2.far", MiniatureStatus::kUndecided, {benchmark}, 0),
+      measure("C2.near", MiniatureStatus::kUndecided, {own, holds}, 1)};
+  second.measures[1].seeds_needed = 7;
+  verdicts.claims = {first, second};
+  verdicts.resolution = {{.corpus = "gcide",
+                          .rows = 9,
+                          .seeds = 4,
+                          .plain = 0.0625,
+                          .paired = 0.03125,
+                          .paired_freedom = 24,
+                          .plain_own = {"c"},
+                          .paired_own = {"c", "d"},
+                          .one_test = 0.125,
+                          .family = 0.25},
+                         {.corpus = "foldoc",
+                          .rows = 3,
+                          .seeds = 2,
+                          .plain = 0.5,
+                          .paired = 1,
+                          .paired_freedom = 2,
+                          .plain_own = {},
+                          .paired_own = {},
+                          .one_test = 0.00390625,
+                          .family = 1}};
+  return verdicts;
+}
+
+TEST(DescribeMiniature, WritesEverything) {
+  EXPECT_EQ(
+      DescribeMiniature(Everything()),
+      R"(Claims in miniature: rows of the mini grid against each other. No reproduction of the paper,
+whatever the verdicts: other text, other sizes.
+margins  c0ffee, fixed before any run
+runs     5 of 12 planned
+missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6 and 1 more
+equal bits under two seeds: gcide/a: 1 and 2, gcide/b: 1 and 3
+
+claim  verdict                 what it says
+-----  ----------------------  -------------
+C1     INTERIM (SHOWN so far)  A title
+C2     UNDECIDED               Another title
+
+measure  verdict       effect   from         to  unit        margin  seeds      p  seeds needed   deciding case
+-------  ------------  ------  -----  ---------  ---------  -------  -----  -----  -------------  -------------
+C1.one   SHOWN         -0.125  -0.25  +0.000977  nat/token  -0.0312      4  0.016  -              gcide: a - b
+C1.two   NOT_TESTABLE       -      -          -  nat/token  -0.0312      -  0.016  -              -
+C2.far   UNDECIDED       +0.5  +0.25      +0.75  nat/token  -0.0312      3  0.016  none would do  1 - 1.5
+C2.near  UNDECIDED     -0.125  -0.25  +0.000977  nat/token  -0.0312      4  0.016  7              gcide: a - b
+
+C1.one, text of C1.one: reason of C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one
+  C1.one C1.one C1.one.
+C1.two, text of C1.two: reason of C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two
+  C1.two C1.two C1.two.
+C1 assumes: an assumption.
+C2.far, text of C2.far: reason of C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far
+  C2.far C2.far C2.far.
+C2.near, text of C2.near: reason of C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near
+  C2.near C2.near C2.near C2.near.
+C2 assumes: much.
+
+Deviation of a run's final loss over seeds (nat/token); the same with the effect common to all rows
+of a seed taken out (paired); how many unpaired seeds a paired one is worth (gain of pairing; below
+1, pairing loses); and the difference between two rows that is found in 80 % of cases, by one test
+and among all measures:
+corpus  rows  seeds  deviation  paired  gain of pairing  one test  all measures
+------  ----  -----  ---------  ------  ---------------  --------  ------------
+gcide      9      4     0.0625  0.0312             4.00     0.125          0.25
+foldoc     3      2        0.5       1             0.25   0.00391             1
+gcide: "deviation" leaves out rows much noisier than the others: c
+gcide: "paired" leaves out rows much noisier than the others: c, d
+)");
+}
+
+TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
+  MiniatureVerdicts verdicts = Everything();
+  verdicts.missing.pop_back();
+  const std::string text = DescribeMiniature(verdicts);
+  ExpectHas(text,
+            "missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6\nequal bits under");
+}
+
+TEST(DescribeMiniatureCases, WritesEverything) {
+  EXPECT_EQ(
+      DescribeMiniatureCases(Everything()),
+      R"(measure  corpus  case     effect   from         to  seeds  p holds  p reversed  remarks
+-------  ------  -------  ------  -----  ---------  -----  -------  ----------  -------------------
+C1.one   gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
+C1.one   foldoc  c - b    -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
+C1.one   gcide   d             -      -          -      -        -           -  has one run
+C1.two   gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
+C1.two   gcide   d             -      -          -      -        -           -  has one run
+C2.far           1 - 1.5    +0.5  +0.25      +0.75      3     0.25         0.5
+C2.near  foldoc  c - b    -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
+C2.near  gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
+)");
+}
+
+TEST(DescribeMiniatureRows, WritesMeansAndDeviationsOverTheirSeeds) {
+  MiniatureClaims claims;
+  claims.planned = {{{"a", "b", "c"}, "gcide", {1, 2, 3}},
+                    {{"a"}, "foldoc", {1, 2}}};
+  MiniatureResults results;
+  auto add = [&](const char* row, const char* corpus, int64_t seed,
+                 double loss) {
+    MiniatureRun run;
+    run.row = row;
+    run.corpus = corpus;
+    run.seed = seed;
+    run.loss = loss;
+    run.infer_ae = 2 * loss;
+    run.train_ae = 3;
+    run.load_variance = loss / 1024;
+    results.runs.push_back(run);
+  };
+  add("a", "gcide", 1, 2.5);
+  add("a", "foldoc", 1, 8);
+  add("c", "gcide", 1, 1.25);
+  add("a", "gcide", 2, 3.5);
+  add("a", "gcide", 3, 3);
+  EXPECT_EQ(
+      DescribeMiniatureRows(claims, results),
+      R"(corpus  row  seeds  loss (deviation)  infer-AE (deviation)  train-AE (deviation)  load variance (deviation)
+------  ---  -----  ----------------  --------------------  --------------------  -------------------------
+gcide   a        3           3 (0.5)                 6 (1)                 3 (0)        0.0029297 (0.00049)
+gcide   c        1              1.25                   2.5                     3                  0.0012207
+foldoc  a        1                 8                    16                     3                  0.0078125
+)");
+}
+
+TEST(MiniatureJson, WritesEverything) {
+  EXPECT_EQ(MiniatureJson(Everything()), R"({
+  "hash": "c0ffee",
+  "planned": 12,
+  "finished": 5,
+  "missing": [
+    "g/a/1",
+    "g/a/2",
+    "g/a/3",
+    "g/a/4",
+    "g/a/5",
+    "g/a/6",
+    "g/a/7"
+  ],
+  "equal_seeds": [
+    "gcide/a: 1 and 2",
+    "gcide/b: 1 and 3"
+  ],
+  "claims": [
+    {
+      "claim": "C1",
+      "title": "A title",
+      "status": "INTERIM",
+      "leaning": "SHOWN",
+      "assumes": "an assumption",
+      "measures": [
+        {
+          "measure": "C1.one",
+          "text": "text of C1.one",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "SHOWN",
+          "reason": "reason of C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one",
+          "p": 0.015625,
+          "cases_needed": 3,
+          "deciding": 0,
+          "cases": [
+            {
+              "case": "a - b",
+              "corpus": "gcide",
+              "seeds": 4,
+              "effect": -0.125,
+              "standard_error": 0.0625,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875
+            },
+            {
+              "case": "c - b",
+              "corpus": "foldoc",
+              "seeds": 2,
+              "effect": -0.125,
+              "standard_error": 0.5,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "own_deviation": [
+                "c",
+                "b"
+              ]
+            },
+            {
+              "case": "d",
+              "corpus": "gcide",
+              "seeds": 1,
+              "problem": "has one run"
+            }
+          ]
+        },
+        {
+          "measure": "C1.two",
+          "text": "text of C1.two",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "NOT_TESTABLE",
+          "reason": "reason of C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two",
+          "p": 0.015625,
+          "cases_needed": 2,
+          "deciding": 1,
+          "cases": [
+            {
+              "case": "a - b",
+              "corpus": "gcide",
+              "seeds": 4,
+              "effect": -0.125,
+              "standard_error": 0.0625,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875
+            },
+            {
+              "case": "d",
+              "corpus": "gcide",
+              "seeds": 1,
+              "problem": "has one run"
+            }
+          ]
+        }
+      ]
+    },
+    {
+      "claim": "C2",
+      "title": "Another title",
+      "status": "UNDECIDED",
+      "leaning": "UNDECIDED",
+      "assumes": "much",
+      "measures": [
+        {
+          "measure": "C2.far",
+          "text": "text of C2.far",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "UNDECIDED",
+          "reason": "reason of C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far",
+          "p": 0.015625,
+          "cases_needed": 1,
+          "deciding": 0,
+          "cases": [
+            {
+              "case": "1 - 1.5",
+              "seeds": 3,
+              "effect": 0.5,
+              "standard_error": 0.25,
+              "degrees_of_freedom": 4.5,
+              "interval": [
+                0.25,
+                0.75
+              ],
+              "p_shown": 0.25,
+              "p_contradicted": 0.5
+            }
+          ]
+        },
+        {
+          "measure": "C2.near",
+          "text": "text of C2.near",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "UNDECIDED",
+          "reason": "reason of C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near",
+          "p": 0.015625,
+          "cases_needed": 2,
+          "deciding": 1,
+          "seeds_needed": 7,
+          "cases": [
+            {
+              "case": "c - b",
+              "corpus": "foldoc",
+              "seeds": 2,
+              "effect": -0.125,
+              "standard_error": 0.5,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "own_deviation": [
+                "c",
+                "b"
+              ]
+            },
+            {
+              "case": "a - b",
+              "corpus": "gcide",
+              "seeds": 4,
+              "effect": -0.125,
+              "standard_error": 0.0625,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875
+            }
+          ]
+        }
+      ]
+    }
+  ],
+  "resolution": [
+    {
+      "corpus": "gcide",
+      "rows": 9,
+      "seeds": 4,
+      "deviation": 0.0625,
+      "paired_deviation": 0.03125,
+      "degrees_of_freedom": 24.0,
+      "own_deviation": [
+        "c"
+      ],
+      "own_paired_deviation": [
+        "c",
+        "d"
+      ],
+      "difference_of_one_test": 0.125,
+      "difference_among_all": 0.25
+    },
+    {
+      "corpus": "foldoc",
+      "rows": 3,
+      "seeds": 2,
+      "deviation": 0.5,
+      "paired_deviation": 1.0,
+      "degrees_of_freedom": 2.0,
+      "difference_of_one_test": 0.00390625,
+      "difference_among_all": 1.0
+    }
+  ]
+}
+)");
 }
 
 }  // namespace

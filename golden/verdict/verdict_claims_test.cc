@@ -77,6 +77,38 @@ TEST(Judge, ClaimsTellWhatNoiseLeavesOfThePublishedNumbers) {
                        "0.014 or more over seeds)"));
 }
 
+// What chance can do to accuracies on the same items, seeds apart. 1838 items:
+// sqrt((0.53 0.47 + 0.5 0.5) / 1838) is 1.648 points, so that 3 are 1.820 of
+// them; against a number it is 1.164 points, and 3 are 2.577 of them.
+TEST(Judge, ClaimsOnPercentagesHaveTheNoiseOfTheirItems) {
+  const std::string left = "owt/softmoe/k2/a2", right = "owt/sparse/k4";
+  auto reason = [&](double value, const std::string& op,
+                    const std::string& other, double other_value = 50) {
+    Document paper = ClosedPaper();
+    paper.claims = {
+        {"one", "text", left + ":piqa", op, other, "main_results", "NO_DATA"}};
+    Document results = Reproduction(8, 0.03);
+    SetValue(&At(&results, left, "piqa"), value);
+    SetValue(&At(&results, right, "piqa"), other_value);
+    const std::string text = Claimed(Judge(results, paper), "one").reason;
+    return text.substr(0, text.find(';'));
+  };
+  const std::string cell = right + ":piqa";
+  EXPECT_EQ(reason(53, ">", cell),
+            "leans towards holding (p = 0.069), not decided among 1 claims");
+  EXPECT_EQ(reason(53, ">=", cell), reason(53, ">", cell));
+  EXPECT_EQ(
+      reason(53, "<", cell),
+      "leans towards not holding (p = 0.069), not decided among 1 claims");
+  EXPECT_EQ(reason(53, "<", "50"), "does not hold in our runs (p = 0.01)");
+  EXPECT_EQ(reason(47, "<", "50"), "holds in our runs (p = 0.01)");
+  EXPECT_EQ(reason(53, ">", cell, 56), reason(47, "<", cell, 44));
+  // All items against all items: no difference, and no error either.
+  EXPECT_EQ(reason(100, ">=", cell, 100),
+            "leans towards holding (p = 1), not decided among 1 claims");
+  EXPECT_EQ(reason(100, ">", cell, 0), "holds in our runs (p = 0)");
+}
+
 TEST(Judge, StrictClaimsAreCappedUnderOpenFields) {
   const Verdicts verdicts = Judge(Reproduction(8, 0.03), Paper());
   const ClaimVerdict& strict = Claimed(verdicts, "star_lower_loss.1");

@@ -69,9 +69,9 @@ std::string CellTable(const std::vector<CellVerdict>& cells, bool judged) {
          cell.half_width > 0 ? fmt::format("{:.2g}", cell.half_width) : "-",
          cell.margin > 0 ? fmt::format("{:g}", cell.margin) : "-",
          judged ? StatusName(cell.status) : "recorded",
-         reason + (notes.empty() ? ""
-                                 : (reason.empty() ? "" : ";") +
-                                       std::string(" see") + notes)});
+         reason + (notes.empty()
+                       ? ""
+                       : (reason.empty() ? "see" : "; see") + notes)});
   }
   return table.Text() + "\n";
 }

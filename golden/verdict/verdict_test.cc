@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "golden/document/document.h"
 #include "golden/testing/verdict_test_util.h"
@@ -338,6 +340,49 @@ TEST(Judge, ExactCellsMustPrintAlike) {
   EXPECT_EQ(Judge(ModelSize(1.631409280), Paper()).overall, Status::kPass);
   EXPECT_EQ(Judge(ModelSize(1.6316), Paper()).overall, Status::kFail);
   EXPECT_EQ(Judge(ModelSize(1.6303), Paper()).overall, Status::kFail);
+}
+
+// Whichever it is: `overall` counts only where there is nothing else.
+TEST(Verdicts, EndWithTheWorstCellOrClaimThatIsNotAllowed) {
+  auto code = [](const std::vector<Status>& cells,
+                 const std::vector<Status>& claims, Status overall,
+                 const std::set<Status>& allowed = {}) {
+    Verdicts verdicts;
+    for (const Status status : cells) {
+      verdicts.cells.emplace_back().status = status;
+    }
+    for (const Status status : claims) {
+      verdicts.claims.emplace_back().status = status;
+    }
+    verdicts.overall = overall;
+    return verdicts.exit_code(allowed);
+  };
+  using enum Status;
+  EXPECT_EQ(code({kPass, kFail}, {}, kPass), ExitCode::kFailed);
+  EXPECT_EQ(code({}, {kPass, kFail}, kPass), ExitCode::kFailed);
+  EXPECT_EQ(code({kPass}, {kFail, kPass}, kPass), ExitCode::kFailed);
+  EXPECT_EQ(code({kFail}, {kPass}, kPass), ExitCode::kFailed);
+  EXPECT_EQ(code({kPass}, {kPass}, kFail), ExitCode::kDone);
+  EXPECT_EQ(code({kPass}, {}, kFail), ExitCode::kDone);
+  EXPECT_EQ(code({}, {kPass}, kFail), ExitCode::kDone);
+  EXPECT_EQ(code({}, {}, kNotComparable), ExitCode::kNotComparable);
+  EXPECT_EQ(code({}, {}, kInconclusive, {kInconclusive}), ExitCode::kDone);
+  EXPECT_EQ(code({kFail}, {kMistrusted}, kFail, {kFail}),
+            ExitCode::kMistrusted);
+  EXPECT_EQ(code({kFail}, {kMistrusted}, kFail, {kFail, kMistrusted}),
+            ExitCode::kDone);
+  EXPECT_EQ(code({kUnsupported}, {kPass}, kPass), ExitCode::kInconclusive);
+}
+
+// In lanes without one the margin is 0, in the report and for who reads JSON.
+TEST(Judge, ColumnsWithoutMarginHaveNone) {
+  const Verdicts verdicts = Judge(ModelSize(1.631409280), Paper());
+  ASSERT_FALSE(verdicts.cells.empty());
+  for (const CellVerdict& cell : verdicts.cells) {
+    EXPECT_EQ(cell.margin, 0) << cell.column;
+    EXPECT_EQ(cell.half_width, 0) << cell.column;
+    EXPECT_EQ(cell.runs_needed, 0) << cell.column;
+  }
 }
 
 // One golden cell that stands for 2.875 to 3.125, in a column whose values may

@@ -75,6 +75,15 @@ TEST(DocumentSample, IsSpreadOverTheStream) {
   EXPECT_NEAR(mean, (kCount - 1) / 2.0, 4 * error);
 }
 
+// A tokenizer is trained on this sample: it must not change silently.
+TEST(DocumentSample, KeepsItsChoice) {
+  std::string chosen;
+  for (const std::string& text : Sample(Numbered(40), 200)) {
+    chosen += text.substr(4, 2) + " ";
+  }
+  EXPECT_EQ(chosen, "02 03 12 13 17 21 26 31 37 38 ");
+}
+
 TEST(DocumentSample, TakesOnlyTheBeginOfALongDocument) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "\u4E2D";

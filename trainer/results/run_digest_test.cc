@@ -63,6 +63,12 @@ TEST(RunDigest, SeesEveryNumberOfTraining) {
        }});
 }
 
+// Records of runs carry it.
+TEST(RunDigest, IsTheSameInEveryVersion) {
+  EXPECT_EQ(TrainingDigest(Example()),
+            "e3b5d47b10a2a70c6fd6ba942376bd00602568307f4afbfe45a59ee0a9c8e7bb");
+}
+
 TEST(RunDigest, IsBlindToClocksAndWords) {
   const std::string digest = TrainingDigest(Example());
   RunResult other = Example();

@@ -18,9 +18,12 @@ TEST(EstimateResources, CountsThePaperModel) {
   config.training.balance_group_sequences = 30;
   const ResourceNeed need = EstimateResources(config);
   EXPECT_EQ(need.parameters, 1631409280);  // SPEC.md 3.1
-  // Parameters and two moments, fp32, and 18000 steps of 41 doubles.
-  EXPECT_GE(need.checkpoint_bytes, 12 * need.parameters + 18000 * 41 * 8);
-  EXPECT_GE(need.disk_bytes, 2 * need.checkpoint_bytes);
+  // Parameters and two moments, fp32; 18000 steps of 41 doubles, which are
+  // also in the result and, as text, in the metrics; the rest of each file.
+  const int64_t history = 18000 * 41 * 8, rest = 256 * 1024;
+  EXPECT_EQ(need.checkpoint_bytes, 12 * need.parameters + history + rest);
+  EXPECT_EQ(need.disk_bytes,
+            2 * need.checkpoint_bytes + history + rest + 18000 * 41 * 40);
   // Parameters, two moments, the sum and log2(8) buffers of the tree.
   EXPECT_EQ(need.state_bytes, 4 * need.parameters * (3 + 1 + 3));
 }
@@ -42,6 +45,11 @@ TEST(EstimateResources, OneGroupNeedsNoTree) {
   config.training.global_batch_sequences = 30;
   const ResourceNeed need = EstimateResources(config);
   EXPECT_EQ(need.state_bytes, 4 * need.parameters * 4);
+  // Two buffers more for three groups, as for four.
+  for (const int64_t groups : {3, 4}) {
+    config.training.global_batch_sequences = 30 * groups;
+    EXPECT_EQ(EstimateResources(config).state_bytes, 4 * need.parameters * 6);
+  }
 }
 
 TEST(EstimateResources, CountsWhatACalibrationRanks) {

@@ -143,11 +143,23 @@ class DamagedTokenFile : public ::testing::Test {
   void Patch(size_t at, T value) {
     std::memcpy(idx_.data() + at, &value, sizeof(value));
   }
-  void ExpectRefused(const std::string& part, int64_t vocab_size = 1000) {
-    const std::string error = Error(vocab_size);
-    EXPECT_NE(error.find(part), std::string::npos) << error;
-    EXPECT_NE(error.find("damaged/t."), std::string::npos) << error;
-    EXPECT_NE(error.find("//:prepare_data"), std::string::npos) << error;
+  // The whole message: which of both files, what is wrong, what to do.
+  void ExpectRefused(const std::string& suffix, const std::string& problem,
+                     int64_t vocab_size = 1000) {
+    EXPECT_EQ(Error(vocab_size),
+              (folder_ / "t").string() + suffix + ": " + problem +
+                  "; make the token files again with `bazel run "
+                  "//:prepare_data`");
+  }
+  // That the counts of the header are not those of a file of so many bytes.
+  void ExpectMisfit(const std::string& sequences, const std::string& boundaries,
+                    size_t bytes) {
+    ExpectRefused(".idx",
+                  "byte 18: " + sequences + " sequences and " + boundaries +
+                      " document boundaries do not fit a file of " +
+                      std::to_string(bytes) +
+                      " bytes: it is truncated, or has the sequence modes of "
+                      "multimodal data");
   }
 
   std::filesystem::path folder_;
@@ -156,81 +168,123 @@ class DamagedTokenFile : public ::testing::Test {
 
 TEST_F(DamagedTokenFile, Truncated) {
   const std::string whole = idx_;
+  ASSERT_EQ(whole.size(), 34u + 3 * 12 + 4 * 8);
   for (size_t size = 0; size < whole.size(); ++size) {
     idx_ = whole.substr(0, size);
-    EXPECT_NE(Error(), "") << size;
+    if (size < 34) {
+      ExpectRefused(".idx", "truncated: " + std::to_string(size) +
+                                " bytes, the header alone has 34");
+    } else {
+      ExpectMisfit("3", "4", size);
+    }
   }
   idx_ = whole;
   const std::string tokens = bin_;
   for (size_t size = 0; size < tokens.size(); ++size) {
     bin_ = tokens.substr(0, size);
-    ExpectRefused("truncated");
+    const char* end = size < 6    ? "sequence 0 ends at byte 6"
+                      : size < 10 ? "sequence 1 ends at byte 10"
+                                  : "sequence 2 ends at byte 12";
+    ExpectRefused(".bin",
+                  "truncated: " + std::to_string(size) + " bytes, but " + end);
   }
 }
 
 TEST_F(DamagedTokenFile, Extended) {
   bin_ += "xx";
-  ExpectRefused("but the sequences end at byte 12");
+  ExpectRefused(".bin", "14 bytes, but the sequences end at byte 12");
   bin_.resize(12);
   idx_ += std::string(3, '\0');  // what the modes of 3 sequences would be
-  ExpectRefused("multimodal");
+  ExpectMisfit("3", "4", 105);
 }
 
 TEST_F(DamagedTokenFile, Magic) {
   idx_[0] = 'X';
-  ExpectRefused("byte 0: no Megatron token index");
+  ExpectRefused(".idx",
+                "byte 0: no Megatron token index (magic MMIDIDX missing)");
 }
 
 TEST_F(DamagedTokenFile, Version) {
   Patch<uint64_t>(9, 2);
-  ExpectRefused("byte 9: version 2");
+  ExpectRefused(".idx", "byte 9: version 2, only 1 is known");
 }
 
 TEST_F(DamagedTokenFile, ElementType) {
   Patch<uint8_t>(17, 6);
-  ExpectRefused("byte 17: element type 6");
+  ExpectRefused(".idx",
+                "byte 17: element type 6, only 8 (uint16) and 4 (int32) hold "
+                "token ids");
   // int32 where the bytes are uint16: the sizes do not fit.
   Patch<uint8_t>(17, kTokenInt32);
-  ExpectRefused("sequence 1: begins at byte 6");
+  ExpectRefused(".idx",
+                "sequence 1: begins at byte 6 of the .bin file, its "
+                "predecessor ends at 12");
 }
 
+// Counts whose bytes would fit the file if they were computed modulo 2^64.
 TEST_F(DamagedTokenFile, Counts) {
-  Patch<uint64_t>(18, ~uint64_t{0} / 12 + 1);  // would overflow
-  ExpectRefused("byte 18");
+  Patch<uint64_t>(18, (uint64_t{1} << 62) + 3);
+  ExpectMisfit("4611686018427387907", "4", 102);
+  Patch<uint64_t>(18, 3);
+  Patch<uint64_t>(26, (uint64_t{1} << 61) + 4);
+  ExpectMisfit("3", "2305843009213693956", 102);
+  Patch<uint64_t>(26, 0);
+  idx_.resize(34 + 3 * 12);
+  ExpectRefused(".idx", "byte 26: no document boundary");
 }
 
 TEST_F(DamagedTokenFile, Pointers) {
   constexpr size_t kPointers = 34 + 3 * 4;
   Patch<int64_t>(kPointers + 8, int64_t{1} << 62);
-  ExpectRefused("sequence 1: begins at byte 4611686018427387904");
+  ExpectRefused(".idx",
+                "sequence 1: begins at byte 4611686018427387904 of the .bin "
+                "file, its predecessor ends at 6");
   Patch<int64_t>(kPointers + 8, -2);
-  ExpectRefused("sequence 1: begins at byte -2");
+  ExpectRefused(".idx",
+                "sequence 1: begins at byte -2 of the .bin file, its "
+                "predecessor ends at 6");
 }
 
 TEST_F(DamagedTokenFile, Lengths) {
   Patch<int32_t>(34, -1);
-  ExpectRefused("sequence 0: length -1");
+  ExpectRefused(".idx", "sequence 0: length -1");
   Patch<int32_t>(34, 0x7FFFFFFF);
-  ExpectRefused("truncated");
+  ExpectRefused(".bin",
+                "truncated: 12 bytes, but sequence 0 ends at byte 4294967294");
 }
 
 TEST_F(DamagedTokenFile, DocumentBoundaries) {
   constexpr size_t kBoundaries = 34 + 3 * 12;
-  Patch<int64_t>(kBoundaries, 1);
-  ExpectRefused("document boundary 0");
-  Patch<int64_t>(kBoundaries, 0);
-  Patch<int64_t>(kBoundaries + 8, 4);
-  ExpectRefused("document boundary 1");
-  Patch<int64_t>(kBoundaries + 8, 1);
-  Patch<int64_t>(kBoundaries + 24, 2);
-  ExpectRefused("document boundary 3");
-  Patch<int64_t>(kBoundaries + 24, 3);
-  Patch<int64_t>(kBoundaries + 8, 3);  // 0 3 2 3: decreases
-  ExpectRefused("document boundary 2");
+  auto expect = [&](const std::vector<int64_t>& boundaries,
+                    const std::string& problem) {
+    for (size_t d = 0; d < boundaries.size(); ++d) {
+      Patch<int64_t>(kBoundaries + 8 * d, boundaries[d]);
+    }
+    ExpectRefused(".idx",
+                  "document boundary " + problem + ", there are 3 sequences)");
+  };
+  expect({1, 1, 2, 3}, "0: sequence 1 (the previous one is 0");
+  expect({-1, 1, 2, 3}, "0: sequence -1 (the previous one is 0");
+  expect({0, 4, 2, 3}, "1: sequence 4 (the previous one is 0");
+  expect({0, 1, 2, 2}, "3: sequence 2 (the previous one is 2");
+  expect({0, 3, 2, 3}, "2: sequence 2 (the previous one is 3");
 }
 
 TEST_F(DamagedTokenFile, IdOutsideTheVocabulary) {
-  ExpectRefused("token 5: id 999 outside the vocabulary of 999", 999);
+  ExpectRefused(".bin", "token 5: id 999 outside the vocabulary of 999", 999);
+}
+
+// Only four bytes have room for a sign.
+TEST_F(DamagedTokenFile, NegativeId) {
+  WriteDocuments(folder_ / "t", 70000, {{1, 2}, {69999}});
+  idx_ = ReadWholeFile(folder_ / "t.idx");
+  bin_ = ReadWholeFile(folder_ / "t.bin");
+  ASSERT_EQ(bin_.size(), 12u);
+  ASSERT_EQ(Error(70000), "");
+  const int32_t id = -1;
+  std::memcpy(bin_.data() + 4, &id, sizeof(id));
+  ExpectRefused(".bin", "token 1: id -1 outside the vocabulary of 70000",
+                70000);
 }
 
 TEST_F(DamagedTokenFile, Missing) {
