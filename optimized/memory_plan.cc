@@ -158,7 +158,7 @@ std::string MemoryPlan::Text() const {
       same->bytes += array.bytes;
     }
   }
-  const auto padded = [](std::string text, size_t width, bool right) {
+  const auto padded = [](const std::string& text, size_t width, bool right) {
     const size_t missing = text.size() < width ? width - text.size() : 0;
     return right ? std::string(missing, ' ') + text
                  : text + std::string(missing, ' ');
