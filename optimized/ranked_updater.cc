@@ -10,13 +10,10 @@
 #include "kernels/adamw.h"
 #include "optimized/diverged.h"
 #include "optimized/gather_stats.h"
+#include "optimized/memory_plan.h"
 
 namespace softmoe::optimized {
 namespace {
-
-int64_t NumGroups(const TrainingConfig& training) {
-  return training.global_batch_sequences / training.balance_group_sequences;
-}
 
 // A layout of what lies in `shard` alone, for the optimizer, which knows
 // tensors by place and kind.
