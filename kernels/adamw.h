@@ -40,11 +40,13 @@ constexpr int64_t SumOfSquaresScratch(int64_t size) {
 }
 
 // y += x over [size].
-struct AddArgs {
+template <typename X, typename Y>  // float; on a device Y also Bf16
+struct AddArgsOf {
   int64_t size;
-  const float* x;
-  float* y;
+  const X* x;
+  Y* y;
 };
+using AddArgs = AddArgsOf<float, float>;
 SOFTMOE_DECLARE_KERNEL(Add);
 
 }  // namespace softmoe::kernels

@@ -12,46 +12,63 @@
 
 namespace softmoe::kernels {
 
-// Elements of the scratch of a device, which holds the weights of query_block
+// Floats of the scratch of a device, which holds the scores of query_block
 // queries of every sequence at a time; forward and backward.
 inline int64_t AttentionScratch(int64_t num_sequences, int64_t sequence_length,
                                 int64_t query_block) {
   return 2 * num_sequences * query_block * sequence_length;
 }
+// And with activations of bf16: scores as above, the weights beside them, and
+// the sums of one head's d_k and d_v.
+inline int64_t AttentionScratchForBf16(int64_t num_sequences,
+                                       int64_t sequence_length,
+                                       int64_t head_dim, int64_t query_block) {
+  const int64_t whole_rows = (sequence_length + 7) / 8 * 8;
+  return AttentionScratch(num_sequences, sequence_length, query_block) +
+         num_sequences * query_block * whole_rows +
+         2 * num_sequences * sequence_length * head_dim;
+}
 
-struct AttentionForwardArgs {
+template <typename Activation>  // float; on a device also Bf16
+struct AttentionForwardArgsOf {
   int64_t num_sequences, sequence_length, num_heads, head_dim;
-  const float* qkv;    // [num_sequences*sequence_length, 3*num_heads*head_dim]
-  float* out;          // [num_sequences*sequence_length, num_heads*head_dim]
-  float* log_sum_exp;  // [num_sequences, num_heads, sequence_length]
+  const Activation* qkv;  // [num_sequences*sequence_length,
+                          //  3*num_heads*head_dim]
+  Activation* out;        // [num_sequences*sequence_length, num_heads*head_dim]
+  float* log_sum_exp;     // [num_sequences, num_heads, sequence_length]
   // Not used by the CPU:
   int64_t query_block = 0;
-  float* scratch = nullptr;  // [AttentionScratch]
+  float* scratch = nullptr;  // [AttentionScratch or AttentionScratchForBf16]
 };
+using AttentionForwardArgs = AttentionForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(AttentionForward);
 
-struct AttentionBackwardArgs {
+template <typename Activation>
+struct AttentionBackwardArgsOf {
   int64_t num_sequences, sequence_length, num_heads, head_dim;
-  const float* qkv;
-  const float* out;
+  const Activation* qkv;
+  const Activation* out;
   const float* log_sum_exp;
-  const float* d_out;
-  float* d_qkv;  // like qkv, =
+  const Activation* d_out;
+  Activation* d_qkv;  // like qkv, =
   // Not used by the CPU:
   int64_t query_block = 0;
-  float* scratch = nullptr;  // [AttentionScratch]
+  float* scratch = nullptr;  // as forward
 };
+using AttentionBackwardArgs = AttentionBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(AttentionBackward);
 
 // Rotates q and k in place by position (rotate-half, base rope_base); inverse
 // rotates back, which is the gradient.
-struct RopeArgs {
+template <typename Activation>
+struct RopeArgsOf {
   int64_t num_sequences, sequence_length, num_heads, head_dim;
   const float* cosine;  // [sequence_length, head_dim/2]
   const float* sine;    // [sequence_length, head_dim/2]
-  float* qkv;           // [num_sequences*sequence_length, 3*num_heads*head_dim]
+  Activation* qkv;      // [num_sequences*sequence_length, 3*num_heads*head_dim]
   bool inverse = false;
 };
+using RopeArgs = RopeArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(Rope);
 
 }  // namespace softmoe::kernels

@@ -62,9 +62,11 @@ void FinishRows(const Block& block, int64_t piece) {
   const Range rows = Piece(block.num_tokens(), block.pieces, piece);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     const int64_t token = block.tokens.begin + r;
+    float* logits = block.logits + r * block.stride;
     CrossEntropyRow(SimdLane(), args.vocab_size, args.targets[token],
-                    args.grad_scale, args.d_hidden != nullptr,
-                    block.logits + r * block.stride, &args.token_loss[token]);
+                    args.grad_scale, logits,
+                    args.d_hidden != nullptr ? logits : nullptr,
+                    &args.token_loss[token]);
   }
 }
 

@@ -11,22 +11,26 @@
 
 namespace softmoe::kernels {
 
-struct HeadCrossEntropyArgs {
+template <typename Activation>  // float; on a device also Bf16
+struct HeadCrossEntropyArgsOf {
   int64_t num_tokens, d_model, vocab_size;
-  const float* hidden;       // [num_tokens, d_model], after the final norm
-  const float* head_weight;  // [vocab_size, d_model]
-  const int32_t* targets;    // [num_tokens], in [0, vocab_size)
-  float* token_loss;         // [num_tokens], nats
+  const Activation* hidden;       // [num_tokens, d_model], after the final norm
+  const Activation* head_weight;  // [vocab_size, d_model]
+  const int32_t* targets;         // [num_tokens], in [0, vocab_size)
+  float* token_loss;              // [num_tokens], nats
   // Gradients of grad_scale * sum of token losses; null: loss only.
   float grad_scale = 0;
-  float* d_hidden = nullptr;       // [num_tokens, d_model], =
+  Activation* d_hidden = nullptr;  // [num_tokens, d_model], =
   float* d_head_weight = nullptr;  // [vocab_size, d_model], =
   // [1], nats: the token losses added in double, in order; null: not wanted.
   double* loss_sum = nullptr;
   // Not used by the CPU: scratch for the logits of so many tokens at a time.
   int64_t chunk_tokens = 0;
   float* logits = nullptr;  // [chunk_tokens, vocab_size]
+  // Of that size, too; null: in place of the logits, if these are Activations.
+  Activation* d_logits = nullptr;
 };
+using HeadCrossEntropyArgs = HeadCrossEntropyArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(HeadCrossEntropy);
 
 }  // namespace softmoe::kernels

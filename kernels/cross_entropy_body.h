@@ -13,34 +13,35 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// On entry `row` holds the logits; on return d_logits, or unspecified values if
-// those are not wanted.
-template <typename Group, typename R = typename Group::Scalar>
+// The logits are overwritten. T is what their gradient is stored as.
+template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
                                     int32_t target, R grad_scale,
-                                    bool want_gradient,
-                                    R* row,     // [vocab_size]
-                                    R* loss) {  // [1]
+                                    R* logits,    // [vocab_size]
+                                    T* d_logits,  // [vocab_size]; may be
+                                                  // logits; null: not wanted
+                                    R* loss) {    // [1]
   using Real = typename Group::Real;
   const R lowest = R(-__builtin_inff());
   const R largest = group.RowMax(
-      vocab_size, [&](Columns at) { return group.LoadOr(row, at, lowest); });
-  const R target_logit = row[target] - largest;
+      vocab_size, [&](Columns at) { return group.LoadOr(logits, at, lowest); });
+  const R target_logit = logits[target] - largest;
   group.Sync();  // all have read it before its owner overwrites it
   const R sum = group.RowSum(vocab_size, [&](Columns at) {
-    const Real e = Exp(group.LoadOr(row, at, lowest) - Real(largest));
-    group.Store(row, at, e);
+    const Real e = Exp(group.LoadOr(logits, at, lowest) - Real(largest));
+    group.Store(logits, at, e);
     return e;
   });
   if (group.IsFirst()) *loss = Log(sum) - target_logit;
-  if (!want_gradient) return;
+  if (d_logits == nullptr) return;
   const R factor = grad_scale / sum;
   group.ForEachColumn(vocab_size, [&](Columns at) {
-    group.Store(row, at, group.Load(row, at) * Real(factor));
+    group.Store(d_logits, at, group.Load(logits, at) * Real(factor));
   });
   group.Sync();  // its owner has written it
+  // From the logit, since what has been stored is rounded.
   if (group.IsFirst()) {
-    row[target] -= grad_scale;
+    group.StoreOne(d_logits, target, Exp(target_logit) * factor - grad_scale);
   }
 }
 

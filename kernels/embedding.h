@@ -10,23 +10,27 @@
 
 namespace softmoe::kernels {
 
-struct EmbeddingForwardArgs {
+template <typename Activation>  // float; on a device also Bf16
+struct EmbeddingForwardArgsOf {
   int64_t num_tokens, d_model;
   const int32_t* ids;  // [num_tokens], in [0, vocab_size)
   const float* table;  // [vocab_size, d_model]
-  float* out;          // [num_tokens, d_model]
+  Activation* out;     // [num_tokens, d_model]
 };
+using EmbeddingForwardArgs = EmbeddingForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(EmbeddingForward);
 
 // Each table row sums its tokens in ascending token order.
-struct EmbeddingBackwardArgs {
+template <typename Activation>
+struct EmbeddingBackwardArgsOf {
   int64_t num_tokens, d_model, vocab_size;
-  const int32_t* ids;  // [num_tokens]
-  const float* d_out;  // [num_tokens, d_model]
-  float* d_table;      // [vocab_size, d_model], =
-  int32_t* scratch;    // [num_tokens + vocab_size + 1], on a device
-                       // [EmbeddingDeviceScratch(num_tokens)]
+  const int32_t* ids;       // [num_tokens]
+  const Activation* d_out;  // [num_tokens, d_model]
+  float* d_table;           // [vocab_size, d_model], =
+  int32_t* scratch;         // [num_tokens + vocab_size + 1], on a device
+                            // [EmbeddingDeviceScratch(num_tokens)]
 };
+using EmbeddingBackwardArgs = EmbeddingBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(EmbeddingBackward);
 
 // The sort on a device counts 256 kinds of tokens in each fixed block of them.

@@ -28,42 +28,46 @@ struct RoutePlan {
                               // expert, then -1
 };
 
-struct ExpertForwardArgs {
+template <typename Activation>  // float; on a device also Bf16
+struct ExpertForwardArgsOf {
   RoutePlan plan;
   int64_t d_model, d_ffn;
-  const float* hidden;          // [num_tokens, d_model]
-  const float* gate_up_weight;  // [num_experts, d_model, 2*d_ffn]
-  const float* down_weight;     // [num_experts, d_ffn, d_model]
-  float* gate_up;               // [num_routed, 2*d_ffn]  saved for backward
-  float* row_output;            // [num_routed, d_model]  scratch
-  float*
-      out;  // [num_tokens, d_model], += (residual stream); null: gate_up only,
-            // with the same bits
+  const Activation* hidden;          // [num_tokens, d_model]
+  const Activation* gate_up_weight;  // [num_experts, d_model, 2*d_ffn]
+  const Activation* down_weight;     // [num_experts, d_ffn, d_model]
+  Activation* gate_up;     // [num_routed, 2*d_ffn]  saved for backward
+  Activation* row_output;  // [num_routed, d_model]  scratch
+  // [num_tokens, d_model], += (residual stream); null: gate_up only, with the
+  // same bits.
+  Activation* out;
   // Not used by the CPU:
-  float* activation = nullptr;            // [num_routed, d_ffn]    scratch
+  Activation* activation = nullptr;       // [num_routed, d_ffn]    scratch
   const int32_t* host_offsets = nullptr;  // expert_offsets on the host
 };
+using ExpertForwardArgs = ExpertForwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(ExpertForward);
 
-struct ExpertBackwardArgs {
+template <typename Activation>
+struct ExpertBackwardArgsOf {
   RoutePlan plan;
   int64_t d_model, d_ffn;
-  const float* hidden;          // [num_tokens, d_model]
-  const float* gate_up_weight;  // [num_experts, d_model, 2*d_ffn]
-  const float* down_weight;     // [num_experts, d_ffn, d_model]
-  const float* gate_up;         // [num_routed, 2*d_ffn]  from forward
-  const float* d_out;           // [num_tokens, d_model]
-  float* d_gate_up;             // [num_routed, 2*d_ffn]  scratch
-  float* d_row_hidden;          // [num_routed, d_model]  scratch
-  float* activation;            // [num_routed, d_ffn]    scratch
-  float* d_row_gate;            // [num_routed]           = <d_out_t, E_i(x_t)>
-  float* d_hidden;              // [num_tokens, d_model]  =
-  float* d_gate_up_weight;      // [num_experts, d_model, 2*d_ffn]  = (zero for
-                                // an expert without rows)
-  float* d_down_weight;         // [num_experts, d_ffn, d_model]    =
+  const Activation* hidden;          // [num_tokens, d_model]
+  const Activation* gate_up_weight;  // [num_experts, d_model, 2*d_ffn]
+  const Activation* down_weight;     // [num_experts, d_ffn, d_model]
+  const Activation* gate_up;         // [num_routed, 2*d_ffn]  from forward
+  const Activation* d_out;           // [num_tokens, d_model]
+  Activation* d_gate_up;             // [num_routed, 2*d_ffn]  scratch
+  Activation* d_row_hidden;          // [num_routed, d_model]  scratch
+  Activation* activation;            // [num_routed, d_ffn]    scratch
+  float* d_row_gate;                 // [num_routed]  = <d_out_t, E_i(x_t)>
+  Activation* d_hidden;              // [num_tokens, d_model]  =
+  float* d_gate_up_weight;  // [num_experts, d_model, 2*d_ffn]  = (zero for an
+                            // expert without rows)
+  float* d_down_weight;     // [num_experts, d_ffn, d_model]    =
   const int32_t* host_offsets = nullptr;  // expert_offsets on the host; not
                                           // used by the CPU
 };
+using ExpertBackwardArgs = ExpertBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(ExpertBackward);
 
 }  // namespace softmoe::kernels

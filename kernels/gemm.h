@@ -12,16 +12,18 @@ namespace softmoe::kernels {
 
 // Each element of C is one chain of fused multiply-adds over ascending k in
 // blocks of fixed size: its bits do not depend on m, n, threads or position.
-struct GemmArgs {
-  const float* a;  // [m, k], or [k, m] if transpose_a
-  const float* b;  // [k, n], or [n, k] if transpose_b
-  float* c;        // [m, n]
+template <typename Operand, typename Result>  // float; on a device also Bf16
+struct GemmArgsOf {
+  const Operand* a;  // [m, k], or [k, m] if transpose_a
+  const Operand* b;  // [k, n], or [n, k] if transpose_b
+  Result* c;         // [m, n]
   int64_t m, n, k;
   int64_t lda, ldb, ldc;  // elements from one stored row to the next
   bool transpose_a = false;
   bool transpose_b = false;
   bool accumulate = false;  // C += instead of C =
 };
+using GemmArgs = GemmArgsOf<float, float>;
 SOFTMOE_DECLARE_KERNEL(Gemm);
 
 }  // namespace softmoe::kernels

@@ -19,15 +19,17 @@ namespace softmoe::kernels {
 // y = x * factor, factor_j = 1 - amplitude + 2*amplitude*u_j, u_j uniform in
 // [0, 1) from word j%4. The gradient of the same: x = d_jittered and
 // accumulate = true adds d_jittered * factor to y = d_hidden.
-struct InputJitterArgs {
+template <typename X, typename Y>  // float; on a device one of them also Bf16
+struct InputJitterArgsOf {
   int64_t num_tokens, d_model;
   int64_t first_token;  // global number of row 0
   RandomKey key;
   double amplitude;         // epsilon, in [0, 1)
-  const float* x;           // [num_tokens, d_model]
-  float* y;                 // [num_tokens, d_model]; may be x
+  const X* x;               // [num_tokens, d_model]
+  Y* y;                     // [num_tokens, d_model]; may be x
   bool accumulate = false;  // y += instead of y =
 };
+using InputJitterArgs = InputJitterArgsOf<float, float>;
 void InputJitter(const InputJitterArgs& args, ThreadPool& pool);
 
 // scores += sigma * z, z standard normal; its gradient is the identity.

@@ -12,10 +12,11 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-template <typename Group, typename R = typename Group::Scalar>
+// T and U are what rows are stored as.
+template <typename Group, typename T, typename U>
 SOFTMOE_INLINE void CopyRow(Group group, int64_t d_model,
-                            const R* from,  // [d_model]
-                            R* to) {        // [d_model]
+                            const T* from,  // [d_model]
+                            U* to) {        // [d_model]
   using Real = typename Group::Real;
   group.ForEachColumn(d_model, [&](Columns at) {
     const Real value = group.Load(from, at);
@@ -23,14 +24,14 @@ SOFTMOE_INLINE void CopyRow(Group group, int64_t d_model,
   });
 }
 
-template <typename Group, typename R = typename Group::Scalar>
+template <typename Group, typename T, typename U>
 SOFTMOE_INLINE void UnpermuteToken(Group group, int64_t d_model,
                                    int64_t max_active,
-                                   const R* rows,              // [*, d_model]
+                                   const T* rows,              // [*, d_model]
                                    const int32_t* token_rows,  // [max_active],
                                                                // then -1
                                    bool accumulate,
-                                   R* sum) {  // [d_model]
+                                   U* sum) {  // [d_model]
   using Real = typename Group::Real;
   group.ForEachColumn(d_model, [&](Columns at) {
     Real total = accumulate ? group.Load(sum, at) : Real(0);

@@ -11,11 +11,12 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-template <typename Group, typename R = typename Group::Scalar>
+// T is what activations and their gradients are stored as.
+template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void SwigluForwardRow(Group group, int64_t d_ffn,
-                                     const R* gate_up,  // [2*d_ffn]
+                                     const T* gate_up,  // [2*d_ffn]
                                      R row_gate,
-                                     R* activation) {  // [d_ffn]
+                                     T* activation) {  // [d_ffn]
   using Real = typename Group::Real;
   group.ForEachColumn(d_ffn, [&](Columns at) {
     group.Store(activation, at,
@@ -25,13 +26,13 @@ SOFTMOE_INLINE void SwigluForwardRow(Group group, int64_t d_ffn,
 }
 
 // d_row_gate = <activation without row_gate, d_activation>.
-template <typename Group, typename R = typename Group::Scalar>
+template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void SwigluBackwardRow(Group group, int64_t d_ffn,
-                                      const R* gate_up,  // [2*d_ffn]
+                                      const T* gate_up,  // [2*d_ffn]
                                       R row_gate,
-                                      const R* d_activation,  // [d_ffn]
-                                      R* d_gate_up,           // [2*d_ffn]
-                                      R* activation,          // [d_ffn]
+                                      const T* d_activation,  // [d_ffn]
+                                      T* d_gate_up,           // [2*d_ffn]
+                                      T* activation,          // [d_ffn]
                                       R* d_row_gate) {        // [1]
   using Real = typename Group::Real;
   const R sum = group.RowSum(d_ffn, [&](Columns at) {

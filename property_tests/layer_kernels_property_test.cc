@@ -193,13 +193,15 @@ struct LogitsCase {
       Floats d_logits = logits, scratch = logits;
       DeviceArrays arrays;
       const int32_t* ids = arrays.In(targets);
+      float* const in_place = arrays.InOut(d_logits);
       kernels::isa_shim::TokenCrossEntropy(
-          {num_tokens, vocab_size, ids, grad_scale, true,
-           arrays.InOut(d_logits), arrays.InOut(loss)},
+          {num_tokens, vocab_size, ids, grad_scale, in_place, in_place,
+           arrays.InOut(loss)},
           arrays.stream());
+      float* const not_wanted = nullptr;
       kernels::isa_shim::TokenCrossEntropy(
-          {num_tokens, vocab_size, ids, grad_scale, false,
-           arrays.InOut(scratch), arrays.InOut(loss_only)},
+          {num_tokens, vocab_size, ids, grad_scale, arrays.InOut(scratch),
+           not_wanted, arrays.InOut(loss_only)},
           arrays.stream());
       arrays.TakeBack();
       RC_ASSERT(SameBits<float>({loss}, {loss_only}));

@@ -3,9 +3,16 @@
 // Block of queries after block, head after head, the sequences in one batch of
 // products; the weights of such a block are in scratch. Products know no mask:
 // of the last query_block keys' work half is thrown away.
+//
+// Activations of bf16: scores are fp32, and the weights beside them, rounded
+// once, are what products take. d_k and d_v are added up over the blocks of
+// queries in fp32, and stored when a head is done.
+#include <type_traits>
+
 #include "kernels/attention_rows_body.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products.h"
+#include "kernels/permute_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
@@ -43,27 +50,77 @@ struct QueryBlock {
   }
 };
 
+// What is in scratch of a block: row i of scores and d_weights begins at
+// i * block.keys(), of the others at i * stride. With activations of fp32 these
+// are in the same place.
+template <typename Activation>
+struct BlockScratch {
+  float *scores, *d_weights;
+  Activation *weights, *d_scores;
+  int64_t stride;
+  float* sums;  // bf16: [num_sequences * length, 2 * head_dim]  d_k, d_v
+};
+
+template <typename Activation>
+BlockScratch<Activation> Divide(const QueryBlock& block, int64_t query_block,
+                                float* scratch) {
+  if constexpr (std::is_same_v<Activation, float>) {
+    float* const second = scratch + block.num_rows() * block.keys();
+    return {scratch, second, scratch, second, block.keys(), nullptr};
+  } else {
+    // As AttentionScratchForBf16 counts; rows of bf16 begin on 16 bytes.
+    const auto whole = [](int64_t keys) { return (keys + 7) / 8 * 8; };
+    const int64_t rows = block.num_sequences * query_block;
+    Bf16* const weights = reinterpret_cast<Bf16*>(scratch);
+    Bf16* const d_scores = weights + rows * whole(block.length);
+    float* const scores =
+        reinterpret_cast<float*>(d_scores + rows * whole(block.length));
+    float* const d_weights = scores + rows * block.length;
+    return {scores,   d_weights,           weights,
+            d_scores, whole(block.keys()), d_weights + rows * block.length};
+  }
+}
+
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
-    CausalSoftmaxKernel(QueryBlock block, float* scores, float* log_sum_exp) {
+    CausalSoftmaxKernel(QueryBlock block, BlockScratch<Activation> scratch,
+                        float* log_sum_exp) {
   const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (row >= block.num_rows()) return;  // a whole warp, here and below
   CausalSoftmaxRow(CudaWarp(), block.Visible(row), block.keys(), block.Scale(),
-                   scores + row * block.keys(),
+                   scratch.scores + row * block.keys(),
+                   scratch.weights + row * scratch.stride,
                    log_sum_exp + block.LogSumExp(row));
 }
 
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
     CausalSoftmaxBackwardKernel(QueryBlock block, const float* log_sum_exp,
-                                const float* out, const float* d_out,
-                                float* scores, float* d_weights) {
+                                const Activation* out, const Activation* d_out,
+                                BlockScratch<Activation> scratch) {
   const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (row >= block.num_rows()) return;
   const int64_t at =
       block.Token(row) * block.width() + block.head * block.head_dim;
-  CausalSoftmaxBackwardRow(
-      CudaWarp(), block.Visible(row), block.keys(), block.head_dim,
-      block.Scale(), log_sum_exp[block.LogSumExp(row)], out + at, d_out + at,
-      scores + row * block.keys(), d_weights + row * block.keys());
+  CausalSoftmaxBackwardRow(CudaWarp(), block.Visible(row), block.keys(),
+                           block.head_dim, block.Scale(),
+                           log_sum_exp[block.LogSumExp(row)], out + at,
+                           d_out + at, scratch.scores + row * block.keys(),
+                           scratch.d_weights + row * block.keys(),
+                           scratch.weights + row * scratch.stride,
+                           scratch.d_scores + row * scratch.stride);
+}
+
+// d_k and d_v of a head, from their sums.
+__global__ void __launch_bounds__(kThreads)
+    StoreSumsKernel(QueryBlock block, const float* sums, Bf16* d_qkv) {
+  const int64_t token = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  if (token >= block.num_sequences * block.length) return;
+  const float* from = sums + token * 2 * block.head_dim;
+  Bf16* d_q = d_qkv + token * 3 * block.width() + block.head * block.head_dim;
+  CopyRow(CudaWarp(), block.head_dim, from, d_q + block.width());
+  CopyRow(CudaWarp(), block.head_dim, from + block.head_dim,
+          d_q + 2 * block.width());
 }
 
 // A matrix with one row per token of a sequence, for one head: the queries',
@@ -74,72 +131,80 @@ struct HeadRows {
   int64_t stride;  // from token to token
 };
 
-// Weights are [queries, keys] for each sequence, one after the other.
+template <typename Activation>
 class BlockProducts {
  public:
-  BlockProducts(const QueryBlock& block, Queue& queue)
-      : block_(block), queue_(queue) {}
+  // Weights are [queries, keys] for each sequence, one after the other, with
+  // this stride from row to row.
+  BlockProducts(const QueryBlock& block, int64_t stride, Queue& queue)
+      : block_(block), stride_(stride), queue_(queue) {}
 
-  // weights = queries keys^T
-  void Compare(HeadRows<const float> queries, HeadRows<const float> keys,
-               float* weights) {
-    Multiply({.a = queries.data + block_.begin * queries.stride,
-              .b = keys.data,
-              .c = weights,
-              .m = block_.queries(),
-              .n = block_.keys(),
-              .k = block_.head_dim,
-              .lda = queries.stride,
-              .ldb = keys.stride,
-              .ldc = block_.keys(),
-              .transpose_b = true},
+  // scores = queries keys^T
+  void Compare(HeadRows<const Activation> queries,
+               HeadRows<const Activation> keys, float* scores) {
+    Multiply(GemmArgsOf<Activation, float>{.a = queries.data +
+                                                block_.begin * queries.stride,
+                                           .b = keys.data,
+                                           .c = scores,
+                                           .m = block_.queries(),
+                                           .n = block_.keys(),
+                                           .k = block_.head_dim,
+                                           .lda = queries.stride,
+                                           .ldb = keys.stride,
+                                           .ldc = block_.keys(),
+                                           .transpose_b = true},
              block_.length * queries.stride, block_.length * keys.stride,
              block_.queries() * block_.keys());
   }
   // out = weights values: rows of the queries
-  void Mix(const float* weights, HeadRows<const float> values,
-           HeadRows<float> out) {
-    Multiply({.a = weights,
-              .b = values.data,
-              .c = out.data + block_.begin * out.stride,
-              .m = block_.queries(),
-              .n = block_.head_dim,
-              .k = block_.keys(),
-              .lda = block_.keys(),
-              .ldb = values.stride,
-              .ldc = out.stride},
-             block_.queries() * block_.keys(), block_.length * values.stride,
+  void Mix(const Activation* weights, HeadRows<const Activation> values,
+           HeadRows<Activation> out) {
+    Multiply(GemmArgsOf<Activation, Activation>{.a = weights,
+                                                .b = values.data,
+                                                .c = out.data +
+                                                     block_.begin * out.stride,
+                                                .m = block_.queries(),
+                                                .n = block_.head_dim,
+                                                .k = block_.keys(),
+                                                .lda = stride_,
+                                                .ldb = values.stride,
+                                                .ldc = out.stride},
+             block_.queries() * stride_, block_.length * values.stride,
              block_.length * out.stride);
   }
   // out (+)= weights^T rows: rows of the keys
-  void MixBack(const float* weights, HeadRows<const float> rows,
+  void MixBack(const Activation* weights, HeadRows<const Activation> rows,
                bool accumulate, HeadRows<float> out) {
-    Multiply({.a = weights,
-              .b = rows.data + block_.begin * rows.stride,
-              .c = out.data,
-              .m = block_.keys(),
-              .n = block_.head_dim,
-              .k = block_.queries(),
-              .lda = block_.keys(),
-              .ldb = rows.stride,
-              .ldc = out.stride,
-              .transpose_a = true,
-              .accumulate = accumulate},
-             block_.queries() * block_.keys(), block_.length * rows.stride,
+    Multiply(GemmArgsOf<Activation, float>{.a = weights,
+                                           .b = rows.data +
+                                                block_.begin * rows.stride,
+                                           .c = out.data,
+                                           .m = block_.keys(),
+                                           .n = block_.head_dim,
+                                           .k = block_.queries(),
+                                           .lda = stride_,
+                                           .ldb = rows.stride,
+                                           .ldc = out.stride,
+                                           .transpose_a = true,
+                                           .accumulate = accumulate},
+             block_.queries() * stride_, block_.length * rows.stride,
              block_.length * out.stride);
   }
 
  private:
-  void Multiply(const GemmArgs& product, int64_t stride_a, int64_t stride_b,
-                int64_t stride_c) {
-    queue_.Multiply({.product = product,
-                     .count = block_.num_sequences,
-                     .stride_a = stride_a,
-                     .stride_b = stride_b,
-                     .stride_c = stride_c});
+  template <typename Result>
+  void Multiply(const GemmArgsOf<Activation, Result>& product, int64_t stride_a,
+                int64_t stride_b, int64_t stride_c) {
+    ProductArgs products = ProductOf(product);
+    products.count = block_.num_sequences;
+    products.stride_a = stride_a;
+    products.stride_b = stride_b;
+    products.stride_c = stride_c;
+    queue_.Multiply(products);
   }
 
   const QueryBlock& block_;
+  const int64_t stride_;
   Queue& queue_;
 };
 
@@ -159,42 +224,63 @@ void ForEachBlock(const Args& args, const Body& body) {
   }
 }
 
-}  // namespace
-
-void AttentionForward(const AttentionForwardArgs& args, Queue& queue) {
+template <typename Activation>
+void Enqueue(const AttentionForwardArgsOf<Activation>& args, Queue& queue) {
   ForEachBlock(args, [&](const QueryBlock& block) {
     const int64_t width = block.width(), column = block.head * block.head_dim;
-    const float* q = args.qkv + column;
-    BlockProducts products(block, queue);
-    products.Compare({q, 3 * width}, {q + width, 3 * width}, args.scratch);
-    Launch("AttentionForward", CausalSoftmaxKernel,
+    const Activation* q = args.qkv + column;
+    const BlockScratch<Activation> scratch =
+        Divide<Activation>(block, args.query_block, args.scratch);
+    BlockProducts<Activation> products(block, scratch.stride, queue);
+    products.Compare({q, 3 * width}, {q + width, 3 * width}, scratch.scores);
+    Launch("AttentionForward", CausalSoftmaxKernel<Activation>,
            Blocks(block.num_rows(), kWarps), kThreads, 0, queue.stream(), block,
-           args.scratch, args.log_sum_exp);
-    products.Mix(args.scratch, {q + 2 * width, 3 * width},
+           scratch, args.log_sum_exp);
+    products.Mix(scratch.weights, {q + 2 * width, 3 * width},
                  {args.out + column, width});
   });
 }
 
-void AttentionBackward(const AttentionBackwardArgs& args, Queue& queue) {
+template <typename Activation>
+void Enqueue(const AttentionBackwardArgsOf<Activation>& args, Queue& queue) {
   ForEachBlock(args, [&](const QueryBlock& block) {
     const int64_t width = block.width(), column = block.head * block.head_dim;
-    const float* q = args.qkv + column;
-    const HeadRows<const float> d_out{args.d_out + column, width};
-    float* d_q = args.d_qkv + column;
-    float* weights = args.scratch;
-    float* d_scores = weights + block.num_rows() * block.keys();
+    const Activation* q = args.qkv + column;
+    const HeadRows<const Activation> d_out{args.d_out + column, width};
+    Activation* d_q = args.d_qkv + column;
+    const BlockScratch<Activation> scratch =
+        Divide<Activation>(block, args.query_block, args.scratch);
     // Later blocks have begun the sums over the queries that see a key.
     const bool begun = block.end < args.sequence_length;
-    BlockProducts products(block, queue);
-    products.Compare({q, 3 * width}, {q + width, 3 * width}, weights);
-    products.Compare(d_out, {q + 2 * width, 3 * width}, d_scores);
-    Launch("AttentionBackward", CausalSoftmaxBackwardKernel,
+    HeadRows<float> d_k, d_v;
+    if constexpr (std::is_same_v<Activation, float>) {
+      d_k = {d_q + width, 3 * width};
+      d_v = {d_q + 2 * width, 3 * width};
+    } else {
+      d_k = {scratch.sums, 2 * block.head_dim};
+      d_v = {scratch.sums + block.head_dim, 2 * block.head_dim};
+    }
+    BlockProducts<Activation> products(block, scratch.stride, queue);
+    products.Compare({q, 3 * width}, {q + width, 3 * width}, scratch.scores);
+    products.Compare(d_out, {q + 2 * width, 3 * width}, scratch.d_weights);
+    Launch("AttentionBackward", CausalSoftmaxBackwardKernel<Activation>,
            Blocks(block.num_rows(), kWarps), kThreads, 0, queue.stream(), block,
-           args.log_sum_exp, args.out, args.d_out, weights, d_scores);
-    products.Mix(d_scores, {q + width, 3 * width}, {d_q, 3 * width});
-    products.MixBack(d_scores, {q, 3 * width}, begun, {d_q + width, 3 * width});
-    products.MixBack(weights, d_out, begun, {d_q + 2 * width, 3 * width});
+           args.log_sum_exp, args.out, args.d_out, scratch);
+    products.Mix(scratch.d_scores, {q + width, 3 * width}, {d_q, 3 * width});
+    products.MixBack(scratch.d_scores, {q, 3 * width}, begun, d_k);
+    products.MixBack(scratch.weights, d_out, begun, d_v);
+    if constexpr (!std::is_same_v<Activation, float>) {
+      if (block.begin > 0) return;
+      Launch("AttentionBackward", StoreSumsKernel,
+             Blocks(block.num_sequences * block.length, kWarps), kThreads, 0,
+             queue.stream(), block, scratch.sums, args.d_qkv);
+    }
   });
 }
+
+}  // namespace
+
+SOFTMOE_DEFINE_CUDA_OPERATION_OF(AttentionForward);
+SOFTMOE_DEFINE_CUDA_OPERATION_OF(AttentionBackward);
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -24,7 +24,8 @@ struct Scratch {
   int32_t* offsets;    // [kBins + 1]
   int32_t* counts;     // [blocks, kBins]
 
-  explicit Scratch(const EmbeddingBackwardArgs& a)
+  template <typename Activation>
+  explicit Scratch(const EmbeddingBackwardArgsOf<Activation>& a)
       : tokens{a.scratch, a.scratch + a.num_tokens},
         offsets(tokens[1] + a.num_tokens),
         counts(offsets + kBins + 1) {}
@@ -73,8 +74,10 @@ __global__ void __launch_bounds__(kThreads) PlaceTokensKernel(SortPass pass) {
 }
 
 // A block per place in the order; the first of its id sums.
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
-    SumTokensKernel(EmbeddingBackwardArgs a, const int32_t* tokens) {
+    SumTokensKernel(EmbeddingBackwardArgsOf<Activation> a,
+                    const int32_t* tokens) {
   const int64_t first = blockIdx.x;
   const int64_t id = a.ids[tokens[first]];
   if (first > 0 && a.ids[tokens[first - 1]] == id) return;
@@ -92,9 +95,9 @@ __global__ void __launch_bounds__(kThreads)
                  a.d_table + id * a.d_model);
 }
 
-}  // namespace
-
-void EmbeddingBackward(const EmbeddingBackwardArgs& args, cudaStream_t stream) {
+template <typename Activation>
+void Enqueue(const EmbeddingBackwardArgsOf<Activation>& args,
+             cudaStream_t stream) {
   constexpr const char* kWhat = "EmbeddingBackward";
   const Scratch scratch(args);
   const int64_t blocks = Blocks(args.num_tokens, kEmbeddingTokenBlock);
@@ -118,8 +121,12 @@ void EmbeddingBackward(const EmbeddingBackwardArgs& args, cudaStream_t stream) {
       cudaMemsetAsync(args.d_table, 0,
                       args.vocab_size * args.d_model * sizeof(float), stream),
       kWhat);
-  Launch(kWhat, SumTokensKernel, args.num_tokens, kThreads, 0, stream, args,
-         order);
+  Launch(kWhat, SumTokensKernel<Activation>, args.num_tokens, kThreads, 0,
+         stream, args, order);
 }
+
+}  // namespace
+
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(EmbeddingBackward);
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

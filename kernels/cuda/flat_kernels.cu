@@ -45,9 +45,10 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *a.result = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) AddKernel(AddArgs a) {
+template <typename X, typename Y>
+__global__ void __launch_bounds__(kThreads) AddKernel(AddArgsOf<X, Y> a) {
   const int64_t i = Element();
-  if (i < a.size) a.y[i] += a.x[i];
+  if (i < a.size) StoreFloat(FloatOf(a.y[i]) + FloatOf(a.x[i]), a.y + i);
 }
 
 __global__ void __launch_bounds__(kThreads) CastToBf16Kernel(CastToBf16Args a) {
@@ -61,6 +62,12 @@ __global__ void __launch_bounds__(kThreads)
   if (i < a.size) a.to[i] = FloatOf(a.from[i]);
 }
 
+template <typename X, typename Y>
+void Enqueue(const AddArgsOf<X, Y>& args, cudaStream_t stream) {
+  Launch("Add", AddKernel<X, Y>, Blocks(args.size, kThreads), kThreads, 0,
+         stream, args);
+}
+
 }  // namespace
 
 void SumOfSquares(const SumOfSquaresArgs& args, cudaStream_t stream) {
@@ -71,9 +78,9 @@ void SumOfSquares(const SumOfSquaresArgs& args, cudaStream_t stream) {
          blocks);
 }
 
-void Add(const AddArgs& args, cudaStream_t stream) {
-  Launch("Add", AddKernel, Blocks(args.size, kThreads), kThreads, 0, stream,
-         args);
+void Add(const AddArgs& args, cudaStream_t stream) { Enqueue(args, stream); }
+void Add(const AddArgsOf<float, Bf16>& args, cudaStream_t stream) {
+  Enqueue(args, stream);
 }
 
 void CastToBf16(const CastToBf16Args& args, cudaStream_t stream) {

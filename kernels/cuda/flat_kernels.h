@@ -18,6 +18,8 @@ namespace softmoe::kernels {
 
 SOFTMOE_DECLARE_CUDA_KERNEL(SumOfSquares);
 SOFTMOE_DECLARE_CUDA_KERNEL(Add);
+// The gradient of the router's input, into the activations'.
+SOFTMOE_DECLARE_CUDA_FUNCTION(Add, AddArgsOf<float, Bf16>);
 
 // Rounds to the nearest, ties to even; NaN stays NaN.
 struct CastToBf16Args {

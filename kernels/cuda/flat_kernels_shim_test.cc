@@ -23,6 +23,13 @@ void CheckElements(int64_t size) {
   CheckSchedules("elements", [&](Outputs& outputs) {
     Bf16* halves = outputs.Add<Bf16>(size);
     isa_shim::Add({size, outputs.In(x), outputs.AddCopy(y)}, outputs.stream());
+    const auto before = RandomBf16(size, 4);
+    Bf16* sum = outputs.AddCopy(before);
+    isa_shim::Add({size, outputs.In(x), sum}, outputs.stream());
+    float* computed = outputs.AddCopy(ToFloats(before));
+    isa_shim::Add({size, outputs.In(x), computed}, outputs.stream());
+    RequireRounded("sum", outputs.Read(computed, size),
+                   outputs.Read(sum, size));
     isa_shim::CastToBf16({size, outputs.In(x), halves}, outputs.stream());
     isa_shim::CastToFloat({size, halves, outputs.Add<float>(size)},
                           outputs.stream());

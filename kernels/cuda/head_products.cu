@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunk of tokens after chunk: logits, their losses and gradients in place, and
-// both products of these.
+// Chunk of tokens after chunk: logits, their losses and gradients, and both
+// products of these.
 #include "core/errors.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layer_kernels.h"
@@ -21,51 +21,67 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *sum = total;
 }
 
-}  // namespace
+// The gradient of the logits: in their place, if they are Activations.
+float* GradientOfLogits(const HeadCrossEntropyArgs& args) {
+  return args.d_logits != nullptr ? args.d_logits : args.logits;
+}
+Bf16* GradientOfLogits(const HeadCrossEntropyArgsOf<Bf16>& args) {
+  if (args.d_logits == nullptr) {
+    throw InternalError("no place for the gradient of the logits");
+  }
+  return args.d_logits;
+}
 
-void HeadCrossEntropy(const HeadCrossEntropyArgs& args, Queue& queue) {
+template <typename Activation>
+void Enqueue(const HeadCrossEntropyArgsOf<Activation>& args, Queue& queue) {
   const int64_t d = args.d_model, v = args.vocab_size, n = args.num_tokens;
-  const bool gradients = args.d_head_weight != nullptr;
+  Activation* const d_logits =
+      args.d_head_weight == nullptr ? nullptr : GradientOfLogits(args);
   const int64_t chunk = args.chunk_tokens;
   if (chunk <= 0) throw InternalError("logits of no token at a time");
   int64_t first = 0;
   do {  // at least once: without tokens, d_head_weight is cleared
     const int64_t count = first + chunk < n ? chunk : n - first;
-    const float* hidden = args.hidden + first * d;
-    queue.Multiply({.product = {.a = hidden,
-                                .b = args.head_weight,
-                                .c = args.logits,
-                                .m = count,
-                                .n = v,
-                                .k = d,
-                                .lda = d,
-                                .ldb = d,
-                                .ldc = v,
-                                .transpose_b = true}});
-    TokenCrossEntropy({count, v, args.targets + first, args.grad_scale,
-                       gradients, args.logits, args.token_loss + first},
-                      queue.stream());
-    if (gradients) {
-      queue.Multiply({.product = {.a = args.logits,
-                                  .b = args.head_weight,
-                                  .c = args.d_hidden + first * d,
-                                  .m = count,
-                                  .n = d,
-                                  .k = v,
-                                  .lda = v,
-                                  .ldb = d,
-                                  .ldc = d}});
-      queue.Multiply({.product = {.a = args.logits,
-                                  .b = hidden,
-                                  .c = args.d_head_weight,
-                                  .m = v,
-                                  .n = d,
-                                  .k = count,
-                                  .lda = v,
-                                  .ldb = d,
-                                  .ldc = d,
-                                  .transpose_a = true,
-                                  .accumulate = first > 0}});
+    const Activation* hidden = args.hidden + first * d;
+    Gemm(GemmArgsOf<Activation, float>{.a = hidden,
+                                       .b = args.head_weight,
+                                       .c = args.logits,
+                                       .m = count,
+                                       .n = v,
+                                       .k = d,
+                                       .lda = d,
+                                       .ldb = d,
+                                       .ldc = v,
+                                       .transpose_b = true},
+         queue);
+    TokenCrossEntropy(
+        TokenCrossEntropyArgsOf<Activation>{count, v, args.targets + first,
+                                            args.grad_scale, args.logits,
+                                            d_logits, args.token_loss + first},
+        queue.stream());
+    if (d_logits != nullptr) {
+      Gemm(GemmArgsOf<Activation, Activation>{.a = d_logits,
+                                              .b = args.head_weight,
+                                              .c = args.d_hidden + first * d,
+                                              .m = count,
+                                              .n = d,
+                                              .k = v,
+                                              .lda = v,
+                                              .ldb = d,
+                                              .ldc = d},
+           queue);
+      Gemm(GemmArgsOf<Activation, float>{.a = d_logits,
+                                         .b = hidden,
+                                         .c = args.d_head_weight,
+                                         .m = v,
+                                         .n = d,
+                                         .k = count,
+                                         .lda = v,
+                                         .ldb = d,
+                                         .ldc = d,
+                                         .transpose_a = true,
+                                         .accumulate = first > 0},
+           queue);
     }
     first += chunk;
   } while (first < n);
@@ -73,5 +89,9 @@ void HeadCrossEntropy(const HeadCrossEntropyArgs& args, Queue& queue) {
   Launch("HeadCrossEntropy", LossSumKernel, 1, kThreads, 0, queue.stream(), n,
          args.token_loss, args.loss_sum);
 }
+
+}  // namespace
+
+SOFTMOE_DEFINE_CUDA_OPERATION_OF(HeadCrossEntropy);
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

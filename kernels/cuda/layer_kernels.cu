@@ -4,6 +4,8 @@
 // q and k, and for the cross-entropy, whose rows have tens of thousands of
 // columns. All are memory-bound; bytes per row:
 //
+// (with activations of fp32; half of it in bf16, but for the logits)
+//
 //   permute, embedding   8 d_model
 //   unpermute            4 d_model (active + 2)
 //   RoPE                 16 d_model, and the tables from the cache
@@ -15,6 +17,7 @@
 #include "kernels/cuda/layer_kernels.h"
 #include "kernels/permute_body.h"
 #include "kernels/rope_body.h"
+#include "kernels/simt/bf16_convert.h"
 #include "kernels/swiglu_body.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
@@ -29,16 +32,19 @@ __device__ int64_t WarpRow() {
 }
 
 // Rows by an index: tokens of the vocabulary, or tokens of routed rows.
+template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
     GatherKernel(int64_t num_rows, int64_t d_model, const int32_t* index,
-                 const float* table, float* rows) {
+                 const From* table, To* rows) {
   const int64_t row = WarpRow();
   if (row >= num_rows) return;  // a whole warp, here and below
   CopyRow(CudaWarp(), d_model, table + index[row] * d_model,
           rows + row * d_model);
 }
 
-__global__ void __launch_bounds__(kThreads) UnpermuteKernel(UnpermuteArgs a) {
+template <typename Activation>
+__global__ void __launch_bounds__(kThreads)
+    UnpermuteKernel(UnpermuteArgsOf<Activation> a) {
   const int64_t token = WarpRow();
   if (token >= a.plan.num_tokens) return;
   UnpermuteToken(CudaWarp(), a.d_model, a.plan.max_active, a.rows,
@@ -46,16 +52,18 @@ __global__ void __launch_bounds__(kThreads) UnpermuteKernel(UnpermuteArgs a) {
                  a.out + token * a.d_model);
 }
 
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
-    SwigluForwardKernel(SwigluForwardArgs a) {
+    SwigluForwardKernel(SwigluForwardArgsOf<Activation> a) {
   const int64_t row = WarpRow();
   if (row >= a.plan.num_routed) return;
   SwigluForwardRow(CudaWarp(), a.d_ffn, a.gate_up + row * 2 * a.d_ffn,
                    a.plan.row_gate[row], a.activation + row * a.d_ffn);
 }
 
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
-    SwigluBackwardKernel(SwigluBackwardArgs a) {
+    SwigluBackwardKernel(SwigluBackwardArgsOf<Activation> a) {
   const int64_t row = WarpRow();
   if (row >= a.plan.num_routed) return;
   SwigluBackwardRow(CudaWarp(), a.d_ffn, a.gate_up + row * 2 * a.d_ffn,
@@ -65,66 +73,92 @@ __global__ void __launch_bounds__(kThreads)
                     a.activation + row * a.d_ffn, a.d_row_gate + row);
 }
 
-__global__ void __launch_bounds__(kThreads) RopeKernel(RopeArgs a) {
+template <typename Activation>
+__global__ void __launch_bounds__(kThreads)
+    RopeKernel(RopeArgsOf<Activation> a) {
   const int64_t token = blockIdx.x;
   const int head_dim = static_cast<int>(a.head_dim), half = head_dim / 2;
   const int64_t angle = token % a.sequence_length * half;
   const float sign = a.inverse ? -1.0f : 1.0f;
   // The heads of q, then those of k.
-  float* heads = a.qkv + token * 3 * a.num_heads * head_dim;
+  Activation* heads = a.qkv + token * 3 * a.num_heads * head_dim;
   const int pairs = 2 * static_cast<int>(a.num_heads) * half;
   for (int i = threadIdx.x; i < pairs; i += kThreads) {
     const int j = i % half;
-    float* x = heads + i / half * head_dim + j;
-    RotatePair(a.cosine[angle + j], a.sine[angle + j] * sign, x[0], x[half]);
+    Activation* first = heads + i / half * head_dim + j;
+    Activation* second = first + half;
+    float x = FloatOf(*first), y = FloatOf(*second);
+    RotatePair(a.cosine[angle + j], a.sine[angle + j] * sign, x, y);
+    StoreFloat(x, first);
+    StoreFloat(y, second);
   }
 }
 
+template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
-    TokenCrossEntropyKernel(TokenCrossEntropyArgs a) {
-  const int64_t token = blockIdx.x;
+    TokenCrossEntropyKernel(TokenCrossEntropyArgsOf<Activation> a) {
+  const int64_t token = blockIdx.x, at = token * a.vocab_size;
+  Activation* d_logits = a.d_logits == nullptr ? nullptr : a.d_logits + at;
   CrossEntropyRow(CudaBlock<kThreads>(), a.vocab_size, a.targets[token],
-                  a.grad_scale, a.want_gradient,
-                  a.logits + token * a.vocab_size, a.token_loss + token);
+                  a.grad_scale, a.logits + at, d_logits, a.token_loss + token);
+}
+
+template <typename Activation>
+void Enqueue(const PermuteArgsOf<Activation>& args, cudaStream_t stream) {
+  Launch("Permute", GatherKernel<Activation, Activation>,
+         Blocks(args.plan.num_routed, kWarps), kThreads, 0, stream,
+         args.plan.num_routed, args.d_model, args.plan.row_token, args.hidden,
+         args.rows);
+}
+
+template <typename Activation>
+void Enqueue(const UnpermuteArgsOf<Activation>& args, cudaStream_t stream) {
+  Launch("Unpermute", UnpermuteKernel<Activation>,
+         Blocks(args.plan.num_tokens, kWarps), kThreads, 0, stream, args);
+}
+
+template <typename Activation>
+void Enqueue(const SwigluForwardArgsOf<Activation>& args, cudaStream_t stream) {
+  Launch("SwigluForward", SwigluForwardKernel<Activation>,
+         Blocks(args.plan.num_routed, kWarps), kThreads, 0, stream, args);
+}
+
+template <typename Activation>
+void Enqueue(const SwigluBackwardArgsOf<Activation>& args,
+             cudaStream_t stream) {
+  Launch("SwigluBackward", SwigluBackwardKernel<Activation>,
+         Blocks(args.plan.num_routed, kWarps), kThreads, 0, stream, args);
+}
+
+template <typename Activation>
+void Enqueue(const RopeArgsOf<Activation>& args, cudaStream_t stream) {
+  Launch("Rope", RopeKernel<Activation>,
+         args.num_sequences * args.sequence_length, kThreads, 0, stream, args);
+}
+
+template <typename Activation>
+void Enqueue(const TokenCrossEntropyArgsOf<Activation>& args,
+             cudaStream_t stream) {
+  Launch("TokenCrossEntropy", TokenCrossEntropyKernel<Activation>,
+         args.num_tokens, kThreads, 0, stream, args);
+}
+
+template <typename Activation>
+void Enqueue(const EmbeddingForwardArgsOf<Activation>& args,
+             cudaStream_t stream) {
+  Launch("EmbeddingForward", GatherKernel<float, Activation>,
+         Blocks(args.num_tokens, kWarps), kThreads, 0, stream, args.num_tokens,
+         args.d_model, args.ids, args.table, args.out);
 }
 
 }  // namespace
 
-void Permute(const PermuteArgs& args, cudaStream_t stream) {
-  Launch("Permute", GatherKernel, Blocks(args.plan.num_routed, kWarps),
-         kThreads, 0, stream, args.plan.num_routed, args.d_model,
-         args.plan.row_token, args.hidden, args.rows);
-}
-
-void Unpermute(const UnpermuteArgs& args, cudaStream_t stream) {
-  Launch("Unpermute", UnpermuteKernel, Blocks(args.plan.num_tokens, kWarps),
-         kThreads, 0, stream, args);
-}
-
-void SwigluForward(const SwigluForwardArgs& args, cudaStream_t stream) {
-  Launch("SwigluForward", SwigluForwardKernel,
-         Blocks(args.plan.num_routed, kWarps), kThreads, 0, stream, args);
-}
-
-void SwigluBackward(const SwigluBackwardArgs& args, cudaStream_t stream) {
-  Launch("SwigluBackward", SwigluBackwardKernel,
-         Blocks(args.plan.num_routed, kWarps), kThreads, 0, stream, args);
-}
-
-void Rope(const RopeArgs& args, cudaStream_t stream) {
-  Launch("Rope", RopeKernel, args.num_sequences * args.sequence_length,
-         kThreads, 0, stream, args);
-}
-
-void TokenCrossEntropy(const TokenCrossEntropyArgs& args, cudaStream_t stream) {
-  Launch("TokenCrossEntropy", TokenCrossEntropyKernel, args.num_tokens,
-         kThreads, 0, stream, args);
-}
-
-void EmbeddingForward(const EmbeddingForwardArgs& args, cudaStream_t stream) {
-  Launch("EmbeddingForward", GatherKernel, Blocks(args.num_tokens, kWarps),
-         kThreads, 0, stream, args.num_tokens, args.d_model, args.ids,
-         args.table, args.out);
-}
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(Permute);
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(Unpermute);
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(SwigluForward);
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(SwigluBackward);
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(Rope);
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(TokenCrossEntropy);
+SOFTMOE_DEFINE_CUDA_KERNEL_OF(EmbeddingForward);
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

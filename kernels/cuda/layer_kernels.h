@@ -18,61 +18,66 @@ namespace softmoe::kernels {
 
 // rows[r] = hidden[row_token[r]]: the input of the experts' products, and with
 // d_out for hidden their gradient (the gate multiplies the activation).
-struct PermuteArgs {
+template <typename Activation>
+struct PermuteArgsOf {
   RoutePlan plan;
   int64_t d_model;
-  const float* hidden;  // [num_tokens, d_model]
-  float* rows;          // [num_routed, d_model]
+  const Activation* hidden;  // [num_tokens, d_model]
+  Activation* rows;          // [num_routed, d_model]
 };
-SOFTMOE_DECLARE_CUDA_KERNEL(Permute);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(Permute);
 
 // out[t] (+)= the rows of token t, in order of ascending expert.
-struct UnpermuteArgs {
+template <typename Activation>
+struct UnpermuteArgsOf {
   RoutePlan plan;
   int64_t d_model;
-  const float* rows;  // [num_routed, d_model]
-  bool accumulate;    // out +=: the residual stream
-  float* out;         // [num_tokens, d_model]
+  const Activation* rows;  // [num_routed, d_model]
+  bool accumulate;         // out +=: the residual stream
+  Activation* out;         // [num_tokens, d_model]
 };
-SOFTMOE_DECLARE_CUDA_KERNEL(Unpermute);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(Unpermute);
 
 // activation = row_gate * SiLU(gate) * up.
-struct SwigluForwardArgs {
+template <typename Activation>
+struct SwigluForwardArgsOf {
   RoutePlan plan;
   int64_t d_ffn;
-  const float* gate_up;  // [num_routed, 2*d_ffn]
-  float* activation;     // [num_routed, d_ffn]
+  const Activation* gate_up;  // [num_routed, 2*d_ffn]
+  Activation* activation;     // [num_routed, d_ffn]
 };
-SOFTMOE_DECLARE_CUDA_KERNEL(SwigluForward);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(SwigluForward);
 
-struct SwigluBackwardArgs {
+template <typename Activation>
+struct SwigluBackwardArgsOf {
   RoutePlan plan;
   int64_t d_ffn;
-  const float* gate_up;         // [num_routed, 2*d_ffn]  from forward
-  const float* d_activation;    // [num_routed, d_ffn]; may be d_gate_up
-  int64_t d_activation_stride;  // from row to row
-  float* d_gate_up;             // [num_routed, 2*d_ffn]
-  float* activation;            // [num_routed, d_ffn]  as forward had it
-  float* d_row_gate;            // [num_routed]
+  const Activation* gate_up;       // [num_routed, 2*d_ffn]  from forward
+  const Activation* d_activation;  // [num_routed, d_ffn]; may be d_gate_up
+  int64_t d_activation_stride;     // from row to row
+  Activation* d_gate_up;           // [num_routed, 2*d_ffn]
+  Activation* activation;          // [num_routed, d_ffn]  as forward had it
+  float* d_row_gate;               // [num_routed]
 };
-SOFTMOE_DECLARE_CUDA_KERNEL(SwigluBackward);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(SwigluBackward);
 
-// token_loss = logsumexp(logits) - logits[target], in nats; and in place of the
-// logits, if wanted, grad_scale * (softmax(logits) - one_hot(target)).
-struct TokenCrossEntropyArgs {
+// token_loss = logsumexp(logits) - logits[target], in nats;
+// d_logits = grad_scale * (softmax(logits) - one_hot(target)).
+template <typename Activation>
+struct TokenCrossEntropyArgsOf {
   int64_t num_tokens, vocab_size;
   const int32_t* targets;  // [num_tokens], in [0, vocab_size)
   float grad_scale;
-  bool want_gradient;
-  float* logits;      // [num_tokens, vocab_size]; on return d_logits, or
-                      // unspecified if no gradient is wanted
-  float* token_loss;  // [num_tokens]; NaN where a logit is not finite
+  float* logits;         // [num_tokens, vocab_size]; overwritten
+  Activation* d_logits;  // [num_tokens, vocab_size]; may be logits; null: not
+                         // wanted
+  float* token_loss;     // [num_tokens]; NaN where a logit is not finite
 };
-SOFTMOE_DECLARE_CUDA_KERNEL(TokenCrossEntropy);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(TokenCrossEntropy);
 
-SOFTMOE_DECLARE_CUDA_KERNEL(EmbeddingForward);
-SOFTMOE_DECLARE_CUDA_KERNEL(EmbeddingBackward);
-SOFTMOE_DECLARE_CUDA_KERNEL(Rope);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(EmbeddingForward);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(EmbeddingBackward);
+SOFTMOE_DECLARE_CUDA_KERNEL_OF(Rope);
 
 }  // namespace softmoe::kernels
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread per draw, of four columns of a token. Jitter is memory-bound, 8 bytes
-// an element; noise is for num_experts scores a token only.
+// an element, 6 where one side is bf16; noise is for num_experts scores a token only.
 #include "core/philox.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/noise_kernels.h"
+#include "kernels/simt/bf16_convert.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
@@ -28,8 +29,9 @@ __device__ Draw DrawOfThread(int64_t first_token, int64_t width,
           PhiloxBlock(key, static_cast<uint64_t>(first_token * draws + i))};
 }
 
+template <typename X, typename Y>
 __global__ void __launch_bounds__(kThreads)
-    InputJitterKernel(InputJitterArgs a) {
+    InputJitterKernel(InputJitterArgsOf<X, Y> a) {
   const Draw draw = DrawOfThread(a.first_token, a.d_model, a.key);
   if (draw.token >= a.num_tokens) return;
   const double low = 1.0 - a.amplitude;
@@ -39,8 +41,10 @@ __global__ void __launch_bounds__(kThreads)
     if (draw.column + i >= a.d_model) break;
     const int64_t at = draw.token * a.d_model + draw.column + i;
     const double factor = low + range * UniformFromWord(draw.words[i]);
-    const double value = factor * a.x[at];
-    a.y[at] = static_cast<float>(a.accumulate ? a.y[at] + value : value);
+    const double value = factor * FloatOf(a.x[at]);
+    Y* y = a.y + at;
+    StoreFloat(static_cast<float>(a.accumulate ? FloatOf(*y) + value : value),
+               y);
   }
 }
 
@@ -69,12 +73,25 @@ __global__ void __launch_bounds__(kThreads) LogitNoiseKernel(LogitNoiseArgs a) {
   }
 }
 
+template <typename X, typename Y>
+void Enqueue(const InputJitterArgsOf<X, Y>& args, cudaStream_t stream) {
+  Launch("InputJitter", InputJitterKernel<X, Y>,
+         Blocks(args.num_tokens * Draws(args.d_model), kThreads), kThreads, 0,
+         stream, args);
+}
+
 }  // namespace
 
 void InputJitter(const InputJitterArgs& args, cudaStream_t stream) {
-  Launch("InputJitter", InputJitterKernel,
-         Blocks(args.num_tokens * Draws(args.d_model), kThreads), kThreads, 0,
-         stream, args);
+  Enqueue(args, stream);
+}
+void InputJitter(const InputJitterArgsOf<Bf16, float>& args,
+                 cudaStream_t stream) {
+  Enqueue(args, stream);
+}
+void InputJitter(const InputJitterArgsOf<float, Bf16>& args,
+                 cudaStream_t stream) {
+  Enqueue(args, stream);
 }
 
 void LogitNoise(const LogitNoiseArgs& args, cudaStream_t stream) {

@@ -15,6 +15,9 @@
 namespace softmoe::kernels {
 
 SOFTMOE_DECLARE_CUDA_KERNEL(InputJitter);
+// From activations to the router's input, and from its gradient to theirs.
+SOFTMOE_DECLARE_CUDA_FUNCTION(InputJitter, InputJitterArgsOf<Bf16, float>);
+SOFTMOE_DECLARE_CUDA_FUNCTION(InputJitter, InputJitterArgsOf<float, Bf16>);
 SOFTMOE_DECLARE_CUDA_KERNEL(LogitNoise);
 
 }  // namespace softmoe::kernels

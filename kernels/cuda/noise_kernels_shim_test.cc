@@ -25,9 +25,36 @@ void CheckNoise(int64_t num_tokens, int64_t width) {
   });
 }
 
+// To and from the router's input, which is fp32.
+void CheckJitterOfBf16(int64_t num_tokens, int64_t width) {
+  const RandomKey key = {3, RandomStream::kRouterNoise, 1, 2};
+  const int64_t size = num_tokens * width;
+  const auto activations = RandomBf16(size, 1), before = RandomBf16(size, 2);
+  const auto gradient = RandomFloats(size, 3);
+  CheckSchedules("jitter of bf16", [&](Outputs& outputs) {
+    const auto jitter = [&](const auto* x, auto* y, bool accumulate) {
+      isa_shim::InputJitter({num_tokens, width, 7, key, 0.1, x, y, accumulate},
+                            outputs.stream());
+      return outputs.Read(y, size);
+    };
+    RequireEqual(
+        "router's input",
+        jitter(outputs.In(ToFloats(activations)), outputs.Add<float>(size),
+               false),
+        jitter(outputs.In(activations), outputs.Add<float>(size), false));
+    const float* d_y = outputs.In(gradient);
+    RequireRounded("gradient of activations",
+                   jitter(d_y, outputs.AddCopy(ToFloats(before)), true),
+                   jitter(d_y, outputs.AddCopy(before), true));
+  });
+}
+
 void CheckAll() {
   for (const int64_t num_tokens : {0, 1, 65}) {
-    for (const int64_t width : {1, 4, 33}) CheckNoise(num_tokens, width);
+    for (const int64_t width : {1, 4, 33}) {
+      CheckNoise(num_tokens, width);
+      CheckJitterOfBf16(num_tokens, width);
+    }
   }
 }
 

@@ -11,16 +11,18 @@ namespace {
 
 constexpr int64_t kWorkspace = 1 << 16;
 
+template <typename Operand, typename Result>
 void CheckGemm(int64_t m, int64_t n, int64_t k, bool transpose_a,
                bool transpose_b, bool accumulate) {
-  const auto a = RandomFloats(m * k, 1), b = RandomFloats(k * n, 2);
-  const auto before = RandomFloats(m * n, 3);
+  const auto a = RandomElements<Operand>(m * k, 1);
+  const auto b = RandomElements<Operand>(k * n, 2);
+  const auto before = RandomElements<Result>(m * n, 3);
   CheckSchedules("gemm", [&](Outputs& outputs) {
     const auto queue = isa_shim::MakeQueue(outputs.stream(), kWorkspace);
     isa_shim::Gemm(
         {.a = outputs.In(a),
          .b = outputs.In(b),
-         .c = accumulate ? outputs.AddCopy(before) : outputs.Add<float>(m * n),
+         .c = accumulate ? outputs.AddCopy(before) : outputs.Add<Result>(m * n),
          .m = m,
          .n = n,
          .k = k,
@@ -70,24 +72,25 @@ struct Routed {
   }
 };
 
+template <typename T>
 void CheckExperts(int64_t num_tokens, int64_t num_experts, int64_t d,
                   int64_t f) {
   const Routed routed(num_tokens, num_experts);
   const int64_t rows = routed.num_rows();
-  const auto hidden = RandomFloats(num_tokens * d, 1);
-  const auto gate_up_weight = RandomFloats(num_experts * d * 2 * f, 2);
-  const auto down_weight = RandomFloats(num_experts * f * d, 3);
-  const auto d_out = RandomFloats(num_tokens * d, 4);
-  const auto before = RandomFloats(num_tokens * d, 6);
+  const auto hidden = RandomElements<T>(num_tokens * d, 1);
+  const auto gate_up_weight = RandomElements<T>(num_experts * d * 2 * f, 2);
+  const auto down_weight = RandomElements<T>(num_experts * f * d, 3);
+  const auto d_out = RandomElements<T>(num_tokens * d, 4);
+  const auto before = RandomElements<T>(num_tokens * d, 6);
   CheckSchedules("experts", [&](Outputs& outputs) {
     const auto queue = isa_shim::MakeQueue(outputs.stream(), kWorkspace);
     const RoutePlan plan = routed.Plan(outputs);
-    const float* hidden_in = outputs.In(hidden);
-    const float* gate_up_in = outputs.In(gate_up_weight);
-    const float* down_in = outputs.In(down_weight);
-    float* gate_up = outputs.Add<float>(rows * 2 * f);
-    float* row_scratch = outputs.AddScratch<float>(rows * d);
-    float* activation = outputs.AddScratch<float>(rows * f);
+    const T* hidden_in = outputs.In(hidden);
+    const T* gate_up_in = outputs.In(gate_up_weight);
+    const T* down_in = outputs.In(down_weight);
+    T* gate_up = outputs.Add<T>(rows * 2 * f);
+    T* row_scratch = outputs.AddScratch<T>(rows * d);
+    T* activation = outputs.AddScratch<T>(rows * f);
     isa_shim::ExpertForward({.plan = plan,
                              .d_model = d,
                              .d_ffn = f,
@@ -109,11 +112,11 @@ void CheckExperts(int64_t num_tokens, int64_t num_experts, int64_t d,
          .down_weight = down_in,
          .gate_up = gate_up,
          .d_out = outputs.In(d_out),
-         .d_gate_up = outputs.AddScratch<float>(rows * 2 * f),
+         .d_gate_up = outputs.AddScratch<T>(rows * 2 * f),
          .d_row_hidden = row_scratch,
          .activation = activation,
          .d_row_gate = outputs.Add<float>(rows),
-         .d_hidden = outputs.Add<float>(num_tokens * d),
+         .d_hidden = outputs.Add<T>(num_tokens * d),
          .d_gate_up_weight = outputs.Add<float>(num_experts * d * 2 * f),
          .d_down_weight = outputs.Add<float>(num_experts * f * d),
          .host_offsets = routed.offsets.data()},
@@ -121,34 +124,39 @@ void CheckExperts(int64_t num_tokens, int64_t num_experts, int64_t d,
   });
 }
 
+template <typename T>
 void CheckAttention(int64_t num_sequences, int64_t length, int64_t heads,
                     int64_t dim, int64_t query_block) {
   const int64_t tokens = num_sequences * length, width = heads * dim;
-  const auto qkv = RandomFloats(tokens * 3 * width, 1, 2.0f);
-  const auto d_out = RandomFloats(tokens * width, 2);
+  const auto qkv = RandomElements<T>(tokens * 3 * width, 1, 2.0f);
+  const auto d_out = RandomElements<T>(tokens * width, 2);
+  const int64_t scratch_size =
+      sizeof(T) == sizeof(float)
+          ? AttentionScratch(num_sequences, length, query_block)
+          : AttentionScratchForBf16(num_sequences, length, dim, query_block);
   CheckSchedules("attention", [&](Outputs& outputs) {
     const auto queue = isa_shim::MakeQueue(outputs.stream(), kWorkspace);
-    const float* qkv_in = outputs.In(qkv);
-    float* out = outputs.Add<float>(tokens * width);
+    const T* qkv_in = outputs.In(qkv);
+    T* out = outputs.Add<T>(tokens * width);
     float* log_sum_exp = outputs.Add<float>(tokens * heads);
-    float* scratch = outputs.AddScratch<float>(
-        AttentionScratch(num_sequences, length, query_block));
+    float* scratch = outputs.AddScratch<float>(scratch_size);
     isa_shim::AttentionForward({num_sequences, length, heads, dim, qkv_in, out,
                                 log_sum_exp, query_block, scratch},
                                *queue);
     isa_shim::AttentionBackward(
         {num_sequences, length, heads, dim, qkv_in, out, log_sum_exp,
-         outputs.In(d_out), outputs.Add<float>(tokens * 3 * width), query_block,
+         outputs.In(d_out), outputs.Add<T>(tokens * 3 * width), query_block,
          scratch},
         *queue);
   });
 }
 
+template <typename T>
 void CheckHead(int64_t num_tokens, int64_t vocab_size, int64_t chunk,
                bool gradients) {
   constexpr int64_t kModel = 9;
-  const auto hidden = RandomFloats(num_tokens * kModel, 1);
-  const auto head_weight = RandomFloats(vocab_size * kModel, 2);
+  const auto hidden = RandomElements<T>(num_tokens * kModel, 1);
+  const auto head_weight = RandomElements<T>(vocab_size * kModel, 2);
   std::vector<int32_t> targets;
   Draws draws(3);
   for (int64_t t = 0; t < num_tokens; ++t) {
@@ -165,36 +173,46 @@ void CheckHead(int64_t num_tokens, int64_t vocab_size, int64_t chunk,
          .targets = outputs.In(targets),
          .token_loss = outputs.Add<float>(num_tokens),
          .grad_scale = 0.25f,
-         .d_hidden =
-             gradients ? outputs.Add<float>(num_tokens * kModel) : nullptr,
+         .d_hidden = gradients ? outputs.Add<T>(num_tokens * kModel) : nullptr,
          .d_head_weight =
              gradients ? outputs.Add<float>(vocab_size * kModel) : nullptr,
          .loss_sum = outputs.Add<double>(1),
          .chunk_tokens = chunk,
-         .logits = outputs.AddScratch<float>(chunk * vocab_size)},
+         .logits = outputs.AddScratch<float>(chunk * vocab_size),
+         .d_logits = outputs.AddScratch<T>(chunk * vocab_size)},
         *queue);
   });
 }
 
-void CheckAll() {
+void CheckGemms() {
+  const auto check = [](int64_t m, int64_t n, int64_t k, bool transpose_a,
+                        bool transpose_b, bool accumulate) {
+    CheckGemm<float, float>(m, n, k, transpose_a, transpose_b, accumulate);
+    CheckGemm<Bf16, float>(m, n, k, transpose_a, transpose_b, accumulate);
+    CheckGemm<Bf16, Bf16>(m, n, k, transpose_a, transpose_b, accumulate);
+  };
   for (const bool accumulate : {false, true}) {
-    CheckGemm(7, 5, 9, false, false, accumulate);
-    CheckGemm(7, 5, 9, true, false, accumulate);
-    CheckGemm(16, 1, 33, false, true, accumulate);
-    CheckGemm(3, 4, 0, true, true, accumulate);
-    CheckGemm(0, 4, 3, false, false, accumulate);
+    check(7, 5, 9, false, false, accumulate);
+    check(7, 5, 9, true, false, accumulate);
+    check(16, 1, 33, false, true, accumulate);
+    check(3, 4, 0, true, true, accumulate);
+    check(0, 4, 3, false, false, accumulate);
   }
-  CheckExperts(0, 2, 3, 4);
-  CheckExperts(1, 2, 3, 4);
-  CheckExperts(9, 6, 8, 5);
-  CheckAttention(0, 4, 1, 4, 4);
-  CheckAttention(2, 1, 1, 4, 8);
-  CheckAttention(3, 11, 2, 8, 4);
-  CheckAttention(1, 12, 1, 4, 12);
+}
+
+template <typename T>
+void CheckOperations() {
+  CheckExperts<T>(0, 2, 3, 4);
+  CheckExperts<T>(1, 2, 3, 4);
+  CheckExperts<T>(9, 6, 8, 5);
+  CheckAttention<T>(0, 4, 1, 4, 4);
+  CheckAttention<T>(2, 1, 1, 4, 8);
+  CheckAttention<T>(3, 11, 2, 8, 4);
+  CheckAttention<T>(1, 12, 1, 4, 12);
   for (const bool gradients : {false, true}) {
-    CheckHead(0, 17, 4, gradients);
-    CheckHead(4, 17, 4, gradients);
-    CheckHead(9, 40, 4, gradients);
+    CheckHead<T>(0, 17, 4, gradients);
+    CheckHead<T>(4, 17, 4, gradients);
+    CheckHead<T>(9, 40, 4, gradients);
   }
 }
 
@@ -202,6 +220,8 @@ void CheckAll() {
 }  // namespace softmoe::kernels
 
 int main() {
-  softmoe::kernels::CheckAll();
+  softmoe::kernels::CheckGemms();
+  softmoe::kernels::CheckOperations<float>();
+  softmoe::kernels::CheckOperations<softmoe::kernels::Bf16>();
   return softmoe::kernels::Summary();
 }

@@ -33,11 +33,13 @@ uint32_t AlignmentOf(const void* pointer) {
 }
 
 // All that a product's algorithm depends on.
-using Problem = std::array<int64_t, 16>;
+using Problem = std::array<int64_t, 18>;
 
 Problem ProblemOf(const ProductArgs& args) {
-  const GemmArgs& p = args.product;
-  return {p.m,
+  const auto& p = args.product;
+  return {static_cast<int64_t>(args.operands),
+          static_cast<int64_t>(args.result),
+          p.m,
           p.n,
           p.k,
           p.lda,
@@ -62,17 +64,17 @@ class Plan {
  public:
   Plan(cublasLtHandle_t handle, const ProductArgs& args, int64_t workspace)
       : Plan() {
-    const GemmArgs& p = args.product;
+    const auto& p = args.product;
     CheckCublas(
         cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "a product's description");
     Transpose(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b);
     Transpose(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a);
-    Layout(p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda,
-           args.count, args.stride_a, &a_);
-    Layout(p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb,
-           args.count, args.stride_b, &b_);
-    Layout(p.m, p.n, p.ldc, args.count, args.stride_c, &c_);
+    Layout(args.operands, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k,
+           p.lda, args.count, args.stride_a, &a_);
+    Layout(args.operands, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n,
+           p.ldb, args.count, args.stride_b, &b_);
+    Layout(args.result, p.m, p.n, p.ldc, args.count, args.stride_c, &c_);
     ChooseAlgorithm(handle, args, workspace);
   }
   ~Plan() {
@@ -84,8 +86,8 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  void Run(cublasLtHandle_t handle, const GemmArgs& p, void* workspace,
-           cudaStream_t stream) const {
+  void Run(cublasLtHandle_t handle, const GemmArgsOf<void, void>& p,
+           void* workspace, cudaStream_t stream) const {
     const float one = 1, beta = p.accumulate ? 1.0f : 0.0f;
     CheckCublas(cublasLtMatmul(handle, operation_, &one, p.b, b_, p.a, a_,
                                &beta, p.c, c_, p.c, c_, &choice_.algo,
@@ -103,13 +105,15 @@ class Plan {
                 "a product's description");
   }
 
-  static void Layout(int64_t rows, int64_t columns, int64_t stride,
-                     int64_t count, int64_t distance,
+  static void Layout(Storage storage, int64_t rows, int64_t columns,
+                     int64_t stride, int64_t count, int64_t distance,
                      cublasLtMatrixLayout_t* layout) {
-    CheckCublas(cublasLtMatrixLayoutCreate(layout, CUDA_R_32F,
-                                           static_cast<uint64_t>(columns),
-                                           static_cast<uint64_t>(rows), stride),
-                "a product's operand");
+    const cudaDataType type =
+        storage == Storage::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
+    CheckCublas(
+        cublasLtMatrixLayoutCreate(layout, type, static_cast<uint64_t>(columns),
+                                   static_cast<uint64_t>(rows), stride),
+        "a product's operand");
     if (count == 1) return;
     const int32_t batch = static_cast<int32_t>(count);
     CheckCublas(
@@ -124,7 +128,7 @@ class Plan {
 
   void ChooseAlgorithm(cublasLtHandle_t handle, const ProductArgs& args,
                        int64_t workspace) {
-    const GemmArgs& p = args.product;
+    const auto& p = args.product;
     cublasLtMatmulPreference_t preference;
     CheckCublas(cublasLtMatmulPreferenceCreate(&preference), "a heuristic");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute,
@@ -135,6 +139,11 @@ class Plan {
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
            static_cast<uint64_t>(workspace));
+    if (args.result == Storage::kBf16) {
+      // What is split over k is added up in fp32, not in the result's type.
+      prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+             static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    }
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, AlignmentOf(p.b));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, AlignmentOf(p.a));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, AlignmentOf(p.c));
@@ -225,7 +234,7 @@ class DeviceQueue : public Queue {
   static constexpr size_t kMaxPlans = 4096;
 
   void Run(const Lane& lane, const ProductArgs& args) {
-    const GemmArgs& p = args.product;
+    const auto& p = args.product;
     if (p.m == 0 || p.n == 0 || args.count == 0) return;
     if (p.k == 0) {
       Clear(lane, args);
@@ -236,15 +245,17 @@ class DeviceQueue : public Queue {
 
   // The library refuses sums of nothing.
   void Clear(const Lane& lane, const ProductArgs& args) {
-    const GemmArgs& p = args.product;
+    const auto& p = args.product;
     if (p.accumulate) return;
+    const int64_t element =
+        args.result == Storage::kBf16 ? sizeof(Bf16) : sizeof(float);
     const int64_t runs = p.ldc == p.n ? 1 : p.m;
-    const size_t run = static_cast<size_t>(p.m / runs * p.n) * sizeof(float);
+    const size_t run = static_cast<size_t>(p.m / runs * p.n * element);
+    char* const c = static_cast<char*>(p.c);
     for (int64_t i = 0; i < args.count; ++i) {
       for (int64_t r = 0; r < runs; ++r) {
-        CheckCuda(cudaMemsetAsync(p.c + i * args.stride_c + r * p.ldc, 0, run,
-                                  lane.stream),
-                  "a product");
+        const int64_t at = (i * args.stride_c + r * p.ldc) * element;
+        CheckCuda(cudaMemsetAsync(c + at, 0, run, lane.stream), "a product");
       }
     }
   }
@@ -280,7 +291,13 @@ std::unique_ptr<Queue> MakeQueue(cudaStream_t stream, int64_t workspace) {
 }
 
 void Gemm(const GemmArgs& args, Queue& queue) {
-  queue.Multiply({.product = args});
+  queue.Multiply(ProductOf(args));
+}
+void Gemm(const GemmArgsOf<Bf16, Bf16>& args, Queue& queue) {
+  queue.Multiply(ProductOf(args));
+}
+void Gemm(const GemmArgsOf<Bf16, float>& args, Queue& queue) {
+  queue.Multiply(ProductOf(args));
 }
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA

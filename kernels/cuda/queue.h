@@ -13,19 +13,39 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "kernels/gemm.h"
+#include "kernels/simt/bf16.h"
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace softmoe::kernels {
 
+// What an array's elements are.
+enum class Storage { kFloat, kBf16 };
+template <typename T>
+inline constexpr Storage kStorageOf =
+    std::is_same_v<T, Bf16> ? Storage::kBf16 : Storage::kFloat;
+
 // `count` products of one shape, whose matrices lie at fixed distances.
 struct ProductArgs {
-  GemmArgs product;  // of the first; fp32, no TF32; row-major
+  GemmArgsOf<void, void> product;  // of the first; no TF32; row-major
+  // Both operands' and the result's: bf16 results are of bf16 operands. Sums are
+  // fp32, and a result of bf16 is rounded once, after `accumulate`.
+  Storage operands, result;
   int64_t count = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // elements
 };
+
+// One product.
+template <typename Operand, typename Result>
+ProductArgs ProductOf(const GemmArgsOf<Operand, Result>& p) {
+  return {.product = {p.a, p.b, p.c, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
+                      p.transpose_a, p.transpose_b, p.accumulate},
+          .operands = kStorageOf<Operand>,
+          .result = kStorageOf<Result>};
+}
 
 class Queue {
  public:
@@ -65,13 +85,29 @@ std::unique_ptr<Queue> MakeQueue(CUstream_st* stream,
 }  // namespace softmoe::kernels
 
 // An operation made of products and kernels, which may use the sides.
-#define SOFTMOE_DECLARE_CUDA_OPERATION(Name)       \
-  namespace isa_cuda {                             \
-  void Name(const Name##Args& args, Queue& queue); \
-  }                                                \
-  namespace isa_shim {                             \
-  void Name(const Name##Args& args, Queue& queue); \
-  }                                                \
+#define SOFTMOE_DECLARE_CUDA_OPERATION(Name, ...)   \
+  namespace isa_cuda {                              \
+  void Name(const __VA_ARGS__& args, Queue& queue); \
+  }                                                 \
+  namespace isa_shim {                              \
+  void Name(const __VA_ARGS__& args, Queue& queue); \
+  }                                                 \
+  static_assert(true)
+
+// For NameArgsOf<float> and NameArgsOf<Bf16>.
+#define SOFTMOE_DECLARE_CUDA_OPERATION_OF(Name)              \
+  SOFTMOE_DECLARE_CUDA_OPERATION(Name, Name##ArgsOf<float>); \
+  SOFTMOE_DECLARE_CUDA_OPERATION(Name, Name##ArgsOf<Bf16>)
+
+// What SOFTMOE_DECLARE_CUDA_OPERATION_OF declares, by a template of the source:
+// Enqueue(args, queue).
+#define SOFTMOE_DEFINE_CUDA_OPERATION_OF(Name)               \
+  void Name(const Name##ArgsOf<float>& args, Queue& queue) { \
+    Enqueue(args, queue);                                    \
+  }                                                          \
+  void Name(const Name##ArgsOf<Bf16>& args, Queue& queue) {  \
+    Enqueue(args, queue);                                    \
+  }                                                          \
   static_assert(true)
 
 #endif  // SOFTMOE_KERNELS_CUDA_QUEUE_H_

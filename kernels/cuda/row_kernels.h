@@ -21,27 +21,23 @@
 struct CUstream_st;  // cudaStream_t is a pointer to it
 
 // isa_shim is the same source in the simulator (simt/shim/README.md).
-#define SOFTMOE_DECLARE_CUDA_KERNEL(Name)                 \
-  namespace isa_cuda {                                    \
-  void Name(const Name##Args& args, CUstream_st* stream); \
-  }                                                       \
-  namespace isa_shim {                                    \
-  void Name(const Name##Args& args, CUstream_st* stream); \
-  }                                                       \
+#define SOFTMOE_DECLARE_CUDA_FUNCTION(Name, ...)           \
+  namespace isa_cuda {                                     \
+  void Name(const __VA_ARGS__& args, CUstream_st* stream); \
+  }                                                        \
+  namespace isa_shim {                                     \
+  void Name(const __VA_ARGS__& args, CUstream_st* stream); \
+  }                                                        \
   static_assert(true)
+
+#define SOFTMOE_DECLARE_CUDA_KERNEL(Name) \
+  SOFTMOE_DECLARE_CUDA_FUNCTION(Name, Name##Args)
 
 // A kernel for NameArgsOf<float> and NameArgsOf<Bf16>: DESIGN.md, "Types on a
 // device", says which tensors these are.
-#define SOFTMOE_DECLARE_CUDA_KERNEL_OF(Name)                       \
-  namespace isa_cuda {                                             \
-  void Name(const Name##ArgsOf<float>& args, CUstream_st* stream); \
-  void Name(const Name##ArgsOf<Bf16>& args, CUstream_st* stream);  \
-  }                                                                \
-  namespace isa_shim {                                             \
-  void Name(const Name##ArgsOf<float>& args, CUstream_st* stream); \
-  void Name(const Name##ArgsOf<Bf16>& args, CUstream_st* stream);  \
-  }                                                                \
-  static_assert(true)
+#define SOFTMOE_DECLARE_CUDA_KERNEL_OF(Name)                \
+  SOFTMOE_DECLARE_CUDA_FUNCTION(Name, Name##ArgsOf<float>); \
+  SOFTMOE_DECLARE_CUDA_FUNCTION(Name, Name##ArgsOf<Bf16>)
 
 namespace softmoe::kernels {
 

@@ -49,6 +49,11 @@ struct CudaLanes {
   __device__ __forceinline__ void Store(T* row, Columns at, float value) const {
     StoreFloat(value, row + at.begin);
   }
+  template <typename T>
+  __device__ __forceinline__ void StoreOne(T* row, int64_t column,
+                                           float value) const {
+    StoreFloat(value, row + column);
+  }
   template <typename Body>
   __device__ __forceinline__ void ForEachColumn(int64_t size,
                                                 const Body& body) const {

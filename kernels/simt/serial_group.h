@@ -55,6 +55,10 @@ struct SerialLane {
   SOFTMOE_INLINE R LoadOr(const R* row, Columns at, R /*fill*/) const {
     return row[at.begin];
   }
+  // What one lane writes: Scalar, not Real.
+  SOFTMOE_INLINE void StoreOne(R* row, int64_t column, R value) const {
+    row[column] = value;
+  }
   // What any lane wrote before it, all lanes see after it.
   SOFTMOE_INLINE void Sync() const {}
   // True for the one lane that writes what the group writes once.

@@ -80,6 +80,9 @@ struct SimdLane {
     return Select(there, Floats::LoadPartial(row + at.begin, at.count),
                   Floats(fill));
   }
+  SOFTMOE_INLINE void StoreOne(float* row, int64_t column, float value) const {
+    row[column] = value;
+  }
   SOFTMOE_INLINE void Sync() const {}
   SOFTMOE_INLINE bool IsFirst() const { return true; }
 };

@@ -39,6 +39,11 @@ Suite VerifyBf16(const std::string& op, const std::string& cases) {
       {"run", "op=" + op, "impl=shim:bf16", "--no-shrink", "--cases=" + cases}};
 }
 
+// A test of CUDA source in the simulator: bf16 holds what floats are, rounded.
+Suite Simulated(const std::string& program) {
+  return {program, "difference", program};
+}
+
 // A test of CUDA source in the simulator; the sanitizers' reports have an exit
 // code of their own (kernels/simt/shim/sanitizer_options.cc).
 Suite Sanitizer(const std::string& program) {
@@ -126,6 +131,10 @@ const std::vector<Suite>& AllSuites() {
       Verify("lm_head", "40"),
       Verify("sum_of_squares", "40"),
       VerifyBf16("rmsnorm", "60"),
+      VerifyBf16("experts", "60"),
+      VerifyBf16("gemm", "60"),
+      VerifyBf16("attention", "40"),
+      VerifyBf16("lm_head", "40"),
       Tests("difference", "property_tests/adamw_property_test"),
       Tests("difference", "property_tests/device_totals_test"),
       Tests("difference", "property_tests/flat_kernels_property_test"),
@@ -133,6 +142,9 @@ const std::vector<Suite>& AllSuites() {
       Tests("difference", "property_tests/noise_kernels_property_test"),
       Tests("difference", "property_tests/rope_property_test"),
       Tests("difference", "property_tests/routing_kernels_property_test"),
+      Simulated("kernels/cuda/flat_kernels_shim_test_plain"),
+      Simulated("kernels/cuda/layer_kernels_shim_test_plain"),
+      Simulated("kernels/cuda/noise_kernels_shim_test_plain"),
       Sanitizer("kernels/cuda/routing_kernels_shim_test_tsan"),
       Sanitizer("kernels/cuda/row_kernels_shim_test_msan"),
       Sanitizer("kernels/cuda/row_kernels_shim_test_tsan"),

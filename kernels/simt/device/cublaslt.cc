@@ -43,6 +43,7 @@ struct cublasLtMatmulPreferenceOpaque_t {
   static constexpr uint64_t kKind = 0x6c747072;
   uint64_t kind = kKind;
   uint64_t workspace = 0;
+  uint32_t reduction_schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
   uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
 };
 
@@ -331,8 +332,9 @@ constexpr int kNumAlgorithms = 8;
 struct Algorithm {
   uint64_t kind;
   uint64_t problem;
-  uint64_t number;
-  uint64_t workspace;  // that it needs
+  uint32_t number;
+  uint32_t sums_in_type_of_d;  // of the parts of a sum: 1, if that is allowed
+  uint64_t workspace;          // that it needs
   uint64_t alignment[4];
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
@@ -572,6 +574,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
   }
   Attribute<Preference> set(kCall, preference, attribute, value, size);
   set.Is(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &Preference::workspace);
+  set.Is(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         &Preference::reduction_schemes);
   return set.End();
 }
 
@@ -591,11 +595,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
         CUBLAS_STATUS_INVALID_VALUE,
         "a heuristic without preference or place for results");
   }
+  const uint32_t sums_in_type_of_d =
+      (preference->reduction_schemes &
+       (CUBLASLT_REDUCTION_SCHEME_INPLACE |
+        CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)) != 0;
   const int count = requested < kNumAlgorithms ? requested : kNumAlgorithms;
   for (int i = 0; i < count; ++i) {
     Algorithm algorithm = {kAlgorithm,
                            Identity(problem),
-                           static_cast<uint64_t>(i),
+                           static_cast<uint32_t>(i),
+                           sums_in_type_of_d,
                            WorkspaceOf(problem, i, preference->workspace),
                            {}};
     for (int operand = 0; operand < 4; ++operand) {
@@ -705,6 +714,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
   product.b = problem.shape(1);
   product.c = problem.shape(2);
   product.d = problem.shape(3);
+  product.sums_in_type_of_d = algorithm.sums_in_type_of_d != 0;
   product.transpose_a = problem.transpose_a;
   product.transpose_b = problem.transpose_b;
   product.a_data = data[0];

@@ -76,6 +76,8 @@ class Program {
     Try(cublasLtMatmulPreferenceCreate(&preference));
     workspace = Allocate(kWorkspace);
     Prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspace});
+    Prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   }
 
   // Whether it can be destroyed or freed is not this destructor's business:
@@ -678,6 +680,15 @@ Outcome FreshCIsRead() {
   p.Multiply();
   return p.Check();
 }
+
+// The default: a heuristic may give an algorithm that adds up in bf16.
+Outcome SumsInTheTypeOfD() {
+  Program p(20, 10, 70, CUDA_R_16BF, CUDA_R_16BF);
+  p.Prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           uint32_t{CUBLASLT_REDUCTION_SCHEME_MASK});
+  return p.Run();
+}
+
 Outcome FreedWhileQueued() {
   Program p(20, 10, 30);
   p.Fill();
@@ -750,6 +761,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"input is written meanwhile",       {kAny,    kAny,    kReport, kAny},    InputIsWrittenMeanwhile, "data race"},
     {"shared workspace",                 {kAny,    kAny,    kReport, kAny},    SharedWorkspace, "data race"},
     {"input without value",              {kWrong,  kWrong,  kWrong,  kReport}, InputWithoutValue},
+    {"sums in the type of D",            {kWrong,  kWrong,  kWrong,  kWrong},  SumsInTheTypeOfD},
     {"fresh C is read",                  {kWrong,  kWrong,  kWrong,  kReport}, FreshCIsRead},
 };
 #undef SOFTMOE_REFUSED

@@ -38,17 +38,21 @@ float Load(const MatrixShape& shape, const char* data, int64_t i) {
   return FromBits(static_cast<uint32_t>(half) << 16);
 }
 
-void Store(const MatrixShape& shape, float x, char* data, int64_t i) {
+// To nearest, ties to even; a NaN stays one.
+uint16_t ToBf16(float x) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof(x));
+  const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+  return static_cast<uint16_t>((std::isnan(x) ? bits | 0x400000 : rounded) >>
+                               16);
+}
+
+void Store(const MatrixShape& shape, float x, char* data, int64_t i) {
   if (!shape.bf16) {
-    __builtin_memcpy(data + 4 * i, &bits, sizeof(bits));
+    __builtin_memcpy(data + 4 * i, &x, sizeof(x));
     return;
   }
-  // To nearest, ties to even; a NaN stays one.
-  const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
-  const uint16_t half =
-      static_cast<uint16_t>((std::isnan(x) ? bits | 0x400000 : rounded) >> 16);
+  const uint16_t half = ToBf16(x);
   __builtin_memcpy(data + 2 * i, &half, sizeof(half));
 }
 
@@ -83,10 +87,11 @@ struct SumOrder {
   }
 };
 
-// sums[n] of row a[k] with b[k, n], in parts: part[n].
+// sums[n] of row a[k] with b[k, n], in parts: part[n]; rounded after each part,
+// or not.
 template <bool kFused>
 void SumRow(const SumOrder& order, int64_t k, int64_t n, const float* a,
-            const float* b, float* part, float* sums) {
+            const float* b, bool round, float* part, float* sums) {
   for (int64_t j = 0; j < n; ++j) sums[j] = 0;
   for (int64_t begin = 0; begin < k; begin += order.part) {
     const int64_t end = begin + order.part < k ? begin + order.part : k;
@@ -99,7 +104,11 @@ void SumRow(const SumOrder& order, int64_t k, int64_t n, const float* a,
         part[j] = kFused ? std::fma(x, row[j], part[j]) : part[j] + x * row[j];
       }
     }
-    for (int64_t j = 0; j < n; ++j) sums[j] += part[j];
+    for (int64_t j = 0; j < n; ++j) {
+      sums[j] += part[j];
+      if (round)
+        sums[j] = FromBits(static_cast<uint32_t>(ToBf16(sums[j])) << 16);
+    }
   }
 }
 
@@ -168,9 +177,10 @@ void ComputeProduct(const Product& p) {
     Pack(p.b, b_data, p.transpose_b, k, n, b.data);
     if (HasMsan()) MarkValues(p, a_data, b_data, c_data, d_data);
     for (int64_t i = 0; i < m; ++i) {
-      (order.fused ? SumRow<true> : SumRow<false>)(order, k, n, a.data + i * k,
-                                                   b.data, part.data,
-                                                   sums.data);
+      (order.fused ? SumRow<true>
+                   : SumRow<false>)(order, k, n, a.data + i * k, b.data,
+                                    p.sums_in_type_of_d && p.d.bf16, part.data,
+                                    sums.data);
       for (int64_t j = 0; j < n; ++j) {
         float x = p.alpha * sums[j];
         if (p.beta != 0) {

@@ -61,9 +61,12 @@ Expected StoredAsBf16(const Operation& op, const Case& c, Expected in_float);
 // `derivations`, and of the first and of exact/1 the form for bf16.
 std::vector<Derivation> WithStoredBf16(std::vector<Derivation> derivations);
 
-// The rule for other programs at bf16 (naive.h): within twice the largest error
-// of the naive computation plus one rounding of the output.
-ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive);
+// The rule where bf16 is stored on the way to an output: within twice the largest
+// error of the naive computation (naive.h) plus one rounding of the output, or
+// within `errors`, those of a program that computes in float (stored.h), plus
+// one rounding.
+ExpectedOutput FromNaive(const Tensor& values, const std::vector<Naive>& naive,
+                         const std::vector<double>& errors);
 
 // FromBounds for an output that is computed in double, as the reference is: each
 // side errs by 2^-29 of the bounds, which are for float.
@@ -79,7 +82,7 @@ ExpectedOutput Exactly(Tensor values, const std::string& derivation);
 // have.
 ExpectedOutput ExactRegime(Tensor values);
 
-// Derivations that operations share: exact/1, twice-naive-bf16/1.
+// Derivations that operations share: exact/1, twice-naive-bf16/2.
 const Derivation& ExactDerivation();
 const Derivation& NaiveDerivation();
 

@@ -119,7 +119,7 @@ Tensor Filler::Build(Dtype dtype, const std::vector<Window>& axes,
 Tensor Filler::Plain(const std::string& name, const std::vector<Window>& axes,
                      double scale) const {
   const bool exact = case_.fill.name == "exact";
-  return Build(case_.dtype, axes, [&](const std::vector<int64_t>& index) {
+  return Build(dtype_, axes, [&](const std::vector<int64_t>& index) {
     const auto words = Words(name, index);
     return exact ? SmallWhole(words) : scale * Normal(words);
   });
@@ -129,10 +129,10 @@ Tensor Filler::Data(const std::string& name, const std::vector<Window>& axes,
                     double scale) const {
   const std::string& fill = case_.fill.name;
   if (fill != "subnormal" && fill != "huge") return Plain(name, axes, scale);
-  return Build(case_.dtype, axes, [&](const std::vector<int64_t>& index) {
+  return Build(dtype_, axes, [&](const std::vector<int64_t>& index) {
     const auto words = Words(name, index);
     if (fill == "huge") return 1e4 * scale * Normal(words);
-    return StepBy(case_.dtype, 0, static_cast<int64_t>(words[0] % 4097) - 2048);
+    return StepBy(dtype_, 0, static_cast<int64_t>(words[0] % 4097) - 2048);
   });
 }
 
@@ -166,8 +166,7 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
   if (fill == "near_ties" && tied) {
     const int64_t width = 2 * case_.fill.argument + 1;
     return StepBy(
-        case_.dtype,
-        RoundTo(case_.dtype, Score(name, row, partner, experts, spread)),
+        dtype_, RoundTo(dtype_, Score(name, row, partner, experts, spread)),
         static_cast<int64_t>((words[2] >> 1) % width) - case_.fill.argument);
   }
   if (fill == "plateau") {
@@ -205,7 +204,7 @@ double Filler::Score(const std::string& name, int64_t row, int64_t expert,
                      static_cast<double>(row % 8) / 2);
   }
   if (fill == "subnormal") {
-    return StepBy(case_.dtype, 0, static_cast<int64_t>(words[0] % 4097) - 2048);
+    return StepBy(dtype_, 0, static_cast<int64_t>(words[0] % 4097) - 2048);
   }
   if (fill == "huge") return (words[2] % 2 == 0 ? 1e4 : -1e4) + plain;
   const double far = 64 * (spread + Temperature());
@@ -226,7 +225,7 @@ Tensor Filler::Scores(const std::string& name,
                       const std::string& experts_parameter,
                       double spread) const {
   const Window experts = Axis(experts_parameter);
-  return Build(case_.dtype, {Axis(rows_parameter), experts},
+  return Build(dtype_, {Axis(rows_parameter), experts},
                [&](const std::vector<int64_t>& index) {
                  return Score(name, index[0], index[1], experts, spread);
                });
@@ -234,7 +233,7 @@ Tensor Filler::Scores(const std::string& name,
 
 Tensor Filler::OneOf(const std::string& name, const std::vector<Window>& axes,
                      const std::vector<double>& values) const {
-  return Build(case_.dtype, axes, [&](const std::vector<int64_t>& index) {
+  return Build(dtype_, axes, [&](const std::vector<int64_t>& index) {
     return values[Words(name, index)[2] % values.size()];
   });
 }
@@ -267,8 +266,8 @@ Tensor Filler::Ids(const std::string& name, const std::vector<Window>& axes,
 }
 
 Tensor Filler::Scalar(double value) const {
-  Tensor scalar(case_.dtype, {});
-  scalar.values = {RoundTo(case_.dtype, value)};
+  Tensor scalar(dtype_, {});
+  scalar.values = {RoundTo(dtype_, value)};
   return scalar;
 }
 

@@ -41,7 +41,14 @@ inline constexpr int64_t kMaxIndex = 1 << 16;
 
 class Filler {
  public:
-  explicit Filler(const Case& c) : case_(c) {}
+  explicit Filler(const Case& c) : case_(c), dtype_(c.dtype) {}
+
+  // For inputs that programs do not keep as bf16: the same, in float there.
+  Filler InFloat() const {
+    Filler filler = *this;
+    if (dtype_ == Dtype::kBf16) filler.dtype_ = Dtype::kF32;
+    return filler;
+  }
 
   // The window of a size parameter, or a whole dimension of `count`.
   Window Axis(const std::string& parameter) const;
@@ -78,7 +85,7 @@ class Filler {
   // For fill uneven_ranks: seven of eight rows go to the first rank's experts.
   static constexpr int64_t kRankExperts = 4;
   static bool GoesToTheFirstRank(int64_t row) { return row % 8 != 7; }
-  // A number as a tensor of shape [], in the case's dtype.
+  // A number as a tensor of shape [].
   Tensor Scalar(double value) const;
 
   // Four random words for an element, and whether a named event happens there.
@@ -98,6 +105,7 @@ class Filler {
   double Temperature() const;
 
   const Case& case_;
+  Dtype dtype_;
 };
 
 }  // namespace softmoe::verify

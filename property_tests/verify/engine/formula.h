@@ -5,7 +5,7 @@
 // error, the formula gives bounds; run over naive bf16 numbers, what the rule
 // for bf16 compares with.
 //
-//   template <typename N>  // Bounded, RandomBounded or Naive
+//   template <typename N>  // Bounded, RandomBounded, Naive, Stored...
 //   struct Formula {
 //     std::map<std::string, std::vector<N>> outputs;  // flat
 //     explicit Formula(arguments...);
@@ -17,6 +17,7 @@
 #include <string>
 
 #include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/stored.h"
 
 namespace softmoe::verify {
 
@@ -80,8 +81,11 @@ Expected ExpectInFloat(const Case& c,
              : ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
 }
 
-// The same at f32, and twice the naive error at bf16.
-template <template <typename> class Formula, typename... Arguments>
+// The same at f32. At bf16 the rule for it (FromNaive): twice the error of the
+// naive program, or that of one that computes in float and stores as Stored
+// does.
+template <template <typename> class Formula, typename Stored,
+          typename... Arguments>
 Expected ExpectByFormula(const Case& c,
                          const std::map<std::string, Tensor>& values,
                          const std::string& derivation, bool exact,
@@ -89,10 +93,17 @@ Expected ExpectByFormula(const Case& c,
   if (c.dtype != Dtype::kBf16) {
     return ExpectInFloat<Formula>(c, values, derivation, exact, arguments...);
   }
-  Expected expected;
+  Expected expected =
+      ExpectBounds<Formula, Bounded>(values, derivation, arguments...);
   const Formula<Naive> naive(arguments...);
-  for (const auto& [name, tensor] : values) {
-    expected.outputs[name] = FromNaive(tensor, naive.outputs.at(name));
+  const Formula<Stored> stored(arguments...);
+  for (auto& [name, output] : expected.outputs) {
+    // With what the formula over Bounded adds for other ways to compute it.
+    std::vector<double> errors = output.bounds;
+    for (size_t i = 0; i < errors.size(); ++i) {
+      errors[i] += stored.outputs.at(name)[i].error;
+    }
+    output = FromNaive(output.values, naive.outputs.at(name), errors);
   }
   return expected;
 }

@@ -144,7 +144,8 @@ void CopyArrays(Mirror& mirror, kernels::AdamWArgs& a) {
   mirror.Copy("second_moment", a.second_moment, a.size);
 }
 
-void CopyArrays(Mirror& mirror, kernels::GemmArgs& a) {
+template <typename Operand, typename Result>
+void CopyArrays(Mirror& mirror, kernels::GemmArgsOf<Operand, Result>& a) {
   mirror.Copy("a", a.a, (a.transpose_a ? a.k : a.m) * a.lda);
   mirror.Copy("b", a.b, (a.transpose_b ? a.n : a.k) * a.ldb);
   mirror.Copy("c", a.c, a.m * a.ldc);
@@ -170,13 +171,15 @@ void CopyExperts(Mirror& mirror, Args& a) {
   mirror.Copy("activation", a.activation, rows * f);
 }
 
-void CopyArrays(Mirror& mirror, kernels::ExpertForwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror, kernels::ExpertForwardArgsOf<Activation>& a) {
   CopyExperts(mirror, a);
   mirror.Copy("row_output", a.row_output, a.plan.num_routed * a.d_model);
   mirror.Copy("out", a.out, a.plan.num_tokens * a.d_model);
 }
 
-void CopyArrays(Mirror& mirror, kernels::ExpertBackwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror, kernels::ExpertBackwardArgsOf<Activation>& a) {
   const int64_t rows = a.plan.num_routed, d = a.d_model, f = a.d_ffn;
   const int64_t tokens = a.plan.num_tokens, experts = a.plan.num_experts;
   CopyExperts(mirror, a);
@@ -189,6 +192,17 @@ void CopyArrays(Mirror& mirror, kernels::ExpertBackwardArgs& a) {
   mirror.Copy("d_down_weight", a.d_down_weight, experts * f * d);
 }
 
+// Floats of scratch, by the type of out.
+template <typename Args>
+int64_t ScratchOf(const Args& a) {
+  constexpr bool kFloats = std::is_convertible_v<decltype(a.out), const float*>;
+  return kFloats ? kernels::AttentionScratch(a.num_sequences, a.sequence_length,
+                                             a.query_block)
+                 : kernels::AttentionScratchForBf16(a.num_sequences,
+                                                    a.sequence_length,
+                                                    a.head_dim, a.query_block);
+}
+
 // What attention has forward and backward.
 template <typename Args>
 void CopyAttention(Mirror& mirror, Args& a) {
@@ -197,16 +211,18 @@ void CopyAttention(Mirror& mirror, Args& a) {
   mirror.Copy("qkv", a.qkv, tokens * 3 * width);
   mirror.Copy("out", a.out, tokens * width);
   mirror.Copy("log_sum_exp", a.log_sum_exp, tokens * a.num_heads);
-  mirror.Copy("scratch", a.scratch,
-              kernels::AttentionScratch(a.num_sequences, a.sequence_length,
-                                        a.query_block));
+  mirror.Copy("scratch", a.scratch, ScratchOf(a));
 }
 
-void CopyArrays(Mirror& mirror, kernels::AttentionForwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror,
+                kernels::AttentionForwardArgsOf<Activation>& a) {
   CopyAttention(mirror, a);
 }
 
-void CopyArrays(Mirror& mirror, kernels::AttentionBackwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror,
+                kernels::AttentionBackwardArgsOf<Activation>& a) {
   CopyAttention(mirror, a);
   const int64_t tokens = a.num_sequences * a.sequence_length;
   const int64_t width = a.num_heads * a.head_dim;
@@ -214,7 +230,9 @@ void CopyArrays(Mirror& mirror, kernels::AttentionBackwardArgs& a) {
   mirror.Copy("d_qkv", a.d_qkv, tokens * 3 * width);
 }
 
-void CopyArrays(Mirror& mirror, kernels::HeadCrossEntropyArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror,
+                kernels::HeadCrossEntropyArgsOf<Activation>& a) {
   const int64_t n = a.num_tokens, d = a.d_model, v = a.vocab_size;
   mirror.Copy("hidden", a.hidden, n * d);
   mirror.Copy("head_weight", a.head_weight, v * d);
@@ -224,6 +242,7 @@ void CopyArrays(Mirror& mirror, kernels::HeadCrossEntropyArgs& a) {
   mirror.Copy("d_head_weight", a.d_head_weight, v * d);
   mirror.Copy("loss_sum", a.loss_sum, 1);
   mirror.Copy("logits", a.logits, a.chunk_tokens * v);
+  mirror.Copy("d_logits", a.d_logits, a.chunk_tokens * v);
 }
 
 void CopyArrays(Mirror& mirror, kernels::SumOfSquaresArgs& a) {
@@ -232,7 +251,9 @@ void CopyArrays(Mirror& mirror, kernels::SumOfSquaresArgs& a) {
   mirror.Copy("scratch", a.scratch, kernels::SumOfSquaresScratch(a.size));
 }
 
-void CopyArrays(Mirror& mirror, kernels::EmbeddingForwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror,
+                kernels::EmbeddingForwardArgsOf<Activation>& a) {
   // As many rows as the ids say that there are.
   int32_t num_rows = 0;
   for (int64_t t = 0; t < a.num_tokens; ++t) {
@@ -243,7 +264,9 @@ void CopyArrays(Mirror& mirror, kernels::EmbeddingForwardArgs& a) {
   mirror.Copy("out", a.out, a.num_tokens * a.d_model);
 }
 
-void CopyArrays(Mirror& mirror, kernels::EmbeddingBackwardArgs& a) {
+template <typename Activation>
+void CopyArrays(Mirror& mirror,
+                kernels::EmbeddingBackwardArgsOf<Activation>& a) {
   mirror.Copy("ids", a.ids, a.num_tokens);
   mirror.Copy("d_out", a.d_out, a.num_tokens * a.d_model);
   mirror.Copy("d_table", a.d_table, a.vocab_size * a.d_model);

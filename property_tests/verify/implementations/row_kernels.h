@@ -29,15 +29,22 @@ struct RowKernelsOf {
   std::function<void(const kernels::RmsNormBackwardArgsOf<Activation>&)>
       rmsnorm_backward;
   std::function<void(const kernels::AdamWArgs&)> adamw;
-  std::function<void(const kernels::GemmArgs&)> gemm;
-  std::function<void(const kernels::ExpertForwardArgs&)> expert_forward;
-  std::function<void(const kernels::ExpertBackwardArgs&)> expert_backward;
-  std::function<void(const kernels::AttentionForwardArgs&)> attention_forward;
-  std::function<void(const kernels::AttentionBackwardArgs&)> attention_backward;
-  std::function<void(const kernels::HeadCrossEntropyArgs&)> head_cross_entropy;
+  std::function<void(const kernels::GemmArgsOf<Activation, Activation>&)> gemm;
+  std::function<void(const kernels::ExpertForwardArgsOf<Activation>&)>
+      expert_forward;
+  std::function<void(const kernels::ExpertBackwardArgsOf<Activation>&)>
+      expert_backward;
+  std::function<void(const kernels::AttentionForwardArgsOf<Activation>&)>
+      attention_forward;
+  std::function<void(const kernels::AttentionBackwardArgsOf<Activation>&)>
+      attention_backward;
+  std::function<void(const kernels::HeadCrossEntropyArgsOf<Activation>&)>
+      head_cross_entropy;
   std::function<void(const kernels::SumOfSquaresArgs&)> sum_of_squares;
-  std::function<void(const kernels::EmbeddingForwardArgs&)> embedding_forward;
-  std::function<void(const kernels::EmbeddingBackwardArgs&)> embedding_backward;
+  std::function<void(const kernels::EmbeddingForwardArgsOf<Activation>&)>
+      embedding_forward;
+  std::function<void(const kernels::EmbeddingBackwardArgsOf<Activation>&)>
+      embedding_backward;
 };
 using RowKernels = RowKernelsOf<float>;
 using Bf16Kernels = RowKernelsOf<kernels::Bf16>;

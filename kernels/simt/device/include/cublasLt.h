@@ -95,6 +95,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(
 
 enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,    // uint64_t, at first 0
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,  // uint32_t, at first all
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,  // uint32_t, at first 256
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
@@ -109,6 +110,15 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     cublasLtMatmulPreference_t preference,
     cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
     size_t size);
+
+// How the parts of sums that are split over k are added up.
+enum cublasLtReductionScheme_t {
+  CUBLASLT_REDUCTION_SCHEME_NONE = 0,          // they are not split
+  CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,       // in D, so in its type
+  CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,  // in fp32
+  CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4,   // in the type of D
+  CUBLASLT_REDUCTION_SCHEME_MASK = 0x7,
+};
 
 struct cublasLtMatmulAlgo_t {
   uint64_t data[8];

@@ -44,10 +44,41 @@ reference::MatrixOf<Bounded> Loosened(
   }
   return weights;
 }
-// The naive program follows the formula.
-reference::MatrixOf<Naive> Loosened(reference::MatrixOf<Naive> weights,
-                                    const reference::MatrixOf<Naive>&, bool) {
+// The naive program follows the formula; what float may do beside what is stored
+// is added (ExpectByFormula).
+template <typename N>
+reference::MatrixOf<N> Loosened(reference::MatrixOf<N> weights,
+                                const reference::MatrixOf<N>&, bool) {
   return weights;
+}
+
+// CausalAttentionBackward, but that the sum over keys of a * d_a is taken as
+// <d_out, out>, of what was stored, and that the gradient of the scores is
+// stored with its scale.
+reference::CausalAttentionGradientsOf<StoredOperands> StoredBackward(
+    const reference::MatrixOf<StoredOperands>& weights,
+    const reference::MatrixOf<StoredOperands>& q,
+    const reference::MatrixOf<StoredOperands>& k,
+    const reference::MatrixOf<StoredOperands>& v,
+    const reference::MatrixOf<StoredOperands>& d_out) {
+  using N = StoredOperands;
+  namespace formula = reference::formula;
+  const reference::MatrixOf<N> out = formula::WeightedValues<N>(weights, v);
+  const reference::MatrixOf<N> d_weights =
+      formula::Multiply<N>(d_out, v.transpose());
+  const N scale = formula::AttentionScale<N>(q.cols());
+  reference::MatrixOf<N> d_scores(q.rows(), q.rows());
+  for (int64_t t = 0; t < q.rows(); ++t) {
+    const N delta = formula::Dot<N>(d_out.row(t), out.row(t));
+    for (int64_t s = 0; s < q.rows(); ++s) {
+      d_scores(t, s) = scale * weights(t, s) * (d_weights(t, s) - delta);
+    }
+  }
+  reference::CausalAttentionGradientsOf<N> gradients;
+  gradients.d_q = formula::Multiply<N>(d_scores, k);
+  gradients.d_k = formula::Multiply<N>(d_scores.transpose(), q);
+  gradients.d_v = formula::Multiply<N>(weights.transpose(), d_out);
+  return gradients;
 }
 
 template <typename N>
@@ -74,10 +105,15 @@ struct AttentionFormula {
         const Block weights = formula::CausalSoftmax<W>(logits);
         block(out, s, 0, head) = formula::WeightedValues<W>(
             Loosened(weights, logits, /*backward=*/false), v);
-        const reference::CausalAttentionGradientsOf<W> gradients =
-            formula::CausalAttentionBackward<W>(
-                Loosened(weights, logits, /*backward=*/true), As<W>(q),
-                As<W>(k), v, As<W>(Matrix(block(cotangent, s, 0, head))));
+        const Block d_head = As<W>(Matrix(block(cotangent, s, 0, head)));
+        reference::CausalAttentionGradientsOf<W> gradients;
+        if constexpr (kIsStored<W>) {
+          gradients = StoredBackward(weights, As<W>(q), As<W>(k), v, d_head);
+        } else {
+          gradients = formula::CausalAttentionBackward<W>(
+              Loosened(weights, logits, /*backward=*/true), As<W>(q), As<W>(k),
+              v, d_head);
+        }
         block(d_qkv, s, 0, head) = gradients.d_q;
         block(d_qkv, s, 1, head) = gradients.d_k;
         block(d_qkv, s, 2, head) = gradients.d_v;
@@ -171,7 +207,7 @@ class Attention : public Operation {
     const AttentionShape shape = ShapeOf(c);
     const Tensor& qkv = At(inputs, "qkv");
     const Tensor& d_out = At(inputs, "d_out");
-    return ExpectByFormula<AttentionFormula>(
+    return ExpectByFormula<AttentionFormula, StoredOperands>(
         c,
         {{"out", ToTensor(reference::MultiHeadAttention(
                               ToMatrix(qkv), shape.sequences, shape.heads),

@@ -6,6 +6,7 @@
 #include "kernels/permute_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
+#include "property_tests/verify/implementations/elements.h"
 
 namespace softmoe::verify {
 namespace {
@@ -16,23 +17,29 @@ using Lane = body::SerialLane<double>;
 
 }  // namespace
 
+template <typename Activation>
 TensorMap RunEmbedding(const Case& c, const TensorMap& inputs,
-                       const RowKernels& run) {
+                       const RowKernelsOf<Activation>& run) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");
   const int64_t vocab = c.Size("vocab_size");
   const Floats table = ToFloats(At(inputs, "table"));
-  const Floats d_out = ToFloats(At(inputs, "d_out"));
+  const auto d_out = ToElements<Activation>(At(inputs, "d_out"));
   const std::vector<int32_t> ids = ToInts(At(inputs, "ids"));
-  Guarded<float> out("out", n * d), d_table("d_table", vocab * d);
+  Guarded<Activation> out("out", n * d);
+  Guarded<float> d_table("d_table", vocab * d);
   Guarded<int32_t> scratch(
       "scratch", std::max(n + vocab + 1, kernels::EmbeddingDeviceScratch(n)));
   run.embedding_forward({n, d, ids.data(), table.data(), out.data()});
   run.embedding_backward(
       {n, d, vocab, ids.data(), d_out.data(), d_table.data(), scratch.data()});
   scratch.Take();
-  return {{"out", out.TakeTensor(Dtype::kF32, {n, d})},
-          {"d_table", d_table.TakeTensor(Dtype::kF32, {vocab, d})}};
+  return {{"out", TakeElements(out, {n, d})},
+          {"d_table", TakeElements(d_table, {vocab, d})}};
 }
+template TensorMap RunEmbedding(const Case&, const TensorMap&,
+                                const RowKernels&);
+template TensorMap RunEmbedding(const Case&, const TensorMap&,
+                                const Bf16Kernels&);
 
 TensorMap RunEmbeddingAtDouble(const Case& c, const TensorMap& inputs) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");

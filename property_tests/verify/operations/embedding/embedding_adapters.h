@@ -11,8 +11,9 @@
 
 namespace softmoe::verify {
 
+template <typename Activation>  // float or Bf16
 TensorMap RunEmbedding(const Case& c, const TensorMap& inputs,
-                       const RowKernels& run);
+                       const RowKernelsOf<Activation>& run);
 TensorMap RunEmbeddingAtDouble(const Case& c, const TensorMap& inputs);
 
 }  // namespace softmoe::verify

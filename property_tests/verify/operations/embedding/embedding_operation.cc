@@ -46,24 +46,25 @@ class Embedding : public Operation {
     return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
   }
   std::vector<OutputSpec> outputs() const override {
-    return {{"out"}, {"d_table"}};
+    return {{"out"}, {.name = "d_table", .in_float = true}};
   }
   std::vector<std::string> differentiable() const override { return {"table"}; }
   const std::vector<Derivation>& derivations() const override {
-    static const std::vector<Derivation> derivations = {
+    static const std::vector<Derivation> derivations = WithStoredBf16({
         {kDerivation,
          "Rows are copied: equality. A sum of n rows in any order: n u sum "
          "|x|.\n" +
              std::string(kRandomRoundingsText)},
         ExactDerivation(),
-        NaiveDerivation()};
+    });
     return derivations;
   }
 
   TensorMap Inputs(const Case& c) const override {
     const Filler filler(c);
     const Window rows = filler.Axis("rows"), width = filler.Axis("d_model");
-    return {{"table", filler.Data("table", {filler.Axis("vocab_size"), width})},
+    return {{"table", filler.InFloat().Data(
+                          "table", {filler.Axis("vocab_size"), width})},
             {"ids", filler.Ids("ids", {rows}, c.Size("vocab_size"))},
             {"d_out", filler.Data("d_out", {rows, width})}};
   }
@@ -80,7 +81,7 @@ class Embedding : public Operation {
     const Matrix d_out = ToMatrix(At(inputs, "d_out"));
     const std::vector<int32_t> ids = ToInts(At(inputs, "ids"));
     const int64_t d = table.cols();
-    Expected expected = ExpectByFormula<EmbeddingFormula>(
+    Expected expected = ExpectInFloat<EmbeddingFormula>(
         c,
         {{"d_table",
           ToTensor(reference::EmbeddingBackward(ids, d_out, table.rows()),
@@ -89,7 +90,7 @@ class Embedding : public Operation {
     expected.outputs["out"] = Exactly(
         ToTensor(reference::EmbeddingForward(ids, table), {d_out.rows(), d}),
         kDerivation);
-    return expected;
+    return StoredAsBf16(*this, c, expected);
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,

@@ -8,6 +8,7 @@
 #include "kernels/swiglu_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
+#include "property_tests/verify/implementations/elements.h"
 
 namespace softmoe::verify {
 namespace {
@@ -71,8 +72,9 @@ class ExpertRow {
 
 }  // namespace
 
+template <typename Activation>
 TensorMap RunExperts(const Case& c, const TensorMap& inputs,
-                     const RowKernels& run) {
+                     const RowKernelsOf<Activation>& run) {
   const int64_t n = c.Size("rows"), e = c.Size("num_experts");
   const int64_t a = c.Size("max_active"), d = c.Size("d_model");
   const int64_t f = c.Size("d_ffn"), slots = n * a;
@@ -107,20 +109,20 @@ TensorMap RunExperts(const Case& c, const TensorMap& inputs,
                                    .row_token = row_token.data(),
                                    .row_gate = row_gate.data(),
                                    .token_rows = token_rows.data()};
-  const Floats hidden = ToFloats(At(inputs, "hidden"));
-  const Floats up = ToFloats(At(inputs, "gate_up_weight"));
-  const Floats down = ToFloats(At(inputs, "down_weight"));
-  const Floats d_out = ToFloats(At(inputs, "d_out"));
-  Guarded<float> gate_up("gate_up", slots * 2 * f);
-  Guarded<float> row_output("row_output", slots * d);
-  Guarded<float> out("out", ToFloats(At(inputs, "out_before")));
-  Guarded<float> activation("activation", slots * f);
+  using Array = Guarded<Activation>;
+  const auto hidden = ToElements<Activation>(At(inputs, "hidden"));
+  const auto up = ToElements<Activation>(At(inputs, "gate_up_weight"));
+  const auto down = ToElements<Activation>(At(inputs, "down_weight"));
+  const auto d_out = ToElements<Activation>(At(inputs, "d_out"));
+  Array gate_up("gate_up", slots * 2 * f), row_output("row_output", slots * d);
+  Array out("out", ToElements<Activation>(At(inputs, "out_before")));
+  Array activation("activation", slots * f);
   run.expert_forward({plan, d, f, hidden.data(), up.data(), down.data(),
                       gate_up.data(), row_output.data(), out.data(),
                       activation.data(), offsets.data()});
-  Guarded<float> d_gate_up("d_gate_up", slots * 2 * f);
-  Guarded<float> d_rows("d_row_hidden", slots * d);
-  Guarded<float> d_row_gate("d_row_gate", slots), d_hidden("d_hidden", n * d);
+  Array d_gate_up("d_gate_up", slots * 2 * f);
+  Array d_rows("d_row_hidden", slots * d), d_hidden("d_hidden", n * d);
+  Guarded<float> d_row_gate("d_row_gate", slots);
   Guarded<float> d_up("d_gate_up_weight", e * d * 2 * f);
   Guarded<float> d_down("d_down_weight", e * f * d);
   run.expert_backward({plan, d, f, hidden.data(), up.data(), down.data(),
@@ -128,10 +130,11 @@ TensorMap RunExperts(const Case& c, const TensorMap& inputs,
                        d_rows.data(), activation.data(), d_row_gate.data(),
                        d_hidden.data(), d_up.data(), d_down.data(),
                        offsets.data()});
-  for (const Guarded<float>* scratch :
-       {&gate_up, &row_output, &d_gate_up, &d_rows, &activation, &row_gate}) {
+  for (const Array* scratch :
+       {&gate_up, &row_output, &d_gate_up, &d_rows, &activation}) {
     scratch->Take();
   }
+  row_gate.Take();
   Tensor d_gates(Dtype::kF32, {n, e});
   const Floats per_row = d_row_gate.Take();
   const std::vector<int32_t> rows = token_rows.Take();
@@ -140,12 +143,15 @@ TensorMap RunExperts(const Case& c, const TensorMap& inputs,
       d_gates.values[i / a * e + selected[i]] = per_row[rows[i]];
     }
   }
-  return {{"out", out.TakeTensor(Dtype::kF32, {n, d})},
-          {"d_hidden", d_hidden.TakeTensor(Dtype::kF32, {n, d})},
+  return {{"out", TakeElements(out, {n, d})},
+          {"d_hidden", TakeElements(d_hidden, {n, d})},
           {"d_gates", d_gates},
-          {"d_gate_up_weight", d_up.TakeTensor(Dtype::kF32, {e, d, 2 * f})},
-          {"d_down_weight", d_down.TakeTensor(Dtype::kF32, {e, f, d})}};
+          {"d_gate_up_weight", TakeElements(d_up, {e, d, 2 * f})},
+          {"d_down_weight", TakeElements(d_down, {e, f, d})}};
 }
+template TensorMap RunExperts(const Case&, const TensorMap&, const RowKernels&);
+template TensorMap RunExperts(const Case&, const TensorMap&,
+                              const Bf16Kernels&);
 
 TensorMap RunExpertsAtDouble(const Case& c, const TensorMap& inputs) {
   const int64_t n = c.Size("rows"), experts = c.Size("num_experts");

@@ -10,8 +10,9 @@
 
 namespace softmoe::verify {
 
+template <typename Activation>  // float or Bf16
 TensorMap RunExperts(const Case& c, const TensorMap& inputs,
-                     const RowKernels& run);
+                     const RowKernelsOf<Activation>& run);
 TensorMap RunExpertsAtDouble(const Case& c, const TensorMap& inputs);
 
 }  // namespace softmoe::verify

@@ -46,9 +46,11 @@ struct Data {
 };
 
 // |out_before| may be in every partial sum of a token's experts.
-Bounded Loosened(const Bounded& out, double before, int64_t active) {
+template <typename Rounding, Roundings kSums>
+BoundedNumber<Rounding, kSums> Loosened(
+    const BoundedNumber<Rounding, kSums>& out, double before, int64_t active) {
   return {out.value, out.error + static_cast<double>(active) *
-                                     Bounded::kRoundoff * std::abs(before)};
+                                     Rounding::kRoundoff * std::abs(before)};
 }
 // The naive program follows the formula, and so does the reference.
 Naive Loosened(const Naive& out, double, int64_t) { return out; }
@@ -132,9 +134,9 @@ class Experts : public Operation {
   std::vector<OutputSpec> outputs() const override {
     return {{"out"},
             {"d_hidden"},
-            {"d_gates"},
-            {"d_gate_up_weight"},
-            {"d_down_weight"}};
+            {.name = "d_gates", .in_float = true},
+            {.name = "d_gate_up_weight", .in_float = true},
+            {.name = "d_down_weight", .in_float = true}};
   }
   std::vector<std::string> differentiable() const override {
     return {"hidden", "gates", "gate_up_weight", "down_weight"};
@@ -167,8 +169,8 @@ class Experts : public Operation {
     inputs["active"] = Selection(c, filler);
     inputs["gates"] =
         c.fill.name == "exact"
-            ? filler.OneOf("gates", {rows, experts}, {-2, -1, 1, 2})
-            : filler.Plain("gates", {rows, experts});
+            ? filler.InFloat().OneOf("gates", {rows, experts}, {-2, -1, 1, 2})
+            : filler.InFloat().Plain("gates", {rows, experts});
     inputs["down_weight"] =
         filler.Plain("down_weight", {experts, inner, width}, 0.3);
     for (int64_t i = 0; i < inputs["gates"].size(); ++i) {
@@ -213,7 +215,7 @@ class Experts : public Operation {
       values_of.values = values.outputs.at(output);
       return values_of;
     };
-    return ExpectByFormula<ExpertFormula>(
+    return ExpectByFormula<ExpertFormula, StoredResults>(
         c,
         {{"out", tensor("out", shape)},
          {"d_hidden", tensor("d_hidden", shape)},

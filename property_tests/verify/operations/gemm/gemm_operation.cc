@@ -55,15 +55,19 @@ class Gemm : public Operation {
   std::vector<std::string> fills() const override {
     return {"generic", "exact", "subnormal", "huge"};
   }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kBf16};
+  }
   std::vector<OutputSpec> outputs() const override { return {{"c"}}; }
   const std::vector<Derivation>& derivations() const override {
-    static const std::vector<Derivation> derivations = {
+    static const std::vector<Derivation> derivations = WithStoredBf16({
         {kGemm,
          "Dot products of n terms in any order, n u sum |ab|, and one more "
          "term\n"
          "where c is added to. " +
              std::string(kRandomRoundingsText)},
-        ExactDerivation()};
+        ExactDerivation(),
+    });
     return derivations;
   }
 
@@ -95,7 +99,7 @@ class Gemm : public Operation {
     Expected expected;
     if (c.fill.name == "exact") {
       expected.outputs["c"] = ExactRegime(values);
-      return expected;
+      return StoredAsBf16(*this, c, expected);
     }
     std::vector<Bounded> bounds;
     for (int64_t i = 0; i < a.rows(); ++i) {
@@ -109,7 +113,7 @@ class Gemm : public Operation {
       }
     }
     expected.outputs["c"] = FromBounds("c", values, bounds, kGemm);
-    return expected;
+    return StoredAsBf16(*this, c, expected);
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "kernels/cross_entropy_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
+#include "property_tests/verify/implementations/elements.h"
 
 namespace softmoe::verify {
 namespace {
@@ -37,19 +38,24 @@ void CheckLossSum(const Floats& losses, double got) {
 
 }  // namespace
 
+template <typename Activation>
 TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
-                    const RowKernels& run) {
+                    const RowKernelsOf<Activation>& run) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");
   const int64_t vocab = c.Size("vocab_size");
-  const Floats hidden = ToFloats(At(inputs, "hidden"));
-  const Floats weight = ToFloats(At(inputs, "head_weight"));
+  const auto hidden = ToElements<Activation>(At(inputs, "hidden"));
+  const auto weight = ToElements<Activation>(At(inputs, "head_weight"));
   const std::vector<int32_t> targets = ToInts(At(inputs, "targets"));
-  Guarded<float> loss("loss", n), only("loss", n), d_hidden("d_hidden", n * d);
+  Guarded<float> loss("loss", n), only("loss", n);
+  Guarded<Activation> d_hidden("d_hidden", n * d);
   Guarded<float> d_weight("d_head_weight", vocab * d);
   const int64_t chunk = 1 + n / 2;  // of a device: more than one
   Guarded<float> logits("logits", chunk * vocab);
+  // Gradients of f32 take the logits' place.
+  Guarded<Activation> d_logits(
+      "d_logits", kDtypeOf<Activation> == Dtype::kF32 ? 0 : chunk * vocab);
   Guarded<double> loss_sum("loss_sum", 1);
-  kernels::HeadCrossEntropyArgs args = {
+  kernels::HeadCrossEntropyArgsOf<Activation> args = {
       .num_tokens = n,
       .d_model = d,
       .vocab_size = vocab,
@@ -62,22 +68,27 @@ TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
       .d_head_weight = d_weight.data(),
       .loss_sum = loss_sum.data(),
       .chunk_tokens = chunk,
-      .logits = logits.data()};
+      .logits = logits.data(),
+      .d_logits = d_logits.size() == 0 ? nullptr : d_logits.data()};
   run.head_cross_entropy(args);
   // Evaluation needs only the loss.
   args.token_loss = only.data();
-  args.d_hidden = args.d_head_weight = nullptr;
+  args.d_hidden = nullptr;
+  args.d_head_weight = nullptr;
   run.head_cross_entropy(args);
   logits.Take();
+  d_logits.Take();
   CheckLossSum(loss.Take(), loss_sum.Take()[0]);
   if (!SameBits(loss.TakeTensor(Dtype::kF32, {n}),
                 only.TakeTensor(Dtype::kF32, {n}))) {
     throw NumericsError("the loss without gradients has other bits");
   }
   return {{"loss", loss.TakeTensor(Dtype::kF32, {n})},
-          {"d_hidden", d_hidden.TakeTensor(Dtype::kF32, {n, d})},
-          {"d_head_weight", d_weight.TakeTensor(Dtype::kF32, {vocab, d})}};
+          {"d_hidden", TakeElements(d_hidden, {n, d})},
+          {"d_head_weight", TakeElements(d_weight, {vocab, d})}};
 }
+template TensorMap RunLmHead(const Case&, const TensorMap&, const RowKernels&);
+template TensorMap RunLmHead(const Case&, const TensorMap&, const Bf16Kernels&);
 
 TensorMap RunLmHeadAtDouble(const Case& c, const TensorMap& inputs) {
   const int64_t n = c.Size("rows"), d = c.Size("d_model");
@@ -93,8 +104,8 @@ TensorMap RunLmHeadAtDouble(const Case& c, const TensorMap& inputs) {
       row[i / d] += hidden[t * d + i % d] * weight[i];
     }
     body::CrossEntropyRow(Lane(), vocab, targets[t],
-                          ScalarOf(inputs, "grad_scale"),
-                          /*want_gradient=*/true, row.data(), &loss.values[t]);
+                          ScalarOf(inputs, "grad_scale"), row.data(),
+                          row.data(), &loss.values[t]);
     for (int64_t i = 0; i < vocab * d; ++i) {
       d_hidden.values[t * d + i % d] += row[i / d] * weight[i];
       d_weight.values[i] += row[i / d] * hidden[t * d + i % d];

@@ -10,8 +10,9 @@
 
 namespace softmoe::verify {
 
+template <typename Activation>  // float or Bf16
 TensorMap RunLmHead(const Case& c, const TensorMap& inputs,
-                    const RowKernels& run);
+                    const RowKernelsOf<Activation>& run);
 TensorMap RunLmHeadAtDouble(const Case& c, const TensorMap& inputs);
 
 }  // namespace softmoe::verify

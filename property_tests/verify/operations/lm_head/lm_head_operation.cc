@@ -105,7 +105,9 @@ class LmHead : public Operation {
     return {Dtype::kF32, Dtype::kF64, Dtype::kBf16};
   }
   std::vector<OutputSpec> outputs() const override {
-    return {{"loss"}, {"d_hidden"}, {"d_head_weight"}};
+    return {{.name = "loss", .in_float = true},
+            {"d_hidden"},
+            {.name = "d_head_weight", .in_float = true}};
   }
   std::vector<std::string> differentiable() const override {
     return {"hidden", "head_weight"};
@@ -135,7 +137,7 @@ class LmHead : public Operation {
             {"head_weight",
              filler.Plain("head_weight", {filler.Axis("vocab_size"), width})},
             {"targets", filler.Ids("targets", {rows}, c.Size("vocab_size"))},
-            {"grad_scale", filler.Scalar(c.Real("grad_scale"))}};
+            {"grad_scale", filler.InFloat().Scalar(c.Real("grad_scale"))}};
   }
 
   std::string WhyInvalid(const Case& c,
@@ -152,15 +154,25 @@ class LmHead : public Operation {
     const double grad_scale = ScalarOf(inputs, "grad_scale");
     const reference::LmHeadGradients gradients = reference::LmHeadBackward(
         hidden, weight, targets, Vector::Constant(hidden.rows(), grad_scale));
-    return ExpectByFormula<LmHeadFormula>(
-        c,
-        {{"loss", ToTensor(reference::TokenLosses(
-                      reference::LmHeadLogits(hidden, weight), targets))},
-         {"d_hidden",
-          ToTensor(gradients.d_hidden, {hidden.rows(), hidden.cols()})},
-         {"d_head_weight",
-          ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()})}},
-        kDerivation, /*exact=*/true, hidden, weight, targets, grad_scale);
+    const std::map<std::string, Tensor> values = {
+        {"loss", ToTensor(reference::TokenLosses(
+                     reference::LmHeadLogits(hidden, weight), targets))},
+        {"d_hidden",
+         ToTensor(gradients.d_hidden, {hidden.rows(), hidden.cols()})},
+        {"d_head_weight",
+         ToTensor(gradients.d_head_weight, {weight.rows(), weight.cols()})}};
+    Expected expected = ExpectByFormula<LmHeadFormula, StoredOperands>(
+        c, values, kDerivation, /*exact=*/true, hidden, weight, targets,
+        grad_scale);
+    if (c.dtype == Dtype::kBf16) {
+      // Nothing is stored between bf16's products and the losses; between the
+      // logits and their products, their gradient is.
+      expected.outputs["loss"] =
+          ExpectInFloat<LmHeadFormula>(c, values, kDerivation, /*exact=*/true,
+                                       hidden, weight, targets, grad_scale)
+              .outputs.at("loss");
+    }
+    return expected;
   }
 
  private:
@@ -180,7 +192,7 @@ class LmHead : public Operation {
     return {{"hidden", filler.OneOf("hidden", {rows, width}, {1, 2})},
             {"head_weight", weight},
             {"targets", filler.Ids("targets", {rows}, vocab.count)},
-            {"grad_scale", filler.Scalar(0.25)}};
+            {"grad_scale", filler.InFloat().Scalar(0.25)}};
   }
 
   TensorMap Forward(const Case& c, const TensorMap& inputs,

@@ -95,21 +95,22 @@ class RmsNorm : public Operation {
 
   TensorMap Inputs(const Case& c) const override {
     const Filler filler(c);
+    const Filler in_float = filler.InFloat();
     const std::vector<Window> axes = {filler.Axis("rows"),
                                       filler.Axis("d_model")};
     if (c.fill.name == "exact") {
       // mean(x^2) + epsilon = 1/4 + 3/4.
       return {{"x", filler.OneOf("x", axes, {-0.5, 0.5})},
-              {"weight", filler.Plain("weight", {axes[1]})},
+              {"weight", in_float.Plain("weight", {axes[1]})},
               {"d_y", filler.Plain("d_y", axes)},
               {"d_x_before", filler.Plain("d_x_before", axes)},
-              {"epsilon", filler.Scalar(0.75)}};
+              {"epsilon", in_float.Scalar(0.75)}};
     }
     return {{"x", filler.Data("x", axes, c.Real("scale"))},
-            {"weight", filler.Plain("weight", {axes[1]})},
+            {"weight", in_float.Plain("weight", {axes[1]})},
             {"d_y", filler.Plain("d_y", axes)},
             {"d_x_before", filler.Plain("d_x_before", axes)},
-            {"epsilon", filler.Scalar(c.Real("epsilon"))}};
+            {"epsilon", in_float.Scalar(c.Real("epsilon"))}};
   }
 
   std::string WhyInvalid(const Case& c,

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stored.h - numbers of a program that computes in float and stores bf16 where
+// products take operands: each carries a bound of its error, as Bounded does. A
+// number that was computed counts as stored, once,
+//
+//   StoredOperands  whenever it becomes a factor in a sum of products
+//   StoredResults   there, and when it is the result of such a sum
+//
+// Being stored adds 2^-8 |x|: half of the gap between bf16 numbers, or more. So
+// programs that round a part of such a product instead, or in another order of
+// factors, are covered too. Formulas (formula.h) are run over them.
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_STORED_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_STORED_H_
+
+#include <cmath>
+#include <type_traits>
+
+#include "property_tests/error_bounds.h"
+
+namespace softmoe::verify {
+
+struct OperandRounding : FloatRounding {
+  static constexpr bool kResults = false;
+};
+struct ResultRounding : FloatRounding {
+  static constexpr bool kResults = true;
+};
+using StoredOperands = BoundedNumber<OperandRounding>;
+using StoredResults = BoundedNumber<ResultRounding>;
+
+template <typename N>
+inline constexpr bool kIsStored =
+    std::is_same_v<N, StoredOperands> || std::is_same_v<N, StoredResults>;
+
+// What has no error is an input, which is stored as it is.
+template <typename Rounding>
+BoundedNumber<Rounding> AsStored(const BoundedNumber<Rounding>& x) {
+  if (x.error == 0) return x;
+  constexpr double kUnitBf16 = 0x1p-8, kTiniest = 0x1p-134;
+  return {x.value,
+          x.error + kUnitBf16 * (std::abs(x.value) + x.error) + kTiniest};
+}
+
+template <typename Rounding>
+class StoredSum : public BoundedSum<BoundedNumber<Rounding>> {
+ public:
+  using Number = BoundedNumber<Rounding>;
+
+  void AddProduct(const Number& a, const Number& b) {
+    this->Add(AsStored(a) * AsStored(b));
+    of_products_ = true;
+  }
+  Number Get() const {
+    const Number sum = BoundedSum<Number>::Get();
+    return Rounding::kResults && of_products_ ? AsStored(sum) : sum;
+  }
+
+ private:
+  bool of_products_ = false;
+};
+
+}  // namespace softmoe::verify
+
+namespace softmoe::reference {
+
+template <>
+class Sum<verify::StoredOperands>
+    : public verify::StoredSum<verify::OperandRounding> {};
+template <>
+class Sum<verify::StoredResults>
+    : public verify::StoredSum<verify::ResultRounding> {};
+
+}  // namespace softmoe::reference
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_ENGINE_STORED_H_
