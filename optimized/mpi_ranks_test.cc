@@ -3,46 +3,32 @@
 // Ranks that are processes under mpirun. Skipped, with the reason, where Open
 // MPI is missing.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <string>
+#include <vector>
 
-#include "core/errors.h"
 #include "core/files/runfiles.h"
 #include "core/process/subprocess.h"
-#include "optimized/communicator/mpi_library.h"
+#include "optimized/communicator/mpi_test_util.h"
 #include "optimized/ranked_training.h"
 
 namespace softmoe::optimized {
 namespace {
-
-// Why mpirun cannot be used here, "" if it can.
-std::string ObstacleToMpi() {
-  try {
-    LoadMpi();
-  } catch (const EnvironmentError& error) {
-    return error.what();
-  }
-  return HaveProgram("mpirun") ? "" : "no mpirun: apt-get install openmpi-bin";
-}
 
 class MpiRanks : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     const std::string obstacle = ObstacleToMpi();
     if (!obstacle.empty()) GTEST_SKIP() << obstacle;
-    ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   }
 
   static int ranks() { return GetParam(); }
 
   static ProgramResult Run(const std::string& what) {
-    // The lines of a rank begin with its number in stdout and stderr alike.
-    return RunProgram(
-        {"mpirun", "-n", std::to_string(ranks()), "--oversubscribe",
-         RunfilePath("optimized/mpi_ranks").string(), what},
-        ".");
+    std::vector<std::string> command = MpiRun(ranks());
+    command.push_back(RunfilePath("optimized/mpi_ranks").string());
+    command.push_back(what);
+    return RunProgram(command, ".");
   }
 
   static void ExpectFromEveryRank(const ProgramResult& result,

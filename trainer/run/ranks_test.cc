@@ -50,6 +50,9 @@ class Ranks : public testing::TestWithParam<RouterKind> {
     options.quiet = true;
     options.ranks = ranks;
     options.runtime.threads = 3;  // 1 and 2 of two ranks
+    options.evaluations = {.inference_tau_factors = {0.5},
+                           .active_histogram = true,
+                           .router_health = true};
     return options;
   }
 

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/code_version.h"
@@ -14,6 +17,9 @@
 #include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/text/format_bytes.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/communicator/mpi.h"
+#include "optimized/communicator/single.h"
 #include "optimized/device.h"
 #include "trainer/identity/config_table.h"
 #include "trainer/results/metrics.h"
@@ -29,6 +35,8 @@ namespace {
 using softmoe::Config;
 using softmoe::ExitCode;
 using softmoe::FormatBytes;
+using softmoe::optimized::Communicator;
+using softmoe::optimized::MpiSession;
 using softmoe::trainer::RunResult;
 
 constexpr char kDescription[] =
@@ -47,6 +55,8 @@ Examples:
       prints the resolved configuration and what the run needs
   train --config my.toml --data corpus/tokens --ranks 4
       on four ranks, each with a part of every batch and of the moments
+  mpirun -n 4 train --config my.toml --data corpus/tokens --ranks mpi
+      the same on four processes; needs Debian's openmpi-bin
   train --config my.toml --data corpus/tokens --device cuda
       on a CUDA device: another backend has other bits, so a run stays on one
   train --config my.toml --data corpus/tokens --profile
@@ -63,7 +73,7 @@ struct Arguments {
   std::string config, data, corpus, out;
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
-  int ranks = 1;
+  std::string ranks = "1";
   bool dry_run = false, profile = false, quiet = false;
 };
 
@@ -127,7 +137,40 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
              result.resumed ? " (trained in several sessions)" : "");
 }
 
-ExitCode Train(const Arguments& arguments) {
+// Of --ranks, where it is no "mpi".
+int InProcessRanks(const std::string& text) {
+  int ranks = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (error == std::errc() && end == text.data() + text.size()) return ranks;
+  throw softmoe::ConfigError("--ranks " + text +
+                             ": give a number of ranks, or mpi");
+}
+
+// The tokens of the configuration's corpus. Rank 0 prepares what the others
+// find in the cache.
+std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
+                              Communicator& processes) {
+  softmoe::trainer::PrepareOptions prepare;
+  prepare.threads = draft.runtime.threads;
+  prepare.quiet = quiet || processes.rank() != 0;
+  const auto prefix = [&] {
+    return PrepareCorpus(draft.config.data, draft.config.model.vocab_size,
+                         prepare)
+        .prefix;
+  };
+  if (processes.rank() != 0) processes.Barrier();
+  const std::filesystem::path tokens = prefix();
+  if (processes.rank() == 0) processes.Barrier();
+  return tokens;
+}
+
+// As a rank of `processes`, of which there is one without MPI.
+ExitCode Train(const Arguments& arguments, Communicator& processes) {
+  const bool leads = processes.rank() == 0;
+  const bool in_process = processes.size() == 1 && arguments.ranks != "mpi";
+  const int ranks =
+      in_process ? InProcessRanks(arguments.ranks) : processes.size();
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.corpus.empty()) {
     overrides.push_back("data.corpus=" + arguments.corpus);
@@ -138,15 +181,16 @@ ExitCode Train(const Arguments& arguments) {
   const softmoe::ConfigDraft draft =
       softmoe::LoadConfig(softmoe::UserPath(arguments.config), overrides);
   const Config& config = draft.config;
-  softmoe::trainer::CheckRanks(config, arguments.ranks);
+  softmoe::trainer::CheckRanks(config, ranks);
   const std::filesystem::path folder = OutputFolder(arguments, config);
-  fmt::print("{}", softmoe::trainer::ConfigTable(config));
+  if (leads) fmt::print("{}", softmoe::trainer::ConfigTable(config));
   if (arguments.dry_run) {
+    if (!leads) return ExitCode::kDone;
     PrintPlan(config, folder,
               arguments.data.empty()
                   ? "prepared from " + config.data.corpus
                   : softmoe::UserPath(arguments.data).string(),
-              arguments.ranks);
+              ranks);
     return ExitCode::kDone;
   }
   std::fflush(stdout);
@@ -155,15 +199,14 @@ ExitCode Train(const Arguments& arguments) {
   softmoe::trainer::RunOptions options;
   options.folder = folder;
   options.runtime = draft.runtime;
-  options.ranks = arguments.ranks;
+  if (in_process) {
+    options.ranks = ranks;
+  } else {
+    options.processes = &processes;
+  }
   options.quiet = arguments.quiet;
   if (arguments.data.empty()) {
-    softmoe::trainer::PrepareOptions prepare;
-    prepare.threads = draft.runtime.threads;
-    prepare.quiet = arguments.quiet;
-    options.tokens = softmoe::trainer::PrepareCorpus(
-                         config.data, config.model.vocab_size, prepare)
-                         .prefix;
+    options.tokens = Prepare(draft, arguments.quiet, processes);
   } else {
     options.tokens = softmoe::UserPath(arguments.data);
   }
@@ -172,7 +215,8 @@ ExitCode Train(const Arguments& arguments) {
                                                     options.runtime));
     return ExitCode::kDone;
   }
-  PrintResult(softmoe::trainer::TrainRun(config, options), folder);
+  const RunResult result = softmoe::trainer::TrainRun(config, options);
+  if (leads) PrintResult(result, folder);
   return ExitCode::kDone;
 }
 
@@ -210,8 +254,9 @@ int main(int argc, char** argv) {
           "threads; 0: one per core; never changes the result [0]");
   auto* const ranks = app.add_option(
       "--ranks", arguments.ranks,
-      "ranks that share the batch and the threads, to try out what several "
-      "processes would do; never changes the result [1]");
+      "N: ranks that share the batch and the threads of this process; mpi: the "
+      "processes of an mpirun or srun, with --threads each; never changes the "
+      "result [1]");
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
   runtime("--device", "device",
           "cpu, or cuda: device 0, through cuBLAS; trained on the simulated "
@@ -233,5 +278,17 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  return softmoe::RunMain("train", [&] { return Train(arguments); });
+  // Ends after RunMain, which prints what this rank failed of.
+  std::unique_ptr<MpiSession> mpi;
+  return softmoe::RunMain("train", [&] {
+    std::unique_ptr<Communicator> processes =
+        std::make_unique<softmoe::optimized::SingleCommunicator>();
+    if (arguments.ranks == "mpi") {
+      mpi = std::make_unique<MpiSession>();
+      processes = mpi->World();
+    }
+    ExitCode code = ExitCode::kDone;
+    processes->Run([&] { code = Train(arguments, *processes); });
+    return code;
+  });
 }

@@ -18,7 +18,9 @@
 #include "core/files/file_error.h"
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
+#include "core/files/sha256.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/communicator/shards.h"
 #include "optimized/communicator/single.h"
 #include "optimized/rank_groups.h"
 #include "trainer/evaluation/final_evaluations.h"
@@ -34,6 +36,20 @@
 #include "trainer/tokens/identify_run.h"
 
 namespace softmoe::trainer {
+namespace {
+
+// What ranks must have in common to give the same bits.
+std::vector<optimized::Agreement> Agreements(const RunIdentity& identity) {
+  std::vector<optimized::Agreement> result = {
+      {"configuration", ConfigHash(identity.config)}};
+  VisitIdentityTexts(
+      identity, [&](IdentityPart, const char* name, const std::string& text) {
+        result.push_back({name, text.empty() ? "none" : text});
+      });
+  return result;
+}
+
+}  // namespace
 
 RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
                  optimized::Communicator& communicator,
@@ -70,14 +86,9 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
 }
 
 void RunLoop::Agree() {
-  std::vector<optimized::Agreement> run = {
-      {"configuration", ConfigHash(config_)},
-      {"step", std::to_string(state_.step)},
-      {"tau", fmt::format("{:a}", state_.tau)}};
-  VisitIdentityTexts(
-      identity_, [&](IdentityPart, const char* name, const std::string& text) {
-        run.push_back({name, text.empty() ? "none" : text});
-      });
+  std::vector<optimized::Agreement> run = Agreements(identity_);
+  run.push_back({"step", std::to_string(state_.step)});
+  run.push_back({"tau", fmt::format("{:a}", state_.tau)});
   std::string caps;
   for (const optimized::LayerAllocation& layer :
        model_.Allocations({.tau = state_.tau})) {
@@ -146,7 +157,8 @@ RunResult RunLoop::Run() {
                                                options_.evaluations, [this] {
                                                  if (options_.on_evaluation)
                                                    options_.on_evaluation();
-                                                 if (stop_.requested()) Stop();
+                                                 if (stop_.requested())
+                                                   Stop(communicator_.rank());
                                                });
   return result;
 }
@@ -201,23 +213,29 @@ void RunLoop::Save() {
 }
 
 void RunLoop::StopIfAsked() {
-  // A signal comes between the polls of two ranks: they act on what rank 0 saw.
-  uint8_t asked[] = {stop_.requested()};
-  communicator_.Broadcast<uint8_t>(asked, 0);
-  if (asked[0] != 0) Stop();
+  // A signal may come to any rank, and between the polls of two.
+  std::vector<uint8_t> asked(static_cast<size_t>(communicator_.size()));
+  asked[static_cast<size_t>(communicator_.rank())] = stop_.requested();
+  communicator_.Gather<uint8_t>(
+      optimized::ShareOut(communicator_.size(), 1, communicator_.size()),
+      asked);
+  const auto first = std::ranges::find(asked, 1);
+  if (first != asked.end()) Stop(static_cast<int>(first - asked.begin()));
 }
 
-void RunLoop::Stop() {
-  if (state_.step == 0) {
-    stop_.ThrowIfRequested(
-        "before the first step, so there is nothing to save; the same command "
-        "begins again");
-  }
-  Save();
-  stop_.ThrowIfRequested(fmt::format(
-      "after step {}/{}, saved in {}; the same command goes on from there",
-      state_.step, config_.training.steps,
-      (options_.folder / kCheckpointName).string()));
+void RunLoop::Stop(int asked_rank) {
+  const bool nothing = state_.step == 0;
+  if (!nothing) Save();
+  const std::string done =
+      nothing ? "before the first step, so there is nothing to save; the same "
+                "command begins again"
+              : fmt::format(
+                    "after step {}/{}, saved in {}; the same command goes on "
+                    "from there",
+                    state_.step, config_.training.steps,
+                    (options_.folder / kCheckpointName).string());
+  stop_.ThrowIfRequested(done);
+  throw StoppedError(fmt::format("rank {}: {}", asked_rank, done));
 }
 
 bool RunLoop::EvaluationDue() const {
@@ -326,27 +344,33 @@ RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
   return result;
 }
 
+// Rank 0 alone prints and calls back.
+void Silence(RunOptions* options) {
+  options->quiet = true;
+  options->on_step = nullptr;
+  options->on_evaluation = nullptr;
+}
+
 // The part of `options` that is rank `rank`'s.
 RunOptions OptionsOfRank(RunOptions options, int rank) {
   const int64_t threads =
       options.runtime.threads == 0 ? AvailableCores() : options.runtime.threads;
   options.runtime.threads = std::max<int64_t>(
       1, threads * (rank + 1) / options.ranks - threads * rank / options.ranks);
-  if (rank == 0) return options;
-  options.quiet = true;
-  options.on_step = nullptr;
-  options.on_evaluation = nullptr;
+  if (rank != 0) Silence(&options);
   return options;
 }
 
-// Trains on options.ranks ranks. The result is that of rank 0, whose clock
-// counts.
+// Trains on all ranks, of this process or of `processes`. In this process the
+// result is that of rank 0, whose clock counts.
 RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
+                     optimized::Communicator& processes,
                      optimized::Device& device) {
   const StopSignal stop;
   if (options.ranks == 1) {
-    optimized::SingleCommunicator alone;
-    return RunLoop(identity, options, alone, device, stop).Run();
+    RunOptions own = options;
+    if (processes.rank() != 0) Silence(&own);
+    return RunLoop(identity, own, processes, device, stop).Run();
   }
   RunResult result;
   optimized::RunInProcessRanks(
@@ -403,6 +427,20 @@ void EvaluateLater(const RunOptions& options, optimized::Device& device,
 
 }  // namespace
 
+namespace {
+
+// Before ranks do anything together. Builds are the same if their bytes are:
+// the version of the code may be unknown.
+void AgreeOnRun(const RunIdentity& identity,
+                optimized::Communicator& processes) {
+  if (processes.size() == 1) return;
+  std::vector<optimized::Agreement> run = Agreements(identity);
+  run.push_back({"program", Sha256OfFile("/proc/self/exe")});
+  processes.Agree(run);
+}
+
+}  // namespace
+
 void CheckRanks(const Config& config, int ranks) {
   const int64_t groups = config.training.global_batch_sequences /
                          config.training.balance_group_sequences;
@@ -418,29 +456,48 @@ void CheckRanks(const Config& config, int ranks) {
 }
 
 RunResult TrainRun(const Config& config, const RunOptions& options) {
+  optimized::SingleCommunicator alone;
+  optimized::Communicator& processes =
+      options.processes != nullptr ? *options.processes : alone;
+  const bool leads = processes.rank() == 0;
+  SOFTMOE_CHECK(options.ranks == 1 || processes.size() == 1);
   ValidateConfig(config);
   CheckEvaluationPlan(options.evaluations);
-  CheckRanks(config, options.ranks);
-  CheckRanksOn(options.runtime.device, options.ranks);
+  CheckRanks(config, options.ranks * processes.size());
+  CheckRanksOn(options.runtime.device, options.ranks * processes.size());
   // Before anything is written: this fails where there is no such device.
   const auto device = optimized::MakeDevice(options.runtime);
   const RunIdentity identity =
       IdentifyRun(config, options.tokens, device->identity());
+  AgreeOnRun(identity, processes);
   const std::filesystem::path result_path = options.folder / kResultName;
-  if (!std::filesystem::exists(result_path)) {
-    MakeFolder(options.folder);
-    const FolderLock lock(options.folder);
+  // What rank 0 finds there, so that all do the same.
+  const auto is_finished = [&] {
+    uint8_t finished[] = {leads && std::filesystem::exists(result_path)};
+    processes.Broadcast<uint8_t>(finished, 0);
+    return finished[0] != 0;
+  };
+  if (!is_finished()) {
+    std::optional<FolderLock> lock;
+    if (leads) {
+      MakeFolder(options.folder);
+      lock.emplace(options.folder);
+    }
     // Another process may have finished the run in the meantime.
-    if (!std::filesystem::exists(result_path)) {
-      // What a killed process left takes disk space and is of no use: a
-      // checkpoint may have gigabytes.
-      if (lock.held()) {
-        for (const char* name : {kCheckpointName, kMetricsName, kResultName}) {
-          RemoveLeftoversOf(options.folder / name);
+    if (!is_finished()) {
+      if (leads) {
+        // What a killed process left takes disk space and is of no use: a
+        // checkpoint may have gigabytes.
+        if (lock->held()) {
+          for (const char* name :
+               {kCheckpointName, kMetricsName, kResultName}) {
+            RemoveLeftoversOf(options.folder / name);
+          }
         }
+        RequireDiskSpace(config, options.folder);
       }
-      RequireDiskSpace(config, options.folder);
-      RunResult result = RunOnRanks(identity, options, *device);
+      RunResult result = RunOnRanks(identity, options, processes, *device);
+      if (!leads) return result;
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {
         RemoveCheckpoint(options.folder / kCheckpointName);
@@ -448,6 +505,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       return result;
     }
   }
+  if (!leads) return {};
   RunResult result = ReadFinishedRun(identity, options.runtime, result_path);
   EvaluateLater(options, *device, &result);
   return result;

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/config/config.h"
+#include "optimized/communicator/communicator.h"
 #include "trainer/evaluation/evaluation_plan.h"
 #include "trainer/results/run_result.h"
 
@@ -21,6 +22,9 @@ struct RunOptions {
   // balance groups of every batch, and its share of runtime.threads, at least
   // one. Rank 0 alone writes, prints and calls back.
   int ranks = 1;
+  // Ranks that are processes: this one's communicator, inside its Run; `ranks`
+  // is 1 then. All see the folder and the tokens under the same paths.
+  optimized::Communicator* processes = nullptr;
   bool quiet = false;
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::function<void(const StepRecord&)> on_step;  // after every step
@@ -42,6 +46,8 @@ void CheckRanks(const Config& config, int ranks);
 // (runtime.device).
 // Errors   before anything is written: ConfigError as CheckRanks, and for
 //          several ranks on a device; EnvironmentError if that is not there.
+// Of several processes, all return the same, but for what is measured after
+// training, and nothing of a finished run: that only rank 0 reads.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 }  // namespace softmoe::trainer
