@@ -4,10 +4,10 @@
 //
 // Ranks are numbered from 0; each has a communicator of its own and calls it
 // from one thread. Every operation is collective: all ranks call the same ones,
-// with the same sizes, in the same order. An operation returns when this rank's
-// arrays hold its result and may be written again; only Barrier, Agree and the
-// end of Run wait for all ranks. Nothing is computed here, so whatever carries
-// the bytes, results have the same bits.
+// with the same sizes, in the same order. An operation begins when all ranks
+// have called it, and returns when this rank's arrays hold its result and may be
+// written again. Nothing is computed here, so whatever carries the bytes,
+// results have the same bits.
 //
 // Errors. Before an array moves, the ranks tell each other what they were asked
 // for. Where that differs, every rank throws InternalError, which names two
@@ -57,7 +57,7 @@ class Communicator {
   // the other ranks.
   void Run(const std::function<void()>& body);
 
-  // Returns when all ranks have called it.
+  // Moves nothing: returns when all ranks have called it.
   void Barrier();
 
   // Errors   ConfigError on every rank, naming what differs, where and how. A

@@ -147,8 +147,8 @@ RunResult RunLoop::Run() {
   // nothing.
   Save();
   Evaluate();
-  if (leads())
-    metrics_->Sync();  // before the result, after which nobody writes the log
+  // Before the result, after which nobody writes the log.
+  if (leads()) metrics_->Sync();
   RunResult result = MakeResult();
   // After the run's clock was read, so that the evaluations do not count. By
   // one rank, since everything is saved; the others wait for its end.
@@ -424,10 +424,6 @@ void EvaluateLater(const RunOptions& options, optimized::Device& device,
   WriteRunResult(*result, options.folder / kResultName);
   if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
 }
-
-}  // namespace
-
-namespace {
 
 // Before ranks do anything together. Builds are the same if their bytes are:
 // the version of the code may be unknown.
