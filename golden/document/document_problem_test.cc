@@ -332,7 +332,7 @@ TEST(FirstProblem, AcceptsTheLastOfEachRangeAndRefusesTheNext) {
     std::function<void(Document*)> last, next;
     std::string problem;
   };
-  auto items = [](int64_t total, std::vector<int64_t> counts) {
+  auto items = [](int64_t total, const std::vector<int64_t>& counts) {
     return [=](Document* d) {
       d->tables[0].rows[0].cells[1].proportion = Proportion{total, counts};
     };

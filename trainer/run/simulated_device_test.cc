@@ -214,10 +214,12 @@ TEST_F(SimulatedRun, TooLittleMemoryIsSaid) {
   // The queue fits, the model does not.
   simt::SetDeviceLimits({.memory = (size_t{160} << 20) + (64 << 10)});
   ExpectSays(Refusal<EnvironmentError>(Options("new")),
-             {"device memory: ", "bytes more are needed", "are free",
-              "balance groups smaller"});
+             {"the device has 64.0 KiB of memory left", "what comes next needs",
+              "parameters        65.0 KiB", "together", "runtime.recompute",
+              "training.balance_group_sequences"});
   EXPECT_EQ(FilesIn(folder_ / "new"), std::vector<std::string>());
-  ExpectSays(Refusal<EnvironmentError>(Options("run")), {"device memory: "});
+  ExpectSays(Refusal<EnvironmentError>(Options("run")),
+             {"the device has 64.0 KiB of memory left"});
   EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 2);
   simt::SetDeviceLimits({});
   EXPECT_TRUE(Train("run").resumed);
