@@ -27,10 +27,10 @@ Request Requests::Make(const Operation& op, const Case& c,
       const auto output = expected.outputs.find(spec.name);
       SOFTMOE_CHECK(output != expected.outputs.end()) << spec.name;
       const Tensor& values = output->second.values;
-      outputs.push_back({spec.name,
-                         values.dtype == Dtype::kF64 ? spec.DtypeAt(c.dtype)
-                                                     : values.dtype,
-                         values.shape, spec.optional});
+      outputs.push_back(
+          {spec.name,
+           values.dtype == Dtype::kF64 ? spec.DtypeAt(c.dtype) : values.dtype,
+           values.shape, spec.optional});
     }
     found = outputs_.emplace(key, std::move(outputs)).first;
   }
