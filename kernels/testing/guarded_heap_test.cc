@@ -38,13 +38,14 @@ TEST(GuardedHeapDeathTest, EndsWhatReadsPastAnArray) {
 
 TEST(GuardedHeapDeathTest, EndsWhatReadsAFreedArray) {
   const auto read_freed = [] {
-    // An address that the compiler knows nothing of.
-    volatile uintptr_t address = 0;
+    // A pointer of which the compiler knows nothing.
+    const float* volatile pointer = nullptr;
     {
       const std::vector<float> values(100);
-      address = reinterpret_cast<uintptr_t>(values.data());
+      pointer = values.data();
     }
-    return *reinterpret_cast<const volatile float*>(address);
+    const volatile float* freed = pointer;
+    return *freed;
   };
   EXPECT_DEATH((void)read_freed(), "");
 }
