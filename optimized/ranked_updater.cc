@@ -39,8 +39,7 @@ RankedUpdater::RankedUpdater(ModelInterface& model, Communicator& communicator,
     : model_(model),
       communicator_(communicator),
       pool_(pool),
-      num_groups_(model.config().training.global_batch_sequences /
-                  model.config().training.balance_group_sequences),
+      num_groups_(NumGroups(model.config().training)),
       own_groups_(
           GroupsOfRank(num_groups_, communicator.size(), communicator.rank())),
       tree_(model.layout().total, own_groups_.size(), pool),

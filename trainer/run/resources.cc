@@ -11,6 +11,7 @@
 #include "core/files/paths.h"
 #include "core/text/format_bytes.h"
 #include "optimized/allocation.h"
+#include "optimized/memory_plan.h"
 #include "trainer/results/metrics.h"
 
 namespace softmoe::trainer {
@@ -63,9 +64,7 @@ ResourceNeed EstimateResources(const Config& config, int64_t ranks) {
       config.training.steps * numbers_per_step * kMetricsBytesPerNumber;
   need.state_bytes =
       4 * need.parameters *
-      ParameterArrays(config.training.global_batch_sequences /
-                          config.training.balance_group_sequences,
-                      ranks);
+      ParameterArrays(optimized::NumGroups(config.training), ranks);
   need.calibration_bytes = ranks * NumCalibrationRatios(config) *
                            static_cast<int64_t>(sizeof(float));
   return need;

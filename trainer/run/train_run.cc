@@ -22,6 +22,7 @@
 #include "optimized/communicator/in_process.h"
 #include "optimized/communicator/shards.h"
 #include "optimized/communicator/single.h"
+#include "optimized/memory_plan.h"
 #include "optimized/rank_groups.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/evaluation/validation.h"
@@ -438,8 +439,7 @@ void AgreeOnRun(const RunIdentity& identity,
 }  // namespace
 
 void CheckRanks(const Config& config, int ranks) {
-  const int64_t groups = config.training.global_batch_sequences /
-                         config.training.balance_group_sequences;
+  const int64_t groups = optimized::NumGroups(config.training);
   if (ranks < 1) {
     throw ConfigError(fmt::format("{} ranks; there is at least one", ranks));
   }
