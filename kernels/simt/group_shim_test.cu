@@ -2,7 +2,8 @@
 //
 // The groups of CUDA threads along a row, in the simulator: sums and maxima of
 // integers, which are exact in any order, for rows shorter and longer than the
-// group, several in one kernel.
+// group, several in one kernel; and that the columns given to the lanes cover a
+// row once.
 #include <cstdio>
 #include <vector>
 
@@ -14,13 +15,18 @@ namespace {
 
 constexpr int kThreads = 96;
 
+template <int kGroupsPerBlock>
+__device__ int64_t GroupIndex() {
+  return blockIdx.x * kGroupsPerBlock +
+         threadIdx.x / (kThreads / kGroupsPerBlock);
+}
+
 // Each group goes through all rows; sums and maxima [groups, num_rows].
 template <typename Group, int kGroupsPerBlock>
 __global__ void ReduceRows(int64_t num_rows, int64_t size, const float* x,
                            float* sums, float* maxima, float* seen_by_last) {
   const Group group;
-  const int64_t me =
-      blockIdx.x * kGroupsPerBlock + threadIdx.x / (kThreads / kGroupsPerBlock);
+  const int64_t me = GroupIndex<kGroupsPerBlock>();
   // One sum directly after the other: what they share must not mix.
   for (int64_t row = 0; row < num_rows; ++row) {
     const float* own = x + row * size;
@@ -37,6 +43,44 @@ __global__ void ReduceRows(int64_t num_rows, int64_t size, const float* x,
         size, [&](Columns at) { return group.LoadOr(own, at, 0.0f); });
     if (group.IsFirst()) maxima[me * num_rows + row] = largest;
   }
+}
+
+// Adds to each column where a call begins how many columns the call stands for,
+// in each of the three ways to go along a row; counts [groups, size].
+constexpr float kWays = 3;
+template <typename Group, int kGroupsPerBlock>
+__global__ void CountColumns(int64_t size, float* counts) {
+  const Group group;
+  float* own = counts + GroupIndex<kGroupsPerBlock>() * size;
+  const auto count = [&](Columns at) {
+    return own[at.begin] += static_cast<float>(at.count);
+  };
+  group.ForEachColumn(size, count);
+  group.RowSum(size, count);
+  group.RowMax(size, count);
+}
+
+template <typename Group, int kGroupsPerBlock>
+void CheckColumns(const char* what, int64_t size) {
+  constexpr int64_t kBlocks = 2;
+  constexpr int64_t kGroups = kBlocks * kGroupsPerBlock;
+  CheckSchedules(what, [&](Outputs& outputs) {
+    float* device_counts = outputs.AddCopy(std::vector<float>(kGroups * size));
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(kBlocks);
+    config.blockDim = dim3(kThreads);
+    config.stream = outputs.stream();
+    Check(cudaLaunchKernelEx(&config, CountColumns<Group, kGroupsPerBlock>,
+                             size, device_counts));
+    const auto counts = outputs.Read(device_counts, kGroups * size);
+    for (int64_t i = 0; i < kGroups * size; ++i) {
+      if (counts[i] == kWays) continue;
+      fprintf(stderr, "%s, %ld columns: column %ld of group %ld counts %g\n",
+              what, static_cast<long>(size), static_cast<long>(i % size),
+              static_cast<long>(i / size), counts[i]);
+      ++Failures();
+    }
+  });
 }
 
 template <typename Group, int kGroupsPerBlock>
@@ -87,6 +131,11 @@ void CheckAll() {
   for (const int64_t size : {0, 1, 31, 96, 250}) {
     CheckGroup<CudaWarp, kThreads / 32>("CudaWarp", 4, size);
     CheckGroup<CudaBlock<kThreads>, 1>("CudaBlock", 4, size);
+  }
+  for (const int64_t size : {1, 31, 96, 250}) {
+    CheckColumns<CudaWarp, kThreads / 32>("CudaWarp", size);
+    CheckColumns<CudaBlock<kThreads>, 1>("CudaBlock", size);
+    CheckColumns<CudaThread, kThreads>("CudaThread", size);
   }
 }
 
