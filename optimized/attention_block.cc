@@ -10,7 +10,8 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-kernels::RopeArgs Rope(const Pass& pass, float* qkv, bool inverse) {
+kernels::RopeArgsOf<Activation> Rope(const Pass& pass, Activation* qkv,
+                                     bool inverse) {
   const ModelConfig& m = pass.config.model;
   return {.num_sequences = pass.num_sequences,
           .sequence_length = m.sequence_length,
@@ -41,7 +42,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
                       pass.queue);
   BeginOperation("qkv product", ProductWork(1, n, 3 * d, d));
   ops::Gemm({.a = acts.attention_normed.data(),
-             .b = pass.parameters + offsets.qkv_weight,
+             .b = pass.weights + offsets.qkv_weight,
              .c = acts.qkv.data(),
              .m = n,
              .n = 3 * d,
@@ -66,7 +67,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
   CopyResidual(pass, acts.residual.data(), acts.moe_residual.data());
   BeginOperation("output product", ProductWork(1, n, d, d));
   ops::Gemm({.a = acts.attention_out.data(),
-             .b = pass.parameters + offsets.output_weight,
+             .b = pass.weights + offsets.output_weight,
              .c = acts.moe_residual.data(),
              .m = n,
              .n = d,
@@ -100,7 +101,7 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
             pass.queue);
   // d_attention_out = d_residual output_weight^T
   ops::Gemm({.a = work.d_residual.data(),
-             .b = pass.parameters + offsets.output_weight,
+             .b = pass.weights + offsets.output_weight,
              .c = work.d_attention_out.data(),
              .m = n,
              .n = d,
@@ -140,7 +141,7 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
             pass.queue);
   // d_normed = d_qkv qkv_weight^T
   ops::Gemm({.a = work.d_qkv.data(),
-             .b = pass.parameters + offsets.qkv_weight,
+             .b = pass.weights + offsets.qkv_weight,
              .c = work.d_normed.data(),
              .m = n,
              .n = d,

@@ -6,8 +6,12 @@
 //
 //   backend_cpu        memory of the host, a ThreadPool: an operation has run
 //                      when it returns, and nothing is copied
+//   backend_cuda       a CUDA device, in fp32
 //   backend_simulated  the simulated CUDA device (kernels/simt/device), for
 //                      tests
+//   backend_cuda_bf16, backend_simulated_bf16
+//                      the same devices, with activations and operands of
+//                      products stored as bf16 (DESIGN.md, "Types on a device")
 //
 // Everything that is compiled so is in the inline namespace SOFTMOE_BACKEND: a
 // source of optimized/ names it once, and a program may hold several. What is
@@ -19,10 +23,46 @@
 #define SOFTMOE_BACKEND backend_cpu
 #endif
 
+#include <cstdint>
+#include <type_traits>
+
 #ifdef SOFTMOE_DEVICE
 #include "optimized/device_backend.h"
 #else
 #include "optimized/cpu_backend.h"
 #endif
+#include "optimized/memory_plan.h"
+
+namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
+
+using PassArrays = PassArraysOf<Activation>;
+using LayerActivations = LayerActivationsOf<Activation>;
+
+inline constexpr Precision kPrecision =
+    std::is_same_v<Activation, float> ? Precision::kFp32 : Precision::kBf16;
+
+// Where the elements of `array` are as Copy: there, if they are of that type;
+// else in `copy`.
+template <typename Array, typename Copy>
+Copy* InPlaceOr(Array* array, Copy* copy) {
+  if constexpr (std::is_same_v<const Array, const Copy>) {
+    return array;
+  } else {
+    return copy;
+  }
+}
+
+// Enqueues that they are what `array` [size] then holds, and returns where.
+template <typename Array, typename Copy>
+const Copy* CastTo(Queue& queue, int64_t size, const Array* array, Copy* copy) {
+  if constexpr (!std::is_same_v<Array, Copy>) {
+    CastArray(queue, size, array, copy);
+  }
+  return InPlaceOr<const Array, const Copy>(array, copy);
+}
+
+}  // namespace SOFTMOE_BACKEND
+}  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_BACKEND_H_

@@ -41,6 +41,9 @@ BackendModel::BackendModel(const Config& config, int64_t group_sequences,
       layout_(config),
       queue_(queue),
       parameters_(layout_.total),
+      weights_(kPrecision == Precision::kFp32
+                   ? Buffer<Activation>()
+                   : Buffer<Activation>(layout_.total)),
       work_(config, group_sequences * config.model.sequence_length, recompute,
             queue),
       budget_logits_(layout_.budget_logits < 0
@@ -48,7 +51,13 @@ BackendModel::BackendModel(const Config& config, int64_t group_sequences,
                          : static_cast<size_t>(config.model.num_layers)),
       groups_(static_cast<size_t>(work_.report.num_passes())),
       routing_copies_(static_cast<size_t>(config.model.num_layers)) {
+  SOFTMOE_CHECK(config.training.precision == kPrecision);
   ClearArray(queue, layout_.total, parameters_.data());
+  CastWeights();
+}
+
+void BackendModel::CastWeights() {
+  (void)CastTo(queue_, layout_.total, parameters_.data(), weights_.data());
 }
 
 std::vector<float> BackendModel::ReadParameters() const {
@@ -64,6 +73,7 @@ void BackendModel::WriteParameters(std::span<const float> values,
       << size << " values from " << first << " on, of " << layout_.total
       << " parameters";
   WriteArray(queue_, values, parameters_.data() + first);
+  CastWeights();
   for (size_t l = 0; l < budget_logits_.size(); ++l) {
     const int64_t at = layout_.budget_logits + static_cast<int64_t>(l) - first;
     if (at >= 0 && at < size) budget_logits_[l] = values[at];
@@ -110,6 +120,8 @@ Pass BackendModel::Begin(const Batch& batch, double group_scale,
           .queue = queue_,
           .routing = routing_,
           .parameters = parameters_.data(),
+          .weights = InPlaceOr<const float, const Activation>(
+              parameters_.data(), weights_.data()),
           .inputs =
               work_.sent_inputs.Send(queue_, batch.inputs, work_.inputs.data()),
           .targets = work_.sent_targets.Send(queue_, batch.targets,
@@ -132,8 +144,8 @@ void BackendModel::ForwardLayers(const Pass& pass) {
                         queue_);
   for (int64_t l = 0; l < m.num_layers; ++l) {
     AttentionBlockForward(pass, l);
-    float* out = l + 1 < m.num_layers ? work_.layers[l + 1].residual.data()
-                                      : work_.final_residual.data();
+    Activation* out = l + 1 < m.num_layers ? work_.layers[l + 1].residual.data()
+                                           : work_.final_residual.data();
     MoeBlockForward(pass, l, allocations_[l], out);
   }
 }
@@ -157,7 +169,7 @@ void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
        .d_model = m.d_model,
        .vocab_size = m.vocab_size,
        .hidden = work_.final_normed.data(),
-       .head_weight = parameters_.data() + layout_.head_weight,
+       .head_weight = pass.weights + layout_.head_weight,
        .targets = pass.targets,
        .token_loss = work_.token_loss.data(),
        .grad_scale = static_cast<float>(loss_scale),
@@ -165,7 +177,8 @@ void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
        .d_head_weight = gradients ? gradients + layout_.head_weight : nullptr,
        .loss_sum = work_.report.loss_sum(pass.report),
        .chunk_tokens = work_.head_chunk,
-       .logits = work_.logits.data()},
+       .logits = work_.logits.data(),
+       .d_logits = work_.d_logits.data()},
       queue_);
 }
 
@@ -332,7 +345,7 @@ RoutingView BackendModel::LastRouting(int64_t layer) {
 }
 
 int64_t BackendModel::MemoryBytes() const {
-  return parameters_.bytes() + work_.bytes();
+  return parameters_.bytes() + weights_.bytes() + work_.bytes();
 }
 
 std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater() {

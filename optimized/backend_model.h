@@ -46,7 +46,10 @@ class BackendModel : public ModelInterface {
   std::unique_ptr<UpdaterInterface> MakeUpdater() override;
 
   Queue& queue() const { return queue_; }
+  // Who changes them calls CastWeights.
   std::span<float> parameters() { return parameters_.span(); }
+  // Enqueues that products read the weights that parameters() then has.
+  void CastWeights();
   // The host's copy of the budget logits, by which it allocates without asking
   // the device; empty if they are not learned. Who changes parameters() changes
   // it alike.
@@ -89,6 +92,7 @@ class BackendModel : public ModelInterface {
   ParameterLayout layout_;
   Queue& queue_;
   Buffer<float> parameters_;
+  Buffer<Activation> weights_;  // parameters_ for products; none if of floats
   Workspace work_;
   std::vector<float> budget_logits_;
   // Of the groups at hand:

@@ -76,6 +76,7 @@ void BackendUpdater::Apply(double learning_rate, int64_t completed_updates) {
   }
   optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
                     model_.parameters());
+  model_.CastWeights();
 }
 
 template <typename T>

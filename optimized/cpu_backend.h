@@ -36,6 +36,9 @@ inline namespace backend_cpu {
 // What operations are enqueued on.
 using Queue = ThreadPool;
 
+// What activations and operands of products are stored as.
+using Activation = float;
+
 // The operations: ops::Name(args, queue).
 namespace ops = ::softmoe::kernels;
 

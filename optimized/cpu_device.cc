@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/cpu_device.h"
 
+#include <cstdint>
+#include <limits>
+
 #include "kernels/isa.h"
 
 namespace softmoe::optimized {
@@ -19,6 +22,9 @@ class CpuDevice : public Device {
                                             ThreadPool& pool,
                                             Recompute recompute) override {
     return backend_cpu::MakeModel(config, group_sequences, pool, recompute);
+  }
+  int64_t FreeMemory() const override {
+    return std::numeric_limits<int64_t>::max();
   }
 };
 

@@ -2,6 +2,7 @@
 #include "optimized/device.h"
 
 #include "core/errors.h"
+#include "kernels/cuda/bf16_sizes.h"
 #include "kernels/isa.h"
 #include "optimized/cpu_device.h"
 #include "optimized/gpu_device.h"
@@ -11,6 +12,20 @@ namespace softmoe::optimized {
 DeviceMaker& CudaDeviceMaker() {
   static DeviceMaker maker = &backend_cuda::MakeGpuDevice;
   return maker;
+}
+
+void CheckPrecision(const Config& config, const RuntimeConfig& runtime) {
+  if (config.training.precision == Precision::kFp32) return;
+  if (runtime.device != "cuda") {
+    throw ConfigError(
+        "training.precision = \"bf16\": the CPU computes in fp32 alone; train "
+        "on a device (--device=cuda), or leave training.precision out");
+  }
+  const ModelConfig& m = config.model;
+  kernels::CheckBf16Sizes({.d_model = m.d_model,
+                           .num_heads = m.num_heads,
+                           .d_ffn = m.d_ffn,
+                           .vocab_size = m.vocab_size});
 }
 
 std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime) {

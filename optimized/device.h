@@ -40,6 +40,9 @@ class Device {
                                                     int64_t group_sequences,
                                                     ThreadPool& pool,
                                                     Recompute recompute) = 0;
+
+  // Bytes of memory that models may take, as far as anybody can say.
+  virtual int64_t FreeMemory() const = 0;
 };
 
 // The CPU, with the instruction set in use (kernels/isa.h).
@@ -51,6 +54,11 @@ Device& Cpu();
 //          what is needed and what to do if this machine, or this program,
 //          cannot.
 std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime);
+
+// Throws ConfigError, naming key and remedy, unless what `runtime` asks for
+// trains in the precision of `config`: the CPU does not in bf16, nor a device
+// with sizes that its products of bf16 do not suit (kernels/cuda/bf16_sizes.h).
+void CheckPrecision(const Config& config, const RuntimeConfig& runtime);
 
 // What "cuda" is made by. Only simulated_device.cc sets another one, before
 // main: a test that links it has the simulated device for CUDA's.

@@ -2,7 +2,7 @@
 //
 // device_backend.h - the backend of a CUDA device, and of the simulated one:
 // see backend.h, which includes it. SOFTMOE_DEVICE is the namespace of the
-// kernels, isa_cuda or isa_shim.
+// kernels, isa_cuda or isa_shim; with SOFTMOE_BF16 activations are stored so.
 //
 // An operation has run when the queue has come to it; the host waits in Finish,
 // ReadArray and WriteArray alone.
@@ -24,6 +24,7 @@
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/router.h"
+#include "kernels/simt/bf16.h"
 #include "optimized/memory_plan.h"
 
 namespace softmoe::optimized {
@@ -32,6 +33,12 @@ inline namespace SOFTMOE_BACKEND {
 namespace device = ::softmoe::kernels::SOFTMOE_DEVICE;
 
 using Queue = kernels::Queue;
+
+#ifdef SOFTMOE_BF16
+using Activation = kernels::Bf16;
+#else
+using Activation = float;
+#endif
 
 namespace ops {
 
@@ -43,24 +50,43 @@ namespace ops {
   static_assert(true)
 
 SOFTMOE_KERNEL(AdamW);
-SOFTMOE_KERNEL(Add);
 SOFTMOE_KERNEL(BalanceLoss);
 SOFTMOE_KERNEL(BudgetGradient);
 SOFTMOE_KERNEL(BuildRoutePlan);
-SOFTMOE_KERNEL(EmbeddingBackward);
-SOFTMOE_KERNEL(EmbeddingForward);
 SOFTMOE_KERNEL(GatherGateGradients);
-SOFTMOE_KERNEL(InputJitter);
 SOFTMOE_KERNEL(LogitNoise);
-SOFTMOE_KERNEL(RmsNormBackward);
-SOFTMOE_KERNEL(RmsNormForward);
-SOFTMOE_KERNEL(Rope);
 SOFTMOE_KERNEL(RouterBackward);
 SOFTMOE_KERNEL(RouterForward);
 SOFTMOE_KERNEL(RoutingCounts);
 SOFTMOE_KERNEL(SumOfSquares);
 
 #undef SOFTMOE_KERNEL
+
+// The same of activations.
+#define SOFTMOE_KERNEL_OF(Name)                                   \
+  inline void Name(const kernels::Name##ArgsOf<Activation>& args, \
+                   Queue& queue) {                                \
+    device::Name(args, queue.stream());                           \
+  }                                                               \
+  static_assert(true)
+
+SOFTMOE_KERNEL_OF(EmbeddingBackward);
+SOFTMOE_KERNEL_OF(EmbeddingForward);
+SOFTMOE_KERNEL_OF(RmsNormBackward);
+SOFTMOE_KERNEL_OF(RmsNormForward);
+SOFTMOE_KERNEL_OF(Rope);
+
+#undef SOFTMOE_KERNEL_OF
+
+// And from one type to another.
+template <typename X, typename Y>
+void Add(const kernels::AddArgsOf<X, Y>& args, Queue& queue) {
+  device::Add(args, queue.stream());
+}
+template <typename X, typename Y>
+void InputJitter(const kernels::InputJitterArgsOf<X, Y>& args, Queue& queue) {
+  device::InputJitter(args, queue.stream());
+}
 
 using device::AttentionBackward;
 using device::AttentionForward;
@@ -93,6 +119,15 @@ template <typename T>
 void ClearArray(Queue& queue, int64_t size, T* x) {
   device::ClearOnDevice(x, static_cast<size_t>(size) * sizeof(T),
                         queue.stream());
+}
+// to = from over [size], where one of the two is of bf16.
+inline void CastArray(Queue& queue, int64_t size, const float* from,
+                      kernels::Bf16* to) {
+  device::CastToBf16({.size = size, .from = from, .to = to}, queue.stream());
+}
+inline void CastArray(Queue& queue, int64_t size, const kernels::Bf16* from,
+                      float* to) {
+  device::CastToFloat({.size = size, .from = from, .to = to}, queue.stream());
 }
 template <typename T>
 void WriteArray(Queue& queue, std::span<const T> values, T* target) {

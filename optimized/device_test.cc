@@ -34,6 +34,49 @@ TEST(MakeDevice, RefusesWhatItDoesNotKnow) {
   EXPECT_THROW(MakeDevice(On("cuda", "v3")), ConfigError);
 }
 
+std::string PrecisionError(const Config& config, const std::string& device) {
+  try {
+    CheckPrecision(config, On(device));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(CheckPrecision, Bf16IsForDevicesAndSizesThatSuitIt) {
+  Config config;
+  config.model.d_model = 20;
+  config.model.num_heads = 5;
+  for (const char* device : {"", "cpu", "cuda"}) {
+    EXPECT_EQ(PrecisionError(config, device), "none");
+  }
+  config.training.precision = Precision::kBf16;
+  for (const char* device : {"", "cpu"}) {
+    const std::string text = PrecisionError(config, device);
+    for (const char* part : {"training.precision = \"bf16\"", "the CPU",
+                             "--device=cuda", "leave"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << ": " << text;
+    }
+  }
+  const auto expect_names = [&](const std::string& key) {
+    const std::string text = PrecisionError(config, "cuda");
+    EXPECT_NE(text.find(key), std::string::npos) << key << ": " << text;
+    EXPECT_NE(text.find("must be a multiple of 8"), std::string::npos) << text;
+  };
+  expect_names("model.d_model is 20");
+  config.model.d_model = 40;
+  config.model.num_heads = 10;
+  expect_names("model.num_heads is 4");
+  config.model.num_heads = 5;
+  config.model.d_ffn = 12;
+  expect_names("model.d_ffn is 12");
+  config.model.d_ffn = 16;
+  config.model.vocab_size = 30;
+  expect_names("model.vocab_size is 30");
+  config.model.vocab_size = 32;
+  EXPECT_EQ(PrecisionError(config, "cuda"), "none");
+}
+
 // Where the machine has a device, there is one.
 TEST(MakeDevice, WithoutACudaDeviceSaysWhatElseThereIs) {
   try {

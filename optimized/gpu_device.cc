@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled for each backend of a device, as backend_model.cc is.
+// Compiled for each kind of device, as backend_model.cc is for each of its
+// backends, which are two: of fp32 and of bf16.
 #include "optimized/gpu_device.h"
 
 #include "kernels/cuda/device_facts.h"
@@ -8,8 +9,19 @@
 #include "optimized/backend_model.h"
 
 namespace softmoe::optimized {
+
+// The same device's other backend.
+inline namespace SOFTMOE_BF16_BACKEND {
+std::unique_ptr<ModelInterface> MakeModel(const Config& config,
+                                          int64_t group_sequences, Queue& queue,
+                                          Recompute recompute);
+}
+
 inline namespace SOFTMOE_BACKEND {
 namespace {
+
+static_assert(kProductWorkspaces ==
+              (1 + Queue::kSides) * kernels::kProductWorkspace);
 
 class GpuDevice : public Device {
  public:
@@ -27,9 +39,12 @@ class GpuDevice : public Device {
                                             int64_t group_sequences,
                                             ThreadPool& /*pool*/,
                                             Recompute recompute) override {
-    return SOFTMOE_BACKEND::MakeModel(config, group_sequences, *queue_,
-                                      recompute);
+    const auto make_model = config.training.precision == Precision::kFp32
+                                ? &SOFTMOE_BACKEND::MakeModel
+                                : &SOFTMOE_BF16_BACKEND::MakeModel;
+    return make_model(config, group_sequences, *queue_, recompute);
   }
+  int64_t FreeMemory() const override { return FreeBytes(); }
 
  private:
   kernels::DeviceFacts facts_;

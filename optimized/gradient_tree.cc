@@ -37,7 +37,8 @@ void GradientTree::SumInto(int64_t begin, int64_t end, size_t depth,
   SumInto(middle, end, depth + 1, leaf, right.span());
   BeginOperation("sum over groups",
                  {.bytes = 12.0 * static_cast<double>(size_)});
-  ops::Add({.size = size_, .x = right.data(), .y = sum.data()}, queue_);
+  ops::Add(kernels::AddArgs{.size = size_, .x = right.data(), .y = sum.data()},
+           queue_);
 }
 
 }  // namespace SOFTMOE_BACKEND

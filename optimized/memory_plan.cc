@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <type_traits>
 #include <utility>
 
+#include "core/config/config_enums.h"
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/text/format_bytes.h"
@@ -41,75 +43,105 @@ class Planner : public ArraySource {
   MemoryPlan* plan_;
 };
 
-bool HasJitter(const Config& config) {
-  return config.router.noise == NoiseKind::kInputJitter;
+template <typename Activation>
+inline constexpr bool kIsBf16 = std::is_same_v<Activation, kernels::Bf16>;
+
+// Whether the router reads an array of its own.
+template <typename Activation>
+bool HasRouterInput(const Config& config) {
+  return kIsBf16<Activation> || config.router.noise == NoiseKind::kInputJitter;
 }
+
+// Takes arrays of one part, whose type is that of where they go.
+class PartSource {
+ public:
+  PartSource(const char* part, ArraySource& source)
+      : part_(part), source_(source) {}
+
+  template <typename T>
+  void operator()(const char* name, int64_t size, std::span<T>* array) const {
+    *array = source_.Take<T>(part_, name, size);
+  }
+
+ private:
+  const char* part_;
+  ArraySource& source_;
+};
 
 // What a layer's backward pass needs besides its input and its routing.
+template <typename Activation>
 void TakeActivations(const Config& config, int64_t n, ArraySource& source,
-                     LayerActivations* layer) {
+                     LayerActivationsOf<Activation>* layer) {
   const int64_t d = config.model.d_model;
-  const auto take = [&](const char* name, int64_t size) {
-    return source.Take<float>(kActivations, name, size);
-  };
-  layer->attention_normed = take("attention_normed", n * d);
-  layer->attention_rstd = take("attention_rstd", n);
-  layer->qkv = take("qkv", n * 3 * d);
-  layer->attention_out = take("attention_out", n * d);
-  layer->log_sum_exp = take("log_sum_exp", n * config.model.num_heads);
-  layer->moe_residual = take("moe_residual", n * d);
-  layer->moe_normed = take("moe_normed", n * d);
-  layer->moe_rstd = take("moe_rstd", n);
-  layer->jittered = take("jittered", HasJitter(config) ? n * d : 0);
+  const PartSource take(kActivations, source);
+  take("attention_normed", n * d, &layer->attention_normed);
+  take("attention_rstd", n, &layer->attention_rstd);
+  take("qkv", n * 3 * d, &layer->qkv);
+  take("attention_out", n * d, &layer->attention_out);
+  take("log_sum_exp", n * config.model.num_heads, &layer->log_sum_exp);
+  take("moe_residual", n * d, &layer->moe_residual);
+  take("moe_normed", n * d, &layer->moe_normed);
+  take("moe_rstd", n, &layer->moe_rstd);
+  take("router_input", HasRouterInput<Activation>(config) ? n * d : 0,
+       &layer->router_input);
 }
 
+template <typename Activation>
 void TakeRouting(const Config& config, int64_t n, ArraySource& source,
-                 LayerActivations* layer) {
+                 LayerActivationsOf<Activation>* layer) {
   const int64_t e = config.model.num_experts;
-  layer->scores = source.Take<float>(kRouting, "scores", n * e);
-  layer->soft_weights = source.Take<float>(kRouting, "soft_weights", n * e);
-  layer->root = source.Take<float>(kRouting, "root", n * 2);
-  layer->num_active = source.Take<int32_t>(kRouting, "num_active", n);
-  layer->expert_offsets =
-      source.Take<int32_t>(kRouting, "expert_offsets", e + 1);
-  layer->d_probability = source.Take<float>(kRouting, "d_probability", e);
+  const PartSource take(kRouting, source);
+  take("scores", n * e, &layer->scores);
+  take("soft_weights", n * e, &layer->soft_weights);
+  take("root", n * 2, &layer->root);
+  take("num_active", n, &layer->num_active);
+  take("expert_offsets", e + 1, &layer->expert_offsets);
+  take("d_probability", e, &layer->d_probability);
 }
 
+// Floats of it.
+template <typename Activation>
+int64_t AttentionScratch(const ModelConfig& m, int64_t num_tokens,
+                         int64_t query_block) {
+  const int64_t sequences = num_tokens / m.sequence_length;
+  return kIsBf16<Activation>
+             ? kernels::AttentionScratchForBf16(sequences, m.sequence_length,
+                                                m.head_dim(), query_block)
+             : kernels::AttentionScratch(sequences, m.sequence_length,
+                                         query_block);
+}
+
+template <typename Activation>
 void TakeScratch(const Config& config, const PassSizes& sizes, MemoryKind kind,
-                 ArraySource& source, PassArrays* arrays) {
+                 ArraySource& source, PassArraysOf<Activation>* arrays) {
   const ModelConfig& m = config.model;
   const int64_t n = sizes.num_tokens, rows = sizes.rows;
   const int64_t d = m.d_model, f = m.d_ffn, e = m.num_experts;
-  const auto take = [&](const char* name, int64_t size) {
-    return source.Take<float>(kScratch, name, size);
-  };
-  arrays->row_output = take("row_output", rows * d);
-  arrays->route_scratch = source.Take<int32_t>(kScratch, "route_plan",
-                                               kernels::RoutePlanScratch(n, e));
-  arrays->router_scratch =
-      source.Take<double>(kScratch, "router", kernels::RouterScratch(n, e));
-  arrays->probability_sums =
-      source.Take<double>(kScratch, "probability_sums", e);
-  arrays->z_sum = source.Take<double>(kScratch, "z_sum", 1);
-  arrays->d_residual = take("d_residual", n * d);
-  arrays->d_normed = take("d_normed", n * d);
-  arrays->d_attention_out = take("d_attention_out", n * d);
-  arrays->d_qkv = take("d_qkv", n * 3 * d);
-  arrays->d_jittered = take("d_jittered", HasJitter(config) ? n * d : 0);
-  arrays->d_scores = take("d_scores", n * e);
-  arrays->d_gates = take("d_gates", rows);
-  arrays->d_row_gate = take("d_row_gate", rows);
-  arrays->d_gate_up = take("d_gate_up", rows * 2 * f);
-  arrays->activation = take("activation", rows * f);
-  arrays->norm_scratch = take("norm", kernels::RmsNormScratch(n, d));
-  arrays->embedding_scratch = source.Take<int32_t>(
-      kScratch, "embedding",
-      kind == MemoryKind::kDevice ? kernels::EmbeddingDeviceScratch(n)
-                                  : n + m.vocab_size + 1);
-  arrays->attention_scratch =
-      take("attention",
-           kernels::AttentionScratch(n / m.sequence_length, m.sequence_length,
-                                     QueryBlock(config, kind)));
+  const PartSource take(kScratch, source);
+  take("row_output", rows * d, &arrays->row_output);
+  take("route_plan", kernels::RoutePlanScratch(n, e), &arrays->route_scratch);
+  take("router", kernels::RouterScratch(n, e), &arrays->router_scratch);
+  take("probability_sums", e, &arrays->probability_sums);
+  take("z_sum", 1, &arrays->z_sum);
+  take("d_residual", n * d, &arrays->d_residual);
+  take("d_normed", n * d, &arrays->d_normed);
+  take("d_attention_out", n * d, &arrays->d_attention_out);
+  take("d_qkv", n * 3 * d, &arrays->d_qkv);
+  take("d_router_input", HasRouterInput<Activation>(config) ? n * d : 0,
+       &arrays->d_router_input);
+  take("d_scores", n * e, &arrays->d_scores);
+  take("d_gates", rows, &arrays->d_gates);
+  take("d_row_gate", rows, &arrays->d_row_gate);
+  take("d_gate_up", rows * 2 * f, &arrays->d_gate_up);
+  take("activation", rows * f, &arrays->activation);
+  take("norm", kernels::RmsNormScratch(n, d), &arrays->norm_scratch);
+  take("embedding",
+       kind == MemoryKind::kDevice ? kernels::EmbeddingDeviceScratch(n)
+                                   : n + m.vocab_size + 1,
+       &arrays->embedding_scratch);
+  take("attention",
+       AttentionScratch<Activation>(m, n, QueryBlock(config, kind)),
+       &arrays->attention_scratch);
 }
 
 }  // namespace
@@ -206,58 +238,75 @@ PassSizes LargestSizes(const Config& config, int64_t num_tokens) {
           num_tokens * LargestMaxActive(config)};
 }
 
-PassArrays TakePassArrays(const Config& config, const PassSizes& sizes,
-                          Recompute recompute, MemoryKind kind,
-                          ArraySource& source) {
+template <typename Activation>
+PassArraysOf<Activation> TakePassArrays(const Config& config,
+                                        const PassSizes& sizes,
+                                        Recompute recompute, MemoryKind kind,
+                                        ArraySource& source) {
   const ModelConfig& m = config.model;
   const int64_t n = sizes.num_tokens, d = m.d_model;
-  PassArrays arrays;
+  const PartSource activations(kActivations, source);
+  const PartSource routing(kRouting, source);
+  const PartSource routed_rows(kRoutedRows, source);
+  const PartSource scratch(kScratch, source), logits(kLogits, source);
+  PassArraysOf<Activation> arrays;
   arrays.layers.resize(static_cast<size_t>(m.num_layers));
   for (size_t l = 0; l < arrays.layers.size(); ++l) {
-    LayerActivations& layer = arrays.layers[l];
+    LayerActivationsOf<Activation>& layer = arrays.layers[l];
     if (recompute == Recompute::kLayer && l > 0) {
       layer = arrays.layers[0];
     } else {
       TakeActivations(config, n, source, &layer);
     }
-    layer.residual = source.Take<float>(kActivations, "residual", n * d);
+    activations("residual", n * d, &layer.residual);
     TakeRouting(config, n, source, &layer);
   }
-  arrays.final_residual =
-      source.Take<float>(kActivations, "final_residual", n * d);
-  arrays.final_normed = source.Take<float>(kActivations, "final_normed", n * d);
-  arrays.final_rstd = source.Take<float>(kActivations, "final_rstd", n);
+  activations("final_residual", n * d, &arrays.final_residual);
+  activations("final_normed", n * d, &arrays.final_normed);
+  activations("final_rstd", n, &arrays.final_rstd);
 
-  const auto take_pairs = [&]<typename T>(const char* name,
-                                          std::span<T>* pairs) {
-    *pairs = source.Take<T>(kRouting, name, sizes.pairs);
-  };
-  take_pairs("selected", &arrays.selected);
-  take_pairs("token_rows", &arrays.token_rows);
-  take_pairs("row_token", &arrays.row_token);
-  take_pairs("gates", &arrays.gates);
-  take_pairs("row_gate", &arrays.row_gate);
-  arrays.gate_up = source.Take<float>(
-      kRoutedRows, "gate_up",
-      (recompute == Recompute::kNone ? sizes.pairs : sizes.rows) * 2 * m.d_ffn);
+  routing("selected", sizes.pairs, &arrays.selected);
+  routing("token_rows", sizes.pairs, &arrays.token_rows);
+  routing("row_token", sizes.pairs, &arrays.row_token);
+  routing("gates", sizes.pairs, &arrays.gates);
+  routing("row_gate", sizes.pairs, &arrays.row_gate);
+  routed_rows(
+      "gate_up",
+      (recompute == Recompute::kNone ? sizes.pairs : sizes.rows) * 2 * m.d_ffn,
+      &arrays.gate_up);
   TakeScratch(config, sizes, kind, source, &arrays);
 
   const bool device = kind == MemoryKind::kDevice;
-  arrays.inputs = source.Take<int32_t>(kScratch, "inputs", device ? n : 0);
-  arrays.targets = source.Take<int32_t>(kScratch, "targets", device ? n : 0);
-  arrays.budget_shares =
-      source.Take<double>(kScratch, "budget_shares", device ? m.num_layers : 0);
-  arrays.token_loss = source.Take<float>(kLogits, "token_loss", n);
-  arrays.logits = source.Take<float>(kLogits, "logits",
-                                     HeadChunk(config, n, kind) * m.vocab_size);
+  scratch("inputs", device ? n : 0, &arrays.inputs);
+  scratch("targets", device ? n : 0, &arrays.targets);
+  scratch("budget_shares", device ? m.num_layers : 0, &arrays.budget_shares);
+  logits("token_loss", n, &arrays.token_loss);
+  const int64_t logits_size = HeadChunk(config, n, kind) * m.vocab_size;
+  logits("logits", logits_size, &arrays.logits);
+  logits("d_logits", kIsBf16<Activation> ? logits_size : 0, &arrays.d_logits);
   return arrays;
 }
+
+template PassArraysOf<float> TakePassArrays(const Config&, const PassSizes&,
+                                            Recompute, MemoryKind,
+                                            ArraySource&);
+template PassArraysOf<kernels::Bf16> TakePassArrays(const Config&,
+                                                    const PassSizes&, Recompute,
+                                                    MemoryKind, ArraySource&);
 
 MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
                       Recompute recompute, MemoryKind kind) {
   MemoryPlan plan;
   Planner planner(&plan);
-  (void)TakePassArrays(config, sizes, recompute, kind, planner);
+  switch (config.training.precision) {
+    case Precision::kFp32:
+      (void)TakePassArrays<float>(config, sizes, recompute, kind, planner);
+      break;
+    case Precision::kBf16:
+      (void)TakePassArrays<kernels::Bf16>(config, sizes, recompute, kind,
+                                          planner);
+      break;
+  }
   return plan;
 }
 
@@ -265,8 +314,12 @@ MemoryPlan PlanModel(const Config& config) {
   const ModelConfig& m = config.model;
   const int64_t num_passes = NumPasses(config.training);
   const int64_t angles = m.sequence_length * (m.head_dim() / 2) * 4;
+  const int64_t total = ParameterLayout(config).total;
   MemoryPlan plan;
-  plan.Add("parameters", "parameters", 4 * ParameterLayout(config).total);
+  plan.Add("parameters", "parameters", 4 * total);
+  if (config.training.precision == Precision::kBf16) {
+    plan.Add("parameters", "copy in bf16", 2 * total);
+  }
   plan.Add("tables", "cosine", angles);
   plan.Add("tables", "sine", angles);
   plan.Add("reports", "counts", 8 * num_passes * ReportCounts(m));
@@ -304,22 +357,91 @@ MemoryPlan PlanStep(const Config& config,
   return plan;
 }
 
+namespace {
+
+constexpr Recompute kRecomputes[] = {Recompute::kNone, Recompute::kExperts,
+                                     Recompute::kLayer};
+
+// How errors and plans write a setting, and what else there is to do.
+std::string Quoted(Recompute recompute) {
+  return std::string("\"") + EnumName(recompute) + "\"";
+}
+constexpr const char* kSmallerGroups =
+    "take smaller groups (training.balance_group_sequences)";
+
+// Of the first step; the caps do not depend on tau.
+MemoryPlan PlanFirstStep(const Config& config, Recompute recompute,
+                         int64_t product_workspaces) {
+  return PlanStep(config, InitialAllocations(config, /*tau=*/0),
+                  config.training.balance_group_sequences, recompute,
+                  product_workspaces);
+}
+std::optional<Recompute> LeastForFirstStep(const Config& config,
+                                           int64_t product_workspaces,
+                                           int64_t memory) {
+  return LeastRecompute(config, InitialAllocations(config, /*tau=*/0),
+                        config.training.balance_group_sequences,
+                        product_workspaces, memory);
+}
+
+[[noreturn]] void ThrowTooLittle(const MemoryPlan& plan, int64_t free_bytes,
+                                 const std::string& remedy) {
+  throw EnvironmentError("the device has " + FormatBytes(free_bytes) +
+                         " of memory left, and what comes next needs " +
+                         FormatBytes(plan.bytes()) + ":\n" + plan.Text() +
+                         remedy);
+}
+
+}  // namespace
+
+std::string StepMemoryText(const Config& config, Recompute recompute) {
+  constexpr int64_t kH100 = 80'000'000'000;
+  std::string text =
+      "memory of a step on the device, runtime.recompute = " +
+      Quoted(recompute) + ":\n" +
+      PlanFirstStep(config, recompute, kProductWorkspaces).Text() +
+      "runtime.recompute: ";
+  for (const Recompute each : kRecomputes) {
+    text +=
+        (each == kRecomputes[0] ? "" : ", ") + Quoted(each) + " takes " +
+        FormatBytes(PlanFirstStep(config, each, kProductWorkspaces).bytes());
+  }
+  const auto least = LeastForFirstStep(config, kProductWorkspaces, kH100);
+  return text + "; an H100 with 80 GB " +
+         (least ? "holds the step with " + Quoted(*least)
+                : std::string("holds none of them: ") + kSmallerGroups) +
+         "\n";
+}
+
 void RequireMemory(const MemoryPlan& plan, int64_t free_bytes) {
   if (plan.bytes() <= free_bytes) return;
-  throw EnvironmentError(
-      "the device has " + FormatBytes(free_bytes) +
-      " of memory left, and what comes next needs " +
-      FormatBytes(plan.bytes()) + ":\n" + plan.Text() +
-      "let runtime.recompute be \"experts\" or \"layer\", which takes time for "
-      "memory and changes no result, or take smaller groups "
-      "(training.balance_group_sequences)");
+  ThrowTooLittle(
+      plan, free_bytes,
+      std::string("let runtime.recompute be \"experts\" or \"layer\", which "
+                  "takes time for memory and changes no result, or ") +
+          kSmallerGroups);
+}
+
+void RequireStepMemory(const Config& config, Recompute recompute,
+                       int64_t free_bytes) {
+  constexpr int64_t kInTheQueue = 0;
+  const MemoryPlan plan = PlanFirstStep(config, recompute, kInTheQueue);
+  if (plan.bytes() <= free_bytes) return;
+  const auto least = LeastForFirstStep(config, kInTheQueue, free_bytes);
+  ThrowTooLittle(
+      plan, free_bytes,
+      least ? "let runtime.recompute be " + Quoted(*least) + ", which needs " +
+                  FormatBytes(
+                      PlanFirstStep(config, *least, kInTheQueue).bytes()) +
+                  ", takes time for memory and changes no result"
+            : std::string("no runtime.recompute makes it fit: ") +
+                  kSmallerGroups);
 }
 
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
     int64_t group_sequences, int64_t product_workspaces, int64_t memory) {
-  for (const Recompute recompute :
-       {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
+  for (const Recompute recompute : kRecomputes) {
     if (PlanStep(config, allocations, group_sequences, recompute,
                  product_workspaces)
             .bytes() <= memory) {

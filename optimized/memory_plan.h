@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "kernels/simt/bf16.h"
 #include "optimized/allocation.h"
 
 namespace softmoe::optimized {
@@ -94,71 +95,79 @@ class ArraySource {
 };
 
 // What one layer keeps from its forward to its backward pass; but for what is
-// recomputed, which all layers have in common.
-struct LayerActivations {
-  std::span<float> residual;          // [N, d]   entering the layer
-  std::span<float> attention_normed;  // [N, d]
-  std::span<float> attention_rstd;    // [N]
-  std::span<float> qkv;               // [N, 3*d] after RoPE
-  std::span<float> attention_out;     // [N, d]   before the output projection
-  std::span<float> log_sum_exp;       // [N/sequence_length, H, sequence_length]
-  std::span<float> moe_residual;      // [N, d]   entering the MoE half
-  std::span<float> moe_normed;        // [N, d]
-  std::span<float> moe_rstd;          // [N]
-  std::span<float> jittered;          // [N, d]   only with input_jitter
-  std::span<float> scores;            // [N, E]
-  std::span<float> soft_weights;      // [N, E]
-  std::span<float> root;              // [N, 2]
-  std::span<int32_t> num_active;      // [N]
-  std::span<int32_t> expert_offsets;  // [E + 1]
-  std::span<float> d_probability;     // [E] see kernels/balance_loss.h
+// recomputed, which all layers have in common. Activation is float, or Bf16
+// where training.precision is bf16 (DESIGN.md, "Types on a device").
+template <typename Activation>
+struct LayerActivationsOf {
+  std::span<Activation> residual;          // [N, d]   entering the layer
+  std::span<Activation> attention_normed;  // [N, d]
+  std::span<float> attention_rstd;         // [N]
+  std::span<Activation> qkv;               // [N, 3*d] after RoPE
+  std::span<Activation> attention_out;     // [N, d]   before the output
+                                           // projection
+  std::span<float> log_sum_exp;  // [N/sequence_length, H, sequence_length]
+  std::span<Activation> moe_residual;  // [N, d]   entering the MoE half
+  std::span<Activation> moe_normed;    // [N, d]
+  std::span<float> moe_rstd;           // [N]
+  std::span<float> router_input;       // [N, d]   where it is not moe_normed:
+                                       // with input_jitter, or of bf16
+  std::span<float> scores;             // [N, E]
+  std::span<float> soft_weights;       // [N, E]
+  std::span<float> root;               // [N, 2]
+  std::span<int32_t> num_active;       // [N]
+  std::span<int32_t> expert_offsets;   // [E + 1]
+  std::span<float> d_probability;      // [E] see kernels/balance_loss.h
 };
 
 // Everything that a pass reads and writes, besides parameters and gradients.
-struct PassArrays {
-  std::vector<LayerActivations> layers;
-  std::span<float> final_residual;     // [N, d]
-  std::span<float> final_normed;       // [N, d]
-  std::span<float> final_rstd;         // [N]
-  std::span<float> token_loss;         // [N]
-  std::span<int32_t> inputs, targets;  // [N], of a device
-  std::span<double> budget_shares;     // [num_layers], of a device
+template <typename Activation>
+struct PassArraysOf {
+  std::vector<LayerActivationsOf<Activation>> layers;
+  std::span<Activation> final_residual;  // [N, d]
+  std::span<Activation> final_normed;    // [N, d]
+  std::span<float> final_rstd;           // [N]
+  std::span<float> token_loss;           // [N]
+  std::span<int32_t> inputs, targets;    // [N], of a device
+  std::span<double> budget_shares;       // [num_layers], of a device
 
   // One after the other, the shares of all layers in what is there for (token,
   // expert) pairs.
   std::span<int32_t> selected, token_rows, row_token;  // [pairs]
   std::span<float> gates, row_gate;                    // [pairs]
-  std::span<float> gate_up;  // [pairs, 2*f]; recomputed: [rows, 2*f]
+  std::span<Activation> gate_up;  // [pairs, 2*f]; recomputed: [rows, 2*f]
 
   // Scratch, used and forgotten inside one block.
-  std::span<float> row_output;           // [R, d]; backward: d_row_hidden
-  std::span<int32_t> route_scratch;      // see kernels/route_plan.h
-  std::span<double> router_scratch;      // see kernels/router.h
-  std::span<double> probability_sums;    // [E]
-  std::span<double> z_sum;               // [1]
-  std::span<float> d_residual;           // [N, d] gradient of the residual
-                                         // stream
-  std::span<float> d_normed;             // [N, d]
-  std::span<float> d_attention_out;      // [N, d]
-  std::span<float> d_qkv;                // [N, 3*d]
-  std::span<float> d_jittered;           // [N, d]; only with input_jitter
-  std::span<float> d_scores;             // [N, E]
-  std::span<float> d_gates;              // [N, A]
-  std::span<float> d_row_gate;           // [R]
-  std::span<float> d_gate_up;            // [R, 2*f]
-  std::span<float> activation;           // [R, f]
-  std::span<float> norm_scratch;         // see kernels/rmsnorm.h
-  std::span<int32_t> embedding_scratch;  // see kernels/embedding.h
-  std::span<float> attention_scratch;    // see kernels/attention.h
-  std::span<float> logits;               // [head_chunk, vocab_size]
+  std::span<Activation> row_output;       // [R, d]; backward: d_row_hidden
+  std::span<int32_t> route_scratch;       // see kernels/route_plan.h
+  std::span<double> router_scratch;       // see kernels/router.h
+  std::span<double> probability_sums;     // [E]
+  std::span<double> z_sum;                // [1]
+  std::span<Activation> d_residual;       // [N, d] gradient of the residual
+                                          // stream
+  std::span<Activation> d_normed;         // [N, d]
+  std::span<Activation> d_attention_out;  // [N, d]
+  std::span<Activation> d_qkv;            // [N, 3*d]
+  std::span<float> d_router_input;        // [N, d]; only with router_input
+  std::span<float> d_scores;              // [N, E]
+  std::span<float> d_gates;               // [N, A]
+  std::span<float> d_row_gate;            // [R]
+  std::span<Activation> d_gate_up;        // [R, 2*f]
+  std::span<Activation> activation;       // [R, f]
+  std::span<float> norm_scratch;          // see kernels/rmsnorm.h
+  std::span<int32_t> embedding_scratch;   // see kernels/embedding.h
+  std::span<float> attention_scratch;     // see kernels/attention.h
+  std::span<float> logits;                // [head_chunk, vocab_size]
+  std::span<Activation> d_logits;         // like logits; only of bf16
 };
 
-// Takes all of them, always in the same order.
-PassArrays TakePassArrays(const Config& config, const PassSizes& sizes,
-                          Recompute recompute, MemoryKind kind,
-                          ArraySource& source);
+// Takes all of them, always in the same order. For float and Bf16.
+template <typename Activation>
+PassArraysOf<Activation> TakePassArrays(const Config& config,
+                                        const PassSizes& sizes,
+                                        Recompute recompute, MemoryKind kind,
+                                        ArraySource& source);
 
-// The plan by which TakePassArrays will go.
+// The plan by which TakePassArrays will go, in the configuration's precision.
 MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
                       Recompute recompute, MemoryKind kind);
 
@@ -183,9 +192,23 @@ MemoryPlan PlanStep(const Config& config,
                     int64_t group_sequences, Recompute recompute,
                     int64_t product_workspaces);
 
+// Bytes that products take on a device: the workspaces of a queue, to which
+// gpu_device.cc holds this number.
+inline constexpr int64_t kProductWorkspaces = int64_t{160} << 20;
+
+// What a program shows before the first step on a device: the plan of that step
+// by part, what it takes with each setting of runtime.recompute, and which of
+// them an H100 with 80 GB holds.
+std::string StepMemoryText(const Config& config, Recompute recompute);
+
 // Throws EnvironmentError with the plan, and what takes less, if it needs more
 // than there is free.
 void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
+
+// The same for the first step, on a device that has its queue already: names
+// the setting that computes least again and fits, if one does.
+void RequireStepMemory(const Config& config, Recompute recompute,
+                       int64_t free_bytes);
 
 // The setting that computes least again with which a device of `memory` bytes
 // holds PlanStep; none if none does.

@@ -85,6 +85,54 @@ TEST(MemoryPlan, OfThePapersWholeStep) {
   EXPECT_GT(plan.bytes(), 80 * kGigabyte);
 }
 
+// By hand: bf16 halves what products and norms read and write, adds a copy of
+// the parameters and, in fp32, what the router reads; all else stays.
+TEST(MemoryPlan, OfThePapersWholeStepInBf16) {
+  Config config = PaperConfig();
+  const MemoryPlan fp32 = Plan(config, Recompute::kNone);
+  config.training.precision = Precision::kBf16;
+  const MemoryPlan plan = Plan(config, Recompute::kNone);
+  const int64_t parameters = 1'631'409'290;
+  const int64_t tokens = 30 * 2048;
+  const auto expect_bytes = [&](const std::string& part, int64_t bytes) {
+    EXPECT_GE(plan.bytes(part), bytes) << part;
+    EXPECT_LE(plan.bytes(part), bytes + 1024) << part;
+  };
+  expect_bytes("parameters", (4 + 2) * parameters);
+  EXPECT_EQ(plan.bytes("moments"), fp32.bytes("moments"));
+  EXPECT_EQ(plan.bytes("gradients"), fp32.bytes("gradients"));
+  EXPECT_EQ(plan.bytes("routing"), fp32.bytes("routing"));
+  EXPECT_EQ(plan.bytes("tables"), fp32.bytes("tables"));
+  EXPECT_EQ(2 * plan.bytes("routed rows"), fp32.bytes("routed rows"));
+  // Of a layer 8 numbers of bf16 and one of fp32 for each of 640; rstd twice
+  // and the log-sum-exp of 10 heads.
+  const int64_t layer = tokens * (640 * (8 * 2 + 4) + (2 + 10) * 4);
+  expect_bytes("activations", 10 * layer + tokens * (2 * 640 * 2 + 4));
+  // 2048 tokens' logits at a time, and their gradients.
+  expect_bytes("logits", tokens * 4 + 2048 * 32768 * (4 + 2));
+  const auto scratch = [](const MemoryPlan& of, const std::string& name) {
+    int64_t bytes = 0;
+    for (const PlannedArray& array : of.arrays()) {
+      if (array.part == "scratch" && array.name == name) bytes += array.bytes;
+    }
+    return bytes;
+  };
+  for (const char* name : {"row_output", "d_residual", "d_normed", "d_qkv",
+                           "d_attention_out", "d_gate_up", "activation"}) {
+    EXPECT_EQ(2 * scratch(plan, name), scratch(fp32, name)) << name;
+  }
+  for (const char* name : {"d_scores", "d_gates", "d_row_gate", "norm",
+                           "router", "embedding", "sum_of_squares"}) {
+    EXPECT_EQ(scratch(plan, name), scratch(fp32, name)) << name;
+  }
+  EXPECT_EQ(scratch(fp32, "d_router_input"), 0);
+  EXPECT_EQ(scratch(plan, "d_router_input"), tokens * 640 * 4);
+  // Scores and their gradients of 128 queries of 30 sequences, weights of the
+  // same size in the room of as many floats, and one head's d_k and d_v.
+  EXPECT_EQ(scratch(plan, "attention"),
+            4 * (3 * 30 * 128 * 2048 + 2 * tokens * 64));
+}
+
 TEST(MemoryPlan, RecomputationKeepsOneLayer) {
   const Config config = PaperConfig();
   const MemoryPlan none = Plan(config, Recompute::kNone);
@@ -116,6 +164,56 @@ TEST(MemoryPlan, NamesTheRecomputationThatFits) {
   config.training.global_batch_sequences = 30;  // one balance group
   EXPECT_EQ(fitting(80 * kGigabyte), Recompute::kExperts);
   EXPECT_EQ(fitting(40 * kGigabyte), std::nullopt);
+  config.training.precision = Precision::kBf16;
+  EXPECT_EQ(fitting(80 * kGigabyte), Recompute::kNone);
+}
+
+void ExpectSays(const std::string& text, const std::vector<std::string>& all) {
+  for (const std::string& part : all) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << ": " << text;
+  }
+}
+
+TEST(StepMemoryText, ShowsPartsAndWhatAnH100Holds) {
+  Config config = PaperConfig();
+  const std::string text = StepMemoryText(config, Recompute::kExperts);
+  ExpectSays(text, {"of a step on the device, runtime.recompute = \"experts\":",
+                    Plan(config, Recompute::kExperts).Text(), "\"none\" takes ",
+                    ", \"experts\" takes ", ", \"layer\" takes ",
+                    "; an H100 with 80 GB holds the step with \"experts\"\n"});
+  config.training.balance_group_sequences = 240;
+  config.training.micro_batch_sequences = 240;
+  ExpectSays(StepMemoryText(config, Recompute::kNone),
+             {"; an H100 with 80 GB holds none of them: take smaller groups "
+              "(training.balance_group_sequences)\n"});
+}
+
+std::string StepMemoryError(const Config& config, int64_t free_bytes) {
+  try {
+    RequireStepMemory(config, Recompute::kNone, free_bytes);
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(RequireStepMemory, NamesTheSettingThatFits) {
+  const Config config = PaperConfig();
+  const auto takes = [&](Recompute recompute) {
+    return PlanStep(config, InitialAllocations(config, 0), 30, recompute,
+                    /*product_workspaces=*/0)
+        .bytes();
+  };
+  EXPECT_EQ(StepMemoryError(config, takes(Recompute::kNone)), "none");
+  ExpectSays(
+      StepMemoryError(config, takes(Recompute::kNone) - 1),
+      {"of memory left, and what comes next needs ", "moments", "together",
+       "let runtime.recompute be \"experts\", which needs "});
+  ExpectSays(StepMemoryError(config, takes(Recompute::kExperts) - 1),
+             {"let runtime.recompute be \"layer\", which needs "});
+  ExpectSays(StepMemoryError(config, takes(Recompute::kLayer) - 1),
+             {"no runtime.recompute makes it fit: take smaller groups "
+              "(training.balance_group_sequences)"});
 }
 
 TEST(RequireMemory, NamesPartsSizesAndWhatHelps) {

@@ -33,8 +33,9 @@ RandomKey NoiseKey(const Pass& pass, int64_t layer) {
 }
 
 // Multiplies the router's input, or the gradient by it, with the jitter.
-kernels::InputJitterArgs Jitter(const Pass& pass, int64_t layer, const float* x,
-                                float* y) {
+template <typename X, typename Y>
+kernels::InputJitterArgsOf<X, Y> Jitter(const Pass& pass, int64_t layer,
+                                        const X* x, Y* y) {
   return {.num_tokens = pass.num_tokens,
           .d_model = pass.config.model.d_model,
           .first_token = pass.first_token,
@@ -79,14 +80,17 @@ void ComputeNorm(const Pass& pass, int64_t layer) {
       pass.queue);
 }
 
-// What the router reads, noise included.
+// What the router reads, noise included: floats.
 const float* RouterInput(const Pass& pass, int64_t layer) {
   const LayerActivations& acts = pass.work.layers[layer];
-  const float* input = acts.moe_normed.data();
-  if (!AddsNoise(pass, NoiseKind::kInputJitter)) return input;
-  ops::InputJitter(Jitter(pass, layer, input, acts.jittered.data()),
+  const Activation* normed = acts.moe_normed.data();
+  if (!AddsNoise(pass, NoiseKind::kInputJitter)) {
+    return CastTo(pass.queue, pass.num_tokens * pass.config.model.d_model,
+                  normed, acts.router_input.data());
+  }
+  ops::InputJitter(Jitter(pass, layer, normed, acts.router_input.data()),
                    pass.queue);
-  return acts.jittered.data();
+  return acts.router_input.data();
 }
 
 // The scores of the layer's router, noise included.
@@ -225,9 +229,18 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   const Workspace& work = pass.work;
   const int64_t router_weight = pass.layout.layers[layer].router_weight;
   const bool jitter = AddsNoise(pass, NoiseKind::kInputJitter);
+  // Where RouterInput has left its input; its gradient is a part of d_normed,
+  // and apart from it where that is not of floats or to be jittered.
+  float* apart = work.d_router_input.data();
+  const float* input = acts.router_input.data();
+  float* d_input = apart;
+  if (!jitter) {
+    input = InPlaceOr<const Activation>(acts.moe_normed.data(), input);
+    d_input = InPlaceOr(work.d_normed.data(), apart);
+  }
   BeginOperation("router scores, backward", ProductWork(2, n, num_experts, d));
   // d_router_weight = input^T d_scores
-  ops::Gemm({.a = jitter ? acts.jittered.data() : acts.moe_normed.data(),
+  ops::Gemm({.a = input,
              .b = work.d_scores.data(),
              .c = gradients + router_weight,
              .m = d,
@@ -241,7 +254,7 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   // d_input = d_scores router_weight^T
   ops::Gemm({.a = work.d_scores.data(),
              .b = pass.parameters + router_weight,
-             .c = jitter ? work.d_jittered.data() : work.d_normed.data(),
+             .c = d_input,
              .m = n,
              .n = d,
              .k = num_experts,
@@ -249,27 +262,33 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
              .ldb = num_experts,
              .ldc = d,
              .transpose_b = true,
-             .accumulate = !jitter},
+             .accumulate = d_input != apart},
             pass.queue);
   if (jitter) {
-    kernels::InputJitterArgs args =
-        Jitter(pass, layer, work.d_jittered.data(), work.d_normed.data());
+    auto args = Jitter(pass, layer, d_input, work.d_normed.data());
     args.accumulate = true;
     ops::InputJitter(args, pass.queue);
+  } else if (d_input == apart) {
+    ops::Add(
+        kernels::AddArgsOf<float, Activation>{
+            .size = n * d, .x = d_input, .y = work.d_normed.data()},
+        pass.queue);
   }
 }
 
 // Without `out`: only gate_up.
-kernels::ExpertForwardArgs Experts(const Pass& pass, int64_t layer,
-                                   const kernels::RoutePlan& plan, float* out) {
+kernels::ExpertForwardArgsOf<Activation> Experts(const Pass& pass,
+                                                 int64_t layer,
+                                                 const kernels::RoutePlan& plan,
+                                                 Activation* out) {
   const ModelConfig& m = pass.config.model;
   const LayerOffsets& offsets = pass.layout.layers[layer];
   return {.plan = plan,
           .d_model = m.d_model,
           .d_ffn = m.d_ffn,
           .hidden = pass.work.layers[layer].moe_normed.data(),
-          .gate_up_weight = pass.parameters + offsets.gate_up_weight,
-          .down_weight = pass.parameters + offsets.down_weight,
+          .gate_up_weight = pass.weights + offsets.gate_up_weight,
+          .down_weight = pass.weights + offsets.down_weight,
           .gate_up = pass.work.shares[layer].gate_up,
           .row_output = pass.work.row_output.data(),
           .out = out,
@@ -280,7 +299,7 @@ kernels::ExpertForwardArgs Experts(const Pass& pass, int64_t layer,
 }  // namespace
 
 void MoeBlockForward(const Pass& pass, int64_t layer,
-                     const LayerAllocation& allocation, float* out) {
+                     const LayerAllocation& allocation, Activation* out) {
   const ModelConfig& m = pass.config.model;
   ComputeNorm(pass, layer);
   ComputeScores(pass, layer);
@@ -315,24 +334,23 @@ void MoeBlockBackward(const Pass& pass, int64_t layer,
   const kernels::RoutePlan plan = work.Plan(layer, pass.num_tokens);
   BeginOperation("experts, backward",
                  ProductWork(6, plan.num_routed, m.d_ffn, m.d_model));
-  ops::ExpertBackward(
-      {.plan = plan,
-       .d_model = m.d_model,
-       .d_ffn = m.d_ffn,
-       .hidden = acts.moe_normed.data(),
-       .gate_up_weight = pass.parameters + offsets.gate_up_weight,
-       .down_weight = pass.parameters + offsets.down_weight,
-       .gate_up = work.shares[layer].gate_up,
-       .d_out = work.d_residual.data(),
-       .d_gate_up = work.d_gate_up.data(),
-       .d_row_hidden = work.row_output.data(),
-       .activation = work.activation.data(),
-       .d_row_gate = work.d_row_gate.data(),
-       .d_hidden = work.d_normed.data(),
-       .d_gate_up_weight = gradients + offsets.gate_up_weight,
-       .d_down_weight = gradients + offsets.down_weight,
-       .host_offsets = work.HostOffsets(layer)},
-      pass.queue);
+  ops::ExpertBackward({.plan = plan,
+                       .d_model = m.d_model,
+                       .d_ffn = m.d_ffn,
+                       .hidden = acts.moe_normed.data(),
+                       .gate_up_weight = pass.weights + offsets.gate_up_weight,
+                       .down_weight = pass.weights + offsets.down_weight,
+                       .gate_up = work.shares[layer].gate_up,
+                       .d_out = work.d_residual.data(),
+                       .d_gate_up = work.d_gate_up.data(),
+                       .d_row_hidden = work.row_output.data(),
+                       .activation = work.activation.data(),
+                       .d_row_gate = work.d_row_gate.data(),
+                       .d_hidden = work.d_normed.data(),
+                       .d_gate_up_weight = gradients + offsets.gate_up_weight,
+                       .d_down_weight = gradients + offsets.down_weight,
+                       .host_offsets = work.HostOffsets(layer)},
+                      pass.queue);
   RouteBackward(pass, layer, allocation);
   ScoresBackward(pass, layer, gradients);
   BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));

@@ -15,7 +15,7 @@ inline namespace SOFTMOE_BACKEND {
 // From layers[layer].moe_residual to `out` [num_tokens, d_model], and what the
 // router did into the layer's report.
 void MoeBlockForward(const Pass& pass, int64_t layer,
-                     const LayerAllocation& allocation, float* out);
+                     const LayerAllocation& allocation, Activation* out);
 
 // Parts of the forward pass once more, with its bits: the router's input, from
 // moe_residual; and the experts' gate_up, from that.

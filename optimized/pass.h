@@ -22,10 +22,12 @@ struct Pass {
   Workspace& work;
   Queue& queue;
   const RoutingState& routing;
-  const float* parameters;  // [layout.total]
-  const int32_t* inputs;    // [num_tokens]
-  const int32_t* targets;   // [num_tokens]
-  double group_scale;       // of the load-balance and z loss; see model.h
+  const float* parameters;    // [layout.total]
+  const Activation* weights;  // the same, as products read them; not of norms,
+                              // embedding and router, which read `parameters`
+  const int32_t* inputs;      // [num_tokens]
+  const int32_t* targets;     // [num_tokens]
+  double group_scale;         // of the load-balance and z loss; see model.h
   int64_t num_sequences;
   int64_t num_tokens;   // num_sequences * sequence_length
   int64_t first_token;  // global index of the first token
@@ -51,7 +53,8 @@ inline OperationWork HeadsWork(int64_t count, const Pass& pass) {
                                        (m.sequence_length + 1))};
 }
 
-inline void CopyResidual(const Pass& pass, const float* source, float* target) {
+inline void CopyResidual(const Pass& pass, const Activation* source,
+                         Activation* target) {
   const int64_t size = pass.num_tokens * pass.config.model.d_model;
   BeginOperation("copy", MoveWork(2, size));
   CopyArray(pass.queue, size, source, target);

@@ -23,6 +23,13 @@ std::unique_ptr<ModelInterface> MakeModel(
     Recompute recompute = Recompute::kNone);
 
 }  // namespace backend_simulated
+
+// The same for a configuration of bf16.
+inline namespace backend_simulated_bf16 {
+std::unique_ptr<ModelInterface> MakeModel(
+    const Config& config, int64_t group_sequences, kernels::Queue& queue,
+    Recompute recompute = Recompute::kNone);
+}
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_SIMULATED_MODEL_H_

@@ -104,12 +104,14 @@ void Workspace::Take(const PassSizes& sizes) {
   PassArrays& arrays = *this;
   if constexpr (kMemory == MemoryKind::kHost) {
     SingleArrays source(&memory_);
-    arrays = TakePassArrays(config_, sizes, recompute_, kMemory, source);
+    arrays =
+        TakePassArrays<Activation>(config_, sizes, recompute_, kMemory, source);
   } else {
     const MemoryPlan plan = PlanPasses(config_, sizes, recompute_, kMemory);
     RequireMemory(plan, FreeBytes());
     Arena source(plan, memory_.emplace_back(plan.bytes()).data());
-    arrays = TakePassArrays(config_, sizes, recompute_, kMemory, source);
+    arrays =
+        TakePassArrays<Activation>(config_, sizes, recompute_, kMemory, source);
   }
   sizes_ = sizes;
 }

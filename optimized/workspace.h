@@ -34,7 +34,7 @@ struct RoutedShare {
   int32_t* token_rows;  // [N, A]
   int32_t* row_token;   // [N*A], R used
   float* row_gate;      // [N*A], R used
-  float* gate_up;       // [N*A, 2*f], R used; of all layers if recomputed
+  Activation* gate_up;  // [N*A, 2*f], R used; of all layers if recomputed
 };
 
 class Workspace : public PassArrays {

@@ -65,6 +65,12 @@ struct RouterConfig {
   double z_loss_coeff = 0.0;
 };
 
+// What operands and activations are stored as (DESIGN.md, "Types on a device").
+enum class Precision {
+  kFp32,
+  kBf16,  // on a device only
+};
+
 // Optimizer, schedules and batch (SPEC.md 4).
 struct TrainingConfig {
   int64_t steps = 18000;
@@ -84,6 +90,7 @@ struct TrainingConfig {
   int64_t seed = 1234;
   int64_t eval_every = 0;      // steps; 0: only at the end
   int64_t eval_sequences = 0;  // 0: the whole validation split
+  Precision precision = Precision::kFp32;
 };
 
 // The corpus and how it becomes tokens.

@@ -45,6 +45,11 @@ struct EnumNames<LoadBalanceKind> {
       {LoadBalanceKind::kSoft, "soft"}};
 };
 template <>
+struct EnumNames<Precision> {
+  static constexpr std::pair<Precision, const char*> kNames[] = {
+      {Precision::kFp32, "fp32"}, {Precision::kBf16, "bf16"}};
+};
+template <>
 struct EnumNames<Recompute> {
   static constexpr std::pair<Recompute, const char*> kNames[] = {
       {Recompute::kNone, "none"},

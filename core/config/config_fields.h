@@ -99,6 +99,7 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   visit("training", "seed", t.seed, AtLeast(0));
   visit("training", "eval_every", t.eval_every, AtLeast(0));
   visit("training", "eval_sequences", t.eval_sequences, AtLeast(0));
+  visit("training", "precision", t.precision, Later(kAnyText));
 
   auto& d = config.data;
   visit("data", "corpus", d.corpus, kAnyText);
@@ -126,7 +127,7 @@ inline void CheckFieldCounts() {
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11,
                                 r12, r13] = RouterConfig();
   [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11,
-                                t12, t13, t14, t15] = TrainingConfig();
+                                t12, t13, t14, t15, t16] = TrainingConfig();
   [[maybe_unused]] const auto& [d1, d2, d3] = DataConfig();
   [[maybe_unused]] const auto& [c1, c2, c3, c4] = Config();
   [[maybe_unused]] const auto& [u1, u2, u3, u4, u5, u6] = RuntimeConfig();

@@ -230,6 +230,16 @@ TEST(ConfigHash, IsTheDocumentedFunctionOfTheToml) {
 // key was added.
 TEST(ConfigHash, IsTheOneOfEarlierVersions) {
   EXPECT_EQ(ConfigHash(Config()), "d61d6f881fbacac5");
+  EXPECT_EQ(ConfigToToml(Config()).find("precision"), std::string::npos);
+}
+
+// Other bits, so another run.
+TEST(ConfigHash, HasThePrecision) {
+  Config config;
+  config.training.precision = Precision::kBf16;
+  EXPECT_NE(ConfigHash(config), ConfigHash(Config()));
+  EXPECT_NE(ConfigToToml(config).find("\nprecision = \"bf16\"\n"),
+            std::string::npos);
 }
 
 struct Before {
@@ -333,7 +343,7 @@ TEST(ConfigHash, DiffersWhenAnySingleFieldDiffers) {
       EXPECT_NE(ExactFields(other).at(key), value);
       EXPECT_TRUE(hashes.insert(ConfigHash(other)).second) << key;
     }
-    EXPECT_EQ(hashes.size(), 42u);  // all fields and the original
+    EXPECT_EQ(hashes.size(), 43u);  // all fields and the original
   }
 }
 
@@ -353,6 +363,7 @@ TEST(EnumNames, ParseAndPrintAreInverse) {
   ExpectNamesRoundTrip<Fallback>();
   ExpectNamesRoundTrip<NoiseKind>();
   ExpectNamesRoundTrip<LoadBalanceKind>();
+  ExpectNamesRoundTrip<Precision>();
   ExpectNamesRoundTrip<Recompute>();
   EXPECT_STREQ(RouterKindName(RouterKind::kSoftLearned), "soft_learned");
 }

@@ -103,7 +103,7 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
   VisitConfig(config, [&](const std::string& section, const std::string& key,
                           const auto& value, const AllowedRange&) {
     const std::string name = section + "." + key;
-    if (name == "training.seed") return;
+    if (name == "training.seed" || name == "training.precision") return;
     add(name, name == "router.tau" ? TauText(row) : TomlText(value),
         FieldClass::kMustMatch);
   });
@@ -131,7 +131,10 @@ std::vector<Field> FieldsOf(const RowSummary& row) {
   add("code.version",
       OverSeeds(row, [](const RunResult& r) { return r.code_version; }),
       FieldClass::kReport);
-  add("precision", "float32", FieldClass::kReport);
+  add("precision",
+      config.training.precision == Precision::kFp32 ? "float32"
+                                                    : "bfloat16 and float32",
+      FieldClass::kReport);
   add("framework", "the CPU backend of this project", FieldClass::kReport);
   add("gpus", "0", FieldClass::kReport);
   return fields;

@@ -222,11 +222,14 @@ class GridRunner {
     return place->second;
   }
 
-  // Before a corpus is prepared for a device that is not there.
+  // Before a corpus is prepared for a device that is not there, or that does not
+  // train in the run's precision.
   void RequireDevices() {
     for (const size_t r : options_.selected) {
       const RunOutcome& run = outcome_.runs[r];
-      if (run.state != RunState::kFinished) (void)RequiredPlace(run);
+      if (run.state == RunState::kFinished) continue;
+      optimized::CheckPrecision(run.run.config, run.run.runtime);
+      (void)RequiredPlace(run);
     }
   }
 

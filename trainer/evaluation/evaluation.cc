@@ -10,6 +10,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
+#include "optimized/device.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/validation.h"
 #include "trainer/identity/run_identity.h"
@@ -54,6 +55,7 @@ EvaluationReport EvaluateRun(const EvaluationOptions& options) {
 
   EvaluationReport report;
   report.config = checkpoint.identity().config;
+  optimized::CheckPrecision(report.config, options.runtime);
   report.config_hash = ConfigHash(report.config);
   report.step = checkpoint.state().step;
   report.tau = options.tau.value_or(checkpoint.state().tau);

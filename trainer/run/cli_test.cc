@@ -180,6 +180,12 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--device", "simulated"}, "runtime.device"},
       {{"--device", "cuda", "--isa", "v3"}, "instruction set of the CPU"},
       {{"--device", "cuda", "--profile"}, "a profile is one of the CPU"},
+      {{"--set", "training.precision=fp16"}, "'fp32' or 'bf16'"},
+      {{"--set", "training.precision=bf16"}, "the CPU computes in fp32 alone"},
+      {{"--set", "training.precision=bf16", "--profile"}, "--device=cuda"},
+      {{"--set", "training.precision=bf16", "--device=cuda", "--set",
+        "model.d_ffn=36"},
+       "model.d_ffn is 36, and in bf16 it must be a multiple of 8"},
       {{"--threads", "-1"}, "threads"},
       {{"--ranks", "3"}, "among 3 ranks; start 1 or 2 ranks"},
       {{"--ranks", "0", "--dry-run"}, "0 ranks"},
@@ -244,6 +250,54 @@ TEST_F(Cli, WithoutADeviceEndsWithFive) {
   EXPECT_EQ(evaluate.exit_status, 5) << evaluate.output;
   EXPECT_SAYS(evaluate, "device \"cuda\": ");
   EXPECT_EQ(Train().exit_status, 0);  // as before
+  unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+// One H100 with 80 GB: a step of one balance group of SoftMoE-2, and the paper's
+// whole step of 240 sequences.
+TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  std::ofstream(folder_ / "paper.toml")
+      << "[router]\nkind = \"soft_learned\"\nmean_active_experts = 2\n"
+         "[training]\nprecision = \"bf16\"\n";
+  const auto train = [&](const Strings& more) {
+    Strings command = {Binary("run/train"),
+                       "--config",
+                       "paper.toml",
+                       "--data",
+                       tokens_.string(),
+                       "--out",
+                       run_.string(),
+                       "--device=cuda"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, folder_);
+  };
+  const ProgramResult whole = train({});
+  EXPECT_EQ(whole.exit_status, 5) << whole.output;
+  for (const char* text :
+       {"memory of a step on the device, runtime.recompute = \"none\":\n",
+        "  parameters         9.1 GiB  parameters 6.1 GiB, copy in bf16 3.0 "
+        "GiB\n",
+        "  moments           12.2 GiB  first 6.1 GiB, second 6.1 GiB\n",
+        "  gradients         24.3 GiB  tree 18.2 GiB, sum 6.1 GiB\n",
+        "  routed rows       ", "  together          ",
+        "an H100 with 80 GB holds the step with \"experts\"\n",
+        "device \"cuda\": ", "Without --device the CPU is used"}) {
+    EXPECT_SAYS(whole, text);
+  }
+  const ProgramResult group =
+      train({"--set", "training.global_batch_sequences=30"});
+  EXPECT_EQ(group.exit_status, 5) << group.output;
+  EXPECT_SAYS(group, "  gradients          6.1 GiB  sum 6.1 GiB\n");
+  EXPECT_SAYS(group, "an H100 with 80 GB holds the step with \"none\"\n");
+  // The setting that is asked for is the one that is shown.
+  const ProgramResult layer = train({"--set", "runtime.recompute=layer"});
+  EXPECT_EQ(layer.exit_status, 5) << layer.output;
+  EXPECT_SAYS(layer, "runtime.recompute = \"layer\":\n");
+  const ProgramResult dry = train({"--dry-run"});
+  EXPECT_EQ(dry.exit_status, 0) << dry.output;
+  EXPECT_SAYS(dry, "an H100 with 80 GB holds the step with \"experts\"\n");
+  EXPECT_FALSE(std::filesystem::exists(run_));
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

@@ -44,6 +44,7 @@ std::string ProfileRun(const Config& config,
         "a profile is one of the CPU: on a device operations are only "
         "enqueued, and their times would mean nothing; leave --device out");
   }
+  optimized::CheckPrecision(config, runtime);
   (void)optimized::MakeDevice(runtime);  // selects the instruction set
   const Dataset data(config, tokens);
   const optimized::StepProfile all =

@@ -215,14 +215,63 @@ TEST_F(SimulatedRun, TooLittleMemoryIsSaid) {
   simt::SetDeviceLimits({.memory = (size_t{160} << 20) + (64 << 10)});
   ExpectSays(Refusal<EnvironmentError>(Options("new")),
              {"the device has 64.0 KiB of memory left", "what comes next needs",
-              "parameters        65.0 KiB", "together", "runtime.recompute",
+              "parameters        65.0 KiB", "together",
+              "no runtime.recompute makes it fit",
               "training.balance_group_sequences"});
-  EXPECT_EQ(FilesIn(folder_ / "new"), std::vector<std::string>());
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
   ExpectSays(Refusal<EnvironmentError>(Options("run")),
              {"the device has 64.0 KiB of memory left"});
   EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 2);
   simt::SetDeviceLimits({});
   EXPECT_TRUE(Train("run").resumed);
+}
+
+TEST_F(SimulatedRun, TrainsInBf16AndGoesOnBitForBit) {
+  config_.training.precision = Precision::kBf16;
+  const RunResult unbroken = Train("unbroken");
+  EXPECT_LT(unbroken.steps.back().loss, unbroken.steps.front().loss);
+  EXPECT_EQ(unbroken.identity.config.training.precision, Precision::kBf16);
+  Interrupt("broken", 2);
+  const RunResult broken = Train("broken");
+  EXPECT_TRUE(broken.resumed);
+  ExpectSameResult(unbroken, broken);
+  ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf("broken"));
+
+  EvaluationOptions options;
+  options.folder = folder_ / "unbroken";
+  options.runtime.device = "cuda";
+  EXPECT_EQ(EvaluateRun(options).validation.loss,
+            unbroken.final_validation.loss);
+  options.runtime.device = "";
+  EXPECT_THROW(EvaluateRun(options), ConfigError);
+  // Read, but not trained, where there is no device.
+  ExpectSameResult(unbroken, TrainRun(config_, Options("unbroken", "")));
+  ExpectSays(Refusal<ConfigError>(Options("new", "")),
+             {"training.precision = \"bf16\"", "--device=cuda"});
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+}
+
+// Another precision is another configuration: nobody goes on with it.
+TEST_F(SimulatedRun, ACheckpointOfAnotherPrecisionIsRefused) {
+  Interrupt("fp32", 1);
+  config_.training.precision = Precision::kBf16;
+  Interrupt("bf16", 1);
+  ExpectSays(Refusal<ConfigError>(Options("fp32")),
+             {CheckpointOf("fp32").string(), "training.precision"});
+  config_.training.precision = Precision::kFp32;
+  ExpectSays(Refusal<ConfigError>(Options("bf16")),
+             {CheckpointOf("bf16").string(), "training.precision"});
+  EXPECT_TRUE(Train("fp32").resumed);
+}
+
+TEST_F(SimulatedRun, SizesThatDoNotSuitBf16AreRefusedBeforeAnything) {
+  config_.training.precision = Precision::kBf16;
+  config_.model.d_ffn = 36;
+  simt::SetDeviceLimits({.memory = 1});  // it would not be held anyway
+  RunOptions options = Options("odd");
+  ExpectSays(Refusal<ConfigError>(options),
+             {"model.d_ffn is 36", "multiple of 8", "train in fp32"});
+  EXPECT_FALSE(fs::exists(folder_ / "odd"));
 }
 
 // A device that fails in the middle: the last checkpoint stays.

@@ -21,9 +21,11 @@
 #include "optimized/communicator/mpi.h"
 #include "optimized/communicator/single.h"
 #include "optimized/device.h"
+#include "optimized/memory_plan.h"
 #include "trainer/identity/config_table.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
 #include "trainer/run/profile_run.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
@@ -184,6 +186,14 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   softmoe::trainer::CheckRanks(config, ranks);
   const std::filesystem::path folder = OutputFolder(arguments, config);
   if (leads) fmt::print("{}", softmoe::trainer::ConfigTable(config));
+  // A finished run is read wherever it was trained.
+  if (!std::filesystem::exists(folder / softmoe::trainer::kResultName)) {
+    softmoe::optimized::CheckPrecision(config, draft.runtime);
+  }
+  if (leads && draft.runtime.device == "cuda") {
+    fmt::print("\n{}", softmoe::optimized::StepMemoryText(
+                           config, draft.runtime.recompute));
+  }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;
     PrintPlan(config, folder,

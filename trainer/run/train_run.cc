@@ -461,12 +461,16 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   CheckEvaluationPlan(options.evaluations);
   CheckRanks(config, options.ranks * processes.size());
   CheckRanksOn(options.runtime.device, options.ranks * processes.size());
+  const std::filesystem::path result_path = options.folder / kResultName;
+  // A finished run is read wherever it was trained.
+  if (!std::filesystem::exists(result_path)) {
+    optimized::CheckPrecision(config, options.runtime);
+  }
   // Before anything is written: this fails where there is no such device.
   const auto device = optimized::MakeDevice(options.runtime);
   const RunIdentity identity =
       IdentifyRun(config, options.tokens, device->identity());
   AgreeOnRun(identity, processes);
-  const std::filesystem::path result_path = options.folder / kResultName;
   // What rank 0 finds there, so that all do the same.
   const auto is_finished = [&] {
     uint8_t finished[] = {leads && std::filesystem::exists(result_path)};
@@ -474,6 +478,10 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
     return finished[0] != 0;
   };
   if (!is_finished()) {
+    if (options.runtime.device == "cuda") {
+      optimized::RequireStepMemory(config, options.runtime.recompute,
+                                   device->FreeMemory());
+    }
     std::optional<FolderLock> lock;
     if (leads) {
       MakeFolder(options.folder);

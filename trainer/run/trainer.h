@@ -44,8 +44,10 @@ void CheckRanks(const Config& config, int ranks);
 // a checkpoint and throws StoppedError. The same config and seed give the same
 // bits, for any number of threads and ranks, interrupted or not, on one device
 // (runtime.device).
-// Errors   before anything is written: ConfigError as CheckRanks, and for
-//          several ranks on a device; EnvironmentError if that is not there.
+// Errors   before anything is written: ConfigError as CheckRanks, for several
+//          ranks on a device, and for a precision that runtime.device does not
+//          have; EnvironmentError if that is not there, or if its memory does
+//          not hold a step.
 // Of several processes, all return the same, but for what is measured after
 // training, and nothing of a finished run: that only rank 0 reads.
 RunResult TrainRun(const Config& config, const RunOptions& options);
