@@ -236,6 +236,8 @@ TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
             std::string::npos)
       << crashed;
   EXPECT_NE(crashed.find("ouch"), std::string::npos) << crashed;
+  EXPECT_EQ(message("[ -e once ] || { touch once; kill -9 $$; }; exit 1\n"),
+            "(no error)");
   const std::string cut = message("echo '{'\n");
   EXPECT_TRUE(cut.starts_with("golden/b.cc: ")) << cut;
   // Clang may refuse what g++ accepts.

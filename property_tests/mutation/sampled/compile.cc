@@ -100,21 +100,25 @@ std::string Compiler::SyntaxTree(const Unit& unit,
   options.arguments = arguments;
   options.folder = tree_.folder();
   options.output = ProcessOptions::Output::kApart;
-  Process process(options);
-  std::string output, errors;
-  process.ListenToEnd([&](Process::Stream stream, std::string_view text) {
-    (stream == Process::Stream::kOutput ? output : errors) += text;
-  });
-  // Clang may well complain of what g++ accepts. Where it did not come to an
-  // end, there is no telling which places are missing.
-  if (process.ExitStatus() > 1) {
-    throw EnvironmentError(fmt::format(
-        "{}: clang ended with {} over it, so its syntax tree is not whole; "
-        "the same command goes on. It said: {}",
-        unit.source, process.ExitStatus(),
-        errors.substr(errors.size() - std::min<size_t>(errors.size(), 2000))));
+  // Clang 14 crashes over one in some thousand units, and not twice over one.
+  for (int attempt = 1;; ++attempt) {
+    Process process(options);
+    std::string output, errors;
+    process.ListenToEnd([&](Process::Stream stream, std::string_view text) {
+      (stream == Process::Stream::kOutput ? output : errors) += text;
+    });
+    // Clang may well complain of what g++ accepts. Where it did not come to an
+    // end, there is no telling which places are missing.
+    if (process.ExitStatus() <= 1) return output;
+    if (attempt == kAttempts) {
+      throw EnvironmentError(fmt::format(
+          "{}: clang ended with {} over it, {} times, so its syntax tree is "
+          "not whole; the same command goes on. It said: {}",
+          unit.source, process.ExitStatus(), attempt,
+          errors.substr(errors.size() -
+                        std::min<size_t>(errors.size(), 2000))));
+    }
   }
-  return output;
 }
 
 }  // namespace softmoe::mutation

@@ -34,9 +34,10 @@ class Compiler {
   // SHA-256 of all that Compile makes an object from.
   std::string Key(const Unit& unit, const Overlay& overlay) const;
 
+  static constexpr int kAttempts = 3;
   // Clang's syntax tree of a unit, of declarations whose name has `filter` in
   // it; what clang complains of is lost. Throws EnvironmentError if clang
-  // crashes.
+  // crashes kAttempts times.
   std::string SyntaxTree(const Unit& unit, const std::string& filter) const;
 
  private:
