@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/product_choice.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
 
@@ -62,7 +64,8 @@ Problem ProblemOf(const ProductArgs& args) {
 // asked for c^T = op(b)^T op(a)^T.
 class Plan {
  public:
-  Plan(cublasLtHandle_t handle, const ProductArgs& args, int64_t workspace)
+  Plan(cublasLtHandle_t handle, const ProductArgs& args, int64_t workspace,
+       int choice)
       : Plan() {
     const auto& p = args.product;
     CheckCublas(
@@ -75,7 +78,7 @@ class Plan {
     Layout(args.operands, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n,
            p.ldb, args.count, args.stride_b, &b_);
     Layout(args.result, p.m, p.n, p.ldc, args.count, args.stride_c, &c_);
-    ChooseAlgorithm(handle, args, workspace);
+    ChooseAlgorithm(handle, args, workspace, choice);
   }
   ~Plan() {
     for (const cublasLtMatrixLayout_t layout : {a_, b_, c_}) {
@@ -126,8 +129,9 @@ class Plan {
                 "a product's operand");
   }
 
+  // Number `choice` of those that the heuristic gives, the best first.
   void ChooseAlgorithm(cublasLtHandle_t handle, const ProductArgs& args,
-                       int64_t workspace) {
+                       int64_t workspace, int choice) {
     const auto& p = args.product;
     cublasLtMatmulPreference_t preference;
     CheckCublas(cublasLtMatmulPreferenceCreate(&preference), "a heuristic");
@@ -149,11 +153,14 @@ class Plan {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, AlignmentOf(p.c));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, AlignmentOf(p.c));
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        handle, operation_, b_, a_, c_, c_, preference, 1, &choice_, &found);
+    cublasLtMatmulHeuristicResult_t results[kProductChoices] = {};
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_,
+                                       preference, choice + 1, results, &found);
     (void)cublasLtMatmulPreferenceDestroy(preference);
     CheckCublas(status, "a heuristic");
-    CheckCublas(found > 0 ? choice_.state : CUBLAS_STATUS_NOT_SUPPORTED,
+    choice_ = results[choice];
+    CheckCublas(found > choice ? choice_.state : CUBLAS_STATUS_NOT_SUPPORTED,
                 "a heuristic");
   }
 
@@ -171,8 +178,10 @@ struct Lane {
 
 class DeviceQueue : public Queue {
  public:
-  DeviceQueue(cudaStream_t stream, int64_t workspace) : DeviceQueue() {
+  DeviceQueue(cudaStream_t stream, int64_t workspace, int choice)
+      : DeviceQueue() {
     workspace_ = workspace;
+    choice_ = choice;
     CheckCublas(cublasLtCreate(&handle_), "cuBLASLt");
     lanes_[0].stream = stream;
     for (int side = 1; side <= kSides; ++side) {
@@ -271,14 +280,16 @@ class DeviceQueue : public Queue {
       at = plans_.end();
     }
     return *plans_
-                .emplace(at, problem,
-                         std::make_unique<Plan>(handle_, args, workspace_))
+                .emplace(
+                    at, problem,
+                    std::make_unique<Plan>(handle_, args, workspace_, choice_))
                 ->second;
   }
 
   using Entry = std::pair<Problem, std::unique_ptr<Plan>>;
 
   int64_t workspace_ = 0;
+  int choice_ = 0;
   cublasLtHandle_t handle_ = nullptr;
   Lane lanes_[1 + kSides];
   std::vector<Entry> plans_;  // ascending problems
@@ -287,7 +298,15 @@ class DeviceQueue : public Queue {
 }  // namespace
 
 std::unique_ptr<Queue> MakeQueue(cudaStream_t stream, int64_t workspace) {
-  return std::make_unique<DeviceQueue>(stream, workspace);
+  return std::make_unique<DeviceQueue>(stream, workspace, 0);
+}
+std::unique_ptr<Queue> MakeQueueOfChoice(cudaStream_t stream, int choice,
+                                         int64_t workspace) {
+  if (choice < 0 || choice >= kProductChoices) {
+    throw InternalError("algorithm number " + std::to_string(choice) +
+                        " of a heuristic");
+  }
+  return std::make_unique<DeviceQueue>(stream, workspace, choice);
 }
 
 void Gemm(const GemmArgs& args, Queue& queue) {

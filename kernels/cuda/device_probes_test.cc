@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What devices are asked, the simulated device agrees with.
+#include "kernels/cuda/device_probes.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "kernels/simt/device/device.h"
+
+namespace softmoe::kernels {
+namespace {
+
+TEST(DeviceProbes, TheSimulatedDeviceAgreesWithAll) {
+  std::set<std::string> names;
+  for (const DeviceProbe& probe : isa_shim::AskDevice()) {
+    EXPECT_TRUE(probe.holds) << probe.name << ": " << probe.answer;
+    EXPECT_FALSE(probe.answer.empty()) << probe.name;
+    EXPECT_TRUE(names.insert(probe.name).second) << probe.name;
+  }
+  EXPECT_GE(names.size(), 16u);
+  EXPECT_EQ(simt::LiveAllocations(), 0);
+}
+
+// A device with less shared memory does not agree, and says so.
+TEST(DeviceProbes, AnotherDeviceDoesNot) {
+  simt::SetDeviceLimits({.shared_memory_per_block = size_t{48} * 1024});
+  for (const DeviceProbe& probe : isa_shim::AskDevice()) {
+    const bool about_shared = probe.name.find("shared") != std::string::npos;
+    EXPECT_EQ(probe.holds, !about_shared) << probe.name;
+  }
+  simt::SetDeviceLimits({});
+}
+
+}  // namespace
+}  // namespace softmoe::kernels
