@@ -24,6 +24,7 @@ PACKAGES = [
     "experiments/testing",
     "golden",
     "golden/document",
+    "golden/gpu_runs",
     "golden/oracles",
     "golden/paper",
     "golden/testing",
@@ -38,6 +39,7 @@ PACKAGES = [
     "optimized",
     "optimized/communicator",
     "property_tests",
+    "property_tests/gpu",
     "property_tests/mutation",
     "property_tests/mutation/sampled",
     "property_tests/testing",
@@ -120,7 +122,7 @@ def package_citations_test(folders = "**/"):
         fail("\"%s\" is missing in PACKAGES of bazel/citations.bzl" % package)
     native.filegroup(
         name = "citable_files",
-        testonly = True,
+        testonly = False,  # also where that is the package's default
         srcs = native.glob(
             [folders + "*"] if folders else ["*", ".ci/*", ".github/**"],
             exclude = [".git"],  # a file, where "git worktree" made the folder

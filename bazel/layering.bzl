@@ -26,7 +26,7 @@ ALLOWED = {
 # rooms, but for core's, which is below.
 ROOMS = {
     "core": ["", "text", "files", "config", "hdf5", "process"],
-    "golden": ["document", "paper", "verdict", ""],
+    "golden": ["document", "paper", "verdict", "gpu_runs", ""],
     "trainer": ["corpora", "identity", "tokens", "results", "evaluation", "run", ""],
     "experiments": ["grids", "plan", "run", "report", ""],
     "kernels": ["simd", "simt", "", "cuda"],
@@ -41,6 +41,7 @@ ROOMS = {
         "verify/gradients",
         "verify/foreign",
         "verify",
+        "gpu",
     ],
 }
 

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/gpu_runs/gpu_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/input_file.h"
+#include "core/files/sealed_json.h"
+
+namespace softmoe::golden {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Type = GpuField::Type;
+
+constexpr char kRemedy[] =
+    "take the file as run_all.sh wrote it, or run that again";
+
+// Kept for the lines that say how stages ended.
+constexpr int64_t kRoomForTheEnd = int64_t{1} << 20;
+
+const GpuLineKind* FindKind(const std::string& name) {
+  for (const GpuLineKind& kind : GpuLineKinds()) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+bool HasType(const Json& value, Type type) {
+  switch (type) {
+    case Type::kText:
+      return value.is_string();
+    case Type::kNumber:
+      // What JSON lacks is a text (json_lines.h).
+      return value.is_number() || value == "inf" || value == "-inf" ||
+             value == "nan";
+    case Type::kWhole:
+      return value.is_number_integer();
+    case Type::kYesNo:
+      return value.is_boolean();
+  }
+  return false;
+}
+
+// Cuts texts, at the end of a character.
+void CutTexts(Json* line) {
+  for (auto& [key, value] : line->items()) {
+    if (!value.is_string()) continue;
+    std::string text = value.get<std::string>();
+    if (text.size() <= kMaxGpuTextBytes) continue;
+    size_t end = kMaxGpuTextBytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
+      --end;
+    }
+    value = text.substr(0, end) + " [cut]";
+  }
+}
+
+[[noreturn]] void Refuse(const std::string& place, const std::string& what) {
+  throw DataError(place + ": " + what + "; " + kRemedy);
+}
+
+// The line without its number and hashes, once these have been checked.
+Json Unwrapped(Json line, int64_t number, const std::string& previous,
+               const std::string& place) {
+  if (!IsSealed(line)) {
+    Refuse(place, "the line is not what was written: its hash is another one");
+  }
+  if (!line.contains("line") || line["line"] != number) {
+    Refuse(place, fmt::format("the line should be number {}: one is missing, "
+                              "or there twice",
+                              number));
+  }
+  if (!line.contains("previous") || line["previous"] != previous) {
+    Refuse(place, "the line does not follow the one before it");
+  }
+  for (const char* key : {"line", "previous", "sha256"}) line.erase(key);
+  return line;
+}
+
+}  // namespace
+
+const std::vector<GpuLineKind>& GpuLineKinds() {
+  static const std::vector<GpuLineKind> kinds = {
+      // What was asked for. `planted`: an operation that was told to be wrong.
+      {"run",
+       {{"version", Type::kWhole},
+        {"backend", Type::kText},  // "cuda" or "simulated"
+        {"program", Type::kText},  // code version
+        {"minutes", Type::kNumber},
+        {"planted", Type::kText}}},
+      {"facts",
+       {{"model", Type::kText},
+        {"architecture", Type::kText},
+        {"libraries", Type::kText},
+        {"memory_bytes", Type::kWhole},
+        {"date", Type::kText}}},  // UTC, "2026-11-22"
+      {"probe",
+       {{"name", Type::kText},
+        {"passed", Type::kYesNo},
+        {"answer", Type::kText}}},
+      {"ceiling",
+       {{"name", Type::kText},  // "copy", "product bf16", "product fp32"
+        {"shape", Type::kText},
+        {"unit", Type::kText},
+        {"value", Type::kNumber, true}}},
+      {"operation",
+       {{"name", Type::kText},
+        {"precision", Type::kText},  // of activations: "fp32", "bf16"
+        {"sources", Type::kText},    // hash, bazel/hash_operation_sources.sh
+        {"passed", Type::kYesNo},
+        {"cases", Type::kWhole},
+        {"failures", Type::kWhole},
+        {"bound", Type::kText},  // id of the derivation that was used most
+        {"utilisation", Type::kNumber},  // largest error/bound
+        {"text", Type::kText}}},         // of the first failure
+      {"check",
+       {{"name", Type::kText},
+        {"passed", Type::kYesNo},
+        {"utilisation", Type::kNumber},
+        {"text", Type::kText}}},
+      {"time",
+       {{"name", Type::kText},
+        {"operation", Type::kText},
+        {"precision", Type::kText},
+        {"shape", Type::kText},
+        {"flops", Type::kNumber},
+        {"bytes", Type::kNumber},  // that must be moved
+        {"seconds", Type::kNumber, true},
+        {"share", Type::kNumber, true}}},  // of what the ceilings allow
+      {"algorithm",
+       {{"name", Type::kText},
+        {"precision", Type::kText},
+        {"shape", Type::kText},
+        {"choice", Type::kWhole},  // of the heuristic, from 0
+        {"flops", Type::kNumber},
+        {"seconds", Type::kNumber, true},
+        {"share", Type::kNumber, true}}},
+      {"step",
+       {{"active_experts", Type::kNumber},
+        {"precision", Type::kText},
+        {"sequences", Type::kWhole},
+        {"recompute", Type::kText},
+        {"loss", Type::kNumber},
+        {"memory_bytes", Type::kWhole},
+        {"seconds", Type::kNumber, true},
+        {"tokens_per_second", Type::kNumber, true}}},
+      // How a stage ended: "passed", "failed", "not run", "crashed",
+      // "ran too long".
+      {"stage",
+       {{"name", Type::kText},
+        {"outcome", Type::kText},
+        {"text", Type::kText},
+        {"seconds", Type::kNumber, true}}},
+      {"end", {{"passed", Type::kYesNo}, {"failed", Type::kText}}}};
+  return kinds;
+}
+
+void CheckGpuLine(const Json& line, const std::string& place) {
+  const Json kind_name =
+      line.is_object() && line.contains("kind") ? line["kind"] : Json(nullptr);
+  const GpuLineKind* kind =
+      kind_name.is_string() ? FindKind(kind_name.get<std::string>()) : nullptr;
+  if (kind == nullptr) {
+    Refuse(place, "a line of kind " + kind_name.dump() +
+                      " is unknown to this program");
+  }
+  auto field = kind->fields.begin();
+  for (const auto& [key, value] : line.items()) {
+    if (key == "kind") continue;
+    while (field != kind->fields.end() && field->name != key &&
+           field->measured) {
+      ++field;
+    }
+    if (field == kind->fields.end() || field->name != key) {
+      Refuse(place, fmt::format("\"{}\" does not belong here, in a line of "
+                                "kind \"{}\"",
+                                key, kind->name));
+    }
+    if (!HasType(value, field->type)) {
+      Refuse(place, fmt::format("\"{}\" of kind \"{}\" cannot be {}", key,
+                                kind->name, value.dump()));
+    }
+    ++field;
+  }
+  const auto missing =
+      std::find_if(field, kind->fields.end(),
+                   [](const GpuField& each) { return !each.measured; });
+  if (missing != kind->fields.end()) {
+    Refuse(place, fmt::format("a line of kind \"{}\" has no \"{}\"", kind->name,
+                              missing->name));
+  }
+}
+
+void GpuRecordWriter::RequireNew(const std::filesystem::path& path) {
+  if (std::filesystem::exists(path)) {
+    throw EnvironmentError(path.string() +
+                           ": there is a record already; name another file, "
+                           "or move that one away");
+  }
+}
+
+GpuRecordWriter::GpuRecordWriter(const std::filesystem::path& path)
+    : path_(path) {
+  RequireNew(path);
+  lines_ = std::make_unique<JsonLinesWriter>(path);
+}
+
+void GpuRecordWriter::Write(Json line) {
+  const std::string place = fmt::format("{}:{}", path_.string(), number_ + 1);
+  CheckGpuLine(line, place);
+  CutTexts(&line);
+  Json whole = {{"line", number_}, {"previous", previous_}};
+  whole.update(line);
+  whole = Sealed(std::move(whole));
+  const auto size = static_cast<int64_t>(JsonLine(whole).size()) + 1;
+  const bool is_end = line["kind"] == "stage" || line["kind"] == "end";
+  if (bytes_ + size > kMaxGpuRecordBytes - (is_end ? 0 : kRoomForTheEnd)) {
+    throw DataError(place + ": the record is full");
+  }
+  lines_->Write(whole);
+  lines_->Sync();
+  previous_ = whole["sha256"].get<std::string>();
+  bytes_ += size;
+  ++number_;
+}
+
+const Json& GpuRecord::Only(const std::string& kind) const {
+  const Json* found = nullptr;
+  for (const Json& line : lines) {
+    if (line["kind"] != kind) continue;
+    if (found != nullptr) {
+      throw DataError("the record has two lines of kind \"" + kind + "\"; " +
+                      kRemedy);
+    }
+    found = &line;
+  }
+  if (found == nullptr) {
+    throw DataError("the record has no line of kind \"" + kind + "\"; " +
+                    kRemedy);
+  }
+  return *found;
+}
+
+std::vector<Json> GpuRecord::All(const std::string& kind) const {
+  std::vector<Json> all;
+  std::ranges::copy_if(lines, std::back_inserter(all),
+                       [&](const Json& line) { return line["kind"] == kind; });
+  return all;
+}
+
+GpuRecord ReadGpuRecord(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  if (const int64_t size = InputFile(path).size(); size > kMaxGpuRecordBytes) {
+    Refuse(name, fmt::format("{} bytes are too many: a record has at most {}",
+                             size, kMaxGpuRecordBytes));
+  }
+  const std::string text = ReadWholeFile(path);
+  GpuRecord record;
+  std::string previous;
+  for (size_t begin = 0; begin < text.size();) {
+    const auto number = static_cast<int64_t>(record.lines.size());
+    const std::string place = fmt::format("{}:{}", name, number + 1);
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      Refuse(place, "the last line is torn: the run was cut off");
+    }
+    const std::string written = text.substr(begin, end - begin);
+    const Json line = ParseJsonObject(written);
+    if (line.is_null()) Refuse(place, "the line is no JSON object");
+    if (JsonLine(line) != written) {
+      Refuse(place, "the line is not spelled as it was written");
+    }
+    record.lines.push_back(Unwrapped(line, number, previous, place));
+    CheckGpuLine(record.lines.back(), place);
+    previous = line["sha256"].get<std::string>();
+    begin = end + 1;
+  }
+  CheckGpuRecord(record, name);
+  return record;
+}
+
+void CheckGpuRecord(const GpuRecord& record, const std::string& place) {
+  const std::vector<Json>& lines = record.lines;
+  if (lines.empty() || lines.front()["kind"] != "run") {
+    Refuse(place, "a record begins with a line of kind \"run\"");
+  }
+  if (lines.front()["version"] != kGpuRecordVersion) {
+    Refuse(place,
+           fmt::format("the record is of version {}, and this program "
+                       "reads version {}",
+                       lines.front()["version"].dump(), kGpuRecordVersion));
+  }
+  if (lines.back()["kind"] != "end") {
+    Refuse(place, "the run was cut off: there is no line of kind \"end\"");
+  }
+  const bool simulated = record.Only("run")["backend"] != "cuda";
+  for (const Json& line : lines) {
+    for (const GpuField& field : FindKind(line["kind"])->fields) {
+      if (simulated && field.measured && line.contains(field.name)) {
+        Refuse(place,
+               fmt::format("a simulated device has no \"{}\"", field.name));
+      }
+    }
+  }
+  (void)record.Only("end");
+}
+
+}  // namespace softmoe::golden

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/gpu_runs/gpu_record.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/sealed_json.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe::golden {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Json RunLine(const std::string& backend = "simulated") {
+  return {{"kind", "run"},      {"version", kGpuRecordVersion},
+          {"backend", backend}, {"program", "test"},
+          {"minutes", 9.0},     {"planted", ""}};
+}
+Json CheckLine() {
+  return {{"kind", "check"},
+          {"name", "repeat"},
+          {"passed", true},
+          {"utilisation", 0.25},
+          {"text", "\"quoted\", \n and so on"}};
+}
+Json EndLine() { return {{"kind", "end"}, {"passed", true}, {"failed", ""}}; }
+
+class GpuRecordFile : public testing::Test {
+ protected:
+  void SetUp() override { path_ = FreshFolder("gpu_record") / "record.jsonl"; }
+
+  void Write(const std::vector<Json>& lines) {
+    fs::remove(path_);
+    GpuRecordWriter writer(path_);
+    for (const Json& line : lines) writer.Write(line);
+  }
+  // The file's text after `change`, and what reading it says.
+  std::string RefusalOf(const std::function<void(std::string*)>& change) {
+    std::string text = ReadWholeFile(path_);
+    change(&text);
+    const fs::path other = path_.parent_path() / "changed.jsonl";
+    WriteFileAtomically(other, text);
+    return Refusal([&] { (void)ReadGpuRecord(other); });
+  }
+  static std::string Refusal(const std::function<void()>& body) {
+    try {
+      body();
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  fs::path path_;
+};
+
+void ExpectSays(const std::string& text,
+                const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos)
+        << "expected: " << part << "\ngot: " << text;
+  }
+}
+
+TEST_F(GpuRecordFile, ReadsWhatWasWritten) {
+  Json not_finite = CheckLine();
+  not_finite["utilisation"] = INFINITY;
+  Write({RunLine(), CheckLine(), not_finite, EndLine()});
+  const GpuRecord record = ReadGpuRecord(path_);
+  ASSERT_EQ(record.lines.size(), 4u);
+  EXPECT_EQ(record.lines[0], RunLine());
+  EXPECT_EQ(record.lines[1], CheckLine());
+  EXPECT_EQ(JsonNumber(record.lines[2], "utilisation", "here"), INFINITY);
+  EXPECT_EQ(record.Only("end"), EndLine());
+  EXPECT_EQ(record.All("check").size(), 2u);
+  EXPECT_THROW((void)record.Only("check"), DataError);
+  EXPECT_THROW((void)record.Only("facts"), DataError);
+}
+
+TEST_F(GpuRecordFile, ReplacesNoFile) {
+  Write({RunLine()});
+  EXPECT_THROW(GpuRecordWriter{path_}, EnvironmentError);
+}
+
+TEST_F(GpuRecordFile, RefusesEveryChangedByte) {
+  Write({RunLine(), CheckLine(), EndLine()});
+  const size_t size = ReadWholeFile(path_).size();
+  for (size_t i = 0; i < size; ++i) {
+    const std::string text =
+        RefusalOf([&](std::string* bytes) { (*bytes)[i] ^= 1; });
+    EXPECT_NE(text, "accepted") << "byte " << i;
+    ExpectSays(text, {"changed.jsonl", "run_all.sh"});
+  }
+}
+
+TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
+  Write({RunLine(), CheckLine(), CheckLine(), EndLine()});
+  const std::string text = ReadWholeFile(path_);
+  std::vector<size_t> begins = {0};
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '\n') begins.push_back(i + 1);
+  }
+  const auto without = [&](size_t line) {
+    return RefusalOf([&](std::string* bytes) {
+      bytes->erase(begins[line],
+                   text.find('\n', begins[line]) + 1 - begins[line]);
+    });
+  };
+  ExpectSays(without(0), {":1: ", "number 0"});
+  ExpectSays(without(1), {":2: ", "number 1"});
+  ExpectSays(without(3), {"no line of kind \"end\""});
+  // Half a line at the end; no line at all.
+  ExpectSays(RefusalOf([](std::string* bytes) { bytes->pop_back(); }),
+             {":4: ", "torn"});
+  ExpectSays(
+      RefusalOf([&](std::string* bytes) { bytes->resize(begins[3] + 9); }),
+      {":4: ", "torn"});
+  ExpectSays(RefusalOf([](std::string* bytes) { bytes->clear(); }),
+             {"begins with a line of kind \"run\""});
+  ExpectSays(RefusalOf([](std::string* bytes) {
+               bytes->append(static_cast<size_t>(kMaxGpuRecordBytes), '\n');
+             }),
+             {"too many", "16777216"});
+}
+
+// A line with a right hash is refused, too, if it cannot be one of a record.
+TEST_F(GpuRecordFile, RefusesLinesOfAnotherRecord) {
+  Write({RunLine(), EndLine()});
+  const std::string text = ReadWholeFile(path_);
+  Json other = RunLine();
+  other["minutes"] = 8.0;
+  Write({other, EndLine()});
+  const std::string mixed = RefusalOf([&](std::string* bytes) {
+    bytes->replace(0, bytes->find('\n'), text, 0, text.find('\n'));
+  });
+  ExpectSays(mixed, {":2: ", "does not follow"});
+}
+
+TEST_F(GpuRecordFile, RefusesLinesThatAreNone) {
+  GpuRecordWriter writer(path_);
+  const auto refusal = [&](const Json& line) {
+    return Refusal([&] { writer.Write(line); });
+  };
+  const auto changed = [](Json line, const std::string& key,
+                          const Json& value) {
+    line[key] = value;
+    return line;
+  };
+  const auto without = [](Json line, const std::string& key) {
+    line.erase(key);
+    return line;
+  };
+  ExpectSays(refusal({{"kind", "dream"}}), {"\"dream\"", "unknown"});
+  ExpectSays(refusal({{"name", "x"}}), {"null", "unknown"});
+  ExpectSays(refusal(Json::array()), {"unknown"});
+  ExpectSays(refusal(changed(CheckLine(), "colour", 1)), {"\"colour\""});
+  ExpectSays(refusal(changed(CheckLine(), "passed", 1)), {"\"passed\"", "1"});
+  ExpectSays(refusal(changed(CheckLine(), "utilisation", "much")),
+             {"\"utilisation\"", "much"});
+  ExpectSays(refusal(without(CheckLine(), "text")), {"has no \"text\""});
+  ExpectSays(refusal(without(CheckLine(), "name")), {"\"passed\"", "belong"});
+  // What is measured may be left out; it is told in its order.
+  const Json stage = {
+      {"kind", "stage"}, {"name", "x"}, {"outcome", "passed"}, {"text", ""}};
+  writer.Write(stage);
+  writer.Write(changed(stage, "seconds", 1.5));
+}
+
+TEST_F(GpuRecordFile, RefusesTimesOfASimulatedDevice) {
+  const Json stage = {{"kind", "stage"},
+                      {"name", "x"},
+                      {"outcome", "passed"},
+                      {"text", ""},
+                      {"seconds", 1.5}};
+  Write({RunLine("simulated"), stage, EndLine()});
+  ExpectSays(Refusal([&] { (void)ReadGpuRecord(path_); }),
+             {"simulated", "\"seconds\""});
+  Write({RunLine("cuda"), stage, EndLine()});
+  EXPECT_EQ(ReadGpuRecord(path_).lines[1], stage);
+}
+
+TEST_F(GpuRecordFile, RefusesAnotherVersion) {
+  Json run = RunLine();
+  run["version"] = kGpuRecordVersion + 1;
+  Write({run, EndLine()});
+  ExpectSays(Refusal([&] { (void)ReadGpuRecord(path_); }), {"version"});
+}
+
+// However much there is to say, the record stays below its limit and ends.
+TEST_F(GpuRecordFile, StaysBelowItsLimit) {
+  Json line = CheckLine();
+  line["text"] = std::string(2 * kMaxGpuTextBytes, 'x');
+  GpuRecordWriter writer(path_);
+  writer.Write(RunLine());
+  int64_t lines = 0;
+  const std::string text = Refusal([&] {
+    for (;; ++lines) writer.Write(line);
+  });
+  ExpectSays(text, {"full"});
+  EXPECT_GT(lines, 3000);
+  writer.Write(EndLine());
+  EXPECT_LE(fs::file_size(path_), static_cast<size_t>(kMaxGpuRecordBytes));
+  const GpuRecord record = ReadGpuRecord(path_);
+  EXPECT_EQ(record.All("check").size(), static_cast<size_t>(lines));
+  EXPECT_TRUE(
+      record.All("check")[0]["text"].get<std::string>().ends_with("x [cut]"));
+}
+
+}  // namespace
+}  // namespace softmoe::golden

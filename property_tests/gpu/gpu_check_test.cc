@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program that checks everything on a device, on the simulated one.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/files/atomic_file.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/program_test_util.h"
+#include "golden/gpu_runs/gpu_record.h"
+
+namespace softmoe::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+using golden::GpuRecord;
+using Json = nlohmann::ordered_json;
+
+constexpr char kProgram[] = "property_tests/gpu/gpu_check_simulated";
+
+ProgramOutput Check(const fs::path& folder, const std::string& arguments) {
+  return RunTestProgram(kProgram, arguments + " 2>&1", folder);
+}
+GpuRecord RecordIn(const fs::path& folder) {
+  return golden::ReadGpuRecord(folder / "gpu_record.jsonl");
+}
+
+void ExpectSays(const std::string& text,
+                const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos)
+        << "expected: " << part << "\ngot: " << text;
+  }
+}
+
+// "passed" of each stage.
+std::map<std::string, std::string> OutcomesOf(const GpuRecord& record) {
+  std::map<std::string, std::string> outcomes;
+  for (const Json& stage : record.All("stage")) {
+    outcomes[stage["name"]] = stage["outcome"];
+  }
+  return outcomes;
+}
+
+TEST(GpuCheck, RunsThroughOnTheSimulatedDevice) {
+  const fs::path folder = FreshFolder("all");
+  const ProgramOutput output = Check(folder, "--minutes 60");
+  EXPECT_EQ(output.exit_code, 0) << output.text;
+  ExpectSays(output.text, {"passed, on a simulated device", "ok: rmsnorm bf16",
+                           "no time: simulated"});
+  const GpuRecord record = RecordIn(folder);
+  EXPECT_EQ(record.Only("run")["backend"], "simulated");
+  EXPECT_EQ(record.Only("run")["planted"], "");
+  EXPECT_EQ(record.Only("facts")["model"], "simulated device");
+  EXPECT_EQ(record.Only("end")["passed"], true);
+  const std::set<std::string> not_run = {"memcheck", "racecheck", "initcheck",
+                                         "smoke grid"};
+  for (const auto& [stage, outcome] : OutcomesOf(record)) {
+    EXPECT_EQ(outcome, not_run.contains(stage) ? "not run" : "passed") << stage;
+  }
+  std::set<std::string> operations, timed;
+  for (const Json& line : record.All("operation")) {
+    operations.insert(line["name"].get<std::string>() + " " +
+                      line["precision"].get<std::string>());
+    EXPECT_EQ(line["passed"], true) << line.dump();
+    EXPECT_EQ(line["cases"], 20) << line.dump();
+    EXPECT_EQ(line["sources"].get<std::string>().size(), 64u) << line.dump();
+    EXPECT_FALSE(line["bound"].get<std::string>().empty()) << line.dump();
+    const double utilisation = line["utilisation"];
+    EXPECT_TRUE(utilisation >= 0 && utilisation <= 1) << line.dump();
+  }
+  EXPECT_EQ(operations,
+            (std::set<std::string>{
+                "adamw fp32", "attention bf16", "attention fp32",
+                "balance_sums fp32", "embedding bf16", "embedding fp32",
+                "experts bf16", "experts fp32", "gemm bf16", "gemm fp32",
+                "lapsum fp32", "lm_head bf16", "lm_head fp32", "rmsnorm bf16",
+                "rmsnorm fp32", "router fp32", "sum_of_squares fp32"}));
+  for (const Json& line : record.All("time")) {
+    timed.insert(line["operation"].get<std::string>() + " " +
+                 line["precision"].get<std::string>());
+  }
+  // Those two are computed by the router's kernels.
+  timed.insert({"balance_sums fp32", "lapsum fp32"});
+  EXPECT_EQ(timed, operations);
+  EXPECT_EQ(record.All("ceiling").size(), 3u);
+  EXPECT_EQ(record.All("algorithm").size(), 2u * 10 * 8);
+  EXPECT_EQ(record.All("check").size(), 3u * 3 + 3 + 3);
+  EXPECT_EQ(record.All("step").size(), 3u);
+}
+
+// A fault is found and named, everything else goes on.
+TEST(GpuCheck, NamesAnOperationThatIsWrong) {
+  const fs::path folder = FreshFolder("planted");
+  const ProgramOutput output = Check(
+      folder,
+      "--plant rmsnorm --only 'operation adamw' --only 'operation rmsnorm' "
+      "--only 'operation sum'");
+  EXPECT_EQ(output.exit_code, 1) << output.text;
+  ExpectSays(output.text,
+             {"FAILED: operation rmsnorm (fp32); operation rmsnorm (bf16)\n",
+              "ok: adamw fp32", "ok: sum_of_squares fp32", "REPRO"});
+  const GpuRecord record = RecordIn(folder);
+  EXPECT_EQ(record.Only("run")["planted"], "rmsnorm");
+  EXPECT_EQ(record.Only("end")["passed"], false);
+  EXPECT_EQ(record.Only("end")["failed"],
+            "operation rmsnorm (fp32); operation rmsnorm (bf16)");
+  for (const Json& line : record.All("operation")) {
+    EXPECT_EQ(line["passed"], line["name"] != "rmsnorm") << line.dump();
+    if (line["passed"] == false) {
+      // The first wrong elements, and how to see them again.
+      ExpectSays(line["text"], {"over their bound", "REPRO"});
+      EXPECT_GT(line["utilisation"].get<double>(), 1) << line.dump();
+      EXPECT_GT(line["failures"], 0) << line.dump();
+    }
+  }
+  EXPECT_EQ(OutcomesOf(record).at("operation rmsnorm bf16"), "failed");
+}
+
+TEST(GpuCheck, SaysForWhatThereWasNoTime) {
+  const fs::path folder = FreshFolder("no_time");
+  const ProgramOutput output =
+      Check(folder, "--minutes 0.001 --only probes --only times");
+  EXPECT_EQ(output.exit_code, 4) << output.text;
+  ExpectSays(output.text, {"no time left for: probes, times;", "minutes"});
+  EXPECT_EQ(OutcomesOf(RecordIn(folder)).at("times"), "not run");
+}
+
+TEST(GpuCheck, RefusesWhatItDoesNotKnow) {
+  const fs::path folder = FreshFolder("unknown");
+  ProgramOutput output = Check(folder, "--plant rmsnrom");
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output.text, {"rmsnrom", "rmsnorm"});
+  output = Check(folder, "--only dreams");
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output.text, {"--only", "dreams"});
+  output = Check(folder, "--minutes 0");
+  EXPECT_EQ(output.exit_code, 2);
+  EXPECT_TRUE(FilesIn(folder).empty());
+  WriteFileAtomically(folder / "gpu_record.jsonl", "mine");
+  output = Check(folder, "");
+  EXPECT_EQ(output.exit_code, 5);
+  ExpectSays(output.text, {"gpu_record.jsonl", "already"});
+  EXPECT_EQ(ReadWholeFile(folder / "gpu_record.jsonl"), "mine");
+}
+
+}  // namespace
+}  // namespace softmoe::gpu

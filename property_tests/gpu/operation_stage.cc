@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/gpu/operation_stage.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/text/suggestion.h"
+#include "property_tests/gpu/device_stages.h"
+#include "property_tests/verify/adapter_table.h"
+#include "property_tests/verify/engine/campaign.h"
+#include "property_tests/verify/engine/operation.h"
+#include "property_tests/verify/engine/report.h"
+
+namespace softmoe::gpu {
+namespace {
+
+// operation -> hash (bazel/hash_operation_sources.sh).
+std::map<std::string, std::string> SourceHashes() {
+  std::istringstream text(
+      ReadWholeFile(RunfilePath("bazel/operation_sources.txt")));
+  std::map<std::string, std::string> hashes;
+  std::string operation, hash;
+  while (text >> operation >> hash) hashes[operation] = hash;
+  return hashes;
+}
+
+std::string SourceHash(const std::string& operation) {
+  const auto hashes = SourceHashes();
+  const auto found = hashes.find(operation);
+  SOFTMOE_CHECK(found != hashes.end())
+      << operation << " is in no line of kernels/cuda/operation_sources.txt";
+  return found->second;
+}
+
+// The fault that is always found: an output is doubled.
+std::string Planted(const std::string& operation, const std::string& base) {
+  for (const verify::OutputSpec& output :
+       verify::FindOperation(operation).outputs()) {
+    if (!output.optional) return "faulty:twice:" + output.name + ":" + base;
+  }
+  throw InternalError(operation + " has no output that is always there");
+}
+
+}  // namespace
+
+std::vector<OperationRun> OperationRuns() {
+  const verify::Adapters& adapters = verify::AdapterTable();
+  std::vector<OperationRun> runs;
+  for (const verify::Operation* op : verify::Operations()) {
+    if (adapters.rows.contains(op->name())) {
+      runs.push_back({op->name(), "fp32"});
+    }
+    if (adapters.bf16.contains(op->name())) {
+      runs.push_back({op->name(), "bf16"});
+    }
+  }
+  return runs;
+}
+
+void CheckPlanted(const std::string& name) {
+  std::vector<std::string> known;
+  for (const OperationRun& run : OperationRuns()) {
+    if (run.operation == name) return;
+    known.push_back(run.operation);
+  }
+  throw ConfigError("no operation '" + name + "' runs on a device; " +
+                    Suggestion(name, known));
+}
+
+bool TellOperation(const OperationRun& run, const StageContext& context) {
+  const std::string base = ImplementationOf(run.precision);
+  verify::CampaignOptions campaign;
+  campaign.ops = {run.operation};
+  campaign.impls = {
+      context.planted == run.operation ? Planted(run.operation, base) : base};
+  // What `test //...` runs of each on a device. It runs as many in the simulator,
+  // too, so here a few will do.
+  campaign.cases = context.brief ? 2 : IsSimulated() ? 20 : 100;
+  campaign.seconds = 0.7 * context.seconds;
+  campaign.max_shrunk = 1;
+  std::string first;
+  campaign.on_failure = [&](const verify::Failure& failure) {
+    const std::string text = FailureText(failure);
+    if (first.empty()) first = text;
+    std::fputs(text.c_str(), stderr);
+  };
+  const verify::Suite suite = RunCampaign(campaign).suite;
+  SOFTMOE_CHECK(suite.units().size() == 1) << suite.units().size();
+  const verify::UnitStatistics& unit = suite.units().begin()->second;
+  if (unit.ran() == 0) throw EnvironmentError(unit.unsupported);
+
+  double utilisation = 0;
+  std::string bound;
+  for (const auto& [name, output] : unit.outputs) {
+    if (bound.empty() || !(output.utilisation <= utilisation)) {
+      utilisation = output.utilisation;
+      bound = output.loosest_derivation;
+    }
+  }
+  for (const std::string& output : suite.Mistrusted()) {
+    const std::string text = "MISTRUSTED: " + output + "\n";
+    first += text;
+    std::fputs(text.c_str(), stderr);
+  }
+  const bool passed = suite.exit_code() == ExitCode::kDone;
+  context.tell({{"kind", "operation"},
+                {"name", run.operation},
+                {"precision", run.precision},
+                {"sources", SourceHash(run.operation)},
+                {"passed", passed},
+                {"cases", unit.ran()},
+                {"failures", unit.Count(Status::kFail)},
+                {"bound", bound},
+                {"utilisation", utilisation},
+                {"text", first}});
+  return passed;
+}
+
+}  // namespace softmoe::gpu

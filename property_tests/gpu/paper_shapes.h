@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// paper_shapes.h - the shapes at which operations are timed: one balance group
+// of the paper's model, with two active experts.
+#ifndef SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
+#define SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
+
+#include <cstdint>
+
+#include "core/config/config.h"
+
+namespace softmoe::gpu {
+
+struct Shapes {
+  ModelConfig model;  // defaults: the paper's
+  int64_t sequences = TrainingConfig{}.balance_group_sequences;
+  int64_t active = 2;
+  // What of all parameters one AdamW and one sum of squares take.
+  int64_t parameters = int64_t{100} << 20;
+  // Of the ceilings: elements that are copied, sides of squares.
+  int64_t copied = int64_t{256} << 20, bf16_side = 8192, fp32_side = 4096;
+  int64_t workspace = int64_t{32} << 20;  // of products
+
+  int64_t tokens() const { return sequences * model.sequence_length; }
+  int64_t routed() const { return tokens() * active; }
+};
+
+// Thumbnails of these, for the simulated device.
+inline Shapes SmallShapes() {
+  return {.model = {.num_layers = 2,
+                    .d_model = 16,
+                    .num_heads = 2,
+                    .d_ffn = 8,
+                    .num_experts = 4,
+                    .vocab_size = 24,
+                    .sequence_length = 8},
+          .sequences = 2,
+          .parameters = 300,
+          .copied = 1000,
+          .bf16_side = 16,
+          .fp32_side = 16,
+          .workspace = 1 << 16};
+}
+
+}  // namespace softmoe::gpu
+
+#endif  // SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_

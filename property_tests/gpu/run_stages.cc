@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/gpu/run_stages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/code_version.h"
+#include "core/files/json_lines.h"
+#include "core/process/process.h"
+#include "core/process/stop_signal.h"
+#include "golden/gpu_runs/gpu_record.h"
+#include "property_tests/gpu/device_stages.h"
+
+namespace softmoe::gpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// With less than that no stage is begun.
+constexpr double kLeastSeconds = 5;
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The beginning and the end of a text, for what says too much.
+class Excerpt {
+ public:
+  void Add(std::string_view text) {
+    const size_t room = kPart - std::min(kPart, begin_.size());
+    begin_ += text.substr(0, room);
+    if (text.size() > room) end_ += text.substr(room);
+    if (end_.size() > 2 * kPart) {
+      end_.erase(0, end_.size() - kPart);
+      cut_ = true;
+    }
+  }
+  std::string Text() const {
+    if (end_.size() <= kPart && !cut_) return begin_ + end_;
+    return begin_ + "\n[...]\n" + end_.substr(end_.size() - kPart);
+  }
+
+ private:
+  static constexpr size_t kPart = 1500;
+  std::string begin_, end_;
+  bool cut_ = false;
+};
+
+// How a stage ended.
+struct StageEnd {
+  std::string outcome;
+  std::string text;
+  int exit_status = 0;
+};
+
+using OnLine = std::function<void(Line line)>;
+
+// Splits what a stage writes to stdout into lines of the record and others.
+class OutputReader {
+ public:
+  OutputReader(OnLine on_line, Excerpt* rest)
+      : on_line_(std::move(on_line)), rest_(rest) {}
+
+  void Add(std::string_view bytes) {
+    pending_ += bytes;
+    for (size_t end = pending_.find('\n'); end != std::string::npos;
+         end = pending_.find('\n')) {
+      const std::string text = pending_.substr(0, end);
+      pending_.erase(0, end + 1);
+      Line line = text.starts_with('{') ? ParseJsonObject(text) : Line();
+      if (line.is_object()) {
+        on_line_(std::move(line));
+      } else {
+        rest_->Add(text + "\n");
+      }
+    }
+  }
+
+ private:
+  OnLine on_line_;
+  Excerpt* rest_;
+  std::string pending_;
+};
+
+std::vector<std::string> CommandOf(const Stage& stage, double seconds,
+                                   const std::string& planted) {
+  if (!stage.command.empty()) return stage.command;
+  std::vector<std::string> command = {
+      std::filesystem::read_symlink("/proc/self/exe"), "--child", stage.name,
+      "--seconds", std::to_string(seconds)};
+  if (!planted.empty()) command.insert(command.end(), {"--plant", planted});
+  return command;
+}
+
+StageEnd RunOne(const Stage& stage, double seconds, const std::string& planted,
+                const StopSignal& signal, const OnLine& on_line) {
+  if (!stage.why_not.empty()) return {"not run", stage.why_not};
+  const auto begin = Clock::now();
+  Excerpt text;
+  std::string defect;  // of a line
+  OutputReader reader(
+      [&](Line line) {
+        try {
+          on_line(std::move(line));
+        } catch (const DataError& error) {
+          if (defect.empty()) defect = error.what();
+        }
+      },
+      &text);
+  ProcessOptions options;
+  options.arguments = CommandOf(stage, seconds, planted);
+  options.folder = stage.folder;
+  options.output = ProcessOptions::Output::kApart;
+  options.own_group = true;
+  Process process(options);
+  bool open = true;
+  while (open) {
+    const double left = seconds - SecondsSince(begin);
+    if (left <= 0 || signal.requested()) {
+      process.Kill();
+      if (signal.requested()) return {"stopped", text.Text()};
+      return {"ran too long",
+              fmt::format("killed after {:.0f} s\n{}", seconds, text.Text())};
+    }
+    // Not for long, since a signal may come.
+    open = process.Listen(
+        static_cast<int>(std::ceil(1000 * std::min(left, 0.2))),
+        [&](Process::Stream stream, std::string_view bytes) {
+          if (stream == Process::Stream::kOutput) {
+            reader.Add(bytes);
+          } else {
+            text.Add(bytes);
+            (void)std::fwrite(bytes.data(), 1, bytes.size(), stderr);
+          }
+        });
+  }
+  if (!process.Wait(std::max(1.0, seconds - SecondsSince(begin)))) {
+    process.Kill();
+    return {"ran too long", text.Text()};
+  }
+  if (!defect.empty()) return {"failed", defect};
+  if (process.Signal() != 0) {
+    return {"crashed",
+            fmt::format("{}\n{}", strsignal(process.Signal()), text.Text())};
+  }
+  const int status = process.ExitStatus();
+  return {status == 0 ? "passed" : "failed", status == 0 ? "" : text.Text(),
+          status};
+}
+
+double Field(const Line& line, const char* key) {
+  return line.contains(key) ? JsonNumber(line, key, key) : 0;
+}
+
+// What ceilings allow, and so the share of it that was reached.
+class Ceilings {
+ public:
+  void Look(const Line& line) {
+    if (line["kind"] == "ceiling" && line.contains("value")) {
+      values_[line["name"].get<std::string>()] = Field(line, "value");
+    }
+  }
+  // Adds "share" to a line of a time, if there are ceilings for it.
+  void AddShare(Line* line) const {
+    if (!line->contains("seconds") || !line->contains("precision")) return;
+    const std::string kind = (*line)["kind"];
+    if (kind != "time" && kind != "algorithm") return;
+    const auto product =
+        values_.find("product " + (*line)["precision"].get<std::string>());
+    const auto copy = values_.find("copy");
+    if (product == values_.end() || copy == values_.end()) return;
+    const double least =
+        std::max(Field(*line, "flops") / (product->second * 1e12),
+                 Field(*line, "bytes") / (copy->second * 1e9));
+    (*line)["share"] = least / Field(*line, "seconds");
+  }
+
+ private:
+  std::map<std::string, double> values_;
+};
+
+// One line for people; "" for what says nothing to them.
+std::string ForPeople(const Line& line) {
+  const std::string kind = line["kind"];
+  const auto text = [&](const char* key) {
+    return line.contains(key) && line[key].is_string()
+               ? line[key].get<std::string>()
+               : std::string();
+  };
+  const auto time = [&] {
+    return line.contains("seconds")
+               ? fmt::format("{:.4g} ms", 1e3 * Field(line, "seconds"))
+               : std::string("no time: simulated");
+  };
+  const auto share = [&] {
+    return line.contains("share")
+               ? fmt::format(", {:.0f} % of what the ceilings allow",
+                             100 * Field(line, "share"))
+               : std::string();
+  };
+  const auto verdict = [&] { return line["passed"] == true ? "ok" : "FAIL"; };
+  if (kind == "facts") {
+    return fmt::format("{} ({}), {}", text("model"), text("architecture"),
+                       text("libraries"));
+  }
+  if (kind == "probe") {
+    return fmt::format("{}: {} ({})", verdict(), text("name"), text("answer"));
+  }
+  if (kind == "ceiling") {
+    return line.contains("value")
+               ? fmt::format("{}: {:.4g} {}", text("name"),
+                             Field(line, "value"), text("unit"))
+               : text("name") + ": no rate: simulated";
+  }
+  if (kind == "operation") {
+    return fmt::format("{}: {} {}: {} cases, largest error/bound {:.3g} ({})",
+                       verdict(), text("name"), text("precision"),
+                       line["cases"].dump(), Field(line, "utilisation"),
+                       text("bound"));
+  }
+  if (kind == "check") {
+    return fmt::format("{}: {} {}", verdict(), text("name"), text("text"));
+  }
+  if (kind == "time") {
+    return fmt::format("{} {}, {}: {}{}", text("name"), text("precision"),
+                       text("shape"), time(), share());
+  }
+  if (kind == "algorithm") {
+    return fmt::format("{} {}, {}, algorithm {}: {}{}", text("name"),
+                       text("precision"), text("shape"), line["choice"].dump(),
+                       time(), share());
+  }
+  if (kind == "step") {
+    return fmt::format(
+        "AE = {:g}, {}: {}", Field(line, "active_experts"), text("precision"),
+        line.contains("tokens_per_second")
+            ? fmt::format("{:.0f} tokens/s (recompute {})",
+                          Field(line, "tokens_per_second"), text("recompute"))
+            : std::string("no time: simulated"));
+  }
+  return "";
+}
+
+// What a line that did not pass is called.
+std::string NameOfFailure(const Line& line) {
+  const std::string name = line["name"];
+  return line["kind"] == "operation"
+             ? fmt::format("operation {} ({})", name,
+                           line["precision"].get<std::string>())
+             : line["kind"].get<std::string>() + " \"" + name + "\"";
+}
+
+class Run {
+ public:
+  Run(const std::vector<Stage>& stages, const RunOptions& options)
+      : options_(options) {
+    for (const Stage& stage : stages) {
+      const bool wanted =
+          options.only.empty() || stage.name == kFactsStage ||
+          std::ranges::any_of(options.only, [&](const std::string& name) {
+            return stage.name.starts_with(name);
+          });
+      if (wanted) stages_.push_back(stage);
+    }
+    for (const std::string& name : options.only) {
+      if (std::ranges::none_of(stages, [&](const Stage& stage) {
+            return stage.name.starts_with(name);
+          })) {
+        throw ConfigError("--only: no stage begins with '" + name + "'");
+      }
+    }
+  }
+
+  ExitCode Go() {
+    golden::GpuRecordWriter::RequireNew(options_.record);
+    for (const Stage& stage : stages_) {
+      RunAndRecord(stage);
+      if (signal_.requested()) break;
+    }
+    const std::string failed = fmt::format("{}", fmt::join(failed_, "; "));
+    writer_->Write({{"kind", "end"},
+                    {"passed", failed_.empty() && !signal_.requested()},
+                    {"failed", failed}});
+    fmt::print("record: {}\n", options_.record.string());
+    signal_.ThrowIfRequested("what was found so far is in the record");
+    if (!failed_.empty()) {
+      fmt::print("FAILED: {}\n", failed);
+      return ExitCode::kFailed;
+    }
+    if (!no_time_.empty()) {
+      fmt::print("no time left for: {}; give more than {:g} minutes\n",
+                 fmt::join(no_time_, ", "), options_.minutes);
+      return ExitCode::kInconclusive;
+    }
+    fmt::print("passed{}\n", IsSimulated() ? ", on a simulated device" : "");
+    return ExitCode::kDone;
+  }
+
+ private:
+  // There is no record before there is a device.
+  void OpenRecord() {
+    writer_ = std::make_unique<golden::GpuRecordWriter>(options_.record);
+    writer_->Write({{"kind", "run"},
+                    {"version", golden::kGpuRecordVersion},
+                    {"backend", IsSimulated() ? "simulated" : "cuda"},
+                    {"program", CodeVersion()},
+                    {"minutes", options_.minutes},
+                    {"planted", options_.planted}});
+  }
+
+  void Record(Line line) {
+    ceilings_.Look(line);
+    ceilings_.AddShare(&line);
+    writer_->Write(line);
+    if (const std::string text = ForPeople(line); !text.empty()) {
+      fmt::print("  {}\n", text);
+      std::fflush(stdout);
+    }
+    if (line.contains("passed") && line["passed"] == false) {
+      failed_.push_back(NameOfFailure(line));
+    }
+  }
+
+  void RunAndRecord(const Stage& stage) {
+    fmt::print("{}\n", stage.name);
+    std::fflush(stdout);
+    const double left = 60 * options_.minutes - SecondsSince(begin_);
+    const auto begin = Clock::now();
+    const size_t failures = failed_.size();
+    StageEnd end;
+    if (left < kLeastSeconds && writer_ != nullptr) {
+      end = {"not run", "no time was left"};
+      no_time_.push_back(stage.name);
+    } else {
+      end =
+          RunOne(stage, std::min(stage.seconds, std::max(left, kLeastSeconds)),
+                 options_.planted, signal_, [&](Line line) {
+                   if (writer_ == nullptr) OpenRecord();
+                   Record(std::move(line));
+                 });
+    }
+    if (writer_ == nullptr) {
+      if (end.exit_status == static_cast<int>(ExitCode::kEnvironment)) {
+        throw EnvironmentError("nothing can be checked here: see above");
+      }
+      OpenRecord();
+    }
+    if (end.outcome != "passed") {
+      fmt::print("  {}{}\n", end.outcome,
+                 end.outcome == "not run" ? ": " + end.text : "");
+    }
+    // What failed by name is not said again.
+    if (end.outcome != "passed" && end.outcome != "not run" &&
+        failed_.size() == failures) {
+      failed_.push_back("stage \"" + stage.name + "\" (" + end.outcome + ")");
+    }
+    Line line = {{"kind", "stage"},
+                 {"name", stage.name},
+                 {"outcome", end.outcome},
+                 {"text", end.text}};
+    if (!IsSimulated()) line["seconds"] = SecondsSince(begin);
+    writer_->Write(line);
+  }
+
+  const RunOptions& options_;
+  std::vector<Stage> stages_;
+  const StopSignal signal_;
+  const Clock::time_point begin_ = Clock::now();
+  std::unique_ptr<golden::GpuRecordWriter> writer_;
+  Ceilings ceilings_;
+  std::vector<std::string> failed_, no_time_;
+};
+
+}  // namespace
+
+ExitCode RunStages(const std::vector<Stage>& stages,
+                   const RunOptions& options) {
+  if (!(options.minutes > 0)) {
+    throw ConfigError("--minutes must be more than 0");
+  }
+  return Run(stages, options).Go();
+}
+
+}  // namespace softmoe::gpu

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stages that are shell scripts: what becomes of those that fail, crash, hang or
+// write nonsense.
+#include "property_tests/gpu/run_stages.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/json_lines.h"
+#include "core/testing/file_test_util.h"
+#include "golden/gpu_runs/gpu_record.h"
+
+namespace softmoe::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+Stage Script(const std::string& name, const std::string& text,
+             double seconds = 60) {
+  return {.name = name, .seconds = seconds, .command = {"sh", "-c", text}};
+}
+Stage Facts() { return Script(kFactsStage, "exit 0"); }
+
+class RunStagesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.record = FreshFolder("run_stages") / "record.jsonl";
+  }
+  // The last line of each stage, and of the record.
+  std::map<std::string, Line> Ends() const {
+    std::map<std::string, Line> ends;
+    for (const Line& line : ReadJsonLines(options_.record)) {
+      if (line["kind"] == "stage") ends[line["name"]] = line;
+      if (line["kind"] == "end") ends["end"] = line;
+    }
+    return ends;
+  }
+
+  RunOptions options_;
+};
+
+TEST_F(RunStagesTest, NothingStopsTheOthers) {
+  const ExitCode code = RunStages(
+      {Facts(),
+       Script("says no", "echo text; echo why >&2; exit 1"),
+       Script("crashes", "kill -SEGV $$"),
+       Script("hangs", "sleep 600", 0.3),
+       Script("leaves a child", "sleep 600 & echo left", 0.3),
+       Script("lies", "echo '{\"kind\":\"dream\"}'"),
+       {.name = "is not there", .seconds = 60, .why_not = "no such tool"},
+       Script("is fine", "exit 0")},
+      options_);
+  EXPECT_EQ(code, ExitCode::kFailed);
+  auto ends = Ends();
+  EXPECT_EQ(ends["says no"]["outcome"], "failed");
+  EXPECT_NE(ends["says no"]["text"].get<std::string>().find("why"),
+            std::string::npos);
+  EXPECT_NE(ends["says no"]["text"].get<std::string>().find("text"),
+            std::string::npos);
+  EXPECT_EQ(ends["crashes"]["outcome"], "crashed");
+  EXPECT_EQ(ends["hangs"]["outcome"], "ran too long");
+  EXPECT_EQ(ends["leaves a child"]["outcome"], "ran too long");
+  EXPECT_EQ(ends["lies"]["outcome"], "failed");
+  EXPECT_NE(ends["lies"]["text"].get<std::string>().find("dream"),
+            std::string::npos);
+  EXPECT_EQ(ends["is not there"]["outcome"], "not run");
+  EXPECT_EQ(ends["is not there"]["text"], "no such tool");
+  EXPECT_EQ(ends["is fine"]["outcome"], "passed");
+  EXPECT_EQ(ends["end"]["passed"], false);
+  EXPECT_EQ(
+      ends["end"]["failed"],
+      "stage \"says no\" (failed); stage \"crashes\" (crashed); stage "
+      "\"hangs\" (ran too long); stage \"leaves a child\" (ran too long); "
+      "stage \"lies\" (failed)");
+}
+
+// Lines that came before a crash are in the record, and what they name is named.
+TEST_F(RunStagesTest, LinesAreWrittenAtOnce) {
+  const std::string line =
+      R"({"kind":"check","name":"bits","passed":false,"utilisation":0.5,)"
+      R"("text":"other bits"})";
+  const ExitCode code = RunStages(
+      {Facts(), Script("model", "echo '" + line + "'; kill -KILL $$")},
+      options_);
+  EXPECT_EQ(code, ExitCode::kFailed);
+  const auto lines = ReadJsonLines(options_.record);
+  ASSERT_EQ(lines.size(), 5u);  // run, facts, check, model, end
+  EXPECT_EQ(lines[2]["text"], "other bits");
+  EXPECT_EQ(lines[3]["outcome"], "crashed");
+  EXPECT_EQ(lines[4]["failed"], "check \"bits\"");
+}
+
+TEST_F(RunStagesTest, SharesAreOfWhatTheCeilingsAllow) {
+  const auto echo = [](const std::string& line) {
+    return "echo '" + line + "';";
+  };
+  const auto ceiling = [&](const std::string& name, const std::string& value) {
+    return echo(R"({"kind":"ceiling","name":")" + name +
+                R"(","shape":"","unit":"","value":)" + value + "}");
+  };
+  const auto time = [&](const std::string& flops, const std::string& bytes) {
+    return echo(R"({"kind":"time","name":"x","operation":"x",)"
+                R"("precision":"bf16","shape":"","flops":)" +
+                flops + R"(,"bytes":)" + bytes + R"(,"seconds":0.5})");
+  };
+  (void)RunStages(
+      {Facts(),
+       Script("ceilings", time("1e12", "0") + ceiling("copy", "1000") +
+                              ceiling("product bf16", "400") +
+                              ceiling("product fp32", "1")),
+       Script("times", time("1e14", "1e9") + time("1e12", "2.5e11"))},
+      options_);
+  std::vector<Line> times;
+  for (const Line& line : ReadJsonLines(options_.record)) {
+    if (line["kind"] == "time") times.push_back(line);
+  }
+  ASSERT_EQ(times.size(), 3u);
+  EXPECT_FALSE(times[0].contains("share"));         // no ceiling was known yet
+  EXPECT_DOUBLE_EQ(times[1]["share"], 0.5);         // 0.25 s of products in 0.5
+  EXPECT_DOUBLE_EQ(times[2]["share"], 0.25 / 0.5);  // 0.25 s of copying
+}
+
+TEST_F(RunStagesTest, WithoutADeviceThereIsNoRecord) {
+  EXPECT_THROW(
+      (void)RunStages({Script(kFactsStage, "exit 5"), Script("more", "exit 0")},
+                      options_),
+      EnvironmentError);
+  EXPECT_FALSE(fs::exists(options_.record));
+}
+
+}  // namespace
+}  // namespace softmoe::gpu
