@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/config/config_enums.h"
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
@@ -27,15 +30,24 @@
 namespace softmoe::property_tests {
 namespace {
 
-Config SmallConfig(RouterKind router) {
+struct Kind {
+  RouterKind router;
+  Precision precision = Precision::kFp32;
+};
+
+// In bf16, sizes that suit it.
+Config SmallConfig(Kind kind) {
+  const RouterKind router = kind.router;
+  const bool bf16 = kind.precision == Precision::kBf16;
   Config config;
   config.model = {.num_layers = 2,
                   .d_model = 16,
                   .num_heads = 2,
-                  .d_ffn = 12,
+                  .d_ffn = bf16 ? 16 : 12,
                   .num_experts = 5,
-                  .vocab_size = 23,
+                  .vocab_size = bf16 ? 24 : 23,
                   .sequence_length = 9};
+  config.training.precision = kind.precision;
   config.router.kind = router;
   config.router.mean_active_experts =
       router == RouterKind::kSoftLearned ? 1.5 : 2.0;
@@ -49,7 +61,17 @@ std::unique_ptr<kernels::Queue> MakeQueue() {
                                       /*workspace=*/1 << 16);
 }
 
-class SimulatedModel : public ::testing::TestWithParam<RouterKind> {};
+std::unique_ptr<optimized::ModelInterface> MakeSimulated(
+    const Config& config, int64_t group_sequences, kernels::Queue& queue,
+    Recompute recompute = Recompute::kNone) {
+  return config.training.precision == Precision::kFp32
+             ? optimized::backend_simulated::MakeModel(config, group_sequences,
+                                                       queue, recompute)
+             : optimized::backend_simulated_bf16::MakeModel(
+                   config, group_sequences, queue, recompute);
+}
+
+class SimulatedModel : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(SimulatedModel, AgreesWithTheReference) {
   simt::SetSchedule(simt::Schedule::kAscending);
@@ -59,8 +81,7 @@ TEST_P(SimulatedModel, AgreesWithTheReference) {
         MakeModelCase(SmallConfig(GetParam()), /*num_sequences=*/2, seed);
     const ModelDifference difference = CompareModels(
         model_case, [&](const Config& config, int64_t group_sequences) {
-          return optimized::backend_simulated::MakeModel(
-              config, group_sequences, *queue);
+          return MakeSimulated(config, group_sequences, *queue);
         });
     EXPECT_TRUE(difference.ok()) << difference.Text();
     EXPECT_TRUE(difference.trusted()) << difference.Text();
@@ -76,8 +97,7 @@ TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
         simt::Schedule::kRandom}) {
     simt::SetSchedule(schedule, 5);
     const auto queue = MakeQueue();
-    const auto model = optimized::backend_simulated::MakeModel(
-        c.config, c.num_sequences, *queue);
+    const auto model = MakeSimulated(c.config, c.num_sequences, *queue);
     model->WriteParameters(c.parameters, 0);
     gradients.emplace_back(c.parameters.size());
     (void)model->ForwardBackward(
@@ -116,9 +136,9 @@ class Groups {
 
 constexpr int64_t kGroups = 2;
 
-Config TrainingConfigOf(RouterKind router) {
-  Config config = SmallConfig(router);
-  config.model.d_model = 8;
+Config TrainingConfigOf(Kind kind) {
+  Config config = SmallConfig(kind);
+  if (kind.precision == Precision::kFp32) config.model.d_model = 8;
   config.model.sequence_length = 5;
   config.router.noise = NoiseKind::kInputJitter;
   config.router.noise_amplitude = 0.05;
@@ -156,10 +176,7 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
 State Train(const Config& config, bool interrupted, int64_t updates = 20,
             Recompute recompute = Recompute::kNone) {
   const auto queue = MakeQueue();
-  const auto make = [&] {
-    return optimized::backend_simulated::MakeModel(config, 1, *queue,
-                                                   recompute);
-  };
+  const auto make = [&] { return MakeSimulated(config, 1, *queue, recompute); };
   auto model = make();
   auto updater = model->MakeUpdater();
   model->WriteParameters(MakeModelCase(config, 1, 8).parameters, 0);
@@ -208,7 +225,7 @@ TEST_P(SimulatedModel, RecomputationChangesNoBit) {
 TEST(CpuModel, RecomputationChangesNoBit) {
   for (const RouterKind router : {RouterKind::kSparse, RouterKind::kSoftFixed,
                                   RouterKind::kSoftLearned}) {
-    Config config = TrainingConfigOf(router);
+    Config config = TrainingConfigOf({router});
     config.model.num_layers = 3;
     ModelCase c = MakeModelCase(config, /*num_sequences=*/2, 4);
     c.noise = true;
@@ -250,15 +267,12 @@ std::vector<optimized::LayerAllocation> UnevenAllocations(
 
 // What the device holds is what was planned, array for array; also when more is
 // needed than the first caps say, and no bit depends on when it was taken.
-TEST(SimulatedMemory, IsWhatWasPlanned) {
-  simt::SetSchedule(simt::Schedule::kAscending);
-  const Config config = TrainingConfigOf(RouterKind::kSoftLearned);
+void ExpectTakesWhatWasPlanned(const Config& config) {
   for (const Recompute recompute :
        {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
     const auto queue = MakeQueue();
     const size_t before = simt::LiveBytes();
-    const auto model =
-        optimized::backend_simulated::MakeModel(config, 1, *queue, recompute);
+    const auto model = MakeSimulated(config, 1, *queue, recompute);
     const auto updater = model->MakeUpdater();
     const auto held = [&] {
       return static_cast<int64_t>(simt::LiveBytes() - before);
@@ -293,12 +307,19 @@ TEST(SimulatedMemory, IsWhatWasPlanned) {
     EXPECT_EQ(held() - plan(initial), passes(sizes) - before_growth);
     const std::vector<float> grown = updater->ReadGradient();
 
-    const auto other =
-        optimized::backend_simulated::MakeModel(config, 1, *queue, recompute);
+    const auto other = MakeSimulated(config, 1, *queue, recompute);
     const auto other_updater = other->MakeUpdater();
     other->WriteParameters(WithUnevenBudget(config), 0);
     other_updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
     EXPECT_EQ(other_updater->ReadGradient(), grown);
+  }
+}
+
+TEST(SimulatedMemory, IsWhatWasPlanned) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    ExpectTakesWhatWasPlanned(
+        TrainingConfigOf({RouterKind::kSoftLearned, precision}));
   }
 }
 
@@ -318,8 +339,7 @@ std::string MemoryError(const Config& config, int64_t more) {
       {.memory = simt::LiveBytes() + static_cast<size_t>(planned + more)});
   std::string text = "none";
   try {
-    const auto model =
-        optimized::backend_simulated::MakeModel(config, 1, *queue);
+    const auto model = MakeSimulated(config, 1, *queue);
     const auto updater = model->MakeUpdater();
     const std::vector<float> parameters = WithUnevenBudget(config);
     model->WriteParameters(parameters, 0);
@@ -337,7 +357,7 @@ std::string MemoryError(const Config& config, int64_t more) {
 
 TEST(SimulatedMemory, TooLittleIsAnErrorThatSaysWhatNeedsIt) {
   simt::SetSchedule(simt::Schedule::kAscending);
-  const Config config = TrainingConfigOf(RouterKind::kSoftLearned);
+  const Config config = TrainingConfigOf({RouterKind::kSoftLearned});
   EXPECT_EQ(MemoryError(config, 1 << 20), "none");
   // Not enough for the caps of the step; for the first caps; for the updates.
   const int64_t updates = optimized::PlanUpdates(config).bytes();
@@ -370,7 +390,7 @@ TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
   const Config config = TrainingConfigOf(GetParam());
   const int offsets = static_cast<int>(config.model.num_layers);
   const auto queue = MakeQueue();
-  const auto model = optimized::backend_simulated::MakeModel(config, 1, *queue);
+  const auto model = MakeSimulated(config, 1, *queue);
   const auto updater = model->MakeUpdater();
   model->WriteParameters(MakeModelCase(config, 1, 8).parameters, 0);
   const auto update = [&](int64_t number) {
@@ -425,6 +445,8 @@ std::string UpdateError(optimized::ModelInterface& model,
 TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
   simt::SetSchedule(simt::Schedule::kAscending);
   const Config config = TrainingConfigOf(GetParam());
+  Config on_cpu = config;
+  on_cpu.training.precision = Precision::kFp32;
   const auto queue = MakeQueue();
   ThreadPool pool(1);
   std::vector<ModelCase> groups = {MakeModelCase(config, 1, 1),
@@ -437,9 +459,8 @@ TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
   const auto errors = [&](int64_t first, int64_t size, float value) {
     std::vector<float> parameters = MakeModelCase(config, 1, 8).parameters;
     std::fill_n(parameters.begin() + first, size, value);
-    const auto simulated =
-        optimized::backend_simulated::MakeModel(config, 1, *queue);
-    const auto cpu = optimized::backend_cpu::MakeModel(config, 1, pool);
+    const auto simulated = MakeSimulated(config, 1, *queue);
+    const auto cpu = optimized::backend_cpu::MakeModel(on_cpu, 1, pool);
     const std::string text = UpdateError(*simulated, parameters, groups);
     const std::string expected = UpdateError(*cpu, parameters, groups);
     const std::string value_of = "router score is ";
@@ -468,10 +489,84 @@ TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
       std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Routers, SimulatedModel,
-                         ::testing::Values(RouterKind::kSparse,
-                                           RouterKind::kSoftFixed,
-                                           RouterKind::kSoftLearned));
+// Of a model whose parameters are written, in parts, and updated: what products
+// read is what the parameters then are. A new model that reads them all at once
+// has the same loss, to the last bit, and nothing else has.
+TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  const Config config =
+      TrainingConfigOf({RouterKind::kSoftLearned, Precision::kBf16});
+  const auto queue = MakeQueue();
+  Groups batch(config, 9);
+  const auto loss = [&](optimized::ModelInterface& model) {
+    return model.Forward(batch(0), RoutingOf(9)).loss_sum;
+  };
+  const auto fresh_loss = [&](const std::vector<float>& parameters) {
+    const auto model = MakeSimulated(config, 1, *queue);
+    model->WriteParameters(parameters, 0);
+    return loss(*model);
+  };
+  const auto model = MakeSimulated(config, 1, *queue);
+  const auto updater = model->MakeUpdater();
+  const std::vector<float> first = MakeModelCase(config, 1, 8).parameters;
+  const int64_t half = static_cast<int64_t>(first.size()) / 2;
+  model->WriteParameters(std::span(first).subspan(half), half);
+  model->WriteParameters(std::span(first).first(half), 0);
+  const double before = loss(*model);
+  EXPECT_EQ(before, fresh_loss(first));
+  for (int64_t number = 0; number < 2; ++number) {
+    updater->ComputeGradient(RoutingOf(number), Groups(config, number));
+    updater->Apply(1e-1, number);
+    EXPECT_EQ(loss(*model), fresh_loss(model->ReadParameters())) << number;
+    EXPECT_NE(loss(*model), before);
+  }
+  // Of what is written later, too: head_weight is read by a product alone.
+  std::vector<float> other = model->ReadParameters();
+  const int64_t head = model->layout().head_weight;
+  other[head] += 1;
+  model->WriteParameters(std::span(other).subspan(head, 1), head);
+  EXPECT_EQ(loss(*model), fresh_loss(other));
+}
+
+// Changes that no bf16 number sees, of the router's weight and of what it reads.
+TEST(SimulatedBf16, TheRouterReadsFloats) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  Config config = TrainingConfigOf({RouterKind::kSoftFixed, Precision::kBf16});
+  config.router.noise_amplitude = 0x1p-14;  // of the jitter
+  const auto queue = MakeQueue();
+  const ModelCase c = MakeModelCase(config, 1, 8);
+  const ParameterLayout layout(config);
+  // With each weight of layer 0's router the bf16 number +-1, times `factor`.
+  const auto scores = [&](float factor, bool noise) {
+    std::vector<float> parameters = c.parameters;
+    const int64_t first = layout.layers[0].router_weight;
+    for (int64_t i = 0; i < config.model.d_model * config.model.num_experts;
+         ++i) {
+      parameters[first + i] = std::copysign(factor, parameters[first + i]);
+    }
+    const auto model = MakeSimulated(config, 1, *queue);
+    model->WriteParameters(parameters, 0);
+    (void)model->Forward({1, c.inputs, c.targets, c.first_token},
+                         {.temperature = 1.25, .tau = 1.25, .noise = noise});
+    const auto view = model->LastRouting(0).scores;
+    return std::vector<float>(view.begin(), view.end());
+  };
+  EXPECT_EQ(scores(1, false), scores(1, false));
+  EXPECT_NE(scores(1 + 0x1p-12f, false), scores(1, false));
+  EXPECT_NE(scores(1, true), scores(1, false));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Routers, SimulatedModel,
+    ::testing::Values(Kind{RouterKind::kSparse}, Kind{RouterKind::kSoftFixed},
+                      Kind{RouterKind::kSoftLearned},
+                      Kind{RouterKind::kSparse, Precision::kBf16},
+                      Kind{RouterKind::kSoftFixed, Precision::kBf16},
+                      Kind{RouterKind::kSoftLearned, Precision::kBf16}),
+    [](const auto& info) {
+      return std::string(EnumName(info.param.router)) + "_" +
+             EnumName(info.param.precision);
+    });
 
 }  // namespace
 }  // namespace softmoe::property_tests

@@ -48,36 +48,6 @@ void CheckGroup(const Config& config, const BalanceGroup& group,
       << replay.size() << " replayed layers";
 }
 
-DecoderBlockSettings BlockSettings(const Config& config,
-                                   const BalanceGroup& group,
-                                   const RoutingState& routing,
-                                   const LayerAllocation& allocation,
-                                   int64_t layer) {
-  DecoderBlockSettings settings;
-  settings.num_sequences = group.num_sequences;
-  settings.num_heads = config.model.num_heads;
-  settings.rope_base = config.model.rope_base;
-  settings.norm_epsilon = config.model.norm_epsilon;
-
-  MoeLayerSettings& moe = settings.moe;
-  moe.router.kind = config.router.kind;
-  moe.router.mean_active = allocation.mean_active;
-  moe.router.temperature = routing.temperature;
-  moe.router.cutoff = allocation.cutoff;
-  moe.router.max_active = allocation.max_active;
-  moe.router.fallback = config.router.fallback;
-  moe.noise.kind = routing.noise ? config.router.noise : NoiseKind::kNone;
-  moe.noise.amplitude = config.router.noise_amplitude;
-  moe.noise.seed = static_cast<uint64_t>(config.training.seed);
-  moe.noise.step = static_cast<uint32_t>(routing.step);
-  moe.noise.layer = static_cast<uint32_t>(layer);
-  moe.first_token = group.first_token;
-  moe.load_balance = config.router.load_balance;
-  moe.aux_loss_coeff = config.router.aux_loss_coeff;
-  moe.z_loss_coeff = config.router.z_loss_coeff;
-  return settings;
-}
-
 // One layer of the forward pass, kept for the backward pass.
 struct Layer {
   DecoderBlockSettings settings;
@@ -179,6 +149,36 @@ std::vector<LayerAllocation> Allocations(const Config& config,
     allocations.push_back(layer);
   }
   return allocations;
+}
+
+DecoderBlockSettings BlockSettings(const Config& config,
+                                   const BalanceGroup& group,
+                                   const RoutingState& routing,
+                                   const LayerAllocation& allocation,
+                                   int64_t layer) {
+  DecoderBlockSettings settings;
+  settings.num_sequences = group.num_sequences;
+  settings.num_heads = config.model.num_heads;
+  settings.rope_base = config.model.rope_base;
+  settings.norm_epsilon = config.model.norm_epsilon;
+
+  MoeLayerSettings& moe = settings.moe;
+  moe.router.kind = config.router.kind;
+  moe.router.mean_active = allocation.mean_active;
+  moe.router.temperature = routing.temperature;
+  moe.router.cutoff = allocation.cutoff;
+  moe.router.max_active = allocation.max_active;
+  moe.router.fallback = config.router.fallback;
+  moe.noise.kind = routing.noise ? config.router.noise : NoiseKind::kNone;
+  moe.noise.amplitude = config.router.noise_amplitude;
+  moe.noise.seed = static_cast<uint64_t>(config.training.seed);
+  moe.noise.step = static_cast<uint32_t>(routing.step);
+  moe.noise.layer = static_cast<uint32_t>(layer);
+  moe.first_token = group.first_token;
+  moe.load_balance = config.router.load_balance;
+  moe.aux_loss_coeff = config.router.aux_loss_coeff;
+  moe.z_loss_coeff = config.router.z_loss_coeff;
+  return settings;
 }
 
 double GroupResult::Objective(double loss_scale, double group_scale) const {

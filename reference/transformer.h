@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "reference/decoder_block.h"
 #include "reference/matrix.h"
 #include "reference/moe_layer.h"
 
@@ -50,6 +51,13 @@ struct LayerAllocation {
 std::vector<LayerAllocation> Allocations(const Config& config,
                                          const Vector& parameters,
                                          const RoutingState& routing);
+
+// What a layer of the model computes with for `group`, given its allocation.
+DecoderBlockSettings BlockSettings(const Config& config,
+                                   const BalanceGroup& group,
+                                   const RoutingState& routing,
+                                   const LayerAllocation& allocation,
+                                   int64_t layer);
 
 struct LayerRouting {
   LayerAllocation allocation;

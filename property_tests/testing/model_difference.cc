@@ -12,6 +12,7 @@
 #include "core/philox.h"
 #include "core/testing/bounded.h"
 #include "property_tests/routing_margin.h"
+#include "property_tests/testing/moved_transformer.h"
 #include "reference/load_balance.h"
 #include "reference/testing/tiny_model.h"
 
@@ -25,8 +26,19 @@ using reference::RoutingReplay;
 using reference::Vector;
 
 constexpr double kLambda = 8;
-constexpr int kPerturbations = 4;
-constexpr double kMeaningless = 1e-3;  // of the norm of a tensor
+
+// What differs between the precisions; the header says why.
+struct Rule {
+  int runs;            // of the moved reference
+  double meaningless;  // a tolerance of so much of a tensor's norm
+};
+Rule RuleOf(const Config& config) {
+  return config.training.precision == Precision::kBf16 ? Rule{16, 0.5}
+                                                       : Rule{4, 1e-3};
+}
+bool InBf16(const ModelCase& c) {
+  return c.config.training.precision == Precision::kBf16;
+}
 
 // Every scalar and tensor that is compared, in a fixed order.
 struct Outputs {
@@ -68,18 +80,8 @@ Vector Flat(const Matrix& matrix) {
   return Eigen::Map<const Vector>(matrix.data(), matrix.size());
 }
 
-Outputs FromReference(const ModelCase& c, const ParameterLayout& layout,
-                      const Vector& parameters,
-                      const std::vector<RoutingReplay>& replay,
-                      reference::GroupResult* result) {
-  const reference::BalanceGroup group = {c.num_sequences, c.inputs, c.targets,
-                                         c.first_token};
-  const reference::RoutingState routing = {c.temperature, c.tau, c.noise,
-                                           c.step};
-  const reference::GroupResultAndGradients all =
-      reference::TransformerLossAndGradients(c.config, parameters, group,
-                                             routing, LossScale(c), kGroupScale,
-                                             replay);
+Outputs OutputsOf(const reference::GroupResultAndGradients& all,
+                  const ParameterLayout& layout) {
   Outputs outputs;
   outputs.Add("loss", all.result.loss_sum);
   for (size_t l = 0; l < all.result.layers.size(); ++l) {
@@ -90,8 +92,26 @@ Outputs FromReference(const ModelCase& c, const ParameterLayout& layout,
     outputs.Add(fmt::format("scores of layer {}", l), Flat(layer.scores));
   }
   AddGradients(layout, all.gradients, &outputs);
-  if (result) *result = all.result;
   return outputs;
+}
+
+reference::BalanceGroup GroupOf(const ModelCase& c) {
+  return {c.num_sequences, c.inputs, c.targets, c.first_token};
+}
+reference::RoutingState RoutingOf(const ModelCase& c) {
+  return {c.temperature, c.tau, c.noise, c.step};
+}
+
+Outputs FromReference(const ModelCase& c, const ParameterLayout& layout,
+                      const Vector& parameters,
+                      const std::vector<RoutingReplay>& replay,
+                      reference::GroupResult* result) {
+  const reference::GroupResultAndGradients all =
+      reference::TransformerLossAndGradients(c.config, parameters, GroupOf(c),
+                                             RoutingOf(c), LossScale(c),
+                                             kGroupScale, replay);
+  if (result) *result = all.result;
+  return OutputsOf(all, layout);
 }
 
 // The model's pass, and what the reference needs to replay it.
@@ -101,6 +121,7 @@ struct ModelPass {
   std::vector<optimized::LayerAllocation> allocations;
   std::vector<RoutingReplay> replay;
   std::vector<std::vector<int64_t>> balance_counts;
+  std::vector<Vector> scores;  // of each layer
 };
 
 ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
@@ -127,7 +148,8 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
     pass.outputs.Add(fmt::format("z loss of layer {}", l), layer.z_loss);
     Vector scores(num_tokens * num_experts);
     std::ranges::copy(view.scores, scores.begin());
-    pass.outputs.Add(fmt::format("scores of layer {}", l), std::move(scores));
+    pass.outputs.Add(fmt::format("scores of layer {}", l), scores);
+    pass.scores.push_back(std::move(scores));
 
     RoutingReplay replay;
     replay.active = BoolMatrix::Constant(num_tokens, num_experts, false);
@@ -153,27 +175,43 @@ ModelPass RunModel(const ModelCase& c, const ModelMaker& make_model) {
   return pass;
 }
 
-// Root mean square, over the perturbations, of the distance of each output from
-// the unperturbed one; for the scores the largest element of it.
+// The outputs of run `r` of the moved reference: its parameters by u; in bf16,
+// what is stored by 2^-8.
+Outputs MovedOutputs(const ModelCase& c, const ParameterLayout& layout,
+                     const Vector& parameters,
+                     const std::vector<RoutingReplay>& replay, int r) {
+  if (InBf16(c)) {
+    constexpr double kBf16Unit = 0x1p-8;
+    return OutputsOf(
+        MovedTransformer(c.config, parameters, GroupOf(c), RoutingOf(c),
+                         LossScale(c), kGroupScale, replay, kBf16Unit,
+                         static_cast<uint64_t>(r)),
+        layout);
+  }
+  Vector moved = parameters;
+  const RandomKey key{77, RandomStream::kTestData, static_cast<uint32_t>(r)};
+  for (Eigen::Index i = 0; i < moved.size(); ++i) {
+    const uint32_t word = PhiloxWords(key, static_cast<uint64_t>(i / 4))[i % 4];
+    moved[i] *= word & 1 ? 1 + kFloatUnit : 1 - kFloatUnit;
+  }
+  return FromReference(c, layout, moved, replay, nullptr);
+}
+
+// Root mean square, over the runs, of the distance of each output from the
+// unmoved one; for the scores the largest element of it.
 std::vector<double> Responses(const ModelCase& c, const ParameterLayout& layout,
                               const Vector& parameters,
                               const std::vector<RoutingReplay>& replay,
                               const Outputs& expected) {
+  const int runs = RuleOf(c.config).runs;
   std::vector<double> squares(expected.values.size(), 0.0);
-  for (int r = 0; r < kPerturbations; ++r) {
-    Vector moved = parameters;
-    const RandomKey key{77, RandomStream::kTestData, static_cast<uint32_t>(r)};
-    for (Eigen::Index i = 0; i < moved.size(); ++i) {
-      const uint32_t word =
-          PhiloxWords(key, static_cast<uint64_t>(i / 4))[i % 4];
-      moved[i] *= word & 1 ? 1 + kFloatUnit : 1 - kFloatUnit;
-    }
-    const Outputs outputs = FromReference(c, layout, moved, replay, nullptr);
+  for (int r = 0; r < runs; ++r) {
+    const Outputs outputs = MovedOutputs(c, layout, parameters, replay, r);
     for (size_t i = 0; i < squares.size(); ++i) {
       squares[i] += (outputs.values[i] - expected.values[i]).squaredNorm();
     }
   }
-  for (double& square : squares) square = std::sqrt(square / kPerturbations);
+  for (double& square : squares) square = std::sqrt(square / runs);
   return squares;
 }
 
@@ -205,7 +243,7 @@ class Comparison {
                         "= {:.6g}",
                         name, error, tolerance, norm));
       }
-      if (norm > 0 && !(tolerance <= kMeaningless * norm)) {
+      if (norm > 0 && !(tolerance <= RuleOf(case_.config).meaningless * norm)) {
         difference_.mistrusted.push_back(
             fmt::format("{}: MISTRUSTED, tolerance {:.3g} of |expected| = "
                         "{:.3g}",
@@ -219,17 +257,22 @@ class Comparison {
   }
 
   double Tolerance(double response, double norm) const {
-    return kLambda * std::sqrt(LongestSum(case_)) * response +
-           4 * kFloatUnit * norm;
+    const double roundings = InBf16(case_) ? 1 : LongestSum(case_);
+    return kLambda * std::sqrt(roundings) * response + 4 * kFloatUnit * norm;
   }
 
   // The selection of each layer against what the reference would have selected
-  // from the same state, and the counts against the selection.
+  // from the same state, in bf16 from the same scores, and the counts against
+  // the selection.
   void CompareRouting(const ModelPass& pass,
                       const reference::GroupResult& result,
                       const std::vector<double>& score_responses) {
     for (size_t l = 0; l < result.layers.size(); ++l) {
-      const reference::LayerRouting& layer = result.layers[l];
+      reference::LayerRouting layer = result.layers[l];
+      if (InBf16(case_)) {
+        layer.scores = Eigen::Map<const Matrix>(
+            pass.scores[l].data(), layer.scores.rows(), layer.scores.cols());
+      }
       CompareAllocation(l, pass.allocations[l], layer.allocation);
       const RouterConfig& router = case_.config.router;
       const RouterSettings settings = {router.kind,
@@ -240,7 +283,8 @@ class Comparison {
                                        router.fallback};
       // The norm over all scores bounds every one of them.
       const double score_error =
-          Tolerance(score_responses[l], layer.scores.norm());
+          InBf16(case_) ? 0
+                        : Tolerance(score_responses[l], layer.scores.norm());
       const BoolMatrix& active = pass.replay[l].active;
       const double sums = static_cast<double>(active.cols()) + 16;
       const SelectionCheck check = CheckSelection(

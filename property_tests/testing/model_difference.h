@@ -19,10 +19,26 @@
 // A tolerance above 1e-3 of its tensor's norm says nothing: MISTRUSTED. The z
 // loss of a single token is an example, where its logsumexp is near 0.
 //
+// In bf16 it is storage that rounds, not sums: every stored number by 2^-8 or
+// less, once. How far that carries is measured, too, by a program of which each
+// stored number is moved by a random relative amount, uniform within 2^-8
+// (moved_transformer.h): no less than rounding moves it, and at no fewer places.
+// Its runs are samples of the same distribution as the model's error, or of a
+// wider one, so
+//
+//   |got - expected|_2 <= lambda s + 4 u |expected|_2
+//
+// with s the root mean square distance of 16 runs from the exact pass: for a
+// scalar, whose error is normal, that fails once in 2 million (Student's t with
+// 16 degrees of freedom), for a tensor hardly ever. It is too wide to see where
+// a number was rounded; a tolerance above half of its tensor's norm could not
+// tell it from nothing at all: MISTRUSTED.
+//
 // Routing. Selections may differ from the reference's own where a score or a
 // soft weight is within its tolerance of the boundary, and nowhere else; the
 // reference then replays the model's selection, so that everything downstream
-// is compared with the same choice.
+// is compared with the same choice. In bf16 the boundary is that of the model's
+// own scores, which are floats in both.
 #ifndef SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 #define SOFTMOE_PROPERTY_TESTS_TESTING_MODEL_DIFFERENCE_H_
 
