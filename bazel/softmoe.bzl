@@ -29,11 +29,15 @@ def softmoe_cc_library(name, copts = [], in_shared_library = False, **kwargs):
     kwargs = kwargs if in_shared_library else dict(kwargs, **_ONE_OBJECT)
     native.cc_library(name = name, copts = _COPTS + copts, **kwargs)
 
-def softmoe_cc_binary(name, copts = [], linkopts = [], **kwargs):
+# Where a program of //:gpu_bundle finds the libraries that lie beside it. Of the
+# old kind, which holds for the libraries that libraries need, too.
+_BUNDLE_LINKOPTS = ["-Wl,--disable-new-dtags,-rpath,$$ORIGIN/../lib"]
+
+def softmoe_cc_binary(name, copts = [], linkopts = [], in_gpu_bundle = False, **kwargs):
     native.cc_binary(
         name = name,
         copts = _COPTS + copts,
-        linkopts = linkopts + _LINKOPTS,
+        linkopts = linkopts + (_BUNDLE_LINKOPTS if in_gpu_bundle else []) + _LINKOPTS,
         **kwargs
     )
 

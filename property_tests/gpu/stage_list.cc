@@ -14,6 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A simulated device takes as long as its machine has other things to do.
+double Limit(double seconds) { return IsSimulated() ? 20 * seconds : seconds; }
+
 // A stage that this program runs itself.
 struct Body {
   std::string name;
@@ -125,13 +128,13 @@ std::vector<Stage> Stages(const StageOptions& options) {
   if (!options.planted.empty()) CheckPlanted(options.planted);
   std::vector<Stage> stages;
   for (const Body& body : CheapBodies()) {
-    stages.push_back({.name = body.name, .seconds = body.seconds});
+    stages.push_back({.name = body.name, .seconds = Limit(body.seconds)});
   }
   for (const char* tool : {"memcheck", "racecheck", "initcheck"}) {
     stages.push_back(SanitizerStage(tool));
   }
   for (const Body& body : DearBodies()) {
-    stages.push_back({.name = body.name, .seconds = body.seconds});
+    stages.push_back({.name = body.name, .seconds = Limit(body.seconds)});
   }
   stages.push_back(GridStage(options));
   return stages;

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gpu_bundle_test.sh ARCHIVE GPU_CHECK_SIMULATED MAKE_GPU_BUNDLE - the archive,
+# unpacked in an empty folder, with an empty environment.
+set -uo pipefail
+archive=$PWD/$1
+simulated=$PWD/$2
+maker=$PWD/$3
+cd "$TEST_TMPDIR" || exit 1
+failures=0
+fail() {
+  echo "FAIL: $*"
+  failures=$((failures + 1))
+}
+# says TEXT WORD... - all words are in the text
+says() {
+  local text=$1 word
+  shift
+  for word; do [[ $text == *"$word"* ]] || fail "'$word' is not in: $text"; done
+}
+
+bytes=$(stat -L -c %s "$archive")
+((bytes < 48 << 20)) || fail "$bytes bytes are too many"
+echo "the archive has $bytes bytes"
+mkdir empty && tar -xzf "$archive" -C empty || fail "it cannot be unpacked"
+bundle=$PWD/empty/softmoe_gpu
+mkdir here && cd here || exit 1
+
+# clean VARIABLE=VALUE... PROGRAM ARGUMENT... - with nothing else in the
+# environment; the device, if there is one, is hidden
+clean() { env -i PATH=/usr/bin:/bin CUDA_VISIBLE_DEVICES=-1 TMPDIR="$TEST_TMPDIR" "$@" 2>&1; }
+
+# Every library is in the bundle or glibc's.
+for program in "$bundle"/bin/*; do
+  [[ -f $program ]] || continue
+  while read -r name arrow path _; do
+    case $name in
+      linux-vdso.so.* | /lib64/ld-linux-* | libc.so.6 | libm.so.6 | libresolv.so.2 | libdl.so.2 | libpthread.so.0 | librt.so.1) ;;
+      *) [[ $arrow == "=>" && $path == "$bundle"/bin/../lib/* ]] || fail "$program: $name is $path" ;;
+    esac
+  done < <(clean ldd "$program")
+  clean "$program" --help >help || fail "$program does not start: $(cat help)"
+done
+[[ -n $(find "$bundle" -newermt 1970-01-02 -print -quit) ]] && fail "files have times"
+for file in bin/gpu_check bin/train bin/grid bin/verify share/tokens.bin share/tokens.idx share/text.txt; do
+  [[ -s $bundle/$file ]] || fail "$file is not there"
+done
+
+# Without a device: 5, what is needed, and no record.
+text=$(clean "$bundle/run_all.sh")
+[[ $? == 5 ]] || fail "without a device: $text"
+says "$text" "glibc:" "cuBLASLt:"
+[[ $text == *"no NVIDIA driver"*"install one for CUDA"* || $text == *"no CUDA device"*nvidia-smi* ]] ||
+  fail "what is needed is not said: $text"
+[[ $(ls) == help ]] || fail "something was left: $(ls)"
+text=$(clean "$bundle/bin/train" --config "$bundle/share/paper.toml" --data "$bundle/share/tokens" --device=cuda --out run)
+[[ $? == 5 ]] || fail "train without a device: $text"
+says "$text" 'device "cuda"'
+
+# Usage, and an old or a missing glibc.
+text=$(clean "$bundle/run_all.sh" nine)
+[[ $? == 2 ]] || fail "a number of minutes: $text"
+says "$text" "'nine'" "run_all.sh [MINUTES]"
+mkdir tools
+printf '#!/bin/sh\necho glibc 2.17\n' >tools/getconf
+chmod +x tools/getconf
+text=$(clean PATH="$PWD/tools:/usr/bin:/bin" "$bundle/run_all.sh")
+[[ $? == 5 ]] || fail "an old glibc: $text"
+says "$text" "glibc 2.17" "or later is needed" "container"
+[[ $text != *cuBLASLt* ]] || fail "glibc is not what was looked at first"
+printf '#!/bin/sh\nexit 1\n' >tools/getconf
+text=$(clean PATH="$PWD/tools:/usr/bin:/bin" "$bundle/run_all.sh")
+[[ $? == 5 ]] || fail "no glibc: $text"
+says "$text" "has no glibc"
+needed=$(sed -n 's/^glibc=2[.]//p' "$bundle/share/needs")
+((needed <= 36)) || fail "glibc 2.$needed is needed, more than Debian 12 has"
+
+# Where cuBLASLt is taken from. (A file of that name is enough to be found.)
+cublas=$(sed -n 's/^cublas=//p' "$bundle/share/needs")
+[[ $cublas =~ ^libcublasLt[.]so[.][1-9][0-9]$ ]] || fail "no name of cuBLASLt: '$cublas'"
+# taken FOLDER WHY VARIABLE=VALUE... - it is, with these variables
+taken() {
+  local folder=$1 why=$2
+  shift 2
+  mkdir -p "$folder" && : >"$folder/$cublas"
+  says "$(clean "$@" "$bundle/run_all.sh")" "cuBLASLt: $folder/$cublas ($why)"
+}
+taken "$PWD/venv/lib/python3.11/site-packages/nvidia/cublas/lib" "Python's site-packages" VIRTUAL_ENV="$PWD/venv"
+taken "$PWD/path" LD_LIBRARY_PATH VIRTUAL_ENV="$PWD/venv" LD_LIBRARY_PATH="/nowhere:$PWD/path"
+taken "$PWD/toolkit/lib64" CUDA_HOME CUDA_HOME="$PWD/toolkit" LD_LIBRARY_PATH="$PWD/path"
+
+# On the simulated device all of it runs through, and a fault is named.
+cp "$simulated" "$bundle/bin/gpu_check.new"
+mv -f "$bundle/bin/gpu_check.new" "$bundle/bin/gpu_check"
+text=$(clean "$bundle/run_all.sh" 60)
+[[ $? == 0 ]] || fail "on the simulated device: $text"
+says "$text" "passed, on a simulated device" "send back: $PWD/gpu_record.jsonl"
+[[ $(tail -n 1 gpu_record.jsonl) == *'"kind":"end","passed":true'* ]] || fail "the record has no end"
+text=$(clean "$bundle/run_all.sh" 60 --plant gemm --only 'operation gemm' --only 'operation adamw')
+[[ $? == 1 ]] || fail "with a fault: $text"
+says "$text" "FAILED: operation gemm (fp32); operation gemm (bf16)" "ok: adamw" "gpu_record-2.jsonl"
+
+# The same bytes, wherever it is packed. (Any program with libraries will do.)
+for place in one two; do
+  mkdir -p "$place"
+  printf 'program any %s\nshare here.toml %s\ntext %s\nscript %s\n' \
+    "$(command -v tar)" "$bundle/share/smoke.toml" "$bundle/share/text.txt" "$bundle/run_all.sh" >"$place/manifest"
+  (cd "$place" && umask 077 && "$maker" manifest bundle.tar.gz) || fail "$place cannot be packed"
+done
+cmp one/bundle.tar.gz two/bundle.tar.gz || fail "other bytes in another place"
+printf 'dream\n' >one/manifest
+text=$("$maker" one/manifest one/bundle.tar.gz 2>&1) && fail "a line that is none was accepted"
+says "$text" "dream"
+
+[[ $failures == 0 ]] && echo passed
+exit $((failures > 0))
