@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -18,8 +17,6 @@
 #include "core/files/paths.h"
 #include "core/text/format_bytes.h"
 #include "optimized/communicator/communicator.h"
-#include "optimized/communicator/mpi.h"
-#include "optimized/communicator/single.h"
 #include "optimized/device.h"
 #include "optimized/memory_plan.h"
 #include "trainer/identity/config_table.h"
@@ -27,6 +24,7 @@
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/profile_run.h"
+#include "trainer/run/rank_main.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 #include "trainer/run/trainer.h"
@@ -38,7 +36,7 @@ using softmoe::Config;
 using softmoe::ExitCode;
 using softmoe::FormatBytes;
 using softmoe::optimized::Communicator;
-using softmoe::optimized::MpiSession;
+using softmoe::trainer::RankKind;
 using softmoe::trainer::RunResult;
 
 constexpr char kDescription[] =
@@ -59,6 +57,11 @@ Examples:
       on four ranks, each with a part of every batch and of the moments
   mpirun -n 4 train --config my.toml --data corpus/tokens --ranks mpi
       the same on four processes; needs Debian's openmpi-bin
+  RANK=2 WORLD_SIZE=4 MASTER_ADDR=node7 MASTER_PORT=29500 \
+  SOFTMOE_RANKS_SECRET_FILE=secret train --config my.toml \
+        --data corpus/tokens --ranks env
+      one of four processes without MPI, connected over TCP; under srun the
+      secret alone is needed
   train --config my.toml --data corpus/tokens --device cuda
       on a CUDA device: another backend has other bits, so a run stays on one
   train --config my.toml --data corpus/tokens --profile
@@ -68,14 +71,15 @@ In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
 result.h5. Ctrl-C and SIGTERM finish the step and save.
 
 Exit codes: 0 done; 1 the loss is not finite; 2 usage, configuration, or a
-damaged file; 5 a file or the device is missing, or the disk full; 75 stopped
-by a signal, state saved.)";
+damaged file; 5 a file or the device is missing, the disk full, or another rank
+dead or silent; 75 stopped by a signal, state saved.)";
 
 struct Arguments {
   std::string config, data, corpus, out;
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
   std::string ranks = "1";
+  softmoe::trainer::RankMainOptions processes;
   bool dry_run = false, profile = false, quiet = false;
 };
 
@@ -139,14 +143,20 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
              result.resumed ? " (trained in several sessions)" : "");
 }
 
-// Of --ranks, where it is no "mpi".
+// Of --ranks.
+RankKind KindOfRanks(const std::string& text) {
+  if (text == "mpi") return RankKind::kMpi;
+  return text == "env" ? RankKind::kEnvironment : RankKind::kNone;
+}
+
+// Of --ranks, where it is a number.
 int InProcessRanks(const std::string& text) {
   int ranks = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), ranks);
   if (error == std::errc() && end == text.data() + text.size()) return ranks;
   throw softmoe::ConfigError("--ranks " + text +
-                             ": give a number of ranks, or mpi");
+                             ": give a number of ranks, mpi, or env");
 }
 
 // The tokens of the configuration's corpus. Rank 0 prepares what the others
@@ -167,10 +177,10 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
   return tokens;
 }
 
-// As a rank of `processes`, of which there is one without MPI.
+// As a rank of `processes`, of which there is one where ranks are threads.
 ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const bool leads = processes.rank() == 0;
-  const bool in_process = processes.size() == 1 && arguments.ranks != "mpi";
+  const bool in_process = KindOfRanks(arguments.ranks) == RankKind::kNone;
   const int ranks =
       in_process ? InProcessRanks(arguments.ranks) : processes.size();
   std::vector<std::string> overrides = arguments.overrides;
@@ -265,8 +275,22 @@ int main(int argc, char** argv) {
   auto* const ranks = app.add_option(
       "--ranks", arguments.ranks,
       "N: ranks that share the batch and the threads of this process; mpi: the "
-      "processes of an mpirun or srun, with --threads each; never changes the "
+      "processes of an mpirun; env: processes that find each other by RANK, "
+      "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or are started by srun, and "
+      "know the same secret (SOFTMOE_RANKS_SECRET or, better, "
+      "SOFTMOE_RANKS_SECRET_FILE); both with --threads each; never changes the "
       "result [1]");
+  // A day at most.
+  app.add_option("--silence-limit", arguments.processes.silence_limit,
+                 "seconds within which all processes end, with 5, after one of "
+                 "them has died or fallen silent; 0: silence is no reason [30]")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->needs(ranks);
+  app.add_option("--join-limit", arguments.processes.join_limit,
+                 "seconds that processes wait for each other at the start "
+                 "[120]")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->needs(ranks);
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
   runtime("--device", "device",
           "cpu, or cuda: device 0, through cuBLAS; trained on the simulated "
@@ -288,17 +312,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  // Ends after RunMain, which prints what this rank failed of.
-  std::unique_ptr<MpiSession> mpi;
-  return softmoe::RunMain("train", [&] {
-    std::unique_ptr<Communicator> processes =
-        std::make_unique<softmoe::optimized::SingleCommunicator>();
-    if (arguments.ranks == "mpi") {
-      mpi = std::make_unique<MpiSession>();
-      processes = mpi->World();
-    }
-    ExitCode code = ExitCode::kDone;
-    processes->Run([&] { code = Train(arguments, *processes); });
-    return code;
+  arguments.processes.kind = KindOfRanks(arguments.ranks);
+  arguments.processes.quiet = arguments.quiet;
+  return RunRankMain("train", arguments.processes, [&](Communicator& ranks) {
+    return Train(arguments, ranks);
   });
 }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/testing/rank_test_util.h"
+
+#include <signal.h>
+
+#include <cctype>
+#include <fstream>
+#include <utility>
+
+#include "core/config/config.h"
+#include "core/testing/file_test_util.h"
+#include "optimized/communicator/mpi_test_util.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics_log.h"
+#include "trainer/results/run_result.h"
+#include "trainer/results/run_result_file.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// The number after `before` in `text`, or -1.
+int64_t NumberAfter(const std::string& text, const std::string& before) {
+  const size_t at = text.find(before);
+  if (at == std::string::npos) return -1;
+  const size_t begin = at + before.size();
+  size_t end = begin;
+  while (end < text.size() && std::isdigit(text[end]) != 0) ++end;
+  // Not before it is there whole.
+  return end == begin || end == text.size()
+             ? -1
+             : std::stoll(text.substr(begin, end - begin));
+}
+
+std::string NameOf(int rank) { return "process " + std::to_string(rank) + " "; }
+
+}  // namespace
+
+Strings Joined(Strings words, const Strings& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+int Count(std::string_view text, std::string_view part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos;
+       at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+RunningProgram::RunningProgram(const ProcessOptions& options)
+    : process_(options), reader_([this] {
+        process_.ListenToEnd([this](Process::Stream, std::string_view bytes) {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          output_ += bytes;
+          changed_.notify_all();
+        });
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ended_ = true;
+        changed_.notify_all();
+      }) {}
+
+RunningProgram::~RunningProgram() {
+  constexpr int kMostRanks = 16;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (int rank = 0; rank < kMostRanks; ++rank) {
+    const int64_t process = NumberAfter(output_, NameOf(rank));
+    // Once it has ended, the number may be another process's.
+    if (process > 0 && !ended_) ::kill(static_cast<pid_t>(process), SIGKILL);
+  }
+}
+
+bool RunningProgram::Await(const std::string& text) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto printed = [&] { return output_.find(text) != std::string::npos; };
+  changed_.wait(lock, [&] { return ended_ || printed(); });
+  return printed();
+}
+
+int64_t RunningProgram::AwaitNumber(const std::string& text) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock,
+                [&] { return ended_ || NumberAfter(output_, text) >= 0; });
+  return NumberAfter(output_, text);
+}
+
+int RunningProgram::AwaitEnd() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return ended_; });
+  return process_.ExitStatus();
+}
+
+std::string RunningProgram::output() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return output_;
+}
+
+pid_t RunningProgram::ProcessOf(int rank) {
+  return static_cast<pid_t>(AwaitNumber(NameOf(rank)));
+}
+
+Strings RankNamer(const std::string& rank) {
+  return {"sh", "-c", "echo \"process " + rank + " $$.\"; exec \"$@\"", "sh"};
+}
+
+void RankTest::SetUp() {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = std::string(test->test_suite_name()) + "_" + test->name();
+  for (char& letter : name) {
+    if (letter == '/') letter = '_';
+  }
+  folder_ = FreshFolder(name);
+  tokens_ = WriteTinyTokens(folder_ / "data");
+  Config config = TinyConfig(RouterKind::kSoftLearned);
+  config.training.global_batch_sequences = 8;  // four balance groups
+  config.training.eval_every = 5;
+  std::ofstream(folder_ / "tiny.toml") << ConfigToToml(config);
+}
+
+Strings RankTest::Train(const std::string& run, const Strings& more) const {
+  return Joined(
+      {std::filesystem::absolute("trainer/run/train").string(), "--config",
+       "tiny.toml", "--data", tokens_.string(), "--threads", "1", "--log-every",
+       "1", "--out", (folder_ / run).string()},
+      more);
+}
+
+ProgramResult RankTest::RunAlone(const std::string& run,
+                                 const Strings& more) const {
+  return RunProgram(Train(run, more), folder_);
+}
+
+ProgramResult RankTest::RunMpi(int ranks, const std::string& run,
+                               const Strings& more) const {
+  return RunProgram(Joined(optimized::MpiRun(ranks),
+                           Joined(Train(run, more), {"--ranks", "mpi"})),
+                    folder_);
+}
+
+std::unique_ptr<RunningProgram> RankTest::StartRank(
+    int rank, int size, int64_t port, const Strings& command,
+    const Change& change) const {
+  Given given = {Joined(command, {"--ranks", "env"}),
+                 {{"RANK", std::to_string(rank)},
+                  {"WORLD_SIZE", std::to_string(size)},
+                  {"MASTER_ADDR", "127.0.0.1"},
+                  {"MASTER_PORT", std::to_string(port)},
+                  {"SOFTMOE_RANKS_SECRET", "the secret of a test"}}};
+  change(rank, given);
+  ProcessOptions options;
+  options.arguments = Joined(RankNamer(std::to_string(rank)), given.command);
+  options.folder = folder_;
+  options.environment = Environment();
+  for (const auto& [name, value] : given.variables) {
+    options.environment->push_back(name + "=" + value);
+  }
+  return std::make_unique<RunningProgram>(options);
+}
+
+int64_t RankTest::PortOf(RunningProgram& rank_0) {
+  return rank_0.AwaitNumber("waits for the others at port ");
+}
+
+RankTest::Ranks RankTest::StartRanks(int size, const Strings& command,
+                                     const Change& change) const {
+  Ranks ranks;
+  ranks.push_back(StartRank(0, size, 0, command, change));
+  const int64_t port = size > 1 ? PortOf(*ranks[0]) : -1;
+  for (int rank = 1; port >= 0 && rank < size; ++rank) {
+    ranks.push_back(StartRank(rank, size, port, command, change));
+  }
+  return ranks;
+}
+
+void RankTest::ExpectEnd(const Ranks& ranks, int code) {
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(rank->AwaitEnd(), code) << rank->output();
+  }
+}
+
+void RankTest::ExpectSameRun(const std::string& expected,
+                             const std::string& got) const {
+  ExpectSameResult(ReadRunResult(folder_ / expected / kResultName),
+                   ReadRunResult(folder_ / got / kResultName));
+  ExpectSameTensors(folder_ / expected / kCheckpointName,
+                    folder_ / got / kCheckpointName);
+  EXPECT_EQ(MetricsOf(folder_ / expected), MetricsOf(folder_ / got));
+  EXPECT_EQ(FilesIn(folder_ / got),
+            (Strings{kCheckpointName, kMetricsName, kResultName}));
+}
+
+}  // namespace softmoe::trainer
