@@ -230,7 +230,8 @@ class Sample {
   std::vector<DrawnFault> DrawAndBuild(const std::vector<Place>& places,
                                        const SourceTree& tree, Build& build,
                                        const std::string& key) {
-    // What compiles is not asked again when a run goes on.
+    // What compiles is not asked again: not for a fault that is drawn in place
+    // of another one, and not when a run goes on.
     const fs::path known_file =
         folder_ / fmt::format("compiles-{}-{}.jsonl", options_.seed, key);
     std::set<std::string> known;
@@ -254,7 +255,9 @@ class Sample {
       std::map<std::string, std::string> problems;
       for (size_t i = 0; i < unknown.size(); ++i) {
         problems[unknown[i].id] = checked[i];
-        if (checked[i].empty()) writer.Write({{"id", unknown[i].id}});
+        if (!checked[i].empty()) continue;
+        known.insert(unknown[i].id);
+        writer.Write({{"id", unknown[i].id}});
       }
       std::vector<std::string> result;
       for (const DrawnFault& fault : faults) {
