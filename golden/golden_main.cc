@@ -2,7 +2,9 @@
 //
 // //:golden - shows documents of golden numbers and judges results by them.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,6 +17,8 @@
 #include "core/files/runfiles.h"
 #include "core/text/suggestion.h"
 #include "golden/document/document.h"
+#include "golden/gpu_runs/gpu_run_file.h"
+#include "golden/gpu_runs/gpu_table.h"
 #include "golden/paper/document_report.h"
 #include "golden/paper/paper_arithmetic.h"
 #include "golden/verdict/miniature.h"
@@ -50,6 +54,10 @@ Examples:
       miniature: rows against each other, no reproduction
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
+  golden import-gpu-run gpu_record.jsonl
+      keeps what run_all.sh found on a machine with a GPU, in golden/gpu_runs
+  golden gpu-table --into README.md
+      which operations have been verified on a device, of these records
 
 Conformance vectors (inputs, cotangents, expected outputs, gradients and bounds
 of an operation, in plain HDF5, for other frameworks) need the reference, which
@@ -210,6 +218,67 @@ ExitCode Compare(const CompareOptions& options) {
   return comparison.code;
 }
 
+struct GpuOptions {
+  std::string record, to, runs, into;
+  bool of_tests = false;
+
+  softmoe::golden::AcceptedRuns accepted() const {
+    return of_tests ? softmoe::golden::AcceptedRuns::kOfTests
+                    : softmoe::golden::AcceptedRuns::kOfDevices;
+  }
+};
+
+ExitCode ImportGpuRun(const GpuOptions& options) {
+  const std::filesystem::path from = softmoe::UserPath(options.record);
+  const softmoe::golden::GpuRecord record =
+      softmoe::golden::ReadGpuRecord(from);
+  RequireGolden(record, options.accepted(), from.string());
+  std::filesystem::path to;
+  const char* const workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (!options.to.empty()) {
+    to = softmoe::UserPath(options.to);
+  } else if (workspace != nullptr && !options.of_tests) {
+    to = std::filesystem::path(workspace) / "golden/gpu_runs" /
+         (GpuRunName(record) + ".h5");
+  } else {
+    throw softmoe::ConfigError(
+        "no workspace to keep the record in; use ./bazelw run //:golden, or "
+        "say with --to where it goes");
+  }
+  WriteGpuRun(to, record);
+  std::printf("wrote %s\n", to.c_str());
+  return ExitCode::kDone;
+}
+
+ExitCode ShowGpuTable(const GpuOptions& options) {
+  using namespace softmoe::golden;  // NOLINT: a main
+  const std::filesystem::path folder =
+      options.runs.empty()
+          ? softmoe::RunfilePath("golden/gpu_runs/README.md").parent_path()
+          : softmoe::UserPath(options.runs);
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".h5") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  std::vector<GpuRecord> runs;
+  for (const std::filesystem::path& file : files) {
+    runs.push_back(ReadGpuRun(file));
+    RequireGolden(runs.back(), options.accepted(), file.string());
+  }
+  const std::string table =
+      GpuTable(runs, ParseOperationSources(softmoe::ReadWholeFile(
+                         softmoe::RunfilePath("bazel/operation_sources.txt"))));
+  if (options.into.empty()) {
+    std::fputs(table.c_str(), stdout);
+    return ExitCode::kDone;
+  }
+  const std::filesystem::path into = softmoe::UserPath(options.into);
+  softmoe::WriteFileAtomically(
+      into, WithGpuTable(softmoe::ReadWholeFile(into), table, into.string()));
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -242,12 +311,34 @@ int main(int argc, char** argv) {
                    "a class of verdicts that counts as PASS in the exit code; "
                    "may be repeated")
       ->check(CLI::IsMember({"inconclusive", "not_comparable", "mistrusted"}));
+  GpuOptions gpu_options;
+  CLI::App* import_run = app.add_subcommand(
+      "import-gpu-run", "keep the record of a run on a device");
+  import_run->add_option("record", gpu_options.record, "what run_all.sh wrote")
+      ->required();
+  import_run->add_option("--to", gpu_options.to,
+                         "HDF5 file to write [one in golden/gpu_runs]");
+  CLI::App* gpu_table = app.add_subcommand(
+      "gpu-table", "which operations have been verified on a device");
+  gpu_table->add_option("--runs", gpu_options.runs,
+                        "folder of records [golden/gpu_runs]");
+  gpu_table->add_option("--into", gpu_options.into,
+                        "document whose table is to be written again");
+  for (CLI::App* command : {import_run, gpu_table}) {
+    // Hidden: nothing that it makes is a golden.
+    command
+        ->add_flag("--of-tests", gpu_options.of_tests,
+                   "accept simulated devices")
+        ->group("");
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   return softmoe::RunMain("golden", [&] {
+    if (import_run->parsed()) return ImportGpuRun(gpu_options);
+    if (gpu_table->parsed()) return ShowGpuTable(gpu_options);
     return show->parsed() ? Show(show_options) : Compare(compare_options);
   });
 }

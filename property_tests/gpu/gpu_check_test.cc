@@ -3,6 +3,7 @@
 // The program that checks everything on a device, on the simulated one.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -118,6 +119,48 @@ TEST(GpuCheck, NamesAnOperationThatIsWrong) {
     }
   }
   EXPECT_EQ(OutcomesOf(record).at("operation rmsnorm bf16"), "failed");
+}
+
+// From the device to README's table: only in a test, since it is simulated.
+TEST(GpuCheck, ItsRecordIsImported) {
+  const fs::path folder = FreshFolder("import");
+  ASSERT_EQ(Check(folder, "--only 'operation sum' --only times").exit_code, 0);
+  const auto golden = [&](const std::string& arguments) {
+    return RunTestProgram("golden/golden", arguments + " 2>&1", folder);
+  };
+  ProgramOutput output = golden("import-gpu-run gpu_record.jsonl --to run.h5");
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output.text, {"gpu_record.jsonl", "simulated", "run_all.sh"});
+  EXPECT_FALSE(fs::exists(folder / "run.h5"));
+
+  output = golden("import-gpu-run --of-tests gpu_record.jsonl");
+  EXPECT_EQ(output.exit_code, 2);  // it is no golden, so it has no place
+  ExpectSays(output.text, {"--to"});
+  output = golden("import-gpu-run --of-tests gpu_record.jsonl --to run.h5");
+  EXPECT_EQ(output.exit_code, 0) << output.text;
+
+  output = golden("gpu-table --runs .");
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output.text, {"run.h5", "simulated"});
+  output = golden("gpu-table --of-tests --runs .");
+  EXPECT_EQ(output.exit_code, 0) << output.text;
+  ExpectSays(output.text, {"| adamw | not verified on a device |\n",
+                           "| sum_of_squares | simulated device, 20",
+                           ": fp32: 20 cases, largest error/bound "});
+  EXPECT_EQ(output.text.find(" ms"), std::string::npos) << "no time was taken";
+
+  // A record that was changed, or cut off, or is none.
+  const std::string record = ReadWholeFile(folder / "gpu_record.jsonl");
+  WriteFileAtomically(folder / "half.jsonl",
+                      record.substr(0, record.size() / 2));
+  output = golden("import-gpu-run --of-tests half.jsonl --to half.h5");
+  EXPECT_EQ(output.exit_code, 2);
+  ExpectSays(output.text, {"half.jsonl:", "torn", "run_all.sh"});
+  output = golden("import-gpu-run --of-tests run.h5 --to half.h5");
+  EXPECT_EQ(output.exit_code, 2);
+  output = golden("import-gpu-run --of-tests gone.jsonl --to half.h5");
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_FALSE(fs::exists(folder / "half.h5"));
 }
 
 TEST(GpuCheck, SaysForWhatThereWasNoTime) {

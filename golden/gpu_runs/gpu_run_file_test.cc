@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/gpu_runs/gpu_run_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/hdf5/hdf5_file.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe::golden {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// A value of each type that a field may have.
+Json Example(const GpuField& field, int number) {
+  switch (field.type) {
+    case GpuField::Type::kText:
+      return field.name + (number == 0 ? "" : " \"with\"\nmore \xc3\xa4");
+    case GpuField::Type::kNumber:
+      return 0.1 + number;
+    case GpuField::Type::kWhole:
+      return int64_t{1} << (40 + number);
+    case GpuField::Type::kYesNo:
+      return number == 0;
+  }
+  return nullptr;
+}
+
+// Two lines of each kind that may be there twice, the second without what may be
+// missing.
+GpuRecord Everything(const std::string& backend = "cuda") {
+  GpuRecord record;
+  for (const GpuLineKind& kind : GpuLineKinds()) {
+    const bool once =
+        kind.name == "run" || kind.name == "facts" || kind.name == "end";
+    for (int number = 0; number < (once ? 1 : 2); ++number) {
+      Json line = {{"kind", kind.name}};
+      for (const GpuField& field : kind.fields) {
+        if (field.measured && (number == 1 || backend != "cuda")) continue;
+        line[field.name] = Example(field, number);
+      }
+      if (kind.name == "run") {
+        line["version"] = kGpuRecordVersion;
+        line["backend"] = backend;
+        line["planted"] = "";
+      }
+      record.lines.push_back(line);
+    }
+  }
+  CheckGpuRecord(record, "here");
+  return record;
+}
+
+std::string Refusal(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+void ExpectSays(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos)
+      << "expected: " << part << "\ngot: " << text;
+}
+
+TEST(GpuRunFile, ReadsWhatWasWritten) {
+  const fs::path path = FreshFolder("gpu_run") / "run.h5";
+  for (const char* backend : {"cuda", "simulated"}) {
+    GpuRecord record = Everything(backend);
+    // Kinds need not come one after the other, and numbers may be no numbers.
+    std::swap(record.lines[2], record.lines[7]);
+    for (Json& line : record.lines) {
+      if (line["kind"] == "check") line["utilisation"] = "inf";
+    }
+    WriteGpuRun(path, record);
+    const std::string bytes = ReadWholeFile(path);
+    const GpuRecord again = ReadGpuRun(path);
+    ASSERT_EQ(again.lines.size(), record.lines.size());
+    for (size_t i = 0; i < record.lines.size(); ++i) {
+      EXPECT_EQ(JsonLine(again.lines[i]), JsonLine(record.lines[i]));
+    }
+    WriteGpuRun(path, again);
+    EXPECT_EQ(ReadWholeFile(path), bytes);
+  }
+}
+
+TEST(GpuRunFile, RefusesChangedBytes) {
+  const fs::path path = FreshFolder("gpu_run") / "run.h5";
+  WriteGpuRun(path, Everything());
+  const std::string bytes = ReadWholeFile(path);
+  for (size_t i = 3; i < bytes.size(); i += 97) {
+    std::string changed = bytes;
+    changed[i] ^= 1;
+    WriteFileAtomically(path, changed);
+    EXPECT_THROW((void)ReadGpuRun(path), DataError) << "byte " << i;
+  }
+  WriteFileAtomically(path, bytes.substr(0, bytes.size() - 1));
+  EXPECT_THROW((void)ReadGpuRun(path), DataError);
+}
+
+// A file with a right envelope that no program of ours wrote.
+TEST(GpuRunFile, RefusesWhatNoRecordHolds) {
+  const fs::path path = FreshFolder("gpu_run") / "run.h5";
+  const auto refusal = [&](const std::vector<std::string>& order,
+                           const std::function<void(Hdf5Writer*)>& write) {
+    Hdf5Writer file(path, {"gpu-run", 1});
+    file.WriteDataset("/order", order);
+    write(&file);
+    file.Commit();
+    return Refusal([&] { (void)ReadGpuRun(path); });
+  };
+  const auto nothing = [](Hdf5Writer*) {};
+  const auto end = [](int count, const std::string& json) {
+    return [=](Hdf5Writer* file) {
+      file->WriteDataset("/end/passed",
+                         std::vector<uint8_t>(static_cast<size_t>(count), 1));
+      file->WriteDataset("/end/failed",
+                         std::vector<uint8_t>(json.begin(), json.end()));
+    };
+  };
+  ExpectSays(refusal({"dream"}, nothing), "\"dream\"");
+  ExpectSays(refusal({"end"}, nothing), "/end/passed");
+  ExpectSays(refusal({"end"}, end(2, "[\"\"]")), "2 values for 1 lines");
+  ExpectSays(refusal({"end"}, end(1, "[\"\",\"\"]")), "2 values for 1 lines");
+  ExpectSays(refusal({"end"}, end(1, "[1]")), "no texts");
+  ExpectSays(refusal({"end"}, end(1, "[\"")), "no JSON array");
+  ExpectSays(refusal({"end"}, end(1, "[\"\"]")), "begins with");
+}
+
+TEST(GpuRunFile, GoldensAreOfDevices) {
+  RequireGolden(Everything("cuda"), AcceptedRuns::kOfDevices, "here");
+  RequireGolden(Everything("simulated"), AcceptedRuns::kOfTests, "here");
+  ExpectSays(Refusal([] {
+               RequireGolden(Everything("simulated"), AcceptedRuns::kOfDevices,
+                             "here.jsonl");
+             }),
+             "here.jsonl: the record is of a simulated device");
+  GpuRecord planted = Everything();
+  planted.lines[0]["planted"] = "gemm";
+  ExpectSays(Refusal([&] {
+               RequireGolden(planted, AcceptedRuns::kOfDevices, "here");
+             }),
+             "gemm was told to be wrong");
+  GpuRecord without = Everything();
+  std::erase_if(without.lines,
+                [](const Json& line) { return line["kind"] == "facts"; });
+  ExpectSays(Refusal([&] {
+               RequireGolden(without, AcceptedRuns::kOfDevices, "here");
+             }),
+             "\"facts\"");
+}
+
+TEST(GpuRunFile, NamesAreOfWhatIsInIt) {
+  GpuRecord record = Everything();
+  record.lines[1]["date"] = "2026-11-22";
+  record.lines[1]["architecture"] = "sm_90";
+  const std::string name = GpuRunName(record);
+  EXPECT_TRUE(name.starts_with("2026-11-22-sm_90-")) << name;
+  EXPECT_EQ(name.size(), std::string("2026-11-22-sm_90-12345678").size());
+  record.lines[2]["answer"] = "another";
+  EXPECT_NE(GpuRunName(record), name);
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gpu_table.h - which operations have been verified on a device, for README.md.
+#ifndef SOFTMOE_GOLDEN_GPU_RUNS_GPU_TABLE_H_
+#define SOFTMOE_GOLDEN_GPU_RUNS_GPU_TABLE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "golden/gpu_runs/gpu_record.h"
+
+namespace softmoe::golden {
+
+// (operation, hash of its sources now), in the order of the table.
+using OperationSources = std::vector<std::pair<std::string, std::string>>;
+// The lines "OPERATION HASH" of //bazel:operation_sources. Throws DataError.
+OperationSources ParseOperationSources(const std::string& text);
+
+// A Markdown table with a line for each operation: what the latest run says that
+// was made of these sources; else that it is not verified on a device, or not
+// since.
+std::string GpuTable(const std::vector<GpuRecord>& runs,
+                     const OperationSources& sources);
+
+// `document` with `table` between the two lines that mark its place. Throws
+// DataError, naming `place`, if there are none.
+std::string WithGpuTable(const std::string& document, const std::string& table,
+                         const std::string& place);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_GPU_RUNS_GPU_TABLE_H_

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// README.md says of each operation what the records in this folder say.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/testing/file_test_util.h"
+#include "core/testing/program_test_util.h"
+
+namespace softmoe::golden {
+namespace {
+
+TEST(Readme, HasTheTableOfTheRecords) {
+  const auto copy = FreshFolder("readme") / "README.md";
+  const std::string now = ReadWholeFile(RunfilePath("README.md"));
+  WriteFileAtomically(copy, now);
+  const ProgramOutput output = RunTestProgram(
+      "golden/golden", "gpu-table --into README.md 2>&1", copy.parent_path());
+  EXPECT_EQ(output.exit_code, 0) << output.text;
+  EXPECT_EQ(ReadWholeFile(copy), now)
+      << "run ./bazelw run //:golden -- gpu-table --into README.md";
+}
+
+}  // namespace
+}  // namespace softmoe::golden
