@@ -131,7 +131,7 @@ _shim_variant_test = rule(
     implementation = _shim_variant_test_impl,
     attrs = {
         "srcs": attr.label_list(allow_files = [".cc", ".cu"]),
-        "hdrs": attr.label_list(allow_files = [".h"]),
+        "hdrs": attr.label_list(allow_files = [".h", ".cc"]),
         "deps": attr.label_list(providers = [CcInfo]),
         "variant": attr.string(values = _VARIANTS.keys()),
         "_sanitizer_options": attr.label(
@@ -153,8 +153,9 @@ def shim_test(name, size, srcs, variants = _VARIANTS.keys(), **kwargs):
       srcs: .cu and .cc files; all are instrumented.
       variants: without "msan" where the program uses compiled parts of the C++
         library, which is not instrumented: what it writes counts as unwritten.
-      **kwargs: hdrs; deps, of which only the headers are used; runtime, what is
-        linked, if the simulated CUDA runtime is not enough.
+      **kwargs: hdrs, and sources that others include; deps, of which only the
+        headers are used; runtime, what is linked, if the simulated CUDA runtime
+        is not enough.
     """
     for variant in variants:
         _shim_variant_test(
@@ -164,6 +165,28 @@ def shim_test(name, size, srcs, variants = _VARIANTS.keys(), **kwargs):
             variant = variant,
             **kwargs
         )
+
+def sources_with_defines(name, srcs, defines):
+    """Makes a source of a shim_test that has others compiled its way.
+
+    Args:
+      name: of the source, without .cc.
+      srcs: those that it includes, and that the test needs among its hdrs.
+      defines: ["NAME VALUE", ...], for all of them.
+    """
+    lines = ["#define " + define for define in defines] + [
+        # Sources switch off warnings of g++ that clang does not know.
+        "#ifdef __clang__",
+        '#pragma clang diagnostic ignored "-Wunknown-warning-option"',
+        "#endif",
+    ]
+    native.genrule(
+        name = name,
+        srcs = srcs,
+        outs = [name + ".cc"],
+        cmd = "(%sfor source in $(SRCS); do echo \"#include \\\"$$source\\\"\"; done) > $@" %
+              "".join(["echo '%s'; " % line for line in lines]),
+    )
 
 def shim_library(name, srcs, deps = [], **kwargs):
     """CUDA sources for the simulator as a library; its kernels are in isa_shim.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Updates of a model on the simulated device under sanitizers, in fp32 and in
+// bf16, without GoogleTest, so that all of the program is instrumented
+// (bazel/shim.bzl): two updates of two groups each, from generated parameters
+// and tokens, with the same bits in two schedules.
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "core/config/parameter_layout.h"
+#include "core/parallel_for.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/simt/shim/simulator.h"
+#include "optimized/initialize.h"
+#include "optimized/simulated_model.h"
+
+namespace softmoe::optimized {
+namespace {
+
+constexpr int64_t kGroups = 2, kUpdates = 2;
+
+Config SmallConfig(RouterKind router, Precision precision) {
+  Config config;
+  config.model = {.num_layers = 2,
+                  .d_model = 16,
+                  .num_heads = 2,
+                  .d_ffn = 16,
+                  .num_experts = 4,
+                  .vocab_size = 24,
+                  .sequence_length = 6,
+                  .init_std = 0.2};
+  config.router.kind = router;
+  config.router.mean_active_experts = 2;
+  config.router.noise = NoiseKind::kInputJitter;
+  config.router.noise_amplitude = 0.05;
+  config.training.global_batch_sequences = kGroups;
+  config.training.balance_group_sequences = 1;
+  config.training.precision = precision;
+  return config;
+}
+
+// Parameters and moments.
+struct State {
+  std::vector<float> parameters, first, second;
+  bool operator==(const State&) const = default;
+};
+
+State Train(const Config& config, Recompute recompute) {
+  const auto queue = kernels::isa_shim::MakeQueue(
+      kernels::isa_shim::DeviceStream(), /*workspace=*/1 << 16);
+  const auto model =
+      config.training.precision == Precision::kFp32
+          ? backend_simulated::MakeModel(config, 1, *queue, recompute)
+          : backend_simulated_bf16::MakeModel(config, 1, *queue, recompute);
+  const ParameterLayout& layout = model->layout();
+  ThreadPool pool(1);
+  for (size_t i = 0; i < layout.tensors.size(); ++i) {
+    std::vector<float> values(static_cast<size_t>(layout.tensors[i].size));
+    InitializeTensor(config.model, layout, i, /*seed=*/1, values, pool);
+    model->WriteParameters(values, layout.tensors[i].offset);
+  }
+  const auto updater = model->MakeUpdater();
+  const int64_t length = config.model.sequence_length;
+  std::vector<int32_t> inputs(static_cast<size_t>(length)), targets(inputs);
+  for (int64_t update = 0; update < kUpdates; ++update) {
+    (void)updater->ComputeGradient(
+        {.temperature = 1.25, .tau = 1.0, .noise = true, .step = update},
+        [&](int64_t group) {
+          for (int64_t t = 0; t < length; ++t) {
+            inputs[t] = static_cast<int32_t>((7 * t + 5 * group + update) % 24);
+            targets[t] = (inputs[t] + 3) % 24;
+          }
+          return Batch{.num_sequences = 1,
+                       .inputs = inputs,
+                       .targets = targets,
+                       .first_token = group * length};
+        });
+    updater->Apply(1e-2, update);
+  }
+  return {model->ReadParameters(), updater->ReadFirstMoment(),
+          updater->ReadSecondMoment()};
+}
+
+// How many cases had other bits.
+int Main() {
+  int wrong = 0;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    const Config config = SmallConfig(RouterKind::kSoftLearned, precision);
+    simt::SetSchedule(simt::Schedule::kAscending);
+    const State once = Train(config, Recompute::kNone);
+    simt::SetSchedule(simt::Schedule::kRandom, 3);
+    if (Train(config, Recompute::kLayer) == once) continue;
+    std::printf("other bits in the other schedule\n");
+    ++wrong;
+  }
+  return wrong;
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
+
+int main() {
+  try {
+    return softmoe::optimized::Main();
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 1;
+  }
+}
