@@ -261,14 +261,9 @@ TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
       << "[router]\nkind = \"soft_learned\"\nmean_active_experts = 2\n"
          "[training]\nprecision = \"bf16\"\n";
   const auto train = [&](const Strings& more) {
-    Strings command = {Binary("run/train"),
-                       "--config",
-                       "paper.toml",
-                       "--data",
-                       tokens_.string(),
-                       "--out",
-                       run_.string(),
-                       "--device=cuda"};
+    Strings command = {
+        Binary("run/train"), "--config", "paper.toml",  "--data",
+        tokens_.string(),    "--out",    run_.string(), "--device=cuda"};
     command.insert(command.end(), more.begin(), more.end());
     return RunProgram(command, folder_);
   };
@@ -276,8 +271,8 @@ TEST_F(Cli, ThePapersConfigurationShowsItsMemoryAndEndsWithFive) {
   EXPECT_EQ(whole.exit_status, 5) << whole.output;
   for (const char* text :
        {"memory of a step on the device, runtime.recompute = \"none\":\n",
-        "  parameters         9.1 GiB  parameters 6.1 GiB, copy in bf16 3.0 "
-        "GiB\n",
+        "  parameters         9.1 GiB  parameters 6.1 GiB, ",
+        ", copy in bf16 3.0 GiB\n",
         "  moments           12.2 GiB  first 6.1 GiB, second 6.1 GiB\n",
         "  gradients         24.3 GiB  tree 18.2 GiB, sum 6.1 GiB\n",
         "  routed rows       ", "  together          ",
