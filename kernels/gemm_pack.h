@@ -134,13 +134,8 @@ inline void PackInterleaved(RowOf row, int64_t depth_begin, int64_t depth,
                          kTileRows - 1);
     }
     // Writes past the tile's row are overwritten by the next k.
-    int64_t r = 0;
-    for (; r + Floats::kWidth <= columns; r += Floats::kWidth) {
-      Floats::Load(src + r).Store(dst + k * kTileRows + r);
-    }
-    if (r < columns) {
-      LoadUpTo(src + r, columns - r).Store(dst + k * kTileRows + r);
-    }
+    static_assert(kTileRows <= Floats::kWidth);
+    LoadUpTo(src, columns).Store(dst + k * kTileRows);
   }
 }
 

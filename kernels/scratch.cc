@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/scratch.h"
 
-#include <cstdlib>
+#include <new>
 #include <string>
 
 #include "core/errors.h"
@@ -9,20 +9,23 @@
 namespace softmoe::kernels {
 namespace {
 
+constexpr std::align_val_t kAlignment{64};
+
 struct Buffer {
   float* data = nullptr;
   int64_t size = 0;
 
-  ~Buffer() { std::free(data); }
+  ~Buffer() { ::operator delete(data, kAlignment); }
 
   float* AtLeast(int64_t floats) {
     if (floats <= size) return data;
-    std::free(data);
+    ::operator delete(data, kAlignment);
     data = nullptr;
     size = 0;
     // Half as much again, so that slowly growing requests settle.
     const int64_t wanted = AlignedFloats(floats + floats / 2);
-    data = static_cast<float*>(std::aligned_alloc(64, wanted * sizeof(float)));
+    data = static_cast<float*>(
+        ::operator new(wanted * sizeof(float), kAlignment, std::nothrow));
     if (data == nullptr) {
       throw EnvironmentError(
           "out of memory: a kernel needs " +

@@ -52,8 +52,9 @@ inline void* AllocateArray(size_t bytes) {
   constexpr size_t kCacheLine = 64, kHugePage = size_t{2} << 20;
   const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
   bytes = (bytes + alignment - 1) / alignment * alignment;
+  // Of glibc: it has an address for no bytes, too.
   void* array = std::aligned_alloc(alignment, bytes);
-  if (bytes > 0 && array == nullptr) throw std::bad_alloc();
+  if (array == nullptr) throw std::bad_alloc();
   // Fewer page faults and TLB misses; a refusal changes nothing else.
   if (alignment == kHugePage) madvise(array, bytes, MADV_HUGEPAGE);
   return array;

@@ -18,15 +18,19 @@ namespace {
 constexpr int kInitializationError = 3, kInsufficientDriver = 35,
               kNoDevice = 100, kInvalidDevice = 101, kNoKernelImage = 209;
 
-// Every part of `phrases` is in what RequireDevice says.
+// What RequireDevice says has these phrases, one after the other.
 void ExpectRefused(const std::vector<std::string>& phrases) {
   try {
     (void)isa_shim::RequireDevice();
     FAIL() << "accepted";
   } catch (const EnvironmentError& error) {
+    const std::string text = error.what();
+    size_t at = 0;
     for (const std::string& phrase : phrases) {
-      EXPECT_NE(std::string(error.what()).find(phrase), std::string::npos)
-          << "expected: " << phrase << "\ngot: " << error.what();
+      at = text.find(phrase, at);
+      ASSERT_NE(at, std::string::npos)
+          << "expected: " << phrase << "\ngot: " << text;
+      at += phrase.size();
     }
   }
   // Nothing sticks: the next call finds the device.

@@ -4,7 +4,8 @@
 // ends: the page after it cannot be touched, and what was freed is gone. A
 // kernel that reads or writes past its operands ends the program there and then,
 // without a sanitizer. (Up to 15 bytes may lie between: new gives addresses that
-// are multiples of 16.)
+// are multiples of 16.) What nobody has written yet is NaN, so that a kernel that
+// reads it shows that, too.
 //
 // It replaces new and delete of the programs that it is linked into; under a
 // sanitizer, which has a heap of its own, it does nothing.
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace {
@@ -43,6 +45,7 @@ void* Allocate(std::size_t size, std::size_t alignment) {
   if (::mprotect(end, kPage, PROT_NONE) != 0) std::abort();
   char* array = end - RoundUp(size, alignment);
   reinterpret_cast<Pages*>(array)[-1] = {begin, used + kPage};
+  std::memset(array, 0xff, size);
   return array;
 }
 

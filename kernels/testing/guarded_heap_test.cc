@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -29,6 +30,14 @@ TEST(GuardedHeap, HoldsWhatIsWrittenOnIt) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(GuardedHeap, IsNaNBeforeItIsWritten) {
+  for (int round = 0; round < 2; ++round) {
+    const auto values = std::make_unique_for_overwrite<float[]>(2000);
+    const volatile float* data = values.get();
+    for (int i = 0; i < 2000; ++i) EXPECT_TRUE(std::isnan(data[i])) << i;
+  }
+}
+
 TEST(GuardedHeapDeathTest, EndsWhatReadsPastAnArray) {
   for (const size_t size : {4, 1024, 1028}) {
     const std::vector<float> values(size);

@@ -108,8 +108,15 @@ TEST(Calibration, RanksAsManyAsThePlanSays) {
     config.router.mean_active_experts = 1.5;
     config.router.expansion_factor = 4;
     Fresh fresh(config);
-    EXPECT_EQ(CalibrateTau(fresh.model, fresh.data, [] {}).num_ratios,
-              NumCalibrationRatios(config));
+    const TauCalibration found = CalibrateTau(fresh.model, fresh.data, [] {});
+    EXPECT_EQ(found.num_ratios, NumCalibrationRatios(config));
+    // Of all tokens in all layers, 1.5 experts each.
+    const int64_t token_layers = config.router.calibration_batches *
+                                 config.training.global_batch_sequences *
+                                 config.model.sequence_length *
+                                 config.model.num_layers;
+    ASSERT_GT(config.model.num_layers, 1);
+    EXPECT_EQ(found.rank, token_layers * 3 / 2);
   }
 }
 
