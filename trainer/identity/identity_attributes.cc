@@ -12,8 +12,10 @@ void WriteIdentity(const RunIdentity& identity, const std::string& group,
   file.WriteAttribute(group, "config_hash", ConfigHash(identity.config));
   VisitIdentityTexts(identity, [&](IdentityPart part, const char* name,
                                    const std::string& text) {
-    // The CPU has none.
-    if (part == IdentityPart::kDevice && text.empty()) return;
+    // The CPU has no device, and most numbers of ranks leave no trace.
+    const bool optional =
+        part == IdentityPart::kDevice || part == IdentityPart::kRanks;
+    if (optional && text.empty()) return;
     file.WriteAttribute(group, name, text);
   });
 }
@@ -31,10 +33,10 @@ RunIdentity ReadIdentity(const Hdf5Reader& file, const std::string& group,
   }
   VisitIdentityTexts(
       identity, [&](IdentityPart part, const char* name, std::string& text) {
-        // Results from before the documents were recorded lack them, and those of
-        // the CPU a device.
-        const bool optional =
-            part == IdentityPart::kDocuments || part == IdentityPart::kDevice;
+        // Results from before the documents were recorded lack them, too.
+        const bool optional = part == IdentityPart::kDocuments ||
+                              part == IdentityPart::kDevice ||
+                              part == IdentityPart::kRanks;
         if (optional && !file.HasAttribute(group, name)) return;
         text = file.ReadString(group, name);
       });

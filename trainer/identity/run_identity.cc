@@ -37,6 +37,11 @@ auto Compare(const std::vector<std::string>& texts,
       };
 }
 
+std::string RanksText(const RunIdentity& run) {
+  return run.ranks.empty() ? "ranks that give the bits of one"
+                           : run.ranks + " ranks";
+}
+
 std::string Digests(const IdentityDifference& difference) {
   return fmt::format("SHA-256 {}... there, {}... here",
                      difference.there.substr(0, 16),
@@ -161,6 +166,15 @@ void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
         here.backend.empty() && !there.backend.empty() ? "instruction set "
                                                        : "",
         PlaceText(here), remedies.place));
+  }
+  if (there.ranks != here.ranks) {
+    throw ConfigError(fmt::format(
+        "{}: was trained by {}, this run has {}: they add gradients in another "
+        "order, so the bits would differ. Go on with {}",
+        path.string(), RanksText(there), RanksText(here),
+        there.ranks.empty() ? "1, 2, 4, ... ranks that divide the balance "
+                              "groups of a batch, or as many as these are"
+                            : "--ranks " + there.ranks));
   }
 }
 

@@ -34,6 +34,9 @@ struct RunIdentity {
   std::string backend = {};    // "cuda"
   std::string device = {};     // its model
   std::string libraries = {};  // with their versions
+  // How many ranks there are, where they add gradients in an order of their own
+  // (optimized/rank_groups.h); empty where it is that of one process.
+  std::string ranks = {};
 };
 
 enum class IdentityPart {
@@ -42,7 +45,8 @@ enum class IdentityPart {
   kTokens,
   kDocuments,
   kIsa,
-  kDevice
+  kDevice,
+  kRanks
 };
 
 // Calls visit(part, name, text) for everything in an identity but the
@@ -57,12 +61,13 @@ void VisitTokenTexts(Tokens& tokens, Visitor&& visit) {
 }
 template <typename Identity, typename Visitor>
 void VisitIdentityTexts(Identity& identity, Visitor&& visit) {
-  auto& [config, tokens, isa, backend, device, libraries] = identity;
+  auto& [config, tokens, isa, backend, device, libraries, ranks] = identity;
   VisitTokenTexts(tokens, visit);
   visit(IdentityPart::kIsa, "isa", isa);
   visit(IdentityPart::kDevice, "backend", backend);
   visit(IdentityPart::kDevice, "device", device);
   visit(IdentityPart::kDevice, "libraries", libraries);
+  visit(IdentityPart::kRanks, "ranks", ranks);
 }
 
 // One thing in which two runs are not the same.
@@ -108,8 +113,8 @@ struct IdentityRemedies {
 };
 
 // Throws if `here` is not the run `there` that `path` holds: ConfigError for
-// the configuration, the instruction set or the device, DataError for the
-// tokens, with what differs and the remedy.
+// the configuration, the instruction set, the device or the ranks, DataError for
+// the tokens, with what differs and the remedy.
 void RequireSameRun(const std::filesystem::path& path, const RunIdentity& there,
                     const RunIdentity& here, const IdentityRemedies& remedies);
 

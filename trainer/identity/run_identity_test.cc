@@ -90,7 +90,7 @@ TEST(RunIdentity, EveryPartIsCompared) {
         text = before;
         ++parts;
       });
-  EXPECT_EQ(parts, 7);
+  EXPECT_EQ(parts, 8);
   here.config.training.seed = 7;
   EXPECT_TRUE(Differs(CompareIdentities(there, here), IdentityPart::kConfig));
   EXPECT_FALSE(Differs(CompareIdentities(there, here), IdentityPart::kIsa));
@@ -131,6 +131,19 @@ TEST(RunIdentity, ThePlaceIsDeviceAndLibraries) {
     other.*part += "1";
     EXPECT_FALSE(SamePlace(gpu, other));
   }
+}
+
+TEST(RunIdentity, AnotherNumberOfRanksIsRefusedWhereItCounts) {
+  RunIdentity three = Identity();
+  three.ranks = "3";
+  EXPECT_TRUE(SamePlace(three, Identity()));
+  EXPECT_TRUE(
+      Differs(CompareIdentities(Identity(), three), IdentityPart::kRanks));
+  EXPECT_EQ(Refusal<ConfigError>(three).find(
+                "run/result.h5: was trained by ranks that give the bits of "
+                "one, this run has 3 ranks: "),
+            0u)
+      << Refusal<ConfigError>(three);
 }
 
 TEST(RunIdentity, AnotherDeviceIsRefused) {

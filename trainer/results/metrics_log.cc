@@ -33,6 +33,7 @@ Json RunLine(const RunIdentity& identity, const TrainState& state) {
     line["device"] = identity.device;
     line["libraries"] = identity.libraries;
   }
+  if (!identity.ranks.empty()) line["ranks"] = identity.ranks;
   return line;
 }
 

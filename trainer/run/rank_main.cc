@@ -49,6 +49,7 @@ class RankProcess {
         ranks_->Agree({{{"silence limit",
                          fmt::format("{:g} s", options_.silence_limit)}}});
       }
+      // Without a limit, machines need to reach each other by MPI alone.
       if (mpi_ != nullptr && ranks_->size() > 1 && options_.silence_limit > 0) {
         watch_ =
             optimized::WatchOver(*ranks_, options_.join_limit, WatchOptions());

@@ -132,7 +132,7 @@ TEST_P(Ranks, RefuseADamagedCheckpoint) {
   EXPECT_THROW(TrainRun(config_, Options("damaged", 2)), DataError);
 }
 
-TEST_P(Ranks, RefuseGroupsThatAreNoSubtreesBeforeAnythingIsWritten) {
+TEST_P(Ranks, RefuseGroupsThatDoNotDivideBeforeAnythingIsWritten) {
   const auto message = [&](int ranks) -> std::string {
     try {
       TrainRun(config_, Options("refused", ranks));
@@ -144,9 +144,56 @@ TEST_P(Ranks, RefuseGroupsThatAreNoSubtreesBeforeAnythingIsWritten) {
   EXPECT_NE(message(3).find("start 1, 2 or 4 ranks"), std::string::npos)
       << message(3);
   EXPECT_NE(message(0).find("0 ranks"), std::string::npos) << message(0);
-  config_.training.global_batch_sequences = 12;
-  EXPECT_NE(message(3).find("another order"), std::string::npos) << message(3);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+}
+
+// Three ranks of two groups each add in another order than one process.
+TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
+  config_.training.global_batch_sequences = 12;
+  const auto message = [&](const std::string& run, int ranks) -> std::string {
+    try {
+      TrainRun(config_, Options(run, ranks));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  const RunResult unbroken = TrainRun(config_, Options("unbroken", 3));
+  EXPECT_EQ(unbroken.identity.ranks, "3");
+  // Of subtrees, the number is no matter.
+  EXPECT_EQ(TrainRun(config_, Options("two", 2)).identity.ranks, "");
+
+  // Only three go on with what three left.
+  RunOptions options = Options("stopped", 3);
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 7) std::raise(SIGTERM);
+  };
+  EXPECT_THROW(TrainRun(config_, options), StoppedError);
+  for (const int others : {1, 2, 6}) {
+    const std::string text = message("stopped", others);
+    EXPECT_NE(text.find("was trained by 3 ranks, this run has ranks that give "
+                        "the bits of one: they add gradients in another "
+                        "order, so the bits would differ. Go on with --ranks "
+                        "3"),
+              std::string::npos)
+        << text;
+  }
+  ExpectSameResult(unbroken, TrainRun(config_, Options("stopped", 3)));
+  ExpectSameTensors(folder_ / "unbroken" / kCheckpointName,
+                    folder_ / "stopped" / kCheckpointName);
+
+  // A finished run is only read, by one process or by three.
+  for (const int readers : {1, 3}) {
+    const RunResult read = TrainRun(config_, Options("unbroken", readers));
+    EXPECT_EQ(read.identity.ranks, "3");
+    ExpectSameResult(unbroken, read);
+  }
+  EXPECT_NE(message("unbroken", 2).find("was trained by 3 ranks"),
+            std::string::npos);
+  EXPECT_NE(message("two", 3).find("ranks that give the bits of one, this run "
+                                   "has 3 ranks"),
+            std::string::npos)
+      << message("two", 3);
 }
 
 TEST_P(Ranks, RefuseADeviceBeforeAnythingIsWritten) {

@@ -193,9 +193,19 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const softmoe::ConfigDraft draft =
       softmoe::LoadConfig(softmoe::UserPath(arguments.config), overrides);
   const Config& config = draft.config;
-  softmoe::trainer::CheckRanks(config, ranks);
+  const std::string other_bits =
+      softmoe::trainer::RanksInIdentity(config, ranks);
   const std::filesystem::path folder = OutputFolder(arguments, config);
-  if (leads) fmt::print("{}", softmoe::trainer::ConfigTable(config));
+  if (leads) {
+    fmt::print("{}", softmoe::trainer::ConfigTable(config));
+    if (!other_bits.empty()) {
+      fmt::print(
+          "{} ranks add the gradients of {} balance groups in an order of "
+          "their own: the bits are those of {} ranks, and no other number goes "
+          "on with this run\n",
+          ranks, softmoe::optimized::NumGroups(config.training), ranks);
+    }
+  }
   // A finished run is read wherever it was trained.
   if (!std::filesystem::exists(folder / softmoe::trainer::kResultName)) {
     softmoe::optimized::CheckPrecision(config, draft.runtime);
@@ -275,11 +285,12 @@ int main(int argc, char** argv) {
   auto* const ranks = app.add_option(
       "--ranks", arguments.ranks,
       "N: ranks that share the batch and the threads of this process; mpi: the "
-      "processes of an mpirun; env: processes that find each other by RANK, "
+      "processes of an mpirun or srun; env: processes that find each other by "
+      "RANK, "
       "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or are started by srun, and "
       "know the same secret (SOFTMOE_RANKS_SECRET or, better, "
       "SOFTMOE_RANKS_SECRET_FILE); both with --threads each; never changes the "
-      "result [1]");
+      "result, unless a line says so [1]");
   // A day at most.
   app.add_option("--silence-limit", arguments.processes.silence_limit,
                  "seconds within which all processes end, with 5, after one of "

@@ -328,7 +328,7 @@ namespace {
 // it runs no kernels: it may have been computed anywhere, if no place is
 // requested.
 RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
-                          const std::filesystem::path& path) {
+                          int ranks, const std::filesystem::path& path) {
   RunResult result = ReadRunResult(path);
   if (runtime.isa.empty() && runtime.device.empty()) {
     identity.isa = result.identity.isa;
@@ -336,6 +336,8 @@ RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
     identity.device = result.identity.device;
     identity.libraries = result.identity.libraries;
   }
+  // One process, which nobody need have asked for.
+  if (ranks == 1) identity.ranks = result.identity.ranks;
   RequireSameRun(
       path, result.identity, identity,
       {.config = "Use another output folder, or delete this one to begin anew",
@@ -438,17 +440,13 @@ void AgreeOnRun(const RunIdentity& identity,
 
 }  // namespace
 
-void CheckRanks(const Config& config, int ranks) {
-  const int64_t groups = optimized::NumGroups(config.training);
+std::string RanksInIdentity(const Config& config, int ranks) {
   if (ranks < 1) {
     throw ConfigError(fmt::format("{} ranks; there is at least one", ranks));
   }
-  if (optimized::RanksAreSubtrees(groups, ranks)) return;
-  throw ConfigError(fmt::format(
-      "{} ranks would add the gradients of {} balance groups in another order "
-      "than one process, and a run does not record that yet; take 1, 2, 4, 8, "
-      "... ranks that divide {}, or {}",
-      ranks, groups, groups, groups));
+  const int64_t groups = optimized::NumGroups(config.training);
+  return optimized::RanksAreSubtrees(groups, ranks) ? ""
+                                                    : std::to_string(ranks);
 }
 
 RunResult TrainRun(const Config& config, const RunOptions& options) {
@@ -459,8 +457,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   SOFTMOE_CHECK(options.ranks == 1 || processes.size() == 1);
   ValidateConfig(config);
   CheckEvaluationPlan(options.evaluations);
-  CheckRanks(config, options.ranks * processes.size());
-  CheckRanksOn(options.runtime.device, options.ranks * processes.size());
+  const int ranks = options.ranks * processes.size();
+  const std::string ranks_in_identity = RanksInIdentity(config, ranks);
+  CheckRanksOn(options.runtime.device, ranks);
   const std::filesystem::path result_path = options.folder / kResultName;
   // A finished run is read wherever it was trained.
   if (!std::filesystem::exists(result_path)) {
@@ -468,8 +467,9 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   }
   // Before anything is written: this fails where there is no such device.
   const auto device = optimized::MakeDevice(options.runtime);
-  const RunIdentity identity =
+  RunIdentity identity =
       IdentifyRun(config, options.tokens, device->identity());
+  identity.ranks = ranks_in_identity;
   AgreeOnRun(identity, processes);
   // What rank 0 finds there, so that all do the same.
   const auto is_finished = [&] {
@@ -510,7 +510,8 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
     }
   }
   if (!leads) return {};
-  RunResult result = ReadFinishedRun(identity, options.runtime, result_path);
+  RunResult result =
+      ReadFinishedRun(identity, options.runtime, ranks, result_path);
   EvaluateLater(options, *device, &result);
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "core/config/config.h"
 #include "optimized/communicator/communicator.h"
@@ -32,9 +33,11 @@ struct RunOptions {
   std::function<void()> on_evaluation;
 };
 
-// Throws ConfigError unless `ranks` ranks give the bits of one process: unless
-// they divide the balance groups of a batch into subtrees (rank_groups.h).
-void CheckRanks(const Config& config, int ranks);
+// "" if `ranks` ranks give the bits of one process: if they divide the balance
+// groups of a batch into subtrees (rank_groups.h). Else their number, which is
+// part of the run's identity. Throws ConfigError if the groups do not divide
+// among them.
+std::string RanksInIdentity(const Config& config, int ranks);
 
 // Runs, or goes on with, the training that `config` describes in
 // `options.folder`, and measures what `options.evaluations` asks for on the
@@ -42,12 +45,12 @@ void CheckRanks(const Config& config, int ranks);
 // lacks are measured on its checkpoint and added, if that is still there (else
 // see EvaluationObstacle in final_evaluations.h). On SIGINT or SIGTERM it saves
 // a checkpoint and throws StoppedError. The same config and seed give the same
-// bits, for any number of threads and ranks, interrupted or not, on one device
-// (runtime.device).
-// Errors   before anything is written: ConfigError as CheckRanks, for several
-//          ranks on a device, and for a precision that runtime.device does not
-//          have; EnvironmentError if that is not there, or if its memory does
-//          not hold a step.
+// bits, for any number of threads and ranks (but see RanksInIdentity),
+// interrupted or not, on one device (runtime.device).
+// Errors   before anything is written: ConfigError as RanksInIdentity, for
+//          several ranks on a device, and for a precision that runtime.device
+//          does not have; EnvironmentError if that is not there, or if its
+//          memory does not hold a step.
 // Of several processes, all return the same, but for what is measured after
 // training, and nothing of a finished run: that only rank 0 reads.
 RunResult TrainRun(const Config& config, const RunOptions& options);
