@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/philox.h"
@@ -41,9 +42,9 @@ std::unique_ptr<Device> TheDevice() {
   return optimized::MakeDevice(runtime);
 }
 
-// Of host's threads few are of use to a model on a device.
+// Only initial parameters take the host long.
 ThreadPool& Pool() {
-  static ThreadPool pool(2);
+  static ThreadPool pool;
   return pool;
 }
 
@@ -237,18 +238,6 @@ Config StepConfig(int active) {
   return config;
 }
 
-std::string RecomputeName(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::kNone:
-      return "none";
-    case Recompute::kExperts:
-      return "experts";
-    case Recompute::kLayer:
-      return "layer";
-  }
-  return "";
-}
-
 // Calls `use` with a model of the setting that keeps most and fits.
 template <typename Use>
 void WithModelThatFits(const Config& config, Device& device, const Use& use) {
@@ -393,7 +382,7 @@ bool TellStep(int active, const StageContext& context) {
             seconds.push_back(passed.count());
           } else if (!IsSimulated()) {  // it took memory; how many more?
             wanted = 1 + static_cast<int64_t>(std::clamp(
-                             0.5 * context.seconds / passed.count(), 1.0, 3.0));
+                             0.5 * context.seconds / passed.count(), 1.0, 2.0));
           }
           double loss = 0;
           for (const auto& part : gradient.groups) loss += part.loss_sum;
@@ -407,7 +396,7 @@ bool TellStep(int active, const StageContext& context) {
                      {"active_experts", config.router.mean_active_experts},
                      {"precision", "fp32"},
                      {"sequences", sequences},
-                     {"recompute", RecomputeName(recompute)},
+                     {"recompute", EnumName(recompute)},
                      {"loss", losses.front()},
                      {"memory_bytes", model.MemoryBytes()}};
         if (!IsSimulated()) {

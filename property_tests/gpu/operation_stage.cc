@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/gpu/operation_stage.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <map>
-#include <sstream>
-#include <utility>
 
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
 #include "core/text/suggestion.h"
+#include "golden/gpu_runs/gpu_table.h"
 #include "property_tests/gpu/device_stages.h"
 #include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/engine/campaign.h"
@@ -20,22 +17,13 @@
 namespace softmoe::gpu {
 namespace {
 
-// operation -> hash (bazel/hash_operation_sources.sh).
-std::map<std::string, std::string> SourceHashes() {
-  std::istringstream text(
-      ReadWholeFile(RunfilePath("bazel/operation_sources.txt")));
-  std::map<std::string, std::string> hashes;
-  std::string operation, hash;
-  while (text >> operation >> hash) hashes[operation] = hash;
-  return hashes;
-}
-
 std::string SourceHash(const std::string& operation) {
-  const auto hashes = SourceHashes();
-  const auto found = hashes.find(operation);
-  SOFTMOE_CHECK(found != hashes.end())
-      << operation << " is in no line of kernels/cuda/operation_sources.txt";
-  return found->second;
+  for (const auto& [name, hash] : golden::ParseOperationSources(
+           ReadWholeFile(RunfilePath("bazel/operation_sources.txt")))) {
+    if (name == operation) return hash;
+  }
+  throw InternalError(operation +
+                      " is in no line of kernels/cuda/operation_sources.txt");
 }
 
 // The fault that is always found: an output is doubled.

@@ -319,6 +319,7 @@ class Run {
   }
 
   void Record(Line line) {
+    golden::CheckGpuLine(line, "a line of this stage");
     ceilings_.Look(line);
     ceilings_.AddShare(&line);
     writer_->Write(line);

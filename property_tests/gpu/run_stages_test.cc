@@ -52,6 +52,7 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
        Script("hangs", "sleep 600", 0.3),
        Script("leaves a child", "sleep 600 & echo left", 0.3),
        Script("lies", "echo '{\"kind\":\"dream\"}'"),
+       Script("says nothing", "echo '{}'"),
        {.name = "is not there", .seconds = 60, .why_not = "no such tool"},
        Script("is fine", "exit 0")},
       options_);
@@ -68,6 +69,7 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
   EXPECT_EQ(ends["lies"]["outcome"], "failed");
   EXPECT_NE(ends["lies"]["text"].get<std::string>().find("dream"),
             std::string::npos);
+  EXPECT_EQ(ends["says nothing"]["outcome"], "failed");
   EXPECT_EQ(ends["is not there"]["outcome"], "not run");
   EXPECT_EQ(ends["is not there"]["text"], "no such tool");
   EXPECT_EQ(ends["is fine"]["outcome"], "passed");
@@ -76,7 +78,7 @@ TEST_F(RunStagesTest, NothingStopsTheOthers) {
       ends["end"]["failed"],
       "stage \"says no\" (failed); stage \"crashes\" (crashed); stage "
       "\"hangs\" (ran too long); stage \"leaves a child\" (ran too long); "
-      "stage \"lies\" (failed)");
+      "stage \"lies\" (failed); stage \"says nothing\" (failed)");
 }
 
 // Lines that came before a crash are in the record, and what they name is named.
