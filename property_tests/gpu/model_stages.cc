@@ -33,8 +33,20 @@ using optimized::Device;
 using property_tests::MakeModelCase;
 using property_tests::ModelCase;
 
-constexpr RouterKind kRouters[] = {RouterKind::kSparse, RouterKind::kSoftFixed,
-                                   RouterKind::kSoftLearned};
+struct Kind {
+  RouterKind router;
+  Precision precision;
+
+  std::string Name() const {
+    return fmt::format("{}, {}", RouterKindName(router), EnumName(precision));
+  }
+};
+constexpr Kind kKinds[] = {{RouterKind::kSparse, Precision::kFp32},
+                           {RouterKind::kSoftFixed, Precision::kFp32},
+                           {RouterKind::kSoftLearned, Precision::kFp32},
+                           {RouterKind::kSparse, Precision::kBf16},
+                           {RouterKind::kSoftFixed, Precision::kBf16},
+                           {RouterKind::kSoftLearned, Precision::kBf16}};
 
 std::unique_ptr<Device> TheDevice() {
   RuntimeConfig runtime;
@@ -49,7 +61,7 @@ ThreadPool& Pool() {
 }
 
 // Two balance groups of one sequence, with all that a model may have.
-Config SmallConfig(RouterKind router) {
+Config SmallConfig(Kind kind) {
   Config config;
   config.model = {.num_layers = 2,
                   .d_model = 16,
@@ -58,15 +70,16 @@ Config SmallConfig(RouterKind router) {
                   .num_experts = 5,
                   .vocab_size = 24,
                   .sequence_length = 9};
-  config.router.kind = router;
+  config.router.kind = kind.router;
   config.router.mean_active_experts =
-      router == RouterKind::kSoftLearned ? 1.5 : 2.0;
+      kind.router == RouterKind::kSoftLearned ? 1.5 : 2.0;
   config.router.aux_loss_coeff = 0.01;
   config.router.z_loss_coeff = 0.001;
   config.router.noise = NoiseKind::kInputJitter;
   config.router.noise_amplitude = 0.05;
   config.training.global_batch_sequences = 2;
   config.training.balance_group_sequences = 1;
+  config.training.precision = kind.precision;
   return config;
 }
 
@@ -224,8 +237,9 @@ std::string UpdateDefects(Device& device, const Config& config) {
 }
 
 // The paper's step of a sparse model.
-Config StepConfig(int active) {
+Config StepConfig(int active, Precision precision) {
   Config config;
+  config.training.precision = precision;
   config.router.mean_active_experts = active;
   if (IsSimulated()) {
     config.model = SmallShapes().model;
@@ -261,8 +275,8 @@ void WithModelThatFits(const Config& config, Device& device, const Use& use) {
 bool TellModel(const StageContext& context) {
   const auto device = TheDevice();
   bool all = true;
-  for (const RouterKind router : kRouters) {
-    Config config = SmallConfig(router);
+  for (const Kind& kind : kKinds) {
+    Config config = SmallConfig(kind);
     config.router.noise = NoiseKind::kNone;
     for (uint64_t seed = 0; seed < (context.brief ? 1 : 3); ++seed) {
       const auto difference = property_tests::CompareModels(
@@ -275,10 +289,9 @@ bool TellModel(const StageContext& context) {
       if (!difference.ok() || !difference.trusted()) {
         defects = difference.Text();
       }
-      all = TellCheck(
-                context,
-                fmt::format("model: {}, case {}", RouterKindName(router), seed),
-                difference.utilisation, defects) &&
+      all = TellCheck(context,
+                      fmt::format("model: {}, case {}", kind.Name(), seed),
+                      difference.utilisation, defects) &&
             all;
     }
   }
@@ -288,12 +301,12 @@ bool TellModel(const StageContext& context) {
 bool TellUpdate(const StageContext& context) {
   const auto device = TheDevice();
   bool all = true;
-  for (const RouterKind router : kRouters) {
-    Config config = SmallConfig(router);
+  for (const Kind& kind : kKinds) {
+    Config config = SmallConfig(kind);
     config.training.global_batch_sequences = 1;
     config.training.clip_norm = 0;
-    all = TellCheck(context, fmt::format("update: {}", RouterKindName(router)),
-                    0, UpdateDefects(*device, config)) &&
+    all = TellCheck(context, "update: " + kind.Name(), 0,
+                    UpdateDefects(*device, config)) &&
           all;
   }
   return all;
@@ -303,8 +316,8 @@ bool TellRepeat(const StageContext& context) {
   constexpr int64_t kUpdates = 20;
   const auto device = TheDevice();
   bool all = true;
-  for (const RouterKind router : kRouters) {
-    const Config config = SmallConfig(router);
+  for (const Kind& kind : kKinds) {
+    const Config config = SmallConfig(kind);
     const auto run = [&](int64_t interruption) {
       auto training = std::make_unique<Training>(*device, config);
       training->Go(0, interruption);
@@ -327,17 +340,17 @@ bool TellRepeat(const StageContext& context) {
         !text.empty()) {
       defects += "interrupted: " + text;
     }
-    all = TellCheck(context,
-                    fmt::format("repeat: {}, {} updates",
-                                RouterKindName(router), kUpdates),
-                    0, defects) &&
-          all;
+    all =
+        TellCheck(context,
+                  fmt::format("repeat: {}, {} updates", kind.Name(), kUpdates),
+                  0, defects) &&
+        all;
   }
   return all;
 }
 
-bool TellStep(int active, const StageContext& context) {
-  const Config config = StepConfig(active);
+bool TellStep(int active, Precision precision, const StageContext& context) {
+  const Config config = StepConfig(active, precision);
   ValidateConfig(config);
   const auto device = TheDevice();
   const int64_t sequences = config.training.global_batch_sequences;
@@ -394,7 +407,7 @@ bool TellStep(int active, const StageContext& context) {
             losses, [](double loss) { return std::isfinite(loss); });
         Line line = {{"kind", "step"},
                      {"active_experts", config.router.mean_active_experts},
-                     {"precision", "fp32"},
+                     {"precision", EnumName(precision)},
                      {"sequences", sequences},
                      {"recompute", EnumName(recompute)},
                      {"loss", losses.front()},

@@ -5,11 +5,12 @@
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_MODEL_STAGES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_MODEL_STAGES_H_
 
+#include "core/config/config.h"
 #include "property_tests/gpu/stage_context.h"
 
 namespace softmoe::gpu {
 
-// One pass of a small model for each kind of router: loss, routing and all
+// One pass of a small model for each kind of router, in fp32 and in bf16: loss, routing and all
 // gradients against the reference (testing/model_difference.h).
 bool TellModel(const StageContext& context);
 // One update of each: gradient, norm and parameters against those of the CPU's
@@ -19,7 +20,7 @@ bool TellUpdate(const StageContext& context);
 bool TellRepeat(const StageContext& context);
 // The paper's whole step, sparse, with `active` experts per token. (A small
 // model on the simulated device.)
-bool TellStep(int active, const StageContext& context);
+bool TellStep(int active, Precision precision, const StageContext& context);
 
 }  // namespace softmoe::gpu
 

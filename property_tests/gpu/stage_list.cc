@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/gpu/stage_list.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <functional>
+#include <utility>
 
+#include "core/config/config.h"
+#include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "property_tests/gpu/device_stages.h"
 #include "property_tests/gpu/model_stages.h"
@@ -43,10 +48,17 @@ std::vector<Body> CheapBodies() {
 std::vector<Body> DearBodies() {
   std::vector<Body> bodies = {{"times", 90, TellTimes},
                               {"algorithms", 90, TellAlgorithms}};
-  for (const int active : {1, 2, 4}) {
+  constexpr std::pair<int, Precision> kSteps[] = {{2, Precision::kBf16},
+                                                  {1, Precision::kBf16},
+                                                  {4, Precision::kBf16},
+                                                  {2, Precision::kFp32}};
+  for (const auto& [active, precision] : kSteps) {
     bodies.push_back(
-        {"step with AE = " + std::to_string(active), 90,
-         [active](const StageContext& c) { return TellStep(active, c); }});
+        {fmt::format("step with AE = {} in {}", active, EnumName(precision)),
+         90,
+         [active = active, precision = precision](const StageContext& context) {
+           return TellStep(active, precision, context);
+         }});
   }
   return bodies;
 }
