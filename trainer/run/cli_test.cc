@@ -120,6 +120,16 @@ TEST_F(Cli, ProfilesAStepAndWritesNothing) {
   ASSERT_EQ(alone.exit_status, 0) << alone.output;
   EXPECT_SAYS(alone, "tokens/s with 1 thread\n");
   EXPECT_EQ(Train({"--profile", "--dry-run"}).exit_status, 2);
+  // With the tau that is set: far above all weights, so no expert computes.
+  const ProgramResult idle =
+      Train({"--profile", "--threads", "1", "--set", "router.kind=soft_fixed",
+             "--set", "router.tau=1e9"});
+  ASSERT_EQ(idle.exit_status, 0) << idle.output;
+  const size_t experts = idle.output.find("\nexperts  ");
+  ASSERT_NE(experts, std::string::npos) << idle.output;
+  const std::string line = idle.output.substr(
+      experts + 1, idle.output.find('\n', experts + 1) - experts);
+  EXPECT_EQ(line.find("FLOP/s"), std::string::npos) << line;
 }
 
 TEST_F(Cli, MoreHeldOutSequencesThanThereAreMeansAll) {
