@@ -274,25 +274,30 @@ void WithModelThatFits(const Config& config, Device& device, const Use& use) {
 
 bool TellModel(const StageContext& context) {
   const auto device = TheDevice();
+  const uint64_t wanted = context.brief ? 1 : 3;
   bool all = true;
   for (const Kind& kind : kKinds) {
     Config config = SmallConfig(kind);
     config.router.noise = NoiseKind::kNone;
-    for (uint64_t seed = 0; seed < (context.brief ? 1 : 3); ++seed) {
+    uint64_t told = 0;
+    for (uint64_t seed = 0; told < wanted; ++seed) {
       const auto difference = property_tests::CompareModels(
           MakeModelCase(config, /*num_sequences=*/2, seed),
           [&](const Config& c, int64_t group_sequences) {
             return device->MakeModel(c, group_sequences, Pool(),
                                      Recompute::kNone);
           });
+      // A case in which a tensor happens to be too small to say anything is
+      // drawn again, but not for ever.
+      const bool says_nothing = difference.ok() && !difference.trusted();
+      if (says_nothing && seed < 2 * wanted) continue;
       std::string defects;
-      if (!difference.ok() || !difference.trusted()) {
-        defects = difference.Text();
-      }
+      if (!difference.ok() || says_nothing) defects = difference.Text();
       all = TellCheck(context,
                       fmt::format("model: {}, case {}", kind.Name(), seed),
                       difference.utilisation, defects) &&
             all;
+      ++told;
     }
   }
   return all;
