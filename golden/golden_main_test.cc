@@ -330,7 +330,10 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   ASSERT_EQ(
       RunGolden("compare record.h5 golden.h5 --json v.json", folder).exit_code,
       4);
-  const auto json = nlohmann::json::parse(ReadWholeFile(folder / "v.json"));
+  const std::string text = ReadWholeFile(folder / "v.json");
+  EXPECT_TRUE(text.starts_with("{\n  \"")) << text.substr(0, 40);
+  EXPECT_TRUE(text.ends_with("\n}\n"));
+  const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json.at("claims_in_miniature").at("claims").size(), 9u);
   EXPECT_EQ(json.at("results").size(), 1u);
 

@@ -191,7 +191,7 @@ std::string MemoryPlan::Text() const {
     }
   }
   const auto padded = [](const std::string& text, size_t width, bool right) {
-    const size_t missing = text.size() < width ? width - text.size() : 0;
+    const size_t missing = width - std::min(width, text.size());
     return right ? std::string(missing, ' ') + text
                  : text + std::string(missing, ' ');
   };

@@ -117,9 +117,5 @@ void Optimizer::UpdateOnHost(double learning_rate, int64_t completed_updates,
   kernels::AdamW(args, host_);
 }
 
-int64_t Optimizer::MemoryBytes() const {
-  return first_moment_.bytes() + second_moment_.bytes() + scratch_.bytes();
-}
-
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -65,8 +65,6 @@ class Optimizer {
   std::span<const float> first_moment() const { return first_moment_.span(); }
   std::span<const float> second_moment() const { return second_moment_.span(); }
 
-  int64_t MemoryBytes() const;
-
  private:
   // Neighbouring tensors that are treated alike.
   struct Run {

@@ -123,6 +123,23 @@ TEST(MiniatureClaim, SparseCurveByHand) {
               0.3 * per_run);
 }
 
+// One run of a row may lie beyond an end of the curve, though their mean does
+// not: it is compared with the row at that end.
+TEST(MiniatureClaim, TheCurveEndsAtItsFirstRow) {
+  const MiniatureVerdicts verdicts =
+      JudgeMadeUp([](size_t i, MiniatureRun* run) {
+        constexpr double kExperts[] = {0.4, 1.6, 1, 1};
+        if (run->row == "softmoe-star-1.5-calibrated") {
+          run->infer_ae = kExperts[i];
+        }
+      });
+  // 3.10 at k = 1, 3.04 at 1.6.
+  EXPECT_NEAR(
+      CaseOf(verdicts, "C1.curve", "gcide", "softmoe-star-1.5-calibrated")
+          .estimate,
+      2.93 - (3 * 3.10 + 3.04) / 4, kRounding);
+}
+
 // A run with more active experts has the lower loss for that: what counts is
 // its distance from the curve.
 TEST(MiniatureClaim, CurveTakesTheEffectOfMoreExpertsOutOfTheNoise) {

@@ -87,12 +87,15 @@ TEST(Owt, ReadsTheNestedArchive) {
   EXPECT_EQ(Read(path.parent_path()), documents);
 }
 
-TEST(Owt, ReadsAFolderOfSubsetTars) {
+// By their names: a folder lists its files in an order of its own, be it that in
+// which they were made, the reverse of it, or a hash's.
+TEST(Owt, ReadsAFolderOfSubsetTarsInTheOrderOfTheirNames) {
   const auto folder = FreshFolder("owt_subsets");
-  const Documents documents = TestDocuments(4);
+  const Documents documents = TestDocuments(25);
   for (size_t i = 0; i < documents.size(); ++i) {
-    const std::string inner = Tar({{"1.txt", documents[i]}}, true);
-    const std::string name = "urlsf_subset0" + std::to_string(i);
+    const size_t number = i * 7 % documents.size();
+    const std::string inner = Tar({{"1.txt", documents[number]}}, true);
+    const std::string name = "urlsf_subset" + std::to_string(10 + number);
     WriteFileAtomically(folder / (name + ".tar"),
                         Tar({{name + "_data.xz", inner}}, false));
   }
