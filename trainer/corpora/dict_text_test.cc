@@ -116,6 +116,9 @@ TEST(CleanDictEntry, KnowsItsEditorsAndDatesExactly) {
   // A tag begins a sense after its number only.
   EXPECT_EQ(CleanDictEntry("1. <os> a 12. <os>b x. <os> c 2.<os> d"),
             "1. a 12. b x. <os> c 2.<os> d");
+  // The last digits, and their neighbours.
+  EXPECT_EQ(CleanDictEntry("0. <os> a 9. <os> b /. <os> c :. <os> d"),
+            "0. a 9. b /. <os> c :. <os> d");
 }
 
 TEST(CleanDictEntry, KeepsLoneMarks) {

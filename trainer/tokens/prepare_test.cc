@@ -90,8 +90,13 @@ TEST_F(Prepare, SameBytesForAnyNumberOfThreads) {
 }
 
 TEST_F(Prepare, FindsItsWorkAgain) {
+  std::string notes;
+  notify_ = [&](const std::string& line) { notes += line + "\n"; };
   const PreparedCorpus first = Run();
+  EXPECT_EQ(notes.find("making it again"), std::string::npos) << notes;
+  notes.clear();
   const PreparedCorpus second = Run();
+  EXPECT_EQ(notes, "");
   EXPECT_FALSE(first.from_cache);
   EXPECT_TRUE(second.from_cache);
   EXPECT_EQ(first.prefix, second.prefix);
