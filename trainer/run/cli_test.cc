@@ -104,6 +104,26 @@ TEST_F(Cli, TrainsAndEvaluates) {
             result.final_validation.loss);
 }
 
+TEST_F(Cli, WarnsOnceOfTokensWithoutAnExpertAtTheStart) {
+  const auto warnings = [&](const Strings& more) {
+    std::filesystem::remove_all(run_);
+    const ProgramResult result = Train(more);
+    EXPECT_EQ(result.exit_status, 0) << result.output;
+    const std::string phrase = "these tokens have no expert";
+    int count = 0;
+    for (size_t at = result.output.find(phrase); at != std::string::npos;
+         at = result.output.find(phrase, at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(warnings({}), 0);
+  EXPECT_EQ(warnings({"--set", "router.tau=1000"}), 1);
+  EXPECT_EQ(
+      warnings({"--set", "router.tau=1000", "--set", "router.fallback=top1"}),
+      0);
+}
+
 TEST_F(Cli, ProfilesAStepAndWritesNothing) {
   const ProgramResult profile = Train({"--profile", "--threads", "2"});
   ASSERT_EQ(profile.exit_status, 0) << profile.output;
