@@ -7,13 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <eigen3/Eigen/Eigenvalues>
 #include <vector>
 
 #include "property_tests/testing/generators.h"
 #include "property_tests/testing/lapsum_bounds.h"
 #include "reference/budget.h"
 #include "reference/lapsum.h"
+// After reference/matrix.h, which says how Eigen is compiled.
+#include <eigen3/Eigen/Eigenvalues>
 
 namespace softmoe::property_tests {
 namespace {

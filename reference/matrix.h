@@ -6,6 +6,8 @@
 // Eigen runs unvectorised and unparallelised here (DESIGN.md, ruling 9). The
 // macros that say so change Eigen's allocator too, so everything that includes
 // this header must agree: target :matrix hands them to whoever depends on it.
+// Its assertions hold in every build: an index beyond a matrix, or two matrices
+// of different sizes, are an InternalError, not a number from elsewhere.
 #ifndef SOFTMOE_REFERENCE_MATRIX_H_
 #define SOFTMOE_REFERENCE_MATRIX_H_
 
@@ -14,9 +16,15 @@
 #endif
 
 #include <cstdint>
-#include <eigen3/Eigen/Dense>
 
 #include "core/errors.h"
+
+#if defined(EIGEN_CORE_H)
+#error "include reference/matrix.h before anything of Eigen"
+#endif
+#define eigen_assert(condition) SOFTMOE_CHECK(condition)
+#include <eigen3/Eigen/Dense>
+
 #include "reference/scalar.h"
 
 namespace softmoe::reference {
@@ -60,6 +68,9 @@ MatrixOf<N> Multiply(const MatrixOf<N>& a, const MatrixOf<N>& b) {
 // a + b
 template <typename N>
 MatrixOf<N> Plus(const MatrixOf<N>& a, const MatrixOf<N>& b) {
+  SOFTMOE_CHECK(a.rows() == b.rows() && a.cols() == b.cols())
+      << "[" << a.rows() << ", " << a.cols() << "] plus [" << b.rows() << ", "
+      << b.cols() << "]";
   MatrixOf<N> sum(a.rows(), a.cols());
   for (int64_t i = 0; i < sum.size(); ++i) {
     sum.data()[i] = a.data()[i] + b.data()[i];
