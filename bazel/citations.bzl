@@ -38,6 +38,8 @@ PACKAGES = [
     "kernels/testing",
     "optimized",
     "optimized/communicator",
+    "optimized/communicator/testing",
+    "optimized/testing",
     "property_tests",
     "property_tests/gpu",
     "property_tests/mutation",

@@ -54,8 +54,11 @@ Gradients RunBackward(const Problem& p, int threads, Isa isa) {
   const int64_t size = p.shape.num_tokens * p.shape.num_experts;
   Gradients out;
   out.d_scores.assign(size + 24, -77.0f);
+  // NaN for who reads what no block of tokens has written, or past the end.
   std::vector<double> scratch(
-      RouterScratch(p.shape.num_tokens, p.shape.num_experts));
+      RouterScratch(p.shape.num_tokens + kRouterTokenBlock,
+                    p.shape.num_experts),
+      std::numeric_limits<double>::quiet_NaN());
   const RouterBackwardArgs args = {
       p.shape,
       p.scores.data(),
@@ -230,6 +233,14 @@ TEST(RouterBackward, BalanceOnSoftmaxAndZLossAddUp) {
       CheckBackward(sparse, got);
       EXPECT_EQ(got.d_mean_active, 0.0);
     }
+  }
+}
+
+TEST(RouterBackward, BlocksOfTokensMayBeFull) {
+  for (const int64_t tokens : {kRouterTokenBlock, 2 * kRouterTokenBlock}) {
+    const RouterShape shape = SoftShape(tokens, 8, 1.5f, 1.0f, 0.9, 2.0);
+    const Problem p = MakeProblem(shape, 16, 0, true);
+    CheckBackward(p, RunBackward(p, 2, ActiveIsa()));
   }
 }
 

@@ -82,6 +82,8 @@ TEST(MemoryPlan, OfThePapersWholeStep) {
   const int64_t layer = tokens * (8 * 640 + 2 + 10) * 4;
   expect_bytes("activations", 10 * layer + tokens * (2 * 640 + 1) * 4);
   expect_bytes("products", int64_t{160} << 20);
+  // Cosine and sine for each position and each pair of a head of 64.
+  expect_bytes("tables", 2 * int64_t{2048} * (64 / 2) * 4);
   EXPECT_GT(plan.bytes(), 80 * kGigabyte);
 }
 

@@ -9,8 +9,8 @@
 
 #include "core/files/runfiles.h"
 #include "core/process/subprocess.h"
-#include "optimized/communicator/mpi_test_util.h"
-#include "optimized/ranked_training.h"
+#include "optimized/communicator/testing/mpi_test_util.h"
+#include "optimized/testing/ranked_training.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -26,7 +26,7 @@ class MpiRanks : public ::testing::TestWithParam<int> {
 
   static ProgramResult Run(const std::string& what) {
     std::vector<std::string> command = MpiRun(ranks());
-    command.push_back(RunfilePath("optimized/mpi_ranks").string());
+    command.push_back(RunfilePath("optimized/testing/mpi_ranks").string());
     command.push_back(what);
     return RunProgram(command, ".");
   }

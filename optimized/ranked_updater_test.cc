@@ -12,8 +12,8 @@
 #include "core/errors.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/model.h"
-#include "optimized/ranked_training.h"
-#include "optimized/same_stats.h"
+#include "optimized/testing/ranked_training.h"
+#include "optimized/testing/same_stats.h"
 #include "optimized/updater.h"
 
 namespace softmoe::optimized {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "optimized/communicator/communicator_checks.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/communicator/testing/communicator_checks.h"
 
 namespace softmoe::optimized {
 namespace {

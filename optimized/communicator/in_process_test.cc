@@ -5,13 +5,17 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/parallel_for.h"
-#include "optimized/communicator/communicator_checks.h"
+#include "core/process/isolated_call.h"
 #include "optimized/communicator/single.h"
+#include "optimized/communicator/testing/communicator_checks.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -75,6 +79,22 @@ TEST(InProcessRanks, ThrowTheFailureOfTheLowestRank) {
   } catch (const DataError& error) {
     EXPECT_STREQ(error.what(), "of 1");
   }
+}
+
+// In a process whose memory has no room for the stacks of all threads.
+TEST(InProcessRanks, DoNotBeginIfOneCannotBeStarted) {
+  const auto start = []() -> std::string {
+    std::atomic<int> begun{0};
+    try {
+      RunInProcessRanks(1000, [&](Communicator&) { ++begun; });
+    } catch (const std::system_error&) {
+      return "refused, " + std::to_string(begun) + " begun";
+    }
+    return "no exception";
+  };
+  const IsolatedResult result =
+      CallIsolated(start, {.memory_bytes = int64_t{64} << 20});
+  EXPECT_EQ(result.value, "refused, 0 begun") << result.failure;
 }
 
 TEST(InProcessRanks, HaveAThreadPoolEach) {

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "core/errors.h"
+#include "core/files/runfiles.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -30,6 +34,30 @@ TEST(MpiLibrary, AnythingElseIsRefused) {
   EXPECT_NE(message.find("libm.so.6 has no MPI_Get_library_version"),
             std::string::npos)
       << message;
+}
+
+// testing/other_mpi.cc says what it is told.
+TEST(MpiLibrary, AnotherVersionIsRefusedByItsText) {
+  const std::string other =
+      RunfilePath("optimized/communicator/testing/libother_mpi.so").string();
+  const auto refusal = [&](const std::string& version) {
+    setenv("OTHER_MPI_VERSION", version.c_str(), 1);
+    return MessageFor(other);
+  };
+  EXPECT_EQ(refusal("Open MPI v3.1.3, package: Debian"),
+            other +
+                " is 'Open MPI v3.1.3, package: Debian'; ranks over MPI "
+                "need Open MPI 4 or 5: on Debian, apt-get install "
+                "openmpi-bin libopenmpi3");
+  EXPECT_NE(refusal("MPICH Version: 4.0").find(" is 'MPICH Version: 4.0';"),
+            std::string::npos);
+  // Of a long text, its first 80 characters.
+  const std::string eighty = std::string(79, 'x') + "y";
+  EXPECT_NE(refusal(eighty + "z").find(" is '" + eighty + "';"),
+            std::string::npos);
+  EXPECT_NE(refusal("Open MPI v4.1.4, package: Debian")
+                .find("libother_mpi.so has no MPI_Init_thread"),
+            std::string::npos);
 }
 
 TEST(MpiLibrary, OfThisMachineHasAllThatIsCalled) {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "optimized/communicator/communicator_checks.h"
-#include "optimized/communicator/tcp_test_util.h"
+#include "optimized/communicator/testing/communicator_checks.h"
+#include "optimized/communicator/testing/tcp_test_util.h"
 
 namespace softmoe::optimized {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "core/errors.h"
 #include "optimized/communicator/frame.h"
-#include "optimized/communicator/tcp_test_util.h"
+#include "optimized/communicator/testing/tcp_test_util.h"
 
 namespace softmoe::optimized {
 namespace {

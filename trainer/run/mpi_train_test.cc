@@ -10,7 +10,7 @@
 
 #include "core/process/process.h"
 #include "core/process/subprocess.h"
-#include "optimized/communicator/mpi_test_util.h"
+#include "optimized/communicator/testing/mpi_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
 

@@ -23,8 +23,8 @@
 
 #include "core/process/process.h"
 #include "core/process/subprocess.h"
-#include "optimized/communicator/mpi_test_util.h"
 #include "optimized/communicator/socket.h"
+#include "optimized/communicator/testing/mpi_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/testing/rank_test_util.h"

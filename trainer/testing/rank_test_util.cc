@@ -9,7 +9,7 @@
 
 #include "core/config/config.h"
 #include "core/testing/file_test_util.h"
-#include "optimized/communicator/mpi_test_util.h"
+#include "optimized/communicator/testing/mpi_test_util.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // shim_test_support.h - what the simulator tests of kernels share: buffers and
-// the check that each of three schedules writes all outputs, with equal bits.
+// the check that each of three schedules writes all outputs, with equal bits,
+// and that nothing stays allocated.
 //
 // These programs run under each sanitizer and see only the kernels; that the
 // results are right is for property_tests/. No iostream: MSan knows nothing of
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "kernels/simt/bf16.h"
+#include "kernels/simt/device/device.h"
 #include "kernels/simt/device/include/cuda_runtime_api.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
@@ -262,23 +264,31 @@ inline void RequireEqual(const char* what, const std::vector<float>& a,
 template <typename Run>
 void CheckSchedules(const char* what, const Run& run) {
   ++Cases();
+  const int allocations = simt::LiveAllocations();
   constexpr std::pair<simt::Schedule, int> kSchedules[] = {
       {simt::Schedule::kAscending, 0x7f},   // fillers, as floats: large,
       {simt::Schedule::kDescending, 0xff},  // NaN,
       {simt::Schedule::kRandom, 0x00},      // zero
   };
-  std::vector<Outputs> results;
-  results.reserve(std::size(kSchedules));
-  for (const auto& [schedule, filler] : kSchedules) {
-    simt::SetSchedule(schedule, 11);
-    results.emplace_back(filler);
-    run(results.back());
-    results.back().RequireWritten();
-    if (results.back() == results.front()) continue;
-    ++Failures();
-    fprintf(stderr, "%s: schedule %d gives other bits than the first\n", what,
-            static_cast<int>(schedule));
+  {
+    std::vector<Outputs> results;
+    results.reserve(std::size(kSchedules));
+    for (const auto& [schedule, filler] : kSchedules) {
+      simt::SetSchedule(schedule, 11);
+      results.emplace_back(filler);
+      run(results.back());
+      results.back().RequireWritten();
+      if (results.back() == results.front()) continue;
+      ++Failures();
+      fprintf(stderr, "%s: schedule %d gives other bits than the first\n", what,
+              static_cast<int>(schedule));
+    }
   }
+  // What ends with work still queued on it cannot free what that work uses.
+  if (simt::LiveAllocations() == allocations) return;
+  ++Failures();
+  fprintf(stderr, "%s: %d allocations were not freed\n", what,
+          simt::LiveAllocations() - allocations);
 }
 
 // The exit code of main().

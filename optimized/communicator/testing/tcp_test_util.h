@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tcp_test_util.h - ranks over TCP that are threads of a test.
-#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_TCP_TEST_UTIL_H_
-#define SOFTMOE_OPTIMIZED_COMMUNICATOR_TCP_TEST_UTIL_H_
+#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_TCP_TEST_UTIL_H_
+#define SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_TCP_TEST_UTIL_H_
 
 #include <functional>
 #include <map>
@@ -47,4 +47,4 @@ class Endings {
 
 }  // namespace softmoe::optimized
 
-#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_TCP_TEST_UTIL_H_
+#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_TCP_TEST_UTIL_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // same_stats.h - whether two passes counted the same, bit for bit. For tests.
-#ifndef SOFTMOE_OPTIMIZED_SAME_STATS_H_
-#define SOFTMOE_OPTIMIZED_SAME_STATS_H_
+#ifndef SOFTMOE_OPTIMIZED_TESTING_SAME_STATS_H_
+#define SOFTMOE_OPTIMIZED_TESTING_SAME_STATS_H_
 
 #include <algorithm>
 
@@ -24,4 +24,4 @@ inline bool SameStats(const StepStats& a, const StepStats& b) {
 
 }  // namespace softmoe::optimized
 
-#endif  // SOFTMOE_OPTIMIZED_SAME_STATS_H_
+#endif  // SOFTMOE_OPTIMIZED_TESTING_SAME_STATS_H_

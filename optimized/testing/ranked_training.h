@@ -2,8 +2,8 @@
 //
 // ranked_training.h - a small model that tests train, alone or as one of
 // several ranks, and everything that has to have the same bits then.
-#ifndef SOFTMOE_OPTIMIZED_RANKED_TRAINING_H_
-#define SOFTMOE_OPTIMIZED_RANKED_TRAINING_H_
+#ifndef SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
+#define SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
 
 #include <cstdint>
 #include <span>
@@ -60,4 +60,4 @@ std::string Digest(const Trained& trained);
 
 }  // namespace softmoe::optimized
 
-#endif  // SOFTMOE_OPTIMIZED_RANKED_TRAINING_H_
+#endif  // SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/errors.h"
-#include "optimized/communicator/communicator_checks.h"
 #include "optimized/communicator/mpi.h"
-#include "optimized/ranked_training.h"
+#include "optimized/communicator/testing/communicator_checks.h"
+#include "optimized/testing/ranked_training.h"
 
 namespace softmoe::optimized {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/communicator/mpi_test_util.h"
+#include "optimized/communicator/testing/mpi_test_util.h"
 
 #include "core/errors.h"
 #include "core/process/subprocess.h"

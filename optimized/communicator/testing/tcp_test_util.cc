@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/communicator/tcp_test_util.h"
+#include "optimized/communicator/testing/tcp_test_util.h"
 
 #include <condition_variable>
 #include <mutex>

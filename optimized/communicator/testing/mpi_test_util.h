@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mpi_test_util.h - starting ranks with mpirun in tests.
-#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_MPI_TEST_UTIL_H_
-#define SOFTMOE_OPTIMIZED_COMMUNICATOR_MPI_TEST_UTIL_H_
+#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_MPI_TEST_UTIL_H_
+#define SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_MPI_TEST_UTIL_H_
 
 #include <string>
 #include <vector>
@@ -18,4 +18,4 @@ std::vector<std::string> MpiRun(int ranks);
 
 }  // namespace softmoe::optimized
 
-#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_MPI_TEST_UTIL_H_
+#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_MPI_TEST_UTIL_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/ranked_training.h"
+#include "optimized/testing/ranked_training.h"
 
 #include "core/files/sha256.h"
 #include "optimized/model.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimized/communicator/communicator_checks.h"
+#include "optimized/communicator/testing/communicator_checks.h"
 
 #include <new>
 #include <random>

@@ -2,8 +2,8 @@
 //
 // communicator_checks.h - what every kind of communicator must do. For tests,
 // with GoogleTest and without.
-#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_CHECKS_H_
-#define SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_CHECKS_H_
+#ifndef SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_COMMUNICATOR_CHECKS_H_
+#define SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_COMMUNICATOR_CHECKS_H_
 
 #include <cstdint>
 #include <functional>
@@ -37,4 +37,4 @@ std::string CheckMistake(Communicator& communicator, const Mistake& mistake);
 
 }  // namespace softmoe::optimized
 
-#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_COMMUNICATOR_CHECKS_H_
+#endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_TESTING_COMMUNICATOR_CHECKS_H_

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// paper_recorder is run by the build; here, that what it writes does not depend
+// on where, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/process/subprocess.h"
+#include "core/testing/file_test_util.h"
+
+namespace softmoe::golden {
+namespace {
+
+ProgramResult Record(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(),
+                   RunfilePath("golden/paper/paper_recorder").string());
+  return RunProgram(arguments, ".");
+}
+
+TEST(PaperRecorder, WritesTheBytesThatShip) {
+  const std::string written = FreshFolder("paper_recorder") / "written.h5";
+  const ProgramResult result =
+      Record({RunfilePath("golden/paper/paper.toml").string(), written});
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  EXPECT_EQ(ReadWholeFile(written),
+            ReadWholeFile(RunfilePath("golden/paper/paper.h5")));
+}
+
+TEST(PaperRecorder, RefusesAnotherNumberOfArguments) {
+  const std::string source = RunfilePath("golden/paper/paper.toml").string();
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {}, {source}, {source, "a.h5", "b.h5"}}) {
+    const ProgramResult result = Record(arguments);
+    EXPECT_EQ(result.exit_status, 2) << result.output;
+    EXPECT_EQ(result.output,
+              "paper_recorder: error: usage: paper_recorder PAPER.toml "
+              "OUT.h5\n");
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::golden
