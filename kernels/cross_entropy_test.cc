@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/parallel_for.h"
+#include "core/profile.h"
 #include "kernels/testing/kernel_test_support.h"
 
 namespace softmoe::kernels {
@@ -206,6 +208,31 @@ TEST(HeadCrossEntropy, ExpectedGradientIsTheAdjointOfTheForwardPass) {
 
 // Uniform logits: the loss is log(vocab), the gradient of hidden is the mean
 // row of the head less the target's, times the scale.
+// Waking a thread would take longer than the work.
+TEST(HeadCrossEntropy, ASmallHeadIsComputedByTheCaller) {
+  const auto job_seconds = [](const Case& c) {
+    std::vector<float> loss(c.tokens), d_hidden(c.hidden.size());
+    std::vector<float> d_head_weight(c.head_weight.size());
+    ThreadPool pool(2);
+    Profile profile;
+    BeginOperation("head");
+    HeadCrossEntropy({.num_tokens = c.tokens,
+                      .d_model = c.d_model,
+                      .vocab_size = c.vocab,
+                      .hidden = c.hidden.data(),
+                      .head_weight = c.head_weight.data(),
+                      .targets = c.targets.data(),
+                      .token_loss = loss.data(),
+                      .grad_scale = c.grad_scale,
+                      .d_hidden = d_hidden.data(),
+                      .d_head_weight = d_head_weight.data()},
+                     pool);
+    return profile.Take().at(0).job_seconds;
+  };
+  EXPECT_EQ(job_seconds(Case(16, 8, 32)), 0);
+  EXPECT_GT(job_seconds(Case(64, 64, 512)), 0);
+}
+
 TEST(HeadCrossEntropy, ZeroHiddenGivesTheUniformDistribution) {
   ThreadPool pool(4);
   Case c(10, 8, 64);
