@@ -35,6 +35,7 @@
 #include "experiments/report/record_results.h"
 #include "experiments/report/report_claims.h"
 #include "experiments/run/grid_clean.h"
+#include "experiments/run/grid_ranks.h"
 #include "experiments/run/grid_status.h"
 #include "experiments/run/process_rank.h"
 #include "experiments/run/run_folder.h"
@@ -42,6 +43,8 @@
 #include "experiments/run/run_record.h"
 #include "experiments/run/slurm_launch.h"
 #include "experiments/run/verify_record.h"
+#include "trainer/run/rank_main.h"
+#include "trainer/run/rank_options.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -71,6 +74,9 @@ Examples:
       some rows only, other seeds
   grid run mini --jobs 2
       two runs side by side, each with half of the cores
+  mpirun -n 2 grid run mini --ranks mpi
+      two processes train every run together, one run after the other; --ranks 2
+      does the same with threads, --ranks env without MPI
   grid run mini --launcher=slurm
       a job array on a Slurm cluster, one task for each row; waits for it, and
       its exit code is that of the grid. --detach: does not wait
@@ -98,7 +104,8 @@ own there, EXPERIMENT/report.html.
 Stopped by Ctrl-C, SIGTERM or a crash, the same command goes on: finished runs
 are read, the interrupted one resumes at its checkpoint, and the bits are those
 of an unbroken run. A run that fails does not keep the others from running; the
-same command tries it again. --threads and --jobs never change a result.
+same command tries it again. --threads and --jobs never change a result, nor do
+--ranks, unless a line says so.
 
 The same command, given again while the first is at work, here or on another
 machine that has the folder, shares the work: each takes runs that nobody holds,
@@ -126,6 +133,7 @@ struct Arguments {
   std::optional<Launcher> launcher;
   int64_t threads = 0;
   int64_t jobs = 1;
+  trainer::RankOptions ranks;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
   bool detach = false;
 };
@@ -280,7 +288,8 @@ ExitCode ReportOn(const Grid& grid, const std::vector<size_t>& selected,
 }
 
 // What of the command line does not go together.
-void CheckLaunch(const Arguments& arguments, Launcher launcher) {
+void CheckLaunch(const Arguments& arguments) {
+  const Launcher launcher = arguments.launcher.value_or(Launcher::kLocal);
   if (arguments.detach && launcher != Launcher::kSlurm) {
     throw ConfigError(
         "--detach is for --launcher=slurm: without Slurm nothing would train "
@@ -294,6 +303,28 @@ void CheckLaunch(const Arguments& arguments, Launcher launcher) {
         launcher == Launcher::kMpi
             ? "each process of mpirun trains one run at a time"
             : "Slurm decides how many tasks are at work"));
+  }
+  if (arguments.ranks.kind() == trainer::RankKind::kNone) return;
+  const std::string ranks = "--ranks " + arguments.ranks.ranks;
+  if (arguments.jobs != 1) {
+    throw ConfigError(fmt::format(
+        "--jobs {} does not go with {}: the processes train one run at a time, "
+        "together; leave out one of them, or give --ranks a number, for ranks "
+        "in threads of each job",
+        arguments.jobs, ranks));
+  }
+  if (launcher == Launcher::kMpi) {
+    throw ConfigError(fmt::format(
+        "{} does not go with --launcher=mpi: the processes either train every "
+        "run together (--ranks) or share the runs (--launcher); leave out one "
+        "of them",
+        ranks));
+  }
+  if (launcher == Launcher::kSlurm) {
+    throw ConfigError(fmt::format(
+        "{} does not go with --launcher=slurm, whose scripts have the ranks "
+        "find each other: give --ranks a number",
+        ranks));
   }
 }
 
@@ -310,6 +341,7 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
   if (arguments.keep_checkpoints) {
     place.options.push_back("--keep-checkpoints");
   }
+  place.ranks = arguments.ranks.in_process();
   return place;
 }
 
@@ -327,9 +359,8 @@ void RunAsRank(const Grid& grid, GridRunOptions options,
   }
 }
 
-ExitCode Run(const Arguments& arguments) {
+ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   const Launcher launcher = arguments.launcher.value_or(Launcher::kLocal);
-  CheckLaunch(arguments, launcher);
   Grid grid = Load(arguments);
   if (arguments.keep_checkpoints) {
     for (GridRun& run : grid.runs) run.evaluations.keep_checkpoint = true;
@@ -340,6 +371,12 @@ ExitCode Run(const Arguments& arguments) {
   options.quiet = arguments.quiet;
   if (RecordOf(arguments)) options.record = UserPath(arguments.record);
   options.jobs = arguments.jobs;
+  options.ranks = arguments.ranks.in_process();
+  GridRanks ranks(processes);
+  if (arguments.ranks.kind() != trainer::RankKind::kNone) {
+    options.processes = &ranks;
+    if (!ranks.leads()) return FollowGrid(grid, options);
+  }
   bool leads = true;
   if (launcher == Launcher::kSlurm) {
     RunOnSlurm(grid, {.run = options,
@@ -353,7 +390,10 @@ ExitCode Run(const Arguments& arguments) {
   } else {
     RunGrid(grid, options);
   }
-  return ReportOn(grid, options.selected, options.folder, arguments, leads);
+  const ExitCode code =
+      ReportOn(grid, options.selected, options.folder, arguments, leads);
+  if (options.processes != nullptr) ranks.Dismiss(code);
+  return code;
 }
 
 ExitCode ReportAgain(const Arguments& arguments) {
@@ -537,6 +577,9 @@ class CommandLine {
               "processes of an mpirun or srun, which share the runs; they are "
               "not ranks of one training. slurm: an array of tasks, one for "
               "each row, and wait for it [local]");
+    plan->add_option("--ranks", arguments_.ranks.ranks,
+                     "ranks of each run, in the commands for slurm [1]")
+        ->check(CLI::PositiveNumber);
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
     for (CLI::App* command : {run, report}) {
@@ -570,6 +613,7 @@ class CommandLine {
                     "runs side by side, each with its share of the cores, or "
                     "with --threads; never changes the result [1]")
         ->check(CLI::Range(1, 1024));
+    AddRankOptions(*run, &arguments_.ranks);
     Runtime(run, "--isa", "isa", "instruction set, v3 or v4 [the best here]");
     Runtime(run, "--device", "device",
             "cpu, or cuda: not yet verified on a device [cpu]");
@@ -598,7 +642,18 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       return app_.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
     }
-    return RunMain("grid", [this] { return Dispatch(); });
+    // Before ranks look for each other.
+    const int refused = RunMain("grid", [this] {
+      CheckLaunch(arguments_);
+      return ExitCode::kDone;
+    });
+    if (refused != 0) return refused;
+    trainer::RankMainOptions processes = arguments_.ranks.processes;
+    processes.kind = arguments_.ranks.kind();
+    processes.quiet = arguments_.quiet;
+    return RunRankMain("grid", processes, [this](const trainer::Ranks& ranks) {
+      return Dispatch(ranks);
+    });
   }
 
  private:
@@ -714,14 +769,14 @@ class CommandLine {
     return Refuse(message);
   }
 
-  ExitCode Dispatch() const {
+  ExitCode Dispatch(const trainer::Ranks& ranks) const {
     const std::string name = app_.get_subcommands().front()->get_name();
     if (name == "list") {
       fmt::print("{}", DescribeGrids());
       return ExitCode::kDone;
     }
     if (name == "plan") return Plan(arguments_);
-    if (name == "run") return Run(arguments_);
+    if (name == "run") return Run(arguments_, ranks);
     if (name == "report") return ReportAgain(arguments_);
     if (name == "status") return Status(arguments_);
     if (name == "record") return Record(arguments_);

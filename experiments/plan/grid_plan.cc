@@ -130,17 +130,17 @@ std::string Header(const Grid& grid, const Rows& rows, const fs::path& folder) {
 std::string SlurmSection(const Grid& grid, const Rows& rows,
                          const SlurmPlace& place) {
   std::string text =
-      "\nSlurm\n" +
-      Paragraph(
-          HasGpus(grid)
-              ? "This build has no multi-GPU trainer. The scripts below are "
-                "what will launch the grid once it has one. Do not submit them "
-                "with this build."
-              : fmt::format("`run --launcher=slurm` writes these scripts into "
-                            "{}, submits them and waits (--detach: does not), "
-                            "leaving out what is finished. By hand: make that "
-                            "folder, for the logs, and sbatch each.",
-                            SlurmFolder(place.folder).string()));
+      "\nSlurm\n" + Paragraph(fmt::format(
+                        "`run --launcher=slurm` writes these scripts into {}, "
+                        "submits them and waits (--detach: does not), leaving "
+                        "out what is finished. By hand: make that folder, for "
+                        "the logs, and sbatch each.",
+                        SlurmFolder(place.folder).string()));
+  if (HasGpus(grid)) {
+    text += Paragraph(
+        "Ranks on several GPUs: never run. No machine with two has been at "
+        "hand; start with one row and few steps.");
+  }
   for (const SlurmJob& job : SlurmJobs(grid, rows, place)) {
     text += fmt::format("\n----- {}.sh -----\n{}", job.name, SlurmScript(job));
   }

@@ -198,10 +198,13 @@ TEST(GridPlan, WritesNothing) {
 TEST(GridPlan, ScriptsRepeatTheCommandLine) {
   const std::string plan =
       PlanIn(Shipped("paper", {"router.fallback=\"top1\""}), "/data/my runs");
-  EXPECT_TRUE(Contains(plan, R"(srun bazel-bin/experiments/grid run paper \
+  EXPECT_TRUE(Contains(
+      plan, R"(srun --kill-on-bad-exit=0 bazel-bin/experiments/grid run paper \
   --seeds 1234 \
   --set 'router.fallback="top1"' \
   --out '/data/my runs' \
+  --device cuda \
+  --ranks env \
   --corpora c4 \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
 )")) << plan;
@@ -260,22 +263,24 @@ TEST(GridPlan, UsersGrid) {
 // The runner accepts the script's command, down to the row: srun passes it on,
 // and the only thing wrong with it is a row that the grid lacks.
 TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
-  std::string script = PlanIn(
-      LoadGrid(WriteUsersGrid(), {"router.fallback=\"top1\""}), "/tmp/nothing");
+  const fs::path folder = Folder("runner");
+  std::string script =
+      PlanIn(LoadGrid(WriteUsersGrid(), {"router.fallback=\"top1\""}), folder);
   script.erase(0, script.find("#!/bin/bash"));
   const size_t row = script.find("  wide\n");
   ASSERT_NE(row, std::string::npos) << script;
   script.replace(row, 6, "  nowhere");
-  const fs::path folder = Folder("runner");
-  fs::create_directories(folder);
+  fs::create_directories(folder / "slurm");
   std::ofstream(folder / "job.sh") << script;
   std::ofstream(folder / "srun")
-      << "#!/bin/bash\nshift\nexec " << RunfilePath("experiments/grid").string()
-      << " \"$@\"\n";
+      << "#!/bin/bash\nshift 2\nexec "
+      << RunfilePath("experiments/grid").string() << " \"$@\"\n";
   fs::permissions(folder / "srun", fs::perms::owner_all);
   const ProgramResult ended =
       RunProgram({"env", "PATH=" + folder.string() + ":/usr/bin:/bin",
-                  "SLURM_ARRAY_TASK_ID=0", "SLURM_JOB_ID=1", "bash", "job.sh"},
+                  "SLURM_ARRAY_TASK_ID=0", "SLURM_JOB_ID=1", "SLURM_PROCID=0",
+                  "SLURM_NTASKS=1", "SLURM_JOB_NODELIST=localhost",
+                  "MASTER_PORT=0", "bash", "job.sh"},
                  folder);
   EXPECT_EQ(ended.exit_status, static_cast<int>(ExitCode::kUsage));
   EXPECT_TRUE(Contains(ended.output,

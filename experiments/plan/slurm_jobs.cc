@@ -25,6 +25,7 @@ SlurmJob NewJob(const Grid& grid, const RowEstimate& row,
   job.logs = SlurmFolder(fs::absolute(place.folder)).string();
   job.gpus = corpus.gpus;
   job.gpus_per_node = grid.cluster.gpus_per_node;
+  job.ranks = place.ranks;
   const int64_t threads = row.run.runtime.threads;
   if (threads > 0) job.cores = threads;
   job.options = grid.cluster.sbatch;
@@ -33,6 +34,12 @@ SlurmJob NewJob(const Grid& grid, const RowEstimate& row,
   if (job.gpus == 0 && threads == 0) {
     job.command.insert(job.command.end(),
                        {"--threads", std::to_string(job.cores)});
+  }
+  if (job.gpus > 0 && row.run.runtime.device.empty()) {
+    job.command.insert(job.command.end(), {"--device", "cuda"});
+  }
+  if (job.num_ranks() > 1) {
+    job.command.insert(job.command.end(), {"--ranks", "env"});
   }
   job.command.insert(job.command.end(), {"--corpora", corpus.id});
   return job;
@@ -43,7 +50,7 @@ double Hours(const RowEstimate& row, const SlurmJob& job) {
   const double gpus = static_cast<double>(job.gpus);
   const double one =
       job.gpus == 0
-          ? row.cost.core_hours / static_cast<double>(job.cores)
+          ? row.cost.core_hours / static_cast<double>(job.ranks * job.cores)
           : std::max(row.cost.hours, row.paper_gpu_hours.value_or(0) / gpus);
   return static_cast<double>(row.seeds) * one;
 }

@@ -5,6 +5,7 @@
 #ifndef SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
 #define SOFTMOE_EXPERIMENTS_PLAN_SLURM_JOBS_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct SlurmPlace {
   std::filesystem::path start = ".";      // where relative paths begin
   std::filesystem::path folder = {};      // of the grid's results
   std::vector<std::string> options = {};  // more of `grid run`, as words
+  int64_t ranks = 1;  // that train a run together, where a corpus has no GPUs
 };
 
 // `folder`/slurm: scripts, logs, what was submitted.

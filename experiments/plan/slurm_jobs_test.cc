@@ -67,6 +67,28 @@ TEST(SlurmJobs, AnArrayForEachCorpusAndATaskForEachRow) {
   EXPECT_EQ(jobs[1].rows, Words{"one"});
 }
 
+// Several processes for each row, which find each other.
+TEST(SlurmJobs, RanksShareTheWorkOfATask) {
+  SlurmPlace place = Place();
+  place.ranks = 2;
+  SlurmJob job = SlurmJobs(MyGrid(), {Row("a", "one", 3)}, place)[0];
+  EXPECT_EQ(job.num_ranks(), 2);
+  EXPECT_EQ(job.hours, 3 * 6 / 8.0);
+  EXPECT_EQ(Words(job.command.end() - 6, job.command.end()),
+            (Words{"--threads", "4", "--ranks", "env", "--corpora", "a"}));
+  // A GPU is a rank.
+  RowEstimate row = Row("owt", "one", 1, 8);
+  job = SlurmJobs(MyGrid(), {row}, Place())[0];
+  EXPECT_EQ(job.num_ranks(), 8);
+  EXPECT_EQ(Words(job.command.end() - 6, job.command.end()),
+            (Words{"--device", "cuda", "--ranks", "env", "--corpora", "owt"}));
+  row.run.runtime.device = "cpu";
+  row.run.corpus.gpus = 1;
+  job = SlurmJobs(MyGrid(), {row}, Place())[0];
+  EXPECT_EQ(std::count(job.command.begin(), job.command.end(), "--device"), 0);
+  EXPECT_EQ(std::count(job.command.begin(), job.command.end(), "--ranks"), 0);
+}
+
 // The longest task: all seeds of its row, one after the other.
 TEST(SlurmJobs, HoursAreThoseOfAllSeedsOnTheCoresOfATask) {
   std::vector<RowEstimate> rows = {Row("a", "one", 1), Row("a", "two", 3)};

@@ -37,9 +37,9 @@ std::string Percents(const std::string& path) {
 
 std::string Resources(const SlurmJob& job) {
   if (job.gpus == 0) {
-    return fmt::format(
-        "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task={}\n",
-        job.cores);
+    return fmt::format("{}#SBATCH --ntasks={}\n#SBATCH --cpus-per-task={}\n",
+                       job.ranks == 1 ? "#SBATCH --nodes=1\n" : "", job.ranks,
+                       job.cores);
   }
   const NodeLayout layout = LayOutNodes(job.gpus, job.gpus_per_node);
   return fmt::format(
@@ -85,13 +85,30 @@ std::string Training(const SlurmJob& job) {
   // Not SLURM_JOB_ID: that of the last task is the whole array's.
   std::string text = "task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n";
   text += "kills=" + ShellQuoted(job.logs) + "/kills-$task\n";
+  const bool ranks = job.num_ranks() > 1;
+  if (ranks) {
+    text +=
+        R"sh(# Rank 0 is on this node; here is where Slurm itself reaches it.
+export MASTER_ADDR=$(scontrol show node --oneliner "$SLURMD_NODENAME" |
+  grep -o ' NodeAddr=[^ ]*' | cut -d = -f 2)
+# What keeps strangers out when ranks connect to each other.
+)sh";
+    text += "export SOFTMOE_RANKS_SECRET_FILE=" + ShellQuoted(job.logs) +
+            "/secret-$task\n"
+            "rm -f \"$SOFTMOE_RANKS_SECRET_FILE\"\n"
+            "(umask 077 && head -c 32 /dev/urandom | base64 "
+            ">\"$SOFTMOE_RANKS_SECRET_FILE\")\n";
+  }
   text += "status=0\nsrun";
   // srun does not take this from the job since Slurm 22.05.
   if (job.gpus == 0) text += fmt::format(" --cpus-per-task={}", job.cores);
+  // Ranks end each other, with the code of the one that was first.
+  if (ranks) text += " --kill-on-bad-exit=0";
   for (const std::string& word : job.command) {
     text += (word.starts_with("--") ? " \\\n  " : " ") + ShellQuoted(word);
   }
   text += " \\\n  --rows \"${rows[$SLURM_ARRAY_TASK_ID]}\" || status=$?\n";
+  if (ranks) text += "rm -f \"$SOFTMOE_RANKS_SECRET_FILE\"\n";
   return text;
 }
 
@@ -136,13 +153,7 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node) {
 
 std::string SlurmScript(const SlurmJob& job) {
   SOFTMOE_CHECK(!job.rows.empty()) << job.name << " has no rows";
-  std::string script = "#!/bin/bash\n";
-  if (job.gpus > 0) {
-    script +=
-        "# Needs the multi-GPU trainer, which the build that printed this "
-        "lacks.\n";
-  }
-  return script + Directives(job) + "\n" + Rows(job) + Training(job) +
+  return "#!/bin/bash\n" + Directives(job) + "\n" + Rows(job) + Training(job) +
          WhenItHasEnded();
 }
 

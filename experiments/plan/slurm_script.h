@@ -20,11 +20,15 @@ struct SlurmJob {
   std::vector<std::string> command;
   std::string start;  // the folder in which the command stands
   std::string logs;   // an existing folder for logs and the counts of kills
-  int64_t gpus = 8;   // one process for each; 0: one process, with CPUs only
+  int64_t gpus = 8;   // a process for each; 0: CPUs only
   int64_t gpus_per_node = 4;         // at most
-  int64_t cores = 4;                 // of the process, where gpus = 0
+  int64_t ranks = 1;                 // processes, where gpus = 0
+  int64_t cores = 4;                 // of each process, where gpus = 0
   double hours = 1;                  // expected, of the longest task
   std::vector<std::string> options;  // more #SBATCH lines
+
+  // The processes that train a run together.
+  int64_t num_ranks() const { return gpus > 0 ? gpus : ranks; }
 };
 
 // Nodes and GPUs on each: as few nodes as possible with the same number of GPUs
@@ -38,6 +42,8 @@ NodeLayout LayOutNodes(int64_t gpus, int64_t gpus_per_node);
 // whole hours; five minutes before it Slurm sends SIGTERM to the runner, which
 // saves its state and ends with 75. A task that ends so puts itself back into
 // the queue, always; one whose runner was killed (137), at most three times.
+// Several ranks find each other with `--ranks env`, by a secret that the script
+// makes for each of its tasks.
 std::string SlurmScript(const SlurmJob& job);
 
 // Of task `task` of the array job `id`, where SlurmScript directs its output.

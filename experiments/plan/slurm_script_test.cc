@@ -39,7 +39,6 @@ SlurmJob Job() {
 
 TEST(SlurmScript, IsExactlyThis) {
   EXPECT_EQ(SlurmScript(Job()), R"sh(#!/bin/bash
-# Needs the multi-GPU trainer, which the build that printed this lacks.
 #SBATCH --job-name=softmoe-paper-c4
 #SBATCH --array=0-1
 #SBATCH --nodes=5
@@ -59,11 +58,19 @@ rows=(
 )
 task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 kills='/data/my runs/slurm'/kills-$task
+# Rank 0 is on this node; here is where Slurm itself reaches it.
+export MASTER_ADDR=$(scontrol show node --oneliner "$SLURMD_NODENAME" |
+  grep -o ' NodeAddr=[^ ]*' | cut -d = -f 2)
+# What keeps strangers out when ranks connect to each other.
+export SOFTMOE_RANKS_SECRET_FILE='/data/my runs/slurm'/secret-$task
+rm -f "$SOFTMOE_RANKS_SECRET_FILE"
+(umask 077 && head -c 32 /dev/urandom | base64 >"$SOFTMOE_RANKS_SECRET_FILE")
 status=0
-srun bazel-bin/experiments/grid run paper \
+srun --kill-on-bad-exit=0 bazel-bin/experiments/grid run paper \
   --corpora c4 \
   --out '/data/my runs' \
   --rows "${rows[$SLURM_ARRAY_TASK_ID]}" || status=$?
+rm -f "$SOFTMOE_RANKS_SECRET_FILE"
 case $status in
   # Stopped in time, state saved: goes on from there in a new allocation.
   75) scontrol requeue "$task" ;;
@@ -131,6 +138,17 @@ TEST(SlurmScript, WithoutGpusATaskHasCores) {
   }
   EXPECT_EQ(script.find("GPU"), std::string::npos) << script;
   EXPECT_EQ(script.find("gpu"), std::string::npos) << script;
+  EXPECT_EQ(script.find("SECRET"), std::string::npos) << script;
+
+  // Ranks may be on any nodes.
+  job.ranks = 3;
+  const std::string ranks = SlurmScript(job);
+  for (const char* line :
+       {"#SBATCH --ntasks=3\n", "#SBATCH --cpus-per-task=6\n",
+        "\nsrun --cpus-per-task=6 --kill-on-bad-exit=0 bazel-bin/"}) {
+    EXPECT_NE(ranks.find(line), std::string::npos) << line << ranks;
+  }
+  EXPECT_EQ(ranks.find("--nodes"), std::string::npos) << ranks;
 }
 
 // sbatch reads quotes in its lines, and replaces %x and the like.
@@ -152,16 +170,20 @@ class SlurmScriptRun : public testing::Test {
   void SetUp() override {
     folder_ = FreshFolder("slurm");
     for (const char* program : {"srun", "scontrol"}) {
-      WriteFileAtomically(
-          folder_ / program,
-          "#!/bin/bash\nprintf '[%s]' \"$(basename $0)\" \"$@\"\n"
-          "[ $(basename $0) = scontrol ] || exit $STATUS\n");
-      std::filesystem::permissions(folder_ / program,
-                                   std::filesystem::perms::owner_all);
+      Pretend(program,
+              "printf '[%s]' \"$(basename $0)\" \"$@\"\n"
+              "[ $(basename $0) = scontrol ] || exit $STATUS\n");
     }
     SlurmJob job = Job();
     job.logs = folder_;
     WriteFileAtomically(folder_ / "job.sh", SlurmScript(job));
+  }
+
+  // A program of this name, for which `script` stands.
+  void Pretend(const std::string& name, const std::string& script) const {
+    WriteFileAtomically(folder_ / name, "#!/bin/bash\n" + script);
+    std::filesystem::permissions(folder_ / name,
+                                 std::filesystem::perms::owner_all);
   }
 
   ProgramResult Run(int task, int status) {
@@ -174,7 +196,8 @@ class SlurmScriptRun : public testing::Test {
   }
 
   static std::string Srun(const std::string& row) {
-    return "[srun][bazel-bin/experiments/grid][run][paper][--corpora][c4]"
+    return "[srun][--kill-on-bad-exit=0][bazel-bin/experiments/"
+           "grid][run][paper][--corpora][c4]"
            "[--out][/data/my runs][--rows][" +
            row + "]";
   }
@@ -195,6 +218,34 @@ TEST_F(SlurmScriptRun, EachTaskRunsItsRowAndRequeuesItselfWhenStopped) {
   const ProgramResult failed = Run(0, 1);
   EXPECT_EQ(failed.exit_status, 1);
   EXPECT_EQ(failed.output, Srun("sparse-1"));
+}
+
+TEST_F(SlurmScriptRun, RanksAreToldWhereRankZeroIs) {
+  Pretend("scontrol",
+          "echo \"NodeName=$4 Arch=x NodeAddr=10.1.2.3 NodeHost=n\"");
+  Pretend("srun", "echo $MASTER_ADDR");
+  EXPECT_EQ(Run(0, 0).output, "10.1.2.3\n");
+  // By the name of the node, then.
+  Pretend("scontrol", "exit 1");
+  EXPECT_EQ(Run(0, 0).output, "\n");
+}
+
+// Which nobody else can read, and which is gone afterwards.
+TEST_F(SlurmScriptRun, EachTaskHasASecretWhileItRuns) {
+  Pretend("srun",
+          "stat -c '%a %s' \"$SOFTMOE_RANKS_SECRET_FILE\"\n"
+          "cat \"$SOFTMOE_RANKS_SECRET_FILE\"\n");
+  const std::string first = Run(0, 0).output, second = Run(0, 0).output;
+  EXPECT_TRUE(first.starts_with("600 45\n")) << first;
+  EXPECT_TRUE(second.starts_with("600 45\n")) << second;
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "secret-70_0"));
+  // What a killed task has left is not used again, whoever may read it.
+  WriteFileAtomically(folder_ / "secret-70_0", "old");
+  std::filesystem::permissions(folder_ / "secret-70_0",
+                               std::filesystem::perms(0644));
+  const std::string third = Run(0, 0).output;
+  EXPECT_TRUE(third.starts_with("600 45\n")) << third;
 }
 
 TEST_F(SlurmScriptRun, AKilledTaskRequeuesItselfThreeTimes) {

@@ -51,12 +51,20 @@ script=${@: -1}
 cd "$(sed -n 's/^#SBATCH --chdir=//p' "$script")"
 rows=$(grep -c '^  [a-z]' <(sed -n '/^rows=/,/^)/p' "$script"))
 for ((i = 0; i < rows; ++i)); do
-  SLURM_JOB_ID=$((12 + i)) SLURM_ARRAY_JOB_ID=12 SLURM_ARRAY_TASK_ID=$i \
-    bash "$script" >&2
+  SLURM_JOB_ID=$(($$ + i)) SLURM_ARRAY_JOB_ID=12 SLURM_ARRAY_TASK_ID=$i \
+    SLURM_JOB_NODELIST=localhost SCRIPT=$script bash "$script" >&2
 done
 echo 12
 )sh");
-    Pretend("srun", "shift\nexec \"$@\"\n");
+    // As many processes as the script asks for.
+    Pretend("srun", R"sh(
+while [[ $1 == --* ]]; do shift; done
+export SLURM_NTASKS=$(sed -n 's/^#SBATCH --ntasks=//p' "$SCRIPT")
+for ((SLURM_PROCID = 1; SLURM_PROCID < SLURM_NTASKS; ++SLURM_PROCID)); do
+  SLURM_PROCID=$SLURM_PROCID "$@" &
+done
+SLURM_PROCID=0 exec "$@"
+)sh");
     Pretend("scontrol", "");
     Pretend("squeue", "");
   }
@@ -119,6 +127,11 @@ TEST_F(GridLaunch, OptionsThatDoNotGoTogetherEndWithTwo) {
       {{"--launcher=mpi"}, {"mpirun -n 4", "OMPI_COMM_WORLD_RANK", "--jobs"}},
       {{"--launcher=mpi", "--jobs", "2"}, {"--jobs 2", "--launcher=mpi"}},
       {{"--launcher=slurm", "--jobs", "2"}, {"--jobs 2", "--launcher=slurm"}},
+      {{"--ranks", "env", "--launcher=mpi"}, {"--ranks env", "share the runs"}},
+      {{"--ranks=mpi", "--launcher=slurm"}, {"--ranks mpi", "a number"}},
+      {{"--ranks", "env", "--jobs", "2"}, {"--jobs 2", "one run at a time"}},
+      {{"--ranks", "two"}, {"--ranks two: give a number of ranks"}},
+      {{"--ranks", "0"}, {"0 ranks"}},
       {{"--detach"}, {"--detach", "--launcher=slurm"}},
       {{"--detach", "--launcher=mpi"}, {"--detach", "--launcher=slurm"}}};
   for (const auto& [options, texts] : kCases) {
@@ -142,15 +155,36 @@ TEST_F(GridLaunch, WithoutSlurmItEndsWithFive) {
   EXPECT_FALSE(fs::exists(folder_ / "runs"));
 }
 
-TEST_F(GridLaunch, ThisBuildAsksForNoGpus) {
+// A GPU is a rank, which only a node can say that it has.
+TEST_F(GridLaunch, GpusBecomeRanksOfEachTask) {
   std::string grid = MicroGrid(60);
   grid.insert(grid.find("stands_for"), "gpus = 8\n");
   WriteGrid(grid);
+  Pretend("sbatch", "echo 12");
+  Pretend("squeue", "");
+  ExpectEnd(Grid({"run", "micro.toml", "--launcher=slurm", "--detach"}), 0,
+            {"job 12: 3 rows"});
+  const std::string script = Bytes("runs/micro/slurm/softmoe-micro-text.sh");
+  for (const char* line :
+       {"--ntasks-per-node=4\n", "--device cuda", "--ranks env"}) {
+    EXPECT_NE(script.find(line), std::string::npos) << line << script;
+  }
+  ExpectEnd(Grid({"plan", "micro.toml"}), 0, {script, "never run"});
+  ExpectEnd(Grid({"run", "micro.toml", "--launcher=slurm", "--ranks", "2"}), 2,
+            {"--ranks 2: corpus 'text'", "gpus = 8"});
+}
+
+TEST_F(GridLaunch, RanksOfATaskFindEachOther) {
+  ASSERT_EQ(Grid({"run", "micro.toml", "--out", "whole"}).exit_status, 0);
   PretendSlurm();
-  ExpectEnd(Grid(slurm_), 5,
-            {"micro.toml: corpus 'text' has gpus = 8", "asked for cores"});
-  EXPECT_EQ(Submissions(), 0);
-  ExpectEnd(Grid({"plan", "micro.toml"}), 0, {"Do not submit them"});
+  const Strings slurm = {"run", "micro.toml", "--launcher=slurm", "--ranks",
+                         "2"};
+  ExpectEnd(Grid(slurm), 0,
+            {"job 12: 3 rows, a task each", "3 of 3 rows finished"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+  const ProgramResult plan =
+      Grid({"plan", "micro.toml", "--launcher", "slurm", "--ranks", "2"});
+  EXPECT_SAYS(plan, Bytes("runs/micro/slurm/softmoe-micro-text.sh"));
 }
 
 TEST_F(GridLaunch, WhatSlurmRefusesEndsWithFive) {

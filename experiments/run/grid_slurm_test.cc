@@ -186,6 +186,31 @@ TEST_F(GridSlurm, AKilledTaskComesBackThreeTimes) {
   EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
 }
 
+// Each task is two processes, which srun starts and the scripts' secret brings
+// together. One of them is killed: the other ends, and both come back.
+TEST_F(GridSlurm, RanksOfATaskTrainTogetherAndComeBackTogether) {
+  const Strings row = {"--rows", "star-1.5"};
+  ASSERT_EQ(Grid(Joined(whole_, row)).exit_status, 0);
+  HeldProgram waiting(Program(), Joined(run_, Joined(row, {"--ranks", "2"})),
+                      folder_);
+  const pid_t killed = HoldAtCheckpoint(1);
+  ASSERT_GT(killed, 0);
+  kill(killed, SIGKILL);
+  ExpectEnd(waiting.Finish(), 0,
+            {"job 1: 1 rows, a task each", "1 of 1 rows finished"});
+  EXPECT_EQ(Bytes("runs/micro/results.h5"), Bytes("whole/results.h5"));
+  EXPECT_EQ(Sessions(0), 2);
+  const std::string log = Log(0);
+  for (const char* text :
+       {"rank 0 of 2 waits for the others at port ",
+        "rank 1: grid: error: ", "rank 0 ", ", 1 interrupted\n", "Killed"}) {
+    EXPECT_NE(log.find(text), std::string::npos) << text;
+  }
+  const std::string kills = Bytes("runs/micro/slurm/kills-1_0");
+  EXPECT_EQ(std::count(kills.begin(), kills.end(), '\n'), 1);
+  EXPECT_FALSE(fs::exists(folder_ / "runs/micro/slurm/secret-1_0"));
+}
+
 TEST_F(GridSlurm, CancelledTasksDoNotComeBackAndRefusedOnesNeverBegin) {
   HeldProgram waiting(Program(), run_, folder_);
   const pid_t held = HoldAtCheckpoint(0);

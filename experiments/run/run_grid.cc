@@ -17,6 +17,7 @@
 #include "core/errors.h"
 #include "core/files/folder_lock.h"
 #include "core/files/paths.h"
+#include "core/files/sha256.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
 #include "core/text/format_bytes.h"
@@ -24,6 +25,7 @@
 #include "experiments/grids/experiment.h"
 #include "experiments/grids/grid_select.h"
 #include "experiments/run/grid_progress.h"
+#include "experiments/run/grid_ranks.h"
 #include "experiments/run/grid_workers.h"
 #include "experiments/run/run_device.h"
 #include "experiments/run/run_folder.h"
@@ -65,6 +67,49 @@ std::optional<fs::file_time_type> ProblemTime(const fs::path& run_folder) {
   return time;
 }
 
+// Of all processes, or of the threads of this one.
+int NumRanks(const GridRunOptions& options) {
+  const int processes =
+      options.processes == nullptr ? 1 : options.processes->size();
+  return options.ranks * processes;
+}
+
+// What all ranks of a run have in common; but for the tokens, of which rank 0
+// tells the others.
+trainer::RunOptions OptionsOfRun(const GridRun& run, const fs::path& run_folder,
+                                 const GridRunOptions& options) {
+  trainer::RunOptions result;
+  result.folder = run_folder;
+  result.runtime = run.runtime;
+  if (result.runtime.threads == 0) {
+    result.runtime.threads =
+        options.threads > 0
+            ? options.threads
+            : std::max<int64_t>(1, AvailableCores() / options.jobs);
+  }
+  result.ranks = options.ranks;
+  result.quiet = true;  // GridProgress reports instead
+  result.evaluations = run.evaluations;
+  return result;
+}
+
+// Before rank 0 writes anything. Programs are the same if their bytes are.
+void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
+  if (options.processes == nullptr || options.processes->size() == 1) return;
+  std::string runs;
+  for (const size_t r : options.selected) {
+    const GridRun& run = grid.runs[r];
+    const trainer::EvaluationPlan& plan = run.evaluations;
+    runs += fmt::format("{} {} {} {} {}\n", RunFolderName(run),
+                        fmt::join(plan.inference_tau_factors, ","),
+                        plan.active_histogram, plan.router_health,
+                        plan.keep_checkpoint);
+  }
+  options.processes->Agree({{{"program", Sha256OfFile("/proc/self/exe")},
+                             {"runs", Sha256Hex(runs)},
+                             {"folder", options.folder.string()}}});
+}
+
 class GridRunner {
  public:
   GridRunner(const Grid& grid, const GridRunOptions& options)
@@ -79,6 +124,7 @@ class GridRunner {
 
   GridOutcome Run() {
     RequireDevices();
+    NoteOtherBits();
     RequireDiskSpace();
     for (const std::string& note : notes_) progress_.Note(note);
     progress_.Note(Summary());
@@ -205,16 +251,19 @@ class GridRunner {
         trainer::PrepareCorpus(config.data, config.model.vocab_size, options);
   }
 
+  // Nothing is left to train, or has been trained in this session.
+  bool OnlyReads() const {
+    return !trained_ && CountSelected(RunState::kFinished) ==
+                            static_cast<int64_t>(options_.selected.size());
+  }
+
   // Where finished runs must have been computed: where the user wants them, or
   // where later runs will be or runs of this session were. None if that is
   // open: reading needs no kernels.
   std::optional<optimized::DeviceIdentity> RequiredPlace(
       const RunOutcome& run) {
     const RuntimeConfig& asked = run.run.runtime;
-    const bool all_finished = CountSelected(RunState::kFinished) ==
-                              static_cast<int64_t>(options_.selected.size());
-    if (asked.isa.empty() && asked.device.empty() && all_finished &&
-        !trained_) {
+    if (asked.isa.empty() && asked.device.empty() && OnlyReads()) {
       return std::nullopt;
     }
     const auto [place, is_new] = places_.try_emplace({asked.device, asked.isa});
@@ -233,6 +282,19 @@ class GridRunner {
     }
   }
 
+  // Once for all runs that are to be trained, if it is so.
+  void NoteOtherBits() {
+    std::set<std::string> said;
+    for (const size_t r : options_.selected) {
+      const RunOutcome& run = outcome_.runs[r];
+      if (run.state == RunState::kFinished) continue;
+      const std::string other_bits =
+          trainer::OtherBitsOfRanks(run.run.config, NumRanks(options_));
+      if (other_bits.empty() || !said.insert(other_bits).second) continue;
+      notes_.push_back(other_bits);
+    }
+  }
+
   // Runs on other tokens, or with other kernels than later ones, do not belong
   // to this grid.
   void CheckFinishedRuns() {
@@ -246,6 +308,10 @@ class GridRunner {
       if (corpus != prepared_.end()) here.tokens = corpus->second.tokens;
       if (const auto place = RequiredPlace(run)) {
         trainer::SetPlace(*place, here);
+      }
+      // One rank need not have been asked for.
+      if (const int ranks = NumRanks(options_); ranks > 1 || !OnlyReads()) {
+        here.ranks = trainer::RanksInIdentity(run.run.config, ranks);
       }
       trainer::RequireSameRun(
           run.folder / trainer::kResultName, there, here,
@@ -393,25 +459,19 @@ class GridRunner {
 
   // Trains the run, or measures what the result of a finished one lacks.
   trainer::RunResult CallTrainer(const RunOutcome& run) {
-    trainer::RunOptions options;
-    options.folder = run.folder;
+    trainer::RunOptions options = OptionsOfRun(run.run, run.folder, options_);
     options.tokens =
         prepared_.at(CorpusRecord(run.run, options_.folder)).prefix;
-    options.runtime = run.run.runtime;
-    if (options.runtime.threads == 0) {
-      options.runtime.threads =
-          options_.threads > 0
-              ? options_.threads
-              : std::max<int64_t>(1, AvailableCores() / options_.jobs);
-    }
-    options.quiet = true;  // GridProgress reports instead
-    options.evaluations = run.run.evaluations;
     options.on_step = [this](const trainer::StepRecord& record) {
       progress_.Step(record);
     };
     options.on_evaluation = [this] { progress_.Evaluating(); };
     try {
-      return trainer::TrainRun(run.run.config, options);
+      if (options_.processes == nullptr) {
+        return trainer::TrainRun(run.run.config, options);
+      }
+      const auto index = static_cast<size_t>(&run - outcome_.runs.data());
+      return options_.processes->Lead(index, run.run.config, options);
     } catch (const StoppedError& error) {
       throw StoppedError(fmt::format("{} ({})", error.what(), FinishedRows()));
     } catch (const FolderHeldError&) {
@@ -563,8 +623,27 @@ void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
 }
 
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
+  SOFTMOE_CHECK(options.processes == nullptr || options.jobs == 1)
+      << options.jobs << " jobs";
+  AgreeOnGrid(grid, options);
+  for (const size_t r : options.selected) {
+    (void)trainer::RanksInIdentity(grid.runs[r].config, NumRanks(options));
+  }
   RequireDevice(grid);
   return GridRunner(grid, options).Run();
+}
+
+ExitCode FollowGrid(const Grid& grid, const GridRunOptions& options) {
+  GridRanks& ranks = *options.processes;
+  AgreeOnGrid(grid, options);
+  while (const auto task = ranks.Next()) {
+    const GridRun& run = grid.runs.at(task->run);
+    trainer::RunOptions of_run =
+        OptionsOfRun(run, options.folder / RunFolderName(run), options);
+    of_run.tokens = task->tokens;
+    ranks.Follow(run.config, of_run);
+  }
+  return ranks.code();
 }
 
 }  // namespace softmoe::experiments

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/errors.h"
 #include "experiments/grids/grid_file.h"
+#include "experiments/run/grid_ranks.h"
 #include "experiments/run/run_outcome.h"
 
 namespace softmoe::experiments {
@@ -23,6 +25,10 @@ struct GridRunOptions {
   int64_t jobs = 1;    // runs side by side, a process for each if > 1
   // Threads of a run whose settings leave them open; 0: the cores / jobs.
   int64_t threads = 0;
+  // Ranks that train a run together: threads of its process...
+  int ranks = 1;
+  // ...or processes, of which this one is rank 0; then `jobs` is 1.
+  GridRanks* processes = nullptr;
 };
 
 // Throws EnvironmentError for a grid of the paper's scale: this build trains
@@ -51,12 +57,23 @@ void RequireGridDiskSpace(const std::vector<RunOutcome>& runs, int64_t jobs,
 // Evaluations that a finished run lacks are measured on its checkpoint; if that
 // is gone, a line says what is missing and how to get it, and the grid goes on.
 //
+// Ranks give the bits of one wherever they can (RanksInIdentity in trainer.h);
+// where not, a line says so, and finished runs of another number are refused.
+//
 // A run that fails (NumericsError, ConfigError, DataError) is recorded and
 // does not keep the others from running. Throws, besides what LoadGrid and
-// PrepareCorpus throw: EnvironmentError (no device, disk full, a lock of a
-// machine that cannot be asked), DataError (damaged files found in the folder,
-// before anything is trained), StoppedError (SIGINT or SIGTERM, state saved).
+// PrepareCorpus throw: ConfigError (balance groups that do not divide among the
+// ranks, before anything is written), EnvironmentError (no device, disk full, a
+// lock of a machine that cannot be asked), DataError (damaged files found in
+// the folder, before anything is trained), StoppedError (SIGINT or SIGTERM,
+// state saved).
 GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options);
+
+// The part of the other ranks, where `options.processes` are several: trains
+// with rank 0 whatever RunGrid trains there. Returns the code of
+// GridRanks::Dismiss, which rank 0 calls after RunGrid. What RunGrid throws
+// there ends the others with the same code.
+ExitCode FollowGrid(const Grid& grid, const GridRunOptions& options);
 
 }  // namespace softmoe::experiments
 

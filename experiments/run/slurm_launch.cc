@@ -294,22 +294,23 @@ class SlurmLauncher {
   std::map<std::string, std::string> said_;
 };
 
-// A task with GPUs would be a process for each, all but one of them idle.
-void RequireNoGpus(const Grid& grid) {
+// Where it would be in doubt what the number of ranks is.
+void CheckRanks(const Grid& grid, int64_t ranks) {
+  if (ranks == 1) return;
   for (const GridCorpus& corpus : grid.corpora) {
     if (corpus.gpus == 0) continue;
-    throw EnvironmentError(fmt::format(
-        "{}: corpus '{}' has gpus = {}, and this build trains on the CPU only; "
-        "without that line Slurm is asked for cores",
-        grid.path.string(), corpus.id, corpus.gpus));
+    throw ConfigError(fmt::format(
+        "--ranks {}: corpus '{}' of {} has gpus = {}, each of which is a rank; "
+        "change that number, or leave --ranks out",
+        ranks, corpus.id, grid.path.string(), corpus.gpus));
   }
 }
 
 }  // namespace
 
 void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
+  CheckRanks(grid, options.place.ranks);
   RequireDevice(grid);
-  RequireNoGpus(grid);
   RequireSlurm();
   SlurmLauncher(grid, options).Run();
 }

@@ -182,6 +182,8 @@ RunVerdict VerifyRecordedRun(const RunRecord& record, const RecordedRun& run,
   train.folder = options.folder;
   train.tokens = corpus.prefix;
   train.runtime = runtime;
+  // Where their number matters.
+  if (!there.ranks.empty()) train.ranks = std::stoi(there.ranks);
   train.quiet = options.quiet;
   train.evaluations = PlanOf(run.result);
   const trainer::RunResult again = trainer::TrainRun(there.config, train);

@@ -41,8 +41,9 @@ class RankProcess {
   // Whom messages come from. It changes once the rank is known.
   const std::string& name() const { return name_; }
 
-  ExitCode Run(const std::function<ExitCode(optimized::Communicator&)>& body) {
-    ranks_ = Connect();
+  ExitCode Run(const std::function<ExitCode(const Ranks&)>& body) {
+    Join();
+    ranks_ = World();
     ExitCode code = ExitCode::kDone;
     ranks_->Run([&] {
       if (ranks_->size() > 1) {
@@ -54,7 +55,7 @@ class RankProcess {
         watch_ =
             optimized::WatchOver(*ranks_, options_.join_limit, WatchOptions());
       }
-      code = body(*ranks_);
+      code = body({*ranks_, [this] { return World(); }});
     });
     return code;
   }
@@ -71,16 +72,15 @@ class RankProcess {
   }
 
  private:
-  std::unique_ptr<optimized::Communicator> Connect() {
+  // Finds the others.
+  void Join() {
     switch (options_.kind) {
       case RankKind::kNone:
         break;
-      case RankKind::kMpi: {
+      case RankKind::kMpi:
         mpi_ = std::make_unique<optimized::MpiSession>();
-        auto world = mpi_->World();
-        SetRank(world->rank());
-        return world;
-      }
+        SetRank(mpi_->World()->rank());
+        break;
       case RankKind::kEnvironment: {
         const optimized::LaunchedRank launched =
             optimized::RankFromEnvironment();
@@ -96,9 +96,15 @@ class RankProcess {
                               launched.size, port);
                   std::fflush(stdout);
                 }});
-        return tcp_->World();
+        break;
       }
     }
+  }
+
+  // A communicator of all ranks.
+  std::unique_ptr<optimized::Communicator> World() {
+    if (mpi_ != nullptr) return mpi_->World();
+    if (tcp_ != nullptr) return tcp_->World();
     return std::make_unique<optimized::SingleCommunicator>();
   }
 
@@ -124,7 +130,7 @@ class RankProcess {
 }  // namespace
 
 int RunRankMain(const std::string& program, const RankMainOptions& options,
-                const std::function<ExitCode(optimized::Communicator&)>& body) {
+                const std::function<ExitCode(const Ranks&)>& body) {
   RankProcess process(program, options);
   // RunMain reads the name when it has something to print.
   const int code = RunMain(process.name(), [&] { return process.Run(body); });

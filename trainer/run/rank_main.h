@@ -6,6 +6,7 @@
 #define SOFTMOE_TRAINER_RUN_RANK_MAIN_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "core/errors.h"
@@ -29,12 +30,21 @@ struct RankMainOptions {
   bool quiet = false;
 };
 
-// RunMain, where `body` is given the communicator of this process and its
-// ranks, inside of its Run. Messages of ranks other than 0 begin with "rank N: ".
-// Where a rank dies or falls silent, this process ends at once, with 5 and the
-// name of that rank (optimized/communicator/watch.h).
+// The ranks of this process's run.
+struct Ranks {
+  optimized::Communicator& communicator;  // inside of its Run
+  // Makes another communicator of the same ranks, on all of them: for work
+  // whose failure some of them outlive. While it is in use, on any rank, the
+  // first one is not.
+  std::function<std::unique_ptr<optimized::Communicator>()> another;
+};
+
+// RunMain, where `body` is given this process's ranks, or itself as the only
+// one. Messages of ranks other than 0 begin with "rank N: ". Where a rank dies or
+// falls silent, this process ends at once, with 5 and the name of that rank
+// (optimized/communicator/watch.h).
 int RunRankMain(const std::string& program, const RankMainOptions& options,
-                const std::function<ExitCode(optimized::Communicator&)>& body);
+                const std::function<ExitCode(const Ranks&)>& body);
 
 }  // namespace softmoe::trainer
 

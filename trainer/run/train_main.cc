@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "core/code_version.h"
@@ -25,6 +23,7 @@
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/profile_run.h"
 #include "trainer/run/rank_main.h"
+#include "trainer/run/rank_options.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 #include "trainer/run/trainer.h"
@@ -36,7 +35,7 @@ using softmoe::Config;
 using softmoe::ExitCode;
 using softmoe::FormatBytes;
 using softmoe::optimized::Communicator;
-using softmoe::trainer::RankKind;
+using softmoe::trainer::Ranks;
 using softmoe::trainer::RunResult;
 
 constexpr char kDescription[] =
@@ -78,8 +77,7 @@ struct Arguments {
   std::string config, data, corpus, out;
   std::vector<std::string> overrides;
   std::vector<std::string> runtime;  // "runtime.threads=4", ...
-  std::string ranks = "1";
-  softmoe::trainer::RankMainOptions processes;
+  softmoe::trainer::RankOptions ranks;
   bool dry_run = false, profile = false, quiet = false;
 };
 
@@ -143,22 +141,6 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
              result.resumed ? " (trained in several sessions)" : "");
 }
 
-// Of --ranks.
-RankKind KindOfRanks(const std::string& text) {
-  if (text == "mpi") return RankKind::kMpi;
-  return text == "env" ? RankKind::kEnvironment : RankKind::kNone;
-}
-
-// Of --ranks, where it is a number.
-int InProcessRanks(const std::string& text) {
-  int ranks = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (error == std::errc() && end == text.data() + text.size()) return ranks;
-  throw softmoe::ConfigError("--ranks " + text +
-                             ": give a number of ranks, mpi, or env");
-}
-
 // The tokens of the configuration's corpus. Rank 0 prepares what the others
 // find in the cache.
 std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
@@ -180,9 +162,8 @@ std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
 // As a rank of `processes`, of which there is one where ranks are threads.
 ExitCode Train(const Arguments& arguments, Communicator& processes) {
   const bool leads = processes.rank() == 0;
-  const bool in_process = KindOfRanks(arguments.ranks) == RankKind::kNone;
-  const int ranks =
-      in_process ? InProcessRanks(arguments.ranks) : processes.size();
+  const int in_process = arguments.ranks.in_process();
+  const int ranks = in_process * processes.size();
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.corpus.empty()) {
     overrides.push_back("data.corpus=" + arguments.corpus);
@@ -194,17 +175,11 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
       softmoe::LoadConfig(softmoe::UserPath(arguments.config), overrides);
   const Config& config = draft.config;
   const std::string other_bits =
-      softmoe::trainer::RanksInIdentity(config, ranks);
+      softmoe::trainer::OtherBitsOfRanks(config, ranks);
   const std::filesystem::path folder = OutputFolder(arguments, config);
   if (leads) {
     fmt::print("{}", softmoe::trainer::ConfigTable(config));
-    if (!other_bits.empty()) {
-      fmt::print(
-          "{} ranks add the gradients of {} balance groups in an order of "
-          "their own: the bits are those of {} ranks, and no other number goes "
-          "on with this run\n",
-          ranks, softmoe::optimized::NumGroups(config.training), ranks);
-    }
+    if (!other_bits.empty()) fmt::print("{}\n", other_bits);
   }
   // A finished run is read wherever it was trained.
   if (!std::filesystem::exists(folder / softmoe::trainer::kResultName)) {
@@ -229,11 +204,8 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   softmoe::trainer::RunOptions options;
   options.folder = folder;
   options.runtime = draft.runtime;
-  if (in_process) {
-    options.ranks = ranks;
-  } else {
-    options.processes = &processes;
-  }
+  options.ranks = in_process;
+  options.processes = &processes;
   options.quiet = arguments.quiet;
   if (arguments.data.empty()) {
     options.tokens = Prepare(draft, arguments.quiet, processes);
@@ -282,26 +254,7 @@ int main(int argc, char** argv) {
   };
   runtime("--threads", "threads",
           "threads; 0: one per core; never changes the result [0]");
-  auto* const ranks = app.add_option(
-      "--ranks", arguments.ranks,
-      "N: ranks that share the batch and the threads of this process; mpi: the "
-      "processes of an mpirun or srun; env: processes that find each other by "
-      "RANK, "
-      "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or are started by srun, and "
-      "know the same secret (SOFTMOE_RANKS_SECRET or, better, "
-      "SOFTMOE_RANKS_SECRET_FILE); both with --threads each; never changes the "
-      "result, unless a line says so [1]");
-  // A day at most.
-  app.add_option("--silence-limit", arguments.processes.silence_limit,
-                 "seconds within which all processes end, with 5, after one of "
-                 "them has died or fallen silent; 0: silence is no reason [30]")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->needs(ranks);
-  app.add_option("--join-limit", arguments.processes.join_limit,
-                 "seconds that processes wait for each other at the start "
-                 "[120]")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->needs(ranks);
+  auto* const ranks = AddRankOptions(app, &arguments.ranks);
   runtime("--isa", "isa", "instruction set, v3 or v4 [the best here]");
   runtime("--device", "device",
           "cpu, or cuda: device 0, through cuBLAS; trained on the simulated "
@@ -323,9 +276,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  arguments.processes.kind = KindOfRanks(arguments.ranks);
-  arguments.processes.quiet = arguments.quiet;
-  return RunRankMain("train", arguments.processes, [&](Communicator& ranks) {
-    return Train(arguments, ranks);
+  softmoe::trainer::RankMainOptions processes = arguments.ranks.processes;
+  processes.kind = arguments.ranks.kind();
+  processes.quiet = arguments.quiet;
+  return RunRankMain("train", processes, [&](const Ranks& all) {
+    return Train(arguments, all.communicator);
   });
 }

@@ -449,6 +449,15 @@ std::string RanksInIdentity(const Config& config, int ranks) {
                                                     : std::to_string(ranks);
 }
 
+std::string OtherBitsOfRanks(const Config& config, int ranks) {
+  if (RanksInIdentity(config, ranks).empty()) return "";
+  return fmt::format(
+      "{0} ranks add the gradients of {1} balance groups in an order of their "
+      "own: the bits are those of {0} ranks, and no other number goes on with "
+      "what they train",
+      ranks, optimized::NumGroups(config.training));
+}
+
 RunResult TrainRun(const Config& config, const RunOptions& options) {
   optimized::SingleCommunicator alone;
   optimized::Communicator& processes =

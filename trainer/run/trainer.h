@@ -23,8 +23,9 @@ struct RunOptions {
   // balance groups of every batch, and its share of runtime.threads, at least
   // one. Rank 0 alone writes, prints and calls back.
   int ranks = 1;
-  // Ranks that are processes: this one's communicator, inside its Run; `ranks`
-  // is 1 then. All see the folder and the tokens under the same paths.
+  // Ranks that are processes: this one's communicator, inside its Run. Where it
+  // has several ranks, `ranks` is 1. All see the folder and the tokens under the
+  // same paths.
   optimized::Communicator* processes = nullptr;
   bool quiet = false;
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
@@ -38,6 +39,9 @@ struct RunOptions {
 // part of the run's identity. Throws ConfigError if the groups do not divide
 // among them.
 std::string RanksInIdentity(const Config& config, int ranks);
+
+// "" as well, or the same in a sentence, for the user to read beforehand.
+std::string OtherBitsOfRanks(const Config& config, int ranks);
 
 // Runs, or goes on with, the training that `config` describes in
 // `options.folder`, and measures what `options.evaluations` asks for on the

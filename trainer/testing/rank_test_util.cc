@@ -34,6 +34,31 @@ int64_t NumberAfter(const std::string& text, const std::string& before) {
 
 std::string NameOf(int rank) { return "process " + std::to_string(rank) + " "; }
 
+int64_t ListensAt(RunningProgram& rank_0) {
+  return rank_0.AwaitNumber("waits for the others at port ");
+}
+
+std::unique_ptr<RunningProgram> StartRankIn(const std::filesystem::path& folder,
+                                            int rank, int size, int64_t port,
+                                            const Strings& command,
+                                            const Change& change) {
+  Given given = {Joined(command, {"--ranks", "env"}),
+                 {{"RANK", std::to_string(rank)},
+                  {"WORLD_SIZE", std::to_string(size)},
+                  {"MASTER_ADDR", "127.0.0.1"},
+                  {"MASTER_PORT", std::to_string(port)},
+                  {"SOFTMOE_RANKS_SECRET", "the secret of a test"}}};
+  change(rank, given);
+  ProcessOptions options;
+  options.arguments = Joined(RankNamer(std::to_string(rank)), given.command);
+  options.folder = folder;
+  options.environment = Environment();
+  for (const auto& [name, value] : given.variables) {
+    options.environment->push_back(name + "=" + value);
+  }
+  return std::make_unique<RunningProgram>(options);
+}
+
 }  // namespace
 
 Strings Joined(Strings words, const Strings& more) {
@@ -105,6 +130,23 @@ Strings RankNamer(const std::string& rank) {
   return {"sh", "-c", "echo \"process " + rank + " $$.\"; exec \"$@\"", "sh"};
 }
 
+RankPrograms StartRanksIn(const std::filesystem::path& folder, int size,
+                          const Strings& command, const Change& change) {
+  RankPrograms ranks;
+  ranks.push_back(StartRankIn(folder, 0, size, 0, command, change));
+  const int64_t port = size > 1 ? ListensAt(*ranks[0]) : -1;
+  for (int rank = 1; port >= 0 && rank < size; ++rank) {
+    ranks.push_back(StartRankIn(folder, rank, size, port, command, change));
+  }
+  return ranks;
+}
+
+void ExpectRanksEnd(const RankPrograms& ranks, int code) {
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(rank->AwaitEnd(), code) << rank->output();
+  }
+}
+
 void RankTest::SetUp() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string(test->test_suite_name()) + "_" + test->name();
@@ -142,42 +184,18 @@ ProgramResult RankTest::RunMpi(int ranks, const std::string& run,
 std::unique_ptr<RunningProgram> RankTest::StartRank(
     int rank, int size, int64_t port, const Strings& command,
     const Change& change) const {
-  Given given = {Joined(command, {"--ranks", "env"}),
-                 {{"RANK", std::to_string(rank)},
-                  {"WORLD_SIZE", std::to_string(size)},
-                  {"MASTER_ADDR", "127.0.0.1"},
-                  {"MASTER_PORT", std::to_string(port)},
-                  {"SOFTMOE_RANKS_SECRET", "the secret of a test"}}};
-  change(rank, given);
-  ProcessOptions options;
-  options.arguments = Joined(RankNamer(std::to_string(rank)), given.command);
-  options.folder = folder_;
-  options.environment = Environment();
-  for (const auto& [name, value] : given.variables) {
-    options.environment->push_back(name + "=" + value);
-  }
-  return std::make_unique<RunningProgram>(options);
+  return StartRankIn(folder_, rank, size, port, command, change);
 }
 
-int64_t RankTest::PortOf(RunningProgram& rank_0) {
-  return rank_0.AwaitNumber("waits for the others at port ");
-}
+int64_t RankTest::PortOf(RunningProgram& rank_0) { return ListensAt(rank_0); }
 
 RankTest::Ranks RankTest::StartRanks(int size, const Strings& command,
                                      const Change& change) const {
-  Ranks ranks;
-  ranks.push_back(StartRank(0, size, 0, command, change));
-  const int64_t port = size > 1 ? PortOf(*ranks[0]) : -1;
-  for (int rank = 1; port >= 0 && rank < size; ++rank) {
-    ranks.push_back(StartRank(rank, size, port, command, change));
-  }
-  return ranks;
+  return StartRanksIn(folder_, size, command, change);
 }
 
 void RankTest::ExpectEnd(const Ranks& ranks, int code) {
-  for (const auto& rank : ranks) {
-    EXPECT_EQ(rank->AwaitEnd(), code) << rank->output();
-  }
+  ExpectRanksEnd(ranks, code);
 }
 
 void RankTest::ExpectSameRun(const std::string& expected,

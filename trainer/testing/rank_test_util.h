@@ -63,6 +63,23 @@ class RunningProgram {
 // "process RANK NUMBER.". `rank` is a word of the shell.
 Strings RankNamer(const std::string& rank);
 
+// How ranks are started by environment variables. A test changes what one of
+// them is given.
+struct Given {
+  Strings command;
+  std::map<std::string, std::string> variables;
+};
+using Change = std::function<void(int rank, Given& given)>;
+using RankPrograms = std::vector<std::unique_ptr<RunningProgram>>;
+
+// Starts ranks over TCP in `folder`: first rank 0, and the others once it
+// listens. Where it ends before, they are not started.
+RankPrograms StartRanksIn(
+    const std::filesystem::path& folder, int size, const Strings& command,
+    const Change& change = [](int, Given&) {});
+// Expects that all end with `code`.
+void ExpectRanksEnd(const RankPrograms& ranks, int code);
+
 class RankTest : public testing::Test {
  protected:
   // A folder with tokens and a tiny configuration of four balance groups.
@@ -77,16 +94,10 @@ class RankTest : public testing::Test {
   ProgramResult RunMpi(int ranks, const std::string& run,
                        const Strings& more = {}) const;
 
-  // How ranks are started by environment variables. A test changes what one of
-  // them is given.
-  struct Given {
-    Strings command;
-    std::map<std::string, std::string> variables;
-  };
-  using Change = std::function<void(int rank, Given& given)>;
-  using Ranks = std::vector<std::unique_ptr<RunningProgram>>;
-  // Starts ranks over TCP: first rank 0, and the others once it listens. Where
-  // it ends before, they are not started.
+  using Given = trainer::Given;
+  using Change = trainer::Change;
+  using Ranks = RankPrograms;
+  // StartRanksIn this test's folder.
   Ranks StartRanks(
       int size, const Strings& command,
       const Change& change = [](int, Given&) {}) const;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/run/grid_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "optimized/communicator/shards.h"
+
+namespace softmoe::experiments {
+
+// What rank 0 says, in bytes that all have room for.
+struct GridRanks::Order {
+  int64_t run = -1;       // none: there is nothing more to do
+  int64_t code = 0;       // and all end with this
+  std::string text = {};  // of a run: its tokens
+};
+
+void GridRanks::Agree(std::span<const optimized::Agreement> agreements) {
+  if (size() > 1) ranks_.communicator.Agree(agreements);
+}
+
+void GridRanks::Share(Order* order) {
+  optimized::Communicator& all = ranks_.communicator;
+  int64_t head[] = {order->run, order->code,
+                    static_cast<int64_t>(order->text.size())};
+  all.Broadcast<int64_t>(head, 0);
+  order->run = head[0];
+  order->code = head[1];
+  order->text.resize(static_cast<size_t>(head[2]));
+  all.Broadcast<char>(order->text, 0);
+  // A signal may have come to a rank while it waited.
+  std::vector<uint8_t> asked(static_cast<size_t>(all.size()));
+  asked[static_cast<size_t>(all.rank())] = stop_.requested();
+  all.Gather<uint8_t>(optimized::ShareOut(all.size(), 1, all.size()), asked);
+  const auto first = std::ranges::find(asked, 1);
+  if (first == asked.end() || order->run < 0) return;
+  const std::string done = "between two runs; the same command goes on";
+  stop_.ThrowIfRequested(done);
+  throw StoppedError(fmt::format("rank {}: {}", first - asked.begin(), done));
+}
+
+trainer::RunResult GridRanks::Train(const Config& config,
+                                    trainer::RunOptions options) {
+  const std::unique_ptr<optimized::Communicator> world = ranks_.another();
+  options.processes = world.get();
+  trainer::RunResult result;
+  world->Run([&] { result = trainer::TrainRun(config, options); });
+  return result;
+}
+
+trainer::RunResult GridRanks::Lead(size_t run, const Config& config,
+                                   trainer::RunOptions options) {
+  SOFTMOE_CHECK(leads()) << "rank " << ranks_.communicator.rank();
+  Order order = {.run = static_cast<int64_t>(run),
+                 .text = options.tokens.string()};
+  Share(&order);
+  try {
+    return Train(config, std::move(options));
+  } catch (const optimized::RankError& error) {
+    // A property of the run, whoever has noticed it.
+    if (error.code() == ExitCode::kFailed) throw NumericsError(error.what());
+    throw;
+  }
+}
+
+void GridRanks::Dismiss(ExitCode code) {
+  SOFTMOE_CHECK(leads()) << "rank " << ranks_.communicator.rank();
+  Order order = {.code = static_cast<int64_t>(code)};
+  Share(&order);
+}
+
+std::optional<GridRanks::Task> GridRanks::Next() {
+  Order order;
+  Share(&order);
+  if (order.run >= 0) {
+    return Task{.run = static_cast<size_t>(order.run), .tokens = order.text};
+  }
+  code_ = static_cast<ExitCode>(order.code);
+  return std::nullopt;
+}
+
+void GridRanks::Follow(const Config& config, trainer::RunOptions options) {
+  try {
+    Train(config, std::move(options));
+  } catch (const NumericsError&) {
+    // Rank 0 records it.
+  } catch (const optimized::RankError&) {
+    // Whoever has failed goes on, or tells all why not.
+  }
+}
+
+}  // namespace softmoe::experiments

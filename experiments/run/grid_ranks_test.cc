@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Grids of which each run is trained by several ranks, as a user starts them:
+// threads, processes of an mpirun, processes over TCP. Whoever trains, the
+// results are the bytes that one process leaves.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/files/folder_lock.h"
+#include "core/process/subprocess.h"
+#include "experiments/testing/grid_test_util.h"
+#include "optimized/communicator/testing/mpi_test_util.h"
+#include "trainer/testing/rank_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using trainer::Count;
+using trainer::ExpectRanksEnd;
+using trainer::Given;
+using trainer::Joined;
+using trainer::RankPrograms;
+using trainer::StartRanksIn;
+
+class GridRanksProgram : public GridProgram {
+ protected:
+  void Train(const std::string& toml) {
+    WriteGrid(toml);
+    alone_ = Grid({"run", "micro.toml", "--out", "alone"});
+  }
+
+  // `grid run` with `more`, one thread each.
+  static Strings Command(const Strings& more = {}) {
+    return Joined({Program(), "run", "micro.toml", "--threads", "1"}, more);
+  }
+
+  ProgramResult Mpi(int ranks, const Strings& more = {}) const {
+    return RunProgram(Joined(optimized::MpiRun(ranks),
+                             Joined(Command(more), {"--ranks", "mpi"})),
+                      folder_);
+  }
+
+  // All is there, no lock is left, and the bytes are those of one process.
+  void ExpectAsAlone(const std::string& out = "runs/micro") const {
+    EXPECT_EQ(Bytes(out + "/results.h5"), Bytes("alone/results.h5"));
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / out)) {
+      EXPECT_NE(entry.path().filename(), kLockName) << entry.path();
+    }
+  }
+
+  ProgramResult alone_;
+};
+
+TEST_F(GridRanksProgram, ThreadsLeaveWhatOneRankLeaves) {
+  Train(MicroGrid(60));
+  ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
+  ExpectEnd(Grid({"run", "micro.toml", "--ranks=2"}), 0,
+            {"3 of 3 rows finished"});
+  ExpectAsAlone();
+  ExpectEnd(Grid({"run", "micro.toml", "--ranks", "2", "--jobs", "2", "--out",
+                  "jobs"}),
+            0, {"3 of 3 rows finished"});
+  ExpectAsAlone("jobs");
+}
+
+// And rank 0 alone speaks, also of a run that fails.
+TEST_F(GridRanksProgram, ProcessesOfMpirunGoOnAfterARunThatFails) {
+  const std::string obstacle = optimized::ObstacleToMpi();
+  if (!obstacle.empty()) GTEST_SKIP() << obstacle;
+  Train(MicroGrid(60, kDivergingRow));
+  ASSERT_EQ(alone_.exit_status, 1) << alone_.output;
+  // Twice: the second time, finished runs are only read.
+  for (const int finished_before : {0, 3}) {
+    const ProgramResult result = Mpi(2);
+    ExpectEnd(result, 1, {"diverges FAILED: ", "3 of 4 rows finished"});
+    EXPECT_EQ(Count(result.output, "grid micro: 4 runs in "), 1);
+    EXPECT_EQ(Count(result.output, " finished: val loss "), 3);
+    EXPECT_EQ(Count(result.output, ", earlier\n"), finished_before)
+        << result.output;
+    ExpectAsAlone();
+    EXPECT_FALSE(
+        Bytes(fs::relative(RunFolder(3), folder_) / "problem.txt").empty());
+  }
+}
+
+TEST_F(GridRanksProgram, ASignalToOneRankSavesEndsAllAndTheGridResumes) {
+  Train(MicroGrid(200));
+  ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
+  const RankPrograms ranks = StartRanksIn(folder_, 2, Command());
+  ASSERT_TRUE(ranks[0]->Await("row 2/3 star-1.5, grid")) << ranks[0]->output();
+  EXPECT_EQ(kill(ranks[1]->ProcessOf(1), SIGTERM), 0);
+  ExpectRanksEnd(ranks, 75);
+  EXPECT_EQ(Count(ranks[1]->output(), "rank 1: grid: stopped: SIGTERM: "), 1)
+      << ranks[1]->output();
+  EXPECT_EQ(Count(ranks[0]->output(), "\ngrid: stopped: rank 1: "), 1)
+      << ranks[0]->output();
+  EXPECT_TRUE(fs::exists(RunFolder(0) / "result.h5"));
+  EXPECT_FALSE(fs::exists(RunFolder(2) / "result.h5"));
+  // Another number of ranks goes on.
+  ExpectEnd(Grid({"run", "micro.toml"}), 0, {"3 of 3 rows finished"});
+  ExpectAsAlone();
+}
+
+// A run that another process holds is left to it, and waited for.
+TEST_F(GridRanksProgram, ShareTheGridWithAnotherProcess) {
+  Train(MicroGrid(60));
+  HeldProgram other(Program(), {"run", "micro.toml", "--threads", "1"},
+                    folder_);
+  ASSERT_TRUE(other.ReadUntil("row 1/3 sparse-2, grid"));
+  const RankPrograms ranks = StartRanksIn(folder_, 2, Command());
+  ASSERT_TRUE(ranks[0]->Await("row 3/3 learned-1.5 finished"))
+      << ranks[0]->output();
+  EXPECT_EQ(Count(ranks[0]->output(), "row 1/3 sparse-2 is held by "), 1);
+  ExpectEnd(other.Finish(), 0, {"3 of 3 rows finished"});
+  ExpectRanksEnd(ranks, 0);
+  ExpectAsAlone();
+}
+
+// What finished runs lack is measured by ranks, too.
+TEST_F(GridRanksProgram, MeasureWhatFinishedRunsLack) {
+  const std::string evaluations =
+      "[evaluations]\ninference_tau_factors = [0.5]\nrouter_health = true\n";
+  WriteGrid(MicroGrid(60));
+  const RankPrograms first = StartRanksIn(folder_, 2, Command());
+  ExpectRanksEnd(first, 0);
+  Train(evaluations + MicroGrid(60));
+  ASSERT_EQ(alone_.exit_status, 0) << alone_.output;
+  const RankPrograms ranks = StartRanksIn(folder_, 2, Command());
+  ExpectRanksEnd(ranks, 0);
+  ExpectAsAlone();
+  EXPECT_EQ(Bytes("runs/micro/inference_tau.csv"),
+            Bytes("alone/inference_tau.csv"));
+}
+
+TEST_F(GridRanksProgram, RefuseWhatRanksDisagreeOnBeforeAnythingIsWritten) {
+  const auto refused = [&](int size, const trainer::Change& change,
+                           const std::string& words) {
+    const RankPrograms ranks = StartRanksIn(folder_, size, Command(), change);
+    ExpectRanksEnd(ranks, 2);
+    for (const auto& rank : ranks) {
+      EXPECT_EQ(Count(rank->output(), words), 1) << rank->output();
+    }
+  };
+  const auto of_rank_1 = [](const Strings& more) {
+    return [more](int rank, Given& given) {
+      if (rank == 1) given.command = Joined(given.command, more);
+    };
+  };
+  refused(2, of_rank_1({"--rows", "sparse-2"}), "rank 0 has runs ");
+  refused(2, of_rank_1({"--seeds", "8"}), "rank 0 has runs ");
+  refused(2, of_rank_1({"--out", "elsewhere"}), "rank 0 has folder ");
+  // Two balance groups.
+  refused(3, of_rank_1({}), "start 1 or 2 ranks");
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+  EXPECT_FALSE(fs::exists(folder_ / "elsewhere"));
+  // One rank's mistake ends all.
+  refused(2, of_rank_1({"--rows", "sparse-9"}), "sparse-9");
+}
+
+// Three ranks of two groups each add in another order than one process.
+TEST_F(GridRanksProgram, ThatAreNoSubtreesLeaveAGridOfTheirOwn) {
+  std::string grid = MicroGrid(60);
+  grid.replace(grid.find("batch_sequences = 4"), 19, "batch_sequences = 12");
+  WriteGrid(grid);
+  const Strings three = {"run", "micro.toml", "--ranks", "3"};
+  ExpectEnd(Grid(Joined(three, {"--rows", "sparse-2"})), 0,
+            {"3 ranks add the gradients of 6 balance groups in an order of "
+             "their own",
+             "1 of 1 rows finished"});
+  ExpectEnd(Grid({"run", "micro.toml"}), 2,
+            {"was trained by 3 ranks", "Go on with --ranks 3"});
+  ExpectEnd(Grid({"run", "micro.toml", "--ranks", "2"}), 2,
+            {"was trained by 3 ranks", "Go on with --ranks 3"});
+  ExpectEnd(Grid(three), 0, {"3 of 3 rows finished"});
+  // Read by anybody, since nothing is trained.
+  ExpectEnd(Grid({"run", "micro.toml"}), 0, {"3 of 3 rows finished"});
+  // And verified by as many.
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "micro.h5"}).exit_status, 0);
+  ExpectEnd(Grid({"verify-record", "micro.h5", "--run", "text/sparse-2/seed7"}),
+            0, {"PASS: the same bits"});
+}
+
+}  // namespace
+}  // namespace softmoe::experiments
