@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/simt/device/device.h"
+#include "kernels/simt/device/host_call.h"
 
 namespace softmoe::simt {
 namespace {
@@ -35,12 +36,16 @@ int CountCall(const char* name) {
 }
 
 void FailCall(const char* name, int n, int error) {
+  const HostCall host_call;
   Call& call = Find(name);
   call.fails_at = call.count + n;
   call.error = error;
 }
 
-int CallsOf(const char* name) { return Find(name).count; }
+int CallsOf(const char* name) {
+  const HostCall host_call;
+  return Find(name).count;
+}
 
 int Refusals::Refuse(int error, const char* format, ...) {
   last_error_ = explained_ = error;

@@ -2,6 +2,7 @@
 //
 // calls.h - what every function of the simulated libraries begins with and ends
 // with: counting, failures that a test ordered, and why something is refused.
+// All of it within a HostCall.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_CALLS_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_CALLS_H_
 
@@ -10,7 +11,7 @@ namespace softmoe::simt {
 // Counts a call. Returns the error that FailCall ordered for it, or 0.
 int CountCall(const char* call);
 
-// Of one library: the last error that it returned, and why.
+// Of one library and one thread: the last error that it returned, and why.
 class Refusals {
  public:
   // Notes why, and returns `error`.

@@ -12,6 +12,7 @@
 #include "kernels/simt/device/calls.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
+#include "kernels/simt/device/host_call.h"
 #include "kernels/simt/device/product.h"
 #include "kernels/simt/device/raw_bytes.h"
 #include "kernels/simt/device/work_queue.h"
@@ -54,7 +55,7 @@ uint64_t sum_seed = 1;
 bool sum_seed_is_used = false;
 
 Refusals& TheRefusals() {
-  static Refusals& refusals = *new Refusals;
+  static thread_local Refusals refusals;
   return refusals;
 }
 
@@ -426,11 +427,17 @@ cublasStatus_t CheckMemory(const char* name, const void* at, size_t size,
   }
   char where[300];
   const char* last = static_cast<const char*>(at) + size - 1;
-  if (DeviceMemory().FindLive(at, size) == nullptr) {
+  const Allocation* allocation = DeviceMemory().FindLive(at, size);
+  if (allocation == nullptr) {
     DeviceMemory().Describe(last, where, sizeof(where));
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "%s: %zu bytes, which end with %s", name, size,
                           where);
+  }
+  if (allocation->device != CurrentDevice()) {
+    return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
+                          "%s: memory of device %d, on device %d", name,
+                          allocation->device, CurrentDevice());
   }
   if (reinterpret_cast<uintptr_t>(at) % alignment != 0) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
@@ -458,12 +465,15 @@ void SetSumSeed(uint64_t seed) {
 using namespace softmoe::simt;
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  const HostCall host_call;
   return Create("cublasLtCreate", handle, {});
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  const HostCall host_call;
   return Destroy("cublasLtDestroy", handle);
 }
 size_t cublasLtGetVersion() {
+  const HostCall host_call;
   return CountCall("cublasLtGetVersion") == 0 ? 130100 : 0;
 }
 
@@ -485,12 +495,14 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
   return "a status that the simulator does not know";
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
+  const HostCall host_call;
   return TheRefusals().Text(status, cublasLtGetStatusName(status));
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout,
                                           cudaDataType type, uint64_t rows,
                                           uint64_t cols, int64_t ld) {
+  const HostCall host_call;
   cublasLtMatrixLayoutOpaque_t value;
   value.type = type;
   value.rows = rows;
@@ -499,11 +511,13 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout,
   return Create("cublasLtMatrixLayoutCreate", layout, value);
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  const HostCall host_call;
   return Destroy("cublasLtMatrixLayoutDestroy", layout);
 }
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(
     cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
     const void* value, size_t size) {
+  const HostCall host_call;
   using Layout = cublasLtMatrixLayoutOpaque_t;
   Attribute<Layout> set("cublasLtMatrixLayoutSetAttribute", layout, attribute,
                         value, size);
@@ -520,17 +534,20 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc,
                                         cublasComputeType_t compute_type,
                                         cudaDataType scale_type) {
+  const HostCall host_call;
   cublasLtMatmulDescOpaque_t value;
   value.compute_type = compute_type;
   value.scale_type = scale_type;
   return Create("cublasLtMatmulDescCreate", desc, value);
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  const HostCall host_call;
   return Destroy("cublasLtMatmulDescDestroy", desc);
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(
     cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
     const void* value, size_t size) {
+  const HostCall host_call;
   using Desc = cublasLtMatmulDescOpaque_t;
   Attribute<Desc> set("cublasLtMatmulDescSetAttribute", desc, attribute, value,
                       size);
@@ -541,10 +558,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(
     cublasLtMatmulPreference_t* preference) {
+  const HostCall host_call;
   return Create("cublasLtMatmulPreferenceCreate", preference, {});
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(
     cublasLtMatmulPreference_t preference) {
+  const HostCall host_call;
   return Destroy("cublasLtMatmulPreferenceDestroy", preference);
 }
 
@@ -552,6 +571,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     cublasLtMatmulPreference_t preference,
     cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
     size_t size) {
+  const HostCall host_call;
   constexpr const char* kCall = "cublasLtMatmulPreferenceSetAttribute";
   using Preference = cublasLtMatmulPreferenceOpaque_t;
   if (attribute >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
@@ -585,6 +605,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
     cublasLtMatmulPreference_t preference, int requested,
     cublasLtMatmulHeuristicResult_t results[], int* returned) {
+  const HostCall host_call;
   SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("cublasLtMatmulAlgoGetHeuristic"));
   Problem problem;
   SOFTMOE_RETURN_IF_NOT_SUCCESS(
@@ -631,11 +652,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
                               cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algo, void* workspace,
                               size_t workspace_size, cudaStream_t stream) {
+  const HostCall host_call;
   SOFTMOE_RETURN_IF_NOT_SUCCESS(Begin("cublasLtMatmul"));
   if (!TheWorkQueue().Knows(stream)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "cublasLtMatmul on the null stream, or one that does "
                           "not exist (any more)");
+  }
+  if (DeviceOf(stream) != CurrentDevice()) {
+    return SOFTMOE_REFUSE(
+        CUBLAS_STATUS_INVALID_VALUE,
+        "cublasLtMatmul on a stream of device %d, by a thread "
+        "that has chosen device %d",
+        DeviceOf(stream), CurrentDevice());
   }
   Problem problem;
   SOFTMOE_RETURN_IF_NOT_SUCCESS(DescribeProblem(

@@ -10,10 +10,11 @@
 
 namespace softmoe::simt {
 
-// Bytes. At first: an H100's 80 GB, of which what a device needs for itself is
-// not taken off; and of shared memory what sm_80 has, the smallest of the
-// devices that we compile for.
+// Bytes, of each device. At first: an H100's 80 GB, of which what a device needs
+// for itself is not taken off; and of shared memory what sm_80 has, the smallest
+// of the devices that we compile for.
 struct DeviceLimits {
+  int devices = 1;  // at most 16
   size_t memory = size_t{80} * 1000 * 1000 * 1000;
   size_t shared_memory_per_block = size_t{163} * 1024;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "kernels/simt/device/host_call.h"
 #include "kernels/simt/device/raw_bytes.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
@@ -54,12 +55,13 @@ void OnFault(int signal_number, siginfo_t* info, void*) {
   char where[300];
   GuardedMemory& device = DeviceMemory();
   GuardedMemory& memory = device.Holds(at) ? device : PinnedMemory();
-  if (memory.OpenAt(at)) return;
+  // Another thread of the host may make the device work at this moment.
+  const bool host = !IsInHostCall() || !device.is_open();
+  if (!host && memory.OpenAt(at)) return;
   if (memory.Holds(at)) {
     memory.Describe(at, where, sizeof(where));
-    if (InKernel() && !HasSanitizer()) FailKernel(where);
+    if (!host && InKernel() && !HasSanitizer()) FailKernel(where);
     char text[400];
-    const bool host = !device.is_open();
     const int size =
         snprintf(text, sizeof(text), "simulated device: %s touches %s\n",
                  host ? "the host" : "a kernel", where);
@@ -96,7 +98,7 @@ GuardedMemory& PinnedMemory() {
 
 size_t GuardedMemory::Rounded(size_t size) { return RoundUp(size, 512); }
 
-char* GuardedMemory::Allocate(size_t size) {
+char* GuardedMemory::Allocate(size_t size, int device) {
   InstallHandler();
   if (arena_ == nullptr) {
     void* mapped = mmap(nullptr, kArena, PROT_NONE,
@@ -124,7 +126,8 @@ char* GuardedMemory::Allocate(size_t size) {
                   pages,
                   pages_size,
                   true,
-                  !hidden_};
+                  !hidden_,
+                  device};
   const Fences fences(a);
   FillRaw(a.begin, kFresh, size);
   FillRaw(fences.before, kFence, fences.before_size);
@@ -135,6 +138,7 @@ char* GuardedMemory::Allocate(size_t size) {
   if (hidden_) mprotect(pages, pages_size, PROT_NONE);
   allocations_.push_back(a);
   live_bytes_ += Rounded(size);
+  live_bytes_of_[device] += Rounded(size);
   ++num_live_;
   return a.begin;
 }
@@ -142,6 +146,7 @@ char* GuardedMemory::Allocate(size_t size) {
 void GuardedMemory::Free(Allocation* allocation) {
   allocation->live = false;
   live_bytes_ -= Rounded(allocation->size);
+  live_bytes_of_[allocation->device] -= Rounded(allocation->size);
   --num_live_;
   // Gives the pages back.
   const void* mapped =

@@ -25,18 +25,20 @@ struct Allocation {
   size_t pages_size;
   bool live;
   bool open;
+  int device;  // of device memory, whose
 };
 
 class GuardedMemory {
  public:
   static constexpr size_t kAlignment = 256;  // as cudaMalloc's
+  static constexpr int kMaxDevices = 16;
 
   // `what` begins messages: "device memory". `hidden`: inaccessible, but between
   // Open and Close what is opened, or touched.
   GuardedMemory(const char* what, bool hidden) : what_(what), hidden_(hidden) {}
 
   // Null if there are no addresses left, or the system has no memory.
-  char* Allocate(size_t size);
+  char* Allocate(size_t size, int device = 0);
   void Free(Allocation* allocation);
   // If nothing lives: forgets what was freed, and uses its addresses again.
   void ForgetFreed();
@@ -65,6 +67,7 @@ class GuardedMemory {
   void Describe(const void* at, char* text, size_t text_size) const;
 
   size_t live_bytes() const { return live_bytes_; }
+  size_t live_bytes_of(int device) const { return live_bytes_of_[device]; }
   int num_live() const { return num_live_; }
 
   // A multiple of what a device gives out, for live_bytes.
@@ -79,6 +82,7 @@ class GuardedMemory {
   char* arena_ = nullptr;
   size_t used_ = 0;
   size_t live_bytes_ = 0;
+  size_t live_bytes_of_[kMaxDevices] = {};
   int num_live_ = 0;
   std::vector<Allocation> allocations_;  // by address
 };

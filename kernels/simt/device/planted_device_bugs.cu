@@ -2,6 +2,8 @@
 //
 // Small programs for the simulated device. All but the controls have one
 // mistake, and must be stopped where the table at the end says.
+#include <pthread.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -180,6 +182,22 @@ class Program {
   bool refused = false;
 };
 
+// Runs work(0), on the calling thread, and work(1), on one of its own, of which
+// nothing orders one before the other.
+template <typename Work>
+void OnTwoThreads(const Work& work) {
+  pthread_t thread;
+  pthread_create(
+      &thread, nullptr,
+      [](void* own) -> void* {
+        (*static_cast<const Work*>(own))(1);
+        return nullptr;
+      },
+      const_cast<Work*>(&work));
+  work(0);
+  pthread_join(thread, nullptr);
+}
+
 // ---- Correct programs
 
 Outcome OneStream() {
@@ -253,6 +271,83 @@ Outcome HostMemoryIsUsedAgain() {
   p.Synchronize(0);
   p.Try(cudaFreeHost(pinned));
   return p.Check(b, 2);
+}
+
+// Each thread has streams and memory of its own.
+Outcome TwoHostThreads() {
+  Program programs[2];
+  Outcome outcomes[2];
+  OnTwoThreads([&](int i) {
+    Program& p = programs[i];
+    int* a = p.AllocateInput();
+    int* b = p.Allocate();
+    for (int step = 0; step < 5; ++step) {
+      p.Launch(p.streams[1], Increment, kSize, a, b);
+      p.Record(0, 1);
+      p.Wait(2, 0);
+      p.Launch(p.streams[2], Increment, kSize, b, a);
+      p.Record(1, 2);
+      p.Wait(1, 1);
+      if (step % 2 == 1) p.Synchronize(2);
+    }
+    p.Synchronize(2);
+    outcomes[i] = p.Check(a, 10);
+    p.Try(cudaFree(b));
+  });
+  return outcomes[0] == Outcome::kClean ? outcomes[1] : outcomes[0];
+}
+
+// A thread waits for what another one has queued, which it was told by others.
+Outcome AnotherThreadWaits() {
+  Program p;
+  int* a = p.AllocateInput();
+  p.Launch(p.streams[1], Increment, kSize, a, a);
+  pthread_t thread;
+  pthread_create(
+      &thread, nullptr,
+      [](void* program) -> void* {
+        static_cast<Program*>(program)->Synchronize(1);
+        return nullptr;
+      },
+      &p);
+  pthread_join(thread, nullptr);
+  return p.Check(a, 1);
+}
+
+// What went wrong is the affair of the thread that did it.
+Outcome EachThreadHasItsErrors() {
+  Program p;
+  cudaError_t seen[2];
+  OnTwoThreads([&](int i) {
+    if (i == 1) (void)cudaFree(&p);
+    seen[i] = cudaGetLastError();
+  });
+  return seen[0] == cudaSuccess && seen[1] == cudaErrorInvalidValue
+             ? p.End()
+             : Outcome::kWrong;
+}
+
+// Streams, memory and events of the device that was chosen at the time.
+Outcome TwoDevices() {
+  SetDeviceLimits({.devices = 2, .memory = 8192});
+  Program first;
+  first.Try(cudaSetDevice(1));
+  Program second;
+  int count = 0;
+  second.Try(cudaGetDeviceCount(&count));
+  if (count != 2) return Outcome::kWrong;
+  int* b = second.AllocateInput();
+  int* more = second.Allocate(8192 - 2048);  // each has its memory
+  second.Launch(second.streams[0], Increment, kSize, b, b);
+  first.Try(cudaSetDevice(0));
+  int* a = first.AllocateInput();
+  first.Try(cudaStreamWaitEvent(first.streams[0], second.events[0]));
+  first.Launch(first.streams[0], Increment, kSize, a, a);
+  const Outcome outcome = first.Check(a, 1);
+  if (outcome != Outcome::kClean) return outcome;
+  second.Try(cudaSetDevice(1));
+  second.Try(cudaFree(more));
+  return second.Check(b, 1);
 }
 
 Outcome HostAsksUntilDone() {
@@ -879,6 +974,96 @@ Outcome CallFails() {
   return p.End();
 }
 
+// ---- Several threads of the host
+
+// Nothing orders what the two have queued.
+Outcome MissingEventBetweenThreads() {
+  Program p;
+  int* a = p.AllocateInput();
+  int* b = p.Allocate();
+  OnTwoThreads([&](int i) {
+    if (i == 0) {
+      p.Launch(p.streams[0], Increment, kSize, a, a);
+      p.Synchronize(0);
+    } else {
+      p.Launch(p.streams[1], Increment, kSize, a, b);
+      p.Synchronize(1);
+    }
+  });
+  return p.refused ? Outcome::kRefused : Outcome::kClean;
+}
+
+// One thread waits, another one reads.
+Outcome TheOtherThreadReadsTooEarly() {
+  Program p;
+  int* a = p.AllocateInput();
+  p.ToHost(p.out, a, kBytes, p.streams[0]);
+  int sum = 0;
+  OnTwoThreads([&](int i) {
+    if (i == 0) {
+      p.Synchronize(0);
+    } else {
+      for (int j = 0; j < kSize; ++j) sum += p.out[j];
+    }
+  });
+  fprintf(stderr, "%d\n", sum & 1);
+  return Outcome::kClean;
+}
+
+// That both call the device orders nothing.
+Outcome ThreadsShareAVariable() {
+  Program p;
+  const std::unique_ptr<int> variable(new int(0));
+  OnTwoThreads([&](int) {
+    (void)CallsOf("cudaMalloc");
+    ++*variable;
+    (void)CallsOf("cudaMalloc");
+  });
+  return p.End();
+}
+
+// ---- Several devices
+
+Outcome DeviceThatIsNotThere() {
+  Program p;
+  p.Try(cudaSetDevice(1));
+  return p.End();
+}
+
+// What is of device 0, by a thread that has chosen device 1.
+template <typename Work>
+Outcome OnDeviceOne(const Work& work) {
+  SetDeviceLimits({.devices = 2});
+  Program p;
+  int* a = p.AllocateInput();
+  p.Try(cudaSetDevice(1));
+  Program other;
+  work(p, other, a);
+  if (other.refused) return Outcome::kRefused;
+  return p.End();
+}
+
+Outcome StreamOfAnotherDevice() {
+  return OnDeviceOne([](Program& p, Program& other, int*) {
+    p.Launch(p.streams[0], Fill, kSize, 1, other.Allocate());
+  });
+}
+Outcome MemoryOfAnotherDevice() {
+  return OnDeviceOne([](Program&, Program& other, int* a) {
+    other.Launch(other.streams[0], Fill, kSize, 1, a);
+  });
+}
+Outcome CopyFromAnotherDevice() {
+  return OnDeviceOne([](Program&, Program& other, int* a) {
+    other.ToHost(other.out, a, kBytes, other.streams[0]);
+  });
+}
+Outcome EventOfAnotherDevice() {
+  return OnDeviceOne([](Program& p, Program& other, int*) {
+    other.Try(cudaEventRecord(p.events[0], other.streams[0]));
+  });
+}
+
 // Each of the calls that enqueue or wait can be told to fail.
 Outcome EveryCallCanFail() {
   Program p;
@@ -935,6 +1120,10 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"three streams (correct)",          {kClean,  kClean,  kClean,  kClean},  ThreeStreams},
     {"double buffered (correct)",        {kClean,  kClean,  kClean,  kClean},  DoubleBuffered},
     {"host memory again (correct)",      {kClean,  kClean,  kClean,  kClean},  HostMemoryIsUsedAgain},
+    {"two host threads (correct)",       {kClean,  kClean,  kClean,  kClean},  TwoHostThreads},
+    {"another thread waits (correct)",   {kClean,  kClean,  kClean,  kClean},  AnotherThreadWaits},
+    {"errors of each thread (correct)",  {kClean,  kClean,  kClean,  kClean},  EachThreadHasItsErrors},
+    {"two devices (correct)",            {kClean,  kClean,  kClean,  kClean},  TwoDevices},
     {"host asks until done (correct)",   {kClean,  kClean,  kClean,  kClean},  HostAsksUntilDone},
     {"freed when done (correct)",        {kClean,  kClean,  kClean,  kClean},  FreedWhenDone},
     {"schedules (correct)",              {kClean,  kClean,  kClean,  kClean},  SchedulesAreWhatTheySay},
@@ -1001,6 +1190,15 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"copy too much",                    {kRefuse, kRefuse, kRefuse, kRefuse}, CopyTooMuch, "4 bytes past the end of device memory"},
     {"fill too much",                    {kRefuse, kRefuse, kRefuse, kRefuse}, FillTooMuch, "4 bytes past the end of device memory"},
     {"fill of host memory",              {kRefuse, kRefuse, kRefuse, kRefuse}, FillOfHost, "of the host address"},
+
+    {"missing event between threads",    {kAny,    kAny,    kReport, kAny},    MissingEventBetweenThreads},
+    {"other thread reads too early",     {kAny,    kAny,    kReport, kAny},    TheOtherThreadReadsTooEarly},
+    {"threads share a variable",         {kAny,    kAny,    kReport, kAny},    ThreadsShareAVariable},
+    {"device that is not there",         {kRefuse, kRefuse, kRefuse, kRefuse}, DeviceThatIsNotThere, "device 1 of 1"},
+    {"stream of another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, StreamOfAnotherDevice, "on a stream of device 0, by a thread that has chosen device 1"},
+    {"memory of another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, MemoryOfAnotherDevice, "points to memory of device 0"},
+    {"copy from another device",         {kRefuse, kRefuse, kRefuse, kRefuse}, CopyFromAnotherDevice, "the source is memory of device 0"},
+    {"event of another device",          {kRefuse, kRefuse, kRefuse, kRefuse}, EventOfAnotherDevice, "an event of device 0 on a stream of device 1"},
 
     {"too much memory",                  {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchMemory, "80000000000 of 80000000000 are free"},
     {"too much of little memory",        {kRefuse, kRefuse, kRefuse, kRefuse}, TooMuchOfLittleMemory, "0 of 8192 are free"},

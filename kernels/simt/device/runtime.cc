@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The functions of include/cuda_runtime_api.h, over GuardedMemory and
-// WorkQueue.
+// WorkQueue. Each is a HostCall.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -9,6 +9,7 @@
 #include "kernels/simt/device/calls.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/device/guarded_memory.h"
+#include "kernels/simt/device/host_call.h"
 #include "kernels/simt/device/include/cuda_runtime_api.h"
 #include "kernels/simt/device/kernel_launch.h"
 #include "kernels/simt/device/raw_bytes.h"
@@ -23,8 +24,9 @@ DeviceLimits limits;
 char failure[1300] = "";  // of something that ran
 int pageable_copies = 0;
 
+// Of the calling thread, as on a device.
 Refusals& TheRefusals() {
-  static Refusals& refusals = *new Refusals;
+  static thread_local Refusals refusals;
   return refusals;
 }
 
@@ -43,6 +45,7 @@ cudaError_t Begin(const char* call) {
 }
 
 #define SOFTMOE_BEGIN(call) \
+  const HostCall host_call; \
   if (const cudaError_t begun = Begin(call); begun != cudaSuccess) return begun
 
 // What a call that waited ends with.
@@ -65,6 +68,12 @@ cudaError_t CheckStream(const char* call, cudaStream_t stream) {
                           "%s on a stream that does not exist (any more)",
                           call);
   }
+  if (const int device = DeviceOf(stream); device != CurrentDevice()) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
+                          "%s on a stream of device %d, by a thread that has "
+                          "chosen device %d",
+                          call, device, CurrentDevice());
+  }
   return cudaSuccess;
 }
 
@@ -83,6 +92,18 @@ cudaError_t CheckEvent(const char* call, cudaEvent_t event) {
   if (const cudaError_t checked = CheckEvent(call, event); \
       checked != cudaSuccess)                              \
   return checked
+
+cudaError_t CheckDevice(int device) {
+  if (device >= 0 && device < limits.devices) return cudaSuccess;
+  return SOFTMOE_REFUSE(cudaErrorInvalidDevice, "device %d of %d", device,
+                        limits.devices);
+}
+
+// Of the device that the caller has chosen.
+size_t FreeOfDevice() {
+  const size_t used = DeviceMemory().live_bytes_of(CurrentDevice());
+  return used < limits.memory ? limits.memory - used : 0;
+}
 
 // ---- Copies
 
@@ -148,7 +169,16 @@ class FillWork : public Work {
 cudaError_t CheckRange(const char* call, const char* side, const void* at,
                        size_t size) {
   for (GuardedMemory* memory : {&DeviceMemory(), &PinnedMemory()}) {
-    if (!memory->Holds(at) || memory->FindLive(at, size) != nullptr) continue;
+    if (!memory->Holds(at)) continue;
+    const Allocation* allocation = memory->FindLive(at, size);
+    if (allocation != nullptr) {
+      if (memory == &PinnedMemory() || allocation->device == CurrentDevice()) {
+        continue;
+      }
+      return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                            "%s on device %d: %s is memory of device %d", call,
+                            CurrentDevice(), side, allocation->device);
+    }
     char where[300];
     memory->Describe(static_cast<const char*>(at) + size - 1, where,
                      sizeof(where));
@@ -219,7 +249,13 @@ cudaError_t CheckPointers(const PointerList& pointers) {
                             parameter, at);
     }
     const Allocation* allocation = DeviceMemory().Find(at);
-    if (allocation != nullptr && allocation->live) continue;
+    if (allocation != nullptr && allocation->live) {
+      if (allocation->device == CurrentDevice()) continue;
+      return SOFTMOE_REFUSE(cudaErrorInvalidValue,
+                            "a launch on device %d whose parameter %d points "
+                            "to memory of device %d",
+                            CurrentDevice(), parameter, allocation->device);
+    }
     char where[300];
     DeviceMemory().Describe(at, where, sizeof(where));
     return SOFTMOE_REFUSE(cudaErrorInvalidValue,
@@ -280,6 +316,7 @@ const char* DeviceFailure() { return failure[0] == '\0' ? nullptr : failure; }
 
 cudaError_t QueueKernel(const cudaLaunchConfig_t& config,
                         const KernelCall& call, const PointerList& pointers) {
+  const HostCall host_call;
   const cudaError_t error = TryToQueue(config, call, pointers);
   if (error != cudaSuccess) {
     kernel_argument = call.arguments;
@@ -289,18 +326,32 @@ cudaError_t QueueKernel(const cudaLaunchConfig_t& config,
 }
 
 void SetDeviceLimits(const DeviceLimits& new_limits) {
+  const HostCall host_call;
   limits = new_limits;
   SetSharedMemoryLimit(limits.shared_memory_per_block);
 }
 
-int PageableCopies() { return pageable_copies; }
+int PageableCopies() {
+  const HostCall host_call;
+  return pageable_copies;
+}
 
-int LiveAllocations() { return DeviceMemory().num_live(); }
-size_t LiveBytes() { return DeviceMemory().live_bytes(); }
+int LiveAllocations() {
+  const HostCall host_call;
+  return DeviceMemory().num_live();
+}
+size_t LiveBytes() {
+  const HostCall host_call;
+  return DeviceMemory().live_bytes();
+}
 
-void ForgetFreedMemory() { DeviceMemory().ForgetFreed(); }
+void ForgetFreedMemory() {
+  const HostCall host_call;
+  DeviceMemory().ForgetFreed();
+}
 
 void ForgetFailure() {
+  const HostCall host_call;
   failure[0] = '\0';
   TheWorkQueue().DropAll();
   TheRefusals().Forget();
@@ -340,10 +391,12 @@ const char* cudaGetErrorName(cudaError_t error) {
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
+  const HostCall host_call;
   return TheRefusals().Text(error, cudaGetErrorName(error));
 }
 
 cudaError_t cudaGetLastError() {
+  const HostCall host_call;
   const int error = TheRefusals().last_error();
   if (DeviceFailure() == nullptr) TheRefusals().Forget();
   return static_cast<cudaError_t>(error);
@@ -353,21 +406,22 @@ cudaError_t cudaGetLastError() {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   SOFTMOE_BEGIN("cudaGetDeviceCount");
-  *count = 1;
+  *count = limits.devices;
   MarkInitialized(count);
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
   SOFTMOE_BEGIN("cudaSetDevice");
-  if (device == 0) return cudaSuccess;
-  return SOFTMOE_REFUSE(cudaErrorInvalidDevice, "device %d of 1", device);
+  const cudaError_t error = CheckDevice(device);
+  if (error == cudaSuccess) SetCurrentDevice(device);
+  return error;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   SOFTMOE_BEGIN("cudaGetDeviceProperties");
-  if (device != 0) {
-    return SOFTMOE_REFUSE(cudaErrorInvalidDevice, "device %d of 1", device);
+  if (const cudaError_t error = CheckDevice(device); error != cudaSuccess) {
+    return error;
   }
   *properties = {};
   snprintf(properties->name, sizeof(properties->name), "simulated device");
@@ -399,15 +453,14 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 
 cudaError_t cudaDeviceSynchronize() {
   SOFTMOE_BEGIN("cudaDeviceSynchronize");
-  return Waited(TheWorkQueue().SynchronizeAll());
+  return Waited(TheWorkQueue().SynchronizeAll(CurrentDevice()));
 }
 
 // ---- Memory
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   SOFTMOE_BEGIN("cudaMemGetInfo");
-  const size_t used = DeviceMemory().live_bytes();
-  *free = used < limits.memory ? limits.memory - used : 0;
+  *free = FreeOfDevice();
   *total = limits.memory;
   MarkInitialized(free);
   MarkInitialized(total);
@@ -419,14 +472,13 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
   *memory = nullptr;
   MarkInitialized(memory);
   if (size == 0) return cudaSuccess;
-  const size_t used = DeviceMemory().live_bytes();
-  const size_t free = used < limits.memory ? limits.memory - used : 0;
+  const size_t free = FreeOfDevice();
   if (size > free || GuardedMemory::Rounded(size) > free) {
     return SOFTMOE_REFUSE(cudaErrorMemoryAllocation,
                           "cudaMalloc of %zu bytes: %zu of %zu are free", size,
                           free, limits.memory);
   }
-  *memory = DeviceMemory().Allocate(size);
+  *memory = DeviceMemory().Allocate(size, CurrentDevice());
   if (*memory != nullptr) return cudaSuccess;
   return SOFTMOE_REFUSE(cudaErrorMemoryAllocation,
                         "cudaMalloc of %zu bytes: the simulator, which never "
@@ -436,6 +488,7 @@ cudaError_t cudaMalloc(void** memory, size_t size) {
 
 // Frees even after a failure, which it then returns.
 cudaError_t cudaFree(void* memory) {
+  const HostCall host_call;
   const cudaError_t begun = Begin("cudaFree");
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   if (memory == nullptr) return begun;
@@ -468,6 +521,7 @@ cudaError_t cudaMallocHost(void** memory, size_t size) {
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  const HostCall host_call;
   const cudaError_t begun = Begin("cudaFreeHost");
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   if (memory == nullptr) return begun;
@@ -565,13 +619,14 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     return SOFTMOE_REFUSE(cudaErrorInvalidValue, "a stream with flags %u",
                           flags);
   }
-  *stream = TheWorkQueue().CreateStream();
+  *stream = TheWorkQueue().CreateStream(CurrentDevice());
   MarkInitialized(stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   constexpr const char* kCall = "cudaStreamDestroy";
+  const HostCall host_call;
   const cudaError_t begun = Begin(kCall);
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   SOFTMOE_CHECK_STREAM(kCall, stream);
@@ -607,13 +662,14 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
     return SOFTMOE_REFUSE(cudaErrorInvalidValue, "an event with flags %u",
                           flags);
   }
-  *event = TheWorkQueue().CreateEvent();
+  *event = TheWorkQueue().CreateEvent(CurrentDevice());
   MarkInitialized(event);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   constexpr const char* kCall = "cudaEventDestroy";
+  const HostCall host_call;
   const cudaError_t begun = Begin(kCall);
   if (begun != cudaSuccess && DeviceFailure() == nullptr) return begun;
   SOFTMOE_CHECK_EVENT(kCall, event);
@@ -626,6 +682,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   SOFTMOE_BEGIN(kCall);
   SOFTMOE_CHECK_STREAM(kCall, stream);
   SOFTMOE_CHECK_EVENT(kCall, event);
+  if (const int device = DeviceOf(event); device != DeviceOf(stream)) {
+    return SOFTMOE_REFUSE(cudaErrorInvalidResourceHandle,
+                          "%s of an event of device %d on a stream of device "
+                          "%d",
+                          kCall, device, DeviceOf(stream));
+  }
   TheWorkQueue().Record(event, stream);
   return cudaSuccess;
 }

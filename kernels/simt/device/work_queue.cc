@@ -10,6 +10,7 @@
 // Never freed, so that a stale handle is recognised.
 struct CUstream_st {
   bool live = true;
+  int device = 0;
   softmoe::simt::Work* front = nullptr;
   softmoe::simt::Work* back = nullptr;
   int lane = 0;  // streams that were destroyed leave theirs to later ones
@@ -18,6 +19,7 @@ struct CUstream_st {
 
 struct CUevent_st {
   bool live = true;
+  int device = 0;
   softmoe::simt::EventRecord* last = nullptr;
 };
 
@@ -96,10 +98,14 @@ int FiberSetOf(const CUstream_st* stream) {
   return HasTsan() ? stream->lane % kNumFiberSets : 0;
 }
 
+int DeviceOf(const CUstream_st* stream) { return stream->device; }
+int DeviceOf(const CUevent_st* event) { return event->device; }
+
 // ---- Streams and events
 
-CUstream_st* WorkQueue::CreateStream() {
+CUstream_st* WorkQueue::CreateStream(int device) {
   CUstream_st* stream = new CUstream_st;
+  stream->device = device;
   const auto taken = [&] {
     for (const CUstream_st* other : streams_) {
       if (other->live && other->lane == stream->lane) return true;
@@ -135,8 +141,9 @@ bool WorkQueue::Knows(const CUstream_st* stream) const {
   return false;
 }
 
-CUevent_st* WorkQueue::CreateEvent() {
+CUevent_st* WorkQueue::CreateEvent(int device) {
   events_.push_back(new CUevent_st);
+  events_.back()->device = device;
   return events_.back();
 }
 
@@ -275,9 +282,9 @@ const char* WorkQueue::Synchronize(CUevent_st* event) {
   return nullptr;
 }
 
-const char* WorkQueue::SynchronizeAll() {
+const char* WorkQueue::SynchronizeAll(int device) {
   for (CUstream_st* stream : streams_) {
-    if (!stream->live) continue;
+    if (!stream->live || stream->device != device) continue;
     if (const char* wrong = Synchronize(stream)) return wrong;
   }
   return nullptr;

@@ -85,13 +85,13 @@ class Work {
 
 class WorkQueue {
  public:
-  CUstream_st* CreateStream();
+  CUstream_st* CreateStream(int device);
   // Null, or why not: something is still queued.
   const char* DestroyStream(CUstream_st* stream);
   // Whether it is a stream that lives.
   bool Knows(const CUstream_st* stream) const;
 
-  CUevent_st* CreateEvent();
+  CUevent_st* CreateEvent(int device);
   void DestroyEvent(CUevent_st* event);
   bool Knows(const CUevent_st* event) const;
 
@@ -105,7 +105,7 @@ class WorkQueue {
   // Null, or what is wrong with what has run: nothing is queued any more.
   const char* Synchronize(CUstream_st* stream);
   const char* Synchronize(CUevent_st* event);
-  const char* SynchronizeAll();
+  const char* SynchronizeAll(int device);
   // Runs one thing at most, so that a host that asks again comes to an end.
   const char* Query(CUevent_st* event, bool* done);
 
@@ -135,6 +135,9 @@ class WorkQueue {
 
 // Never destroyed.
 WorkQueue& TheWorkQueue();
+
+int DeviceOf(const CUstream_st* stream);
+int DeviceOf(const CUevent_st* event);
 
 // The set of fibers for the kernels of a stream; see Grid.
 int FiberSetOf(const CUstream_st* stream);

@@ -21,6 +21,8 @@ extern "C" {
 [[gnu::weak]] void __tsan_release(void* tag);
 [[gnu::weak]] void __tsan_read_range(void* at, unsigned long size);
 [[gnu::weak]] void __tsan_write_range(void* at, unsigned long size);
+[[gnu::weak]] void __tsan_ignore_thread_begin();
+[[gnu::weak]] void __tsan_ignore_thread_end();
 // AddressSanitizer (<sanitizer/common_interface_defs.h> and
 // <sanitizer/asan_interface.h>).
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save,
@@ -71,6 +73,15 @@ inline void NoteRead(const void* at, size_t size) {
 }
 inline void NoteWrite(void* at, size_t size) {
   if (__tsan_write_range != nullptr) __tsan_write_range(at, size);
+}
+
+// TSan: what the running fiber accesses in between does not count; nor does
+// what it allocates or frees.
+inline void IgnoreThreadBegin() {
+  if (__tsan_ignore_thread_begin != nullptr) __tsan_ignore_thread_begin();
+}
+inline void IgnoreThreadEnd() {
+  if (__tsan_ignore_thread_end != nullptr) __tsan_ignore_thread_end();
 }
 
 // ASan: whether some byte of [at, at + size) must not be touched.

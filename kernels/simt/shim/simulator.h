@@ -13,7 +13,8 @@
 // from a lane outside the mask; too much shared memory. It is stricter than a
 // device in one point: a thread that has ended may not be waited for.
 //
-// One operating system thread at a time may use it.
+// One operating system thread at a time may use it; the simulated device sees to
+// that (../device/host_call.h).
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
 

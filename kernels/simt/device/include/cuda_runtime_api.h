@@ -8,8 +8,8 @@
 // Differences, all of which are stricter: nothing runs before it must; a stream
 // is always named, the null stream is refused; what a real device leaves
 // undefined is an error, which cudaGetErrorString explains. The functions have
-// C++ linkage, so that one program can link the toolkit's, too. One operating
-// system thread at a time may call them.
+// C++ linkage, so that one program can link the toolkit's, too. Threads of the
+// host take turns: a call lasts until what it waits for has run.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUDA_RUNTIME_API_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_INCLUDE_CUDA_RUNTIME_API_H_
 
