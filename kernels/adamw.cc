@@ -57,10 +57,13 @@ void SumOfSquares(const SumOfSquaresArgs& args, ThreadPool& pool) {
                            args.scratch[begin / kSumOfSquaresBlock] =
                                BlockSumOfSquares(args.x + begin, end - begin);
                          });
+  SumOfBlocks({SumOfSquaresScratch(args.size), args.scratch, args.result},
+              pool);
+}
+
+void SumOfBlocks(const SumOfBlocksArgs& args, ThreadPool& /*pool*/) {
   double sum = 0;
-  for (int64_t b = 0; b * kSumOfSquaresBlock < args.size; ++b) {
-    sum += args.scratch[b];
-  }
+  for (int64_t b = 0; b < args.blocks; ++b) sum += args.scratch[b];
   *args.result = sum;
 }
 

@@ -34,6 +34,14 @@ struct SumOfSquaresArgs {
   double* scratch;  // [SumOfSquaresScratch(size)]
 };
 SOFTMOE_DECLARE_KERNEL(SumOfSquares);
+// The second half of it, where blocks come from several arrays: the same bits as
+// of one array that has them all.
+struct SumOfBlocksArgs {
+  int64_t blocks;
+  const double* scratch;  // [blocks]
+  double* result;         // [1]
+};
+SOFTMOE_DECLARE_KERNEL(SumOfBlocks);
 inline constexpr int64_t kSumOfSquaresBlock = 4096;
 constexpr int64_t SumOfSquaresScratch(int64_t size) {
   return (size + kSumOfSquaresBlock - 1) / kSumOfSquaresBlock;

@@ -10,6 +10,7 @@
 #include "optimized/backend_updater.h"
 #include "optimized/diverged.h"
 #include "optimized/moe_block.h"
+#include "optimized/ranked_updater.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
@@ -351,6 +352,15 @@ int64_t BackendModel::MemoryBytes() const {
 std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater() {
   RequireMemory(PlanUpdates(config_), FreeBytes());
   return std::make_unique<BackendUpdater>(*this);
+}
+
+std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater(
+    Communicator& communicator) {
+  // Refuses groups that do not divide, before what they need is planned.
+  (void)GroupsOfRank(NumGroups(config_.training), communicator.size(),
+                     communicator.rank());
+  RequireMemory(PlanUpdates(config_, communicator.size()), FreeBytes());
+  return std::make_unique<RankedUpdater>(*this, communicator);
 }
 
 std::unique_ptr<ModelInterface> MakeModel(const Config& config,

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <span>
 
@@ -100,6 +101,35 @@ void ReadArray(Queue& /*queue*/, const T* source, std::span<T> values) {
 template <typename T, typename Buffer>
 T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* /*copy*/) {
   return array.data();
+}
+
+// Memory of the host, for SendArray. It grows, without what it held.
+template <typename T>
+class HostArray {
+ public:
+  T* OfSize(size_t size) {
+    if (size > size_) {
+      data_.reset();
+      data_.reset(static_cast<T*>(AllocateArray(size * sizeof(T))));
+      size_ = size;
+    }
+    return data_.get();
+  }
+  T* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* data) const { FreeArray(data); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  size_t size_ = 0;
+};
+
+// Enqueues target = values, which are in a HostArray and stay as they are until
+// the host has waited.
+template <typename T>
+void SendArray(Queue& queue, std::span<const T> values, T* target) {
+  CopyArray(queue, static_cast<int64_t>(values.size()), values.data(), target);
 }
 
 // Arrays of the host as the backend may read them: themselves, or copies.

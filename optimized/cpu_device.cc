@@ -26,6 +26,12 @@ class CpuDevice : public Device {
   int64_t FreeMemory() const override {
     return std::numeric_limits<int64_t>::max();
   }
+  // Ranks have threads of their own.
+  int count() const override { return std::numeric_limits<int>::max(); }
+  std::string id() const override { return {}; }
+  std::unique_ptr<Device> OfRank(int /*rank*/) const override {
+    return std::make_unique<CpuDevice>();
+  }
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ void CheckPrecision(const Config& config, const RuntimeConfig& runtime) {
                            .vocab_size = m.vocab_size});
 }
 
-std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime) {
+std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime, int rank) {
   if (runtime.device.empty() || runtime.device == "cpu") {
     kernels::SelectIsa(runtime.isa);
     return MakeCpuDevice();
@@ -43,7 +43,7 @@ std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime) {
                       "device = \"cuda\"");
   }
   try {
-    return CudaDeviceMaker()();
+    return CudaDeviceMaker()(rank);
   } catch (const EnvironmentError& error) {
     throw EnvironmentError("device \"cuda\": " + std::string(error.what()) +
                            ". Without --device the CPU is used");

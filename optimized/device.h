@@ -43,17 +43,33 @@ class Device {
 
   // Bytes of memory that models may take, as far as anybody can say.
   virtual int64_t FreeMemory() const = 0;
+
+  // How many such devices this process has. Ranks beyond that share them.
+  virtual int count() const = 0;
+
+  // Of this one among those of its machine; empty for the CPU.
+  virtual std::string id() const = 0;
+
+  // What rank `rank` of those on this machine computes on: device number
+  // rank % count(), with a queue of its own. To be called, and used, by the
+  // thread of that rank.
+  // Errors   EnvironmentError if that has no memory for the queue, or is another
+  //          kind of device: ranks would not have the same bits.
+  virtual std::unique_ptr<Device> OfRank(int rank) const = 0;
 };
 
 // The CPU, with the instruction set in use (kernels/isa.h).
 Device& Cpu();
 
 // What `runtime` asks for: "cpu" or "", with runtime.isa for the rest of the
-// program; "cuda", which has the device's stream for itself.
+// program; "cuda": device number rank % count(), with a queue of its own, to be
+// used by the calling thread, or if that is device 0 by any one.
+//
+//   rank  of this process among those on this machine
 // Errors   ConfigError for another name; EnvironmentError with what was found,
 //          what is needed and what to do if this machine, or this program,
 //          cannot.
-std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime);
+std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime, int rank = 0);
 
 // Throws ConfigError, naming key and remedy, unless what `runtime` asks for
 // trains in the precision of `config`: the CPU does not in bf16, nor a device
@@ -62,7 +78,7 @@ void CheckPrecision(const Config& config, const RuntimeConfig& runtime);
 
 // What "cuda" is made by. Only simulated_device.cc sets another one, before
 // main: a test that links it has the simulated device for CUDA's.
-using DeviceMaker = std::unique_ptr<Device> (*)();
+using DeviceMaker = std::unique_ptr<Device> (*)(int rank);
 DeviceMaker& CudaDeviceMaker();
 
 }  // namespace softmoe::optimized

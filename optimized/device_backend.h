@@ -58,6 +58,7 @@ SOFTMOE_KERNEL(LogitNoise);
 SOFTMOE_KERNEL(RouterBackward);
 SOFTMOE_KERNEL(RouterForward);
 SOFTMOE_KERNEL(RoutingCounts);
+SOFTMOE_KERNEL(SumOfBlocks);
 SOFTMOE_KERNEL(SumOfSquares);
 
 #undef SOFTMOE_KERNEL
@@ -146,8 +147,9 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* copy) {
   if (copy->size() < size) *copy = Buffer(size);
   return copy->data();
 }
-// Page-locked memory that grows, without what it held. Whoever makes it grow has
-// waited for what uses it.
+// Memory of the host that the device copies from and to without the host's
+// waiting: page-locked. It grows, without what it held; whoever makes it grow
+// has waited for what uses it.
 template <typename T>
 class HostArray {
  public:
@@ -170,12 +172,17 @@ class HostArray {
 };
 
 template <typename T>
+void SendArray(Queue& queue, std::span<const T> values, T* target) {
+  device::StartCopy(target, values.data(), values.size_bytes(), queue.stream());
+}
+
+template <typename T>
 class SentArray {
  public:
   const T* Send(Queue& queue, std::span<const T> values, T* copy) {
     T* staged = staged_.OfSize(values.size());
     std::ranges::copy(values, staged);
-    device::StartCopy(copy, staged, values.size_bytes(), queue.stream());
+    SendArray<T>(queue, {staged, values.size()}, copy);
     return copy;
   }
 

@@ -4,6 +4,9 @@
 // backends, which are two: of fp32 and of bf16.
 #include "optimized/gpu_device.h"
 
+#include <string>
+
+#include "core/errors.h"
 #include "kernels/cuda/device_facts.h"
 #include "optimized/backend.h"
 #include "optimized/backend_model.h"
@@ -23,11 +26,17 @@ namespace {
 static_assert(kProductWorkspaces ==
               (1 + Queue::kSides) * kernels::kProductWorkspace);
 
+int NumberOf(int rank) {
+  const kernels::DeviceFacts first = device::RequireDevice();
+  return rank % first.count;
+}
+
 class GpuDevice : public Device {
  public:
-  GpuDevice()
-      : facts_(device::RequireDevice()),
-        queue_(device::MakeQueue(device::DeviceStream())) {}
+  explicit GpuDevice(int rank)
+      : facts_(device::RequireDevice(NumberOf(rank))),
+        stream_(device::MakeStream()),
+        queue_(device::MakeQueue(stream_.get())) {}
 
   DeviceIdentity identity() const override {
     return {.isa = facts_.architecture,
@@ -45,16 +54,41 @@ class GpuDevice : public Device {
     return make_model(config, group_sequences, *queue_, recompute);
   }
   int64_t FreeMemory() const override { return FreeBytes(); }
+  int count() const override { return facts_.count; }
+  std::string id() const override { return facts_.id; }
+  std::unique_ptr<Device> OfRank(int rank) const override {
+    auto other = std::make_unique<GpuDevice>(rank);
+    RequireSameKind(other->facts_, rank % facts_.count);
+    return other;
+  }
 
  private:
+  void RequireSameKind(const kernels::DeviceFacts& other, int number) const {
+    if (other.model == facts_.model &&
+        other.architecture == facts_.architecture) {
+      return;
+    }
+    throw EnvironmentError(
+        "device " + std::to_string(number) + " is a " + other.model + " (" +
+        other.architecture + "), another one is a " + facts_.model + " (" +
+        facts_.architecture +
+        "): ranks on them would not have the same bits; choose devices of one "
+        "kind with CUDA_VISIBLE_DEVICES");
+  }
+
+  struct FreeStream {
+    void operator()(CUstream_st* stream) const { device::FreeStream(stream); }
+  };
+
   kernels::DeviceFacts facts_;
+  std::unique_ptr<CUstream_st, FreeStream> stream_;
   std::unique_ptr<Queue> queue_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> MakeGpuDevice() {
-  return std::make_unique<GpuDevice>();
+std::unique_ptr<Device> MakeGpuDevice(int rank) {
+  return std::make_unique<GpuDevice>(rank);
 }
 
 }  // namespace SOFTMOE_BACKEND

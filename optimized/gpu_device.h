@@ -10,15 +10,15 @@
 
 namespace softmoe::optimized {
 
-// Device 0, and a queue on it. Without a CUDA toolkit no_cuda_device.cc defines
-// the first, which then always throws.
+// Device number rank % count(), and a queue on it. Without a CUDA toolkit
+// no_cuda_device.cc defines the first, which then always throws.
 // Errors   EnvironmentError: RequireDevice of kernels/cuda/device_facts.h, or
 //          no memory for the queue.
 inline namespace backend_cuda {
-std::unique_ptr<Device> MakeGpuDevice();
+std::unique_ptr<Device> MakeGpuDevice(int rank);
 }
 inline namespace backend_simulated {
-std::unique_ptr<Device> MakeGpuDevice();
+std::unique_ptr<Device> MakeGpuDevice(int rank);
 }
 
 }  // namespace softmoe::optimized

@@ -16,6 +16,7 @@
 #include "kernels/rmsnorm.h"
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
+#include "optimized/communicator/shards.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -327,10 +328,32 @@ MemoryPlan PlanModel(const Config& config) {
   return plan;
 }
 
-MemoryPlan PlanUpdates(const Config& config) {
+MemoryPlan PlanUpdates(const Config& config, int ranks) {
   const int64_t total = ParameterLayout(config).total;
   const int64_t num_groups = NumGroups(config.training);
   MemoryPlan plan;
+  if (ranks > 1) {
+    int64_t shard = 0;  // the largest
+    for (const Shard& s : ShareOut(total, kernels::kSumOfSquaresBlock, ranks)) {
+      shard = std::max(shard, s.size());
+    }
+    plan.Add("moments", "first", 4 * shard);
+    plan.Add("moments", "second", 4 * shard);
+    plan.Add("gradients", "sum of a rank", 4 * total);
+    for (int64_t i = 0; i < TreeBuffers(num_groups / ranks); ++i) {
+      plan.Add("gradients", "tree", 4 * total);
+    }
+    plan.Add("gradients", "sum", 4 * shard);
+    for (int64_t i = 0; i < TreeBuffers(ranks); ++i) {
+      plan.Add("gradients", "tree of ranks", 4 * shard);
+    }
+    for (const int64_t size : {total, shard}) {
+      plan.Add("scratch", "sum_of_squares",
+               8 * kernels::SumOfSquaresScratch(size));
+      plan.Add("scratch", "sum_of_squares", 8);
+    }
+    return plan;
+  }
   plan.Add("moments", "first", 4 * total);
   plan.Add("moments", "second", 4 * total);
   plan.Add("gradients", "sum", 4 * total);
@@ -346,9 +369,9 @@ MemoryPlan PlanUpdates(const Config& config) {
 MemoryPlan PlanStep(const Config& config,
                     std::span<const LayerAllocation> allocations,
                     int64_t group_sequences, Recompute recompute,
-                    int64_t product_workspaces) {
+                    int64_t product_workspaces, int ranks) {
   MemoryPlan plan = PlanModel(config);
-  plan.Add(PlanUpdates(config));
+  plan.Add(PlanUpdates(config, ranks));
   plan.Add(PlanPasses(
       config,
       SizesOf(allocations, group_sequences * config.model.sequence_length),
@@ -371,17 +394,17 @@ constexpr const char* kSmallerGroups =
 
 // Of the first step; the caps do not depend on tau.
 MemoryPlan PlanFirstStep(const Config& config, Recompute recompute,
-                         int64_t product_workspaces) {
+                         int64_t product_workspaces, int ranks) {
   return PlanStep(config, InitialAllocations(config, /*tau=*/0),
                   config.training.balance_group_sequences, recompute,
-                  product_workspaces);
+                  product_workspaces, ranks);
 }
 std::optional<Recompute> LeastForFirstStep(const Config& config,
                                            int64_t product_workspaces,
-                                           int64_t memory) {
+                                           int64_t memory, int ranks) {
   return LeastRecompute(config, InitialAllocations(config, /*tau=*/0),
                         config.training.balance_group_sequences,
-                        product_workspaces, memory);
+                        product_workspaces, memory, ranks);
 }
 
 [[noreturn]] void ThrowTooLittle(const MemoryPlan& plan, int64_t free_bytes,
@@ -394,19 +417,23 @@ std::optional<Recompute> LeastForFirstStep(const Config& config,
 
 }  // namespace
 
-std::string StepMemoryText(const Config& config, Recompute recompute) {
+std::string StepMemoryText(const Config& config, Recompute recompute,
+                           int ranks) {
   constexpr int64_t kH100 = 80'000'000'000;
   std::string text =
-      "memory of a step on the device, runtime.recompute = " +
-      Quoted(recompute) + ":\n" +
-      PlanFirstStep(config, recompute, kProductWorkspaces).Text() +
+      "memory of a step on the device" +
+      (ranks > 1 ? " of each of " + std::to_string(ranks) + " ranks"
+                 : std::string()) +
+      ", runtime.recompute = " + Quoted(recompute) + ":\n" +
+      PlanFirstStep(config, recompute, kProductWorkspaces, ranks).Text() +
       "runtime.recompute: ";
   for (const Recompute each : kRecomputes) {
-    text +=
-        (each == kRecomputes[0] ? "" : ", ") + Quoted(each) + " takes " +
-        FormatBytes(PlanFirstStep(config, each, kProductWorkspaces).bytes());
+    text += (each == kRecomputes[0] ? "" : ", ") + Quoted(each) + " takes " +
+            FormatBytes(
+                PlanFirstStep(config, each, kProductWorkspaces, ranks).bytes());
   }
-  const auto least = LeastForFirstStep(config, kProductWorkspaces, kH100);
+  const auto least =
+      LeastForFirstStep(config, kProductWorkspaces, kH100, ranks);
   return text + "; an H100 with 80 GB " +
          (least ? "holds the step with " + Quoted(*least)
                 : std::string("holds none of them: ") + kSmallerGroups) +
@@ -423,27 +450,36 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes) {
 }
 
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes) {
+                       int64_t free_bytes, int ranks, int on_device) {
   constexpr int64_t kInTheQueue = 0;
-  const MemoryPlan plan = PlanFirstStep(config, recompute, kInTheQueue);
-  if (plan.bytes() <= free_bytes) return;
-  const auto least = LeastForFirstStep(config, kInTheQueue, free_bytes);
+  const int64_t share =
+      (free_bytes - (on_device - 1) * kProductWorkspaces) / on_device;
+  const MemoryPlan plan = PlanFirstStep(config, recompute, kInTheQueue, ranks);
+  if (plan.bytes() <= share) return;
+  const auto least = LeastForFirstStep(config, kInTheQueue, share, ranks);
   ThrowTooLittle(
-      plan, free_bytes,
-      least ? "let runtime.recompute be " + Quoted(*least) + ", which needs " +
-                  FormatBytes(
-                      PlanFirstStep(config, *least, kInTheQueue).bytes()) +
-                  ", takes time for memory and changes no result"
-            : std::string("no runtime.recompute makes it fit: ") +
-                  kSmallerGroups);
+      plan, std::max<int64_t>(0, share),
+      (on_device > 1 ? std::to_string(on_device) +
+                           " ranks share the device, and that is the share of "
+                           "each: start fewer, or use more devices; or "
+                     : std::string()) +
+          (least ? "let runtime.recompute be " + Quoted(*least) +
+                       ", which needs " +
+                       FormatBytes(
+                           PlanFirstStep(config, *least, kInTheQueue, ranks)
+                               .bytes()) +
+                       ", takes time for memory and changes no result"
+                 : std::string("no runtime.recompute makes it fit: ") +
+                       kSmallerGroups));
 }
 
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
-    int64_t group_sequences, int64_t product_workspaces, int64_t memory) {
+    int64_t group_sequences, int64_t product_workspaces, int64_t memory,
+    int ranks) {
   for (const Recompute recompute : kRecomputes) {
     if (PlanStep(config, allocations, group_sequences, recompute,
-                 product_workspaces)
+                 product_workspaces, ranks)
             .bytes() <= memory) {
       return recompute;
     }

@@ -171,9 +171,10 @@ PassArraysOf<Activation> TakePassArrays(const Config& config,
 MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
                       Recompute recompute, MemoryKind kind);
 
-// What there is besides, whatever the caps: of a model, and of its updates.
+// What there is besides, whatever the caps: of a model, and of its updates, on
+// each of `ranks` ranks, among which the balance groups divide.
 MemoryPlan PlanModel(const Config& config);
-MemoryPlan PlanUpdates(const Config& config);
+MemoryPlan PlanUpdates(const Config& config, int ranks = 1);
 
 // The balance groups of an update; the passes of which a model reports at a
 // time (pass_report.h): as many, but one at least.
@@ -186,11 +187,12 @@ int64_t ReportSums(const ModelConfig& model);
 
 // All that a device holds in a step with these caps, over groups of
 // `group_sequences` sequences: the parameters, the updates' arrays, a pass, and
-// `product_workspaces` bytes for the products (kernels/cuda/queue.h).
+// `product_workspaces` bytes for the products (kernels/cuda/queue.h). Of one of
+// `ranks` ranks.
 MemoryPlan PlanStep(const Config& config,
                     std::span<const LayerAllocation> allocations,
                     int64_t group_sequences, Recompute recompute,
-                    int64_t product_workspaces);
+                    int64_t product_workspaces, int ranks = 1);
 
 // Bytes that products take on a device: the workspaces of a queue, to which
 // gpu_device.cc holds this number.
@@ -199,7 +201,8 @@ inline constexpr int64_t kProductWorkspaces = int64_t{160} << 20;
 // What a program shows before the first step on a device: the plan of that step
 // by part, what it takes with each setting of runtime.recompute, and which of
 // them an H100 with 80 GB holds.
-std::string StepMemoryText(const Config& config, Recompute recompute);
+std::string StepMemoryText(const Config& config, Recompute recompute,
+                           int ranks = 1);
 
 // Throws EnvironmentError with the plan, and what takes less, if it needs more
 // than there is free.
@@ -207,14 +210,19 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
 
 // The same for the first step, on a device that has its queue already: names
 // the setting that computes least again and fits, if one does.
+//
+//   ranks      that train together
+//   on_device  that share this device: each needs its part, and but for the one
+//              that has it already, a queue
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes);
+                       int64_t free_bytes, int ranks = 1, int on_device = 1);
 
 // The setting that computes least again with which a device of `memory` bytes
 // holds PlanStep; none if none does.
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
-    int64_t group_sequences, int64_t product_workspaces, int64_t memory);
+    int64_t group_sequences, int64_t product_workspaces, int64_t memory,
+    int ranks = 1);
 
 // Of a device: queries whose attention weights are held at a time, and tokens
 // whose logits are; of the host, 0.

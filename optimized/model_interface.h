@@ -20,6 +20,8 @@
 
 namespace softmoe::optimized {
 
+class Communicator;
+
 class UpdaterInterface {
  public:
   virtual ~UpdaterInterface() = default;
@@ -58,6 +60,9 @@ class ModelInterface {
   virtual int64_t MemoryBytes() const = 0;
   // Keeps a reference to this model.
   virtual std::unique_ptr<UpdaterInterface> MakeUpdater() = 0;
+  // That of one of several ranks (ranked_updater.h), and to `communicator`.
+  virtual std::unique_ptr<UpdaterInterface> MakeUpdater(
+      Communicator& communicator) = 0;
 };
 
 inline namespace backend_cpu {

@@ -13,7 +13,7 @@ namespace {
 
 TEST(NoCudaDevice, SaysWhatTheBuildNeeds) {
   try {
-    (void)backend_cuda::MakeGpuDevice();
+    (void)backend_cuda::MakeGpuDevice(0);
     FAIL() << "there is a device";
   } catch (const EnvironmentError& error) {
     EXPECT_EQ(error.code(), ExitCode::kEnvironment);

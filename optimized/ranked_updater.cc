@@ -13,6 +13,7 @@
 #include "optimized/memory_plan.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 namespace {
 
 // A layout of what lies in `shard` alone, for the optimizer, which knows
@@ -32,67 +33,109 @@ ParameterLayout Clipped(ParameterLayout layout, const Shard& shard) {
   return layout;
 }
 
+// The blocks of the norm in each shard.
+Shards BlocksOf(const Shards& shards) {
+  Shards blocks;
+  for (const Shard& shard : shards) {
+    blocks.push_back({kernels::SumOfSquaresScratch(shard.begin),
+                      kernels::SumOfSquaresScratch(shard.end)});
+  }
+  return blocks;
+}
+
 }  // namespace
 
-RankedUpdater::RankedUpdater(ModelInterface& model, Communicator& communicator,
-                             ThreadPool& pool)
+RankedUpdater::RankedUpdater(BackendModel& model, Communicator& communicator)
     : model_(model),
       communicator_(communicator),
-      pool_(pool),
       num_groups_(NumGroups(model.config().training)),
       own_groups_(
           GroupsOfRank(num_groups_, communicator.size(), communicator.rank())),
-      tree_(model.layout().total, own_groups_.size(), pool),
+      tree_(model.layout().total, own_groups_.size(), model.queue()),
       partial_(model.layout().total),
-      exchange_(model.layout().total, communicator, pool),
+      exchange_(model.layout().total, communicator, model.queue()),
       gradient_(exchange_.own_shard().size()),
+      blocks_(BlocksOf(exchange_.shards())),
+      block_sums_(blocks_.back().end),
+      sum_of_squares_(1),
       optimizer_(model.config().training,
-                 Clipped(model.layout(), exchange_.own_shard()), pool) {}
+                 Clipped(model.layout(), exchange_.own_shard()),
+                 model.queue()) {}
 
-UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
-                                              const GroupBatch& batch) {
+std::vector<StepStats> RankedUpdater::StartOwnGroups(
+    const RoutingState& routing, const GroupBatch& batch,
+    double* model_seconds) {
   using Clock = std::chrono::steady_clock;
   const Config& config = model_.config();
   const double num_tokens = static_cast<double>(
       config.training.global_batch_sequences * config.model.sequence_length);
-  UpdateGradient result;
-  std::vector<StepStats> own;
+  const auto count_time = [&](Clock::time_point start) {
+    *model_seconds +=
+        std::chrono::duration<double>(Clock::now() - start).count();
+  };
   const auto leaf = [&](int64_t group, std::span<float> gradient) {
     const Batch tokens = batch(group);
     const auto start = Clock::now();
-    own.push_back(model_.ForwardBackward(tokens, routing, 1.0 / num_tokens,
-                                         1.0 / static_cast<double>(num_groups_),
-                                         gradient));
-    result.model_seconds +=
-        std::chrono::duration<double>(Clock::now() - start).count();
+    model_.StartGradients(tokens, 1.0 / num_tokens,
+                          1.0 / static_cast<double>(num_groups_),
+                          group - own_groups_.begin, gradient.data());
+    count_time(start);
   };
+  model_.StartGroups(routing);
   tree_.Sum(own_groups_.begin, own_groups_.end, leaf, partial_.span());
-  exchange_.Sum(partial_.span(), gradient_.span());
-  norm_ = GradientNorm();
+  model_.StartReports(own_groups_.size());
+  const auto start = Clock::now();
+  Finish(model_.queue());
+  count_time(start);
+  std::vector<StepStats> stats;
+  for (int64_t group = 0; group < own_groups_.size(); ++group) {
+    stats.push_back(model_.ReadReport(group));
+  }
+  return stats;
+}
+
+// The other ranks get nothing of a gradient that some number spoils.
+UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
+                                              const GroupBatch& batch) {
+  UpdateGradient result;
+  try {
+    const std::vector<StepStats> own =
+        StartOwnGroups(routing, batch, &result.model_seconds);
+    exchange_.Sum(partial_.span(), gradient_.span());
+    norm_ = GradientNorm();
+    result.groups = GatherStats(own, model_.config().model, communicator_);
+  } catch (...) {
+    // For what is read from memory that will be used again.
+    WaitFor(model_.queue());
+    throw;
+  }
   result.norm = norm_;
-  result.groups = GatherStats(own, config.model, communicator_);
   return result;
 }
 
 double RankedUpdater::GradientNorm() {
-  Shards blocks;  // of the norm's block sums
-  for (const Shard& shard : exchange_.shards()) {
-    blocks.push_back({kernels::SumOfSquaresScratch(shard.begin),
-                      kernels::SumOfSquaresScratch(shard.end)});
-  }
-  std::vector<double> sums(static_cast<size_t>(blocks.back().end));
-  const Shard own = blocks[static_cast<size_t>(communicator_.rank())];
-  double own_sum = 0;
-  kernels::SumOfSquares({.size = gradient_.size(),
-                         .x = gradient_.data(),
-                         .result = &own_sum,
-                         .scratch = sums.data() + own.begin},
-                        pool_);
-  communicator_.Gather<double>(blocks, sums);
-  // As SumOfSquares does.
-  double sum_of_squares = 0;
-  for (const double sum : sums) sum_of_squares += sum;
-  const double norm = std::sqrt(sum_of_squares);
+  Queue& queue = model_.queue();
+  const Shard own = blocks_[static_cast<size_t>(communicator_.rank())];
+  double* const own_sums = block_sums_.data() + own.begin;
+  ops::SumOfSquares({.size = gradient_.size(),
+                     .x = gradient_.data(),
+                     .result = sum_of_squares_.data(),
+                     .scratch = own_sums},
+                    queue);
+  fetched_.Start(queue, own_sums, own.size());
+  Finish(queue);
+  std::vector<double> sums(static_cast<size_t>(block_sums_.size()));
+  std::ranges::copy(fetched_.view(), sums.begin() + own.begin);
+  communicator_.Gather<double>(blocks_, sums);
+  // As one process does.
+  WriteArray<double>(queue, sums, block_sums_.data());
+  ops::SumOfBlocks({.blocks = block_sums_.size(),
+                    .scratch = block_sums_.data(),
+                    .result = sum_of_squares_.data()},
+                   queue);
+  fetched_.Start(queue, sum_of_squares_.data(), 1);
+  Finish(queue);
+  const double norm = std::sqrt(fetched_.view().front());
   if (!std::isfinite(norm)) {
     ThrowDiverged("the norm of the gradient is " + std::to_string(norm));
   }
@@ -100,11 +143,13 @@ double RankedUpdater::GradientNorm() {
 }
 
 void RankedUpdater::Apply(double learning_rate, int64_t completed_updates) {
-  std::vector<float> parameters = model_.ReadParameters();
+  const std::span<float> own = OwnShard<float>(model_.parameters());
   optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
-                    OwnShard<float>(parameters));
-  communicator_.Gather<float>(exchange_.shards(), parameters);
-  model_.WriteParameters(parameters, 0);
+                    own);
+  const auto total = static_cast<size_t>(model_.layout().total);
+  const std::span<float> all(parameters_.OfSize(total), total);
+  GatherInto(own, all);
+  model_.WriteParameters(all, 0);
 }
 
 template <typename T>
@@ -114,11 +159,16 @@ std::span<T> RankedUpdater::OwnShard(std::span<T> all) const {
                      static_cast<size_t>(shard.size()));
 }
 
+void RankedUpdater::GatherInto(std::span<const float> own_shard,
+                               std::span<float> all) const {
+  ReadArray<float>(model_.queue(), own_shard.data(), OwnShard<float>(all));
+  communicator_.Gather<float>(exchange_.shards(), all);
+}
+
 std::vector<float> RankedUpdater::Gathered(
     std::span<const float> own_shard) const {
   std::vector<float> all(static_cast<size_t>(model_.layout().total));
-  std::ranges::copy(own_shard, OwnShard<float>(all).begin());
-  communicator_.Gather<float>(exchange_.shards(), all);
+  GatherInto(own_shard, all);
   return all;
 }
 
@@ -140,8 +190,10 @@ void RankedUpdater::WriteMoments(std::span<const float> first,
   SOFTMOE_CHECK(first.size() == total && second.size() == total)
       << first.size() << " and " << second.size() << " moments, expected "
       << total;
-  std::ranges::copy(OwnShard(first), optimizer_.first_moment().begin());
-  std::ranges::copy(OwnShard(second), optimizer_.second_moment().begin());
+  WriteArray(model_.queue(), OwnShard(first), optimizer_.first_moment().data());
+  WriteArray(model_.queue(), OwnShard(second),
+             optimizer_.second_moment().data());
 }
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -8,7 +8,8 @@
 //
 // So each rank holds the moments of its shard only (ZeRO-1). Where ranks are
 // subtrees (rank_groups.h), parameters, moments, norm and statistics have the
-// bits of one process. Arrays go between ranks through memory of the host.
+// bits of one process on such a device. Arrays go between ranks through memory
+// of the host, and are computed with where the model computes.
 #ifndef SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
 #define SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
 
@@ -16,7 +17,8 @@
 #include <span>
 #include <vector>
 
-#include "core/parallel_for.h"
+#include "optimized/backend.h"
+#include "optimized/backend_model.h"
 #include "optimized/buffer.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/gradient_exchange.h"
@@ -27,6 +29,7 @@
 #include "optimized/step.h"
 
 namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
 
 // Updater (updater.h) says what the functions mean. All ranks call each of
 // them: those that read an array gather its shards, and of what is written to
@@ -35,8 +38,8 @@ class RankedUpdater : public UpdaterInterface {
  public:
   // Keeps references. The moments start at zero.
   // Errors   ConfigError if the groups do not divide among the ranks.
-  RankedUpdater(ModelInterface& model, Communicator& communicator,
-                ThreadPool& pool);
+  RankedUpdater(BackendModel& model, Communicator& communicator);
+  ~RankedUpdater() override { WaitFor(model_.queue()); }
 
   // Asks for this rank's groups only, and reports those of all ranks.
   UpdateGradient ComputeGradient(const RoutingState& routing,
@@ -50,27 +53,37 @@ class RankedUpdater : public UpdaterInterface {
   int64_t num_groups() const override { return num_groups_; }
 
  private:
+  // Of this rank's groups, whose gradients are then enqueued.
+  std::vector<StepStats> StartOwnGroups(const RoutingState& routing,
+                                        const GroupBatch& batch,
+                                        double* model_seconds);
   // The norm of the whole gradient, on every rank.
   double GradientNorm();
-  // An array of which each rank has its shard.
+  // An array of which each rank has its shard, where the model computes.
+  void GatherInto(std::span<const float> own_shard, std::span<float> all) const;
   std::vector<float> Gathered(std::span<const float> own_shard) const;
   // This rank's shard of an array [layout.total].
   template <typename T>
   std::span<T> OwnShard(std::span<T> all) const;
 
-  ModelInterface& model_;
+  BackendModel& model_;
   Communicator& communicator_;
-  ThreadPool& pool_;
   int64_t num_groups_;
   GroupRange own_groups_;
-  GradientTree tree_;          // over the own groups
-  Buffer<float> partial_;      // [layout.total]: their sum
-  GradientExchange exchange_;  // over ranks
-  Buffer<float> gradient_;     // [own shard]
-  double norm_ = 0;            // of all of it
-  Optimizer optimizer_;        // of the own shard
+  GradientTree tree_;              // over the own groups
+  Buffer<float> partial_;          // [layout.total]: their sum
+  GradientExchange exchange_;      // over ranks
+  Buffer<float> gradient_;         // [own shard]
+  Shards blocks_;                  // of the norm's block sums
+  Buffer<double> block_sums_;      // of all ranks
+  Buffer<double> sum_of_squares_;  // [1]
+  FetchedArray<double> fetched_;   // of either
+  double norm_ = 0;                // of all ranks' gradient
+  Optimizer optimizer_;            // of the own shard
+  HostArray<float> parameters_;    // [layout.total], between ranks
 };
 
+}  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_

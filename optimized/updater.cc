@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optimized/updater.h"
 
-#include "optimized/ranked_updater.h"
-
 namespace softmoe::optimized {
 
 Updater::Updater(Model& model)
     : on_backend_(model.on_backend_->MakeUpdater()) {}
 
 Updater::Updater(Model& model, Communicator& communicator)
-    : on_backend_(std::make_unique<RankedUpdater>(*model.on_backend_,
-                                                  communicator, model.pool_)) {}
+    : on_backend_(model.on_backend_->MakeUpdater(communicator)) {}
 
 UpdateGradient Updater::ComputeGradient(const RoutingState& routing,
                                         const GroupBatch& batch) {

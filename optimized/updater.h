@@ -29,7 +29,8 @@ class Updater {
   // The same on several ranks, each with a model of its own, which hold the
   // same parameters: all ranks call every function (ranked_updater.h). Keeps
   // references.
-  // Errors   ConfigError if the groups do not divide among the ranks.
+  // Errors   ConfigError if the groups do not divide among the ranks;
+  //          EnvironmentError if there is too little memory.
   Updater(Model& model, Communicator& communicator);
 
   // The gradient of the mean loss over all groups (DESIGN.md, ruling 6).

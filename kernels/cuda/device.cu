@@ -14,14 +14,24 @@ void CheckRun(cudaError_t error) {
 
 }  // namespace
 
+void UseDevice(int number) {
+  CheckCuda(cudaSetDevice(number), "choosing a device");
+}
+
 cudaStream_t DeviceStream() {
-  static const cudaStream_t stream = [] {
-    cudaStream_t created = nullptr;
-    CheckCuda(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking),
-              "a stream");
-    return created;
-  }();
+  static const cudaStream_t stream = MakeStream();
   return stream;
+}
+
+cudaStream_t MakeStream() {
+  cudaStream_t created = nullptr;
+  CheckCuda(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking),
+            "a stream");
+  return created;
+}
+
+void FreeStream(cudaStream_t stream) noexcept {
+  (void)cudaStreamDestroy(stream);
 }
 
 void* AllocateOnDevice(size_t bytes) {

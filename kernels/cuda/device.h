@@ -12,8 +12,12 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 
 // isa_shim is the same source on a simulated device (simt/device/README.md).
 //
+//   UseDevice         chooses the device of this number, from 0, for all that the
+//                     calling thread does. Errors: EnvironmentError.
 //   DeviceStream      the stream on which single kernels run, one for the
-//                     process. Errors: EnvironmentError.
+//                     process, of device 0. Errors: EnvironmentError.
+//   MakeStream        another one, of the device in use. Errors: EnvironmentError.
+//   FreeStream        ends it; nothing is queued on it any more
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
 //                     with what to look at.
 //   FreeMemory        bytes that AllocateOnDevice may still give. Errors:
@@ -35,7 +39,10 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 //   WaitForStream     the same, or until it has failed
 #define SOFTMOE_DECLARE_DEVICE(isa)                                    \
   namespace isa {                                                      \
+  void UseDevice(int number);                                          \
   CUstream_st* DeviceStream();                                         \
+  CUstream_st* MakeStream();                                           \
+  void FreeStream(CUstream_st* stream) noexcept;                       \
   void* AllocateOnDevice(size_t bytes);                                \
   void FreeOnDevice(void* memory) noexcept;                            \
   int64_t FreeMemory();                                                \

@@ -47,8 +47,8 @@ void RequireSuccess(cudaError_t error, const std::string& found,
   throw EnvironmentError(found + " (" + why + "); " + remedy);
 }
 
-// Versions, once driver and runtime fit each other.
-std::string RequireDriver() {
+// Versions, once driver and runtime fit each other, and how many devices.
+std::string RequireDriver(int* devices) {
   int runtime = 0, driver = 0, count = 0;
   RequireSuccess(cudaRuntimeGetVersion(&runtime), "no CUDA runtime",
                  "it is part of this program, which seems to be damaged");
@@ -75,20 +75,27 @@ std::string RequireDriver() {
   RequireSuccess(error, "no CUDA device" + by, kLook);
   RequireSuccess(count > 0 ? cudaSuccess : cudaErrorNoDevice,
                  "no CUDA device" + by, kLook);
+  *devices = count;
   return "driver " + Release(driver) + ", CUDA runtime " + Release(runtime);
 }
 
 }  // namespace
 
-DeviceFacts RequireDevice() {
-  DeviceFacts facts = {.backend = kBackend,
-                       .model = {},
-                       .architecture = {},
-                       .libraries = RequireDriver()};
+DeviceFacts RequireDevice(int number) {
+  DeviceFacts facts;
+  facts.backend = kBackend;
+  facts.libraries = RequireDriver(&facts.count);
+  const std::string silent =
+      "device " + std::to_string(number) + " does not answer";
+  constexpr char kLook[] = "look at it with nvidia-smi";
+  RequireSuccess(cudaSetDevice(number), silent, kLook);
   cudaDeviceProp properties;
-  RequireSuccess(cudaGetDeviceProperties(&properties, 0),
-                 "device 0 does not answer", "look at it with nvidia-smi");
+  RequireSuccess(cudaGetDeviceProperties(&properties, number), silent, kLook);
   facts.model = properties.name;
+  for (const char byte : properties.uuid.bytes) {
+    facts.id += "0123456789abcdef"[byte >> 4 & 15];
+    facts.id += "0123456789abcdef"[byte & 15];
+  }
   facts.architecture = "sm_" + std::to_string(properties.major) +
                        std::to_string(properties.minor);
   // Fails for an architecture that this program holds no code for.

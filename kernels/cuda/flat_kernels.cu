@@ -39,9 +39,10 @@ __global__ void __launch_bounds__(kThreads) SquaresKernel(SumOfSquaresArgs a) {
 }
 
 __global__ void __launch_bounds__(kThreads)
-    SumOfBlocksKernel(SumOfSquaresArgs a, int64_t blocks) {
+    SumOfBlocksKernel(SumOfBlocksArgs a) {
   const double sum = SumInTree<kThreads, 1, double>(
-      threadIdx.x, 0, blocks, [&](int64_t block) { return a.scratch[block]; });
+      threadIdx.x, 0, a.blocks,
+      [&](int64_t block) { return a.scratch[block]; });
   if (threadIdx.x == 0) *a.result = sum;
 }
 
@@ -74,8 +75,11 @@ void SumOfSquares(const SumOfSquaresArgs& args, cudaStream_t stream) {
   const int64_t blocks = Blocks(args.size, kSumOfSquaresBlock);
   Launch("SumOfSquares", SquaresKernel,
          Blocks(blocks * kAccumulators, kThreads), kThreads, 0, stream, args);
-  Launch("SumOfSquares", SumOfBlocksKernel, 1, kThreads, 0, stream, args,
-         blocks);
+  SumOfBlocks({blocks, args.scratch, args.result}, stream);
+}
+
+void SumOfBlocks(const SumOfBlocksArgs& args, cudaStream_t stream) {
+  Launch("SumOfBlocks", SumOfBlocksKernel, 1, kThreads, 0, stream, args);
 }
 
 void Add(const AddArgs& args, cudaStream_t stream) { Enqueue(args, stream); }

@@ -17,6 +17,7 @@
 namespace softmoe::kernels {
 
 SOFTMOE_DECLARE_CUDA_KERNEL(SumOfSquares);
+SOFTMOE_DECLARE_CUDA_KERNEL(SumOfBlocks);
 SOFTMOE_DECLARE_CUDA_KERNEL(Add);
 // The gradient of the router's input, into the activations'.
 SOFTMOE_DECLARE_CUDA_FUNCTION(Add, AddArgsOf<float, Bf16>);

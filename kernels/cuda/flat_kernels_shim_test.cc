@@ -18,6 +18,29 @@ void CheckSumOfSquares(int64_t size) {
   });
 }
 
+// Blocks that were summed in two arrays, and brought together.
+void CheckSumOfBlocks(int64_t first, int64_t second) {
+  const auto x = RandomFloats(first + second, 4);
+  CheckSchedules("sum of blocks", [&](Outputs& outputs) {
+    const float* in = outputs.In(x);
+    const int64_t blocks = SumOfSquaresScratch(first + second);
+    const int64_t of_first = SumOfSquaresScratch(first);
+    double* scratch = outputs.Add<double>(blocks);
+    double* sums = outputs.Add<double>(4);
+    isa_shim::SumOfSquares({first, in, sums, scratch}, outputs.stream());
+    isa_shim::SumOfSquares({second, in + first, sums + 1, scratch + of_first},
+                           outputs.stream());
+    isa_shim::SumOfBlocks({blocks, scratch, sums + 2}, outputs.stream());
+    isa_shim::SumOfSquares(
+        {first + second, in, sums + 3, outputs.Add<double>(blocks)},
+        outputs.stream());
+    const auto all = outputs.Read(sums, 4);
+    if (all[2] == all[3]) return;
+    fprintf(stderr, "blocks of two arrays: %a, of one: %a\n", all[2], all[3]);
+    exit(1);
+  });
+}
+
 void CheckElements(int64_t size) {
   const auto x = RandomFloats(size, 2), y = RandomFloats(size, 3);
   CheckSchedules("elements", [&](Outputs& outputs) {
@@ -42,6 +65,8 @@ void CheckAll() {
     CheckSumOfSquares(size);
   }
   CheckSumOfSquares(257 * kSumOfSquaresBlock - 5);
+  CheckSumOfBlocks(3 * kSumOfSquaresBlock, 2 * kSumOfSquaresBlock + 9);
+  CheckSumOfBlocks(kSumOfSquaresBlock, 0);
 }
 
 }  // namespace

@@ -86,17 +86,18 @@ Batch UpdateText::Group(int64_t group) const {
 }
 
 Trained TrainAlone(const Config& config, int threads, int begin, int end,
-                   const TrainedState* from) {
+                   const TrainedState* from, Device& device) {
   ThreadPool pool(threads);
-  Model model(config, 1, pool);
+  Model model(config, 1, pool, device);
   Updater updater(model);
   return Train(model, updater, begin, end, from);
 }
 
 Trained TrainRank(const Config& config, int threads, Communicator& communicator,
-                  int begin, int end, const TrainedState* from) {
+                  int begin, int end, const TrainedState* from,
+                  Device& device) {
   ThreadPool pool(threads);
-  Model model(config, 1, pool);
+  Model model(config, 1, pool, device);
   Updater updater(model, communicator);
   return Train(model, updater, begin, end, from);
 }

@@ -12,6 +12,7 @@
 
 #include "core/config/config.h"
 #include "optimized/communicator/communicator.h"
+#include "optimized/device.h"
 #include "optimized/step.h"
 
 namespace softmoe::optimized {
@@ -50,10 +51,11 @@ inline constexpr int kUpdates = 20;
 // Updates [begin, end), from the initial parameters or from `from`, by one
 // process, or by the rank of `communicator`.
 Trained TrainAlone(const Config& config, int threads, int begin = 0,
-                   int end = kUpdates, const TrainedState* from = nullptr);
+                   int end = kUpdates, const TrainedState* from = nullptr,
+                   Device& device = Cpu());
 Trained TrainRank(const Config& config, int threads, Communicator& communicator,
                   int begin = 0, int end = kUpdates,
-                  const TrainedState* from = nullptr);
+                  const TrainedState* from = nullptr, Device& device = Cpu());
 
 // SHA-256 of all of it but the times.
 std::string Digest(const Trained& trained);

@@ -196,19 +196,5 @@ TEST_P(Ranks, ThatAreNoSubtreesAreARunOfTheirOwn) {
       << message("two", 3);
 }
 
-TEST_P(Ranks, RefuseADeviceBeforeAnythingIsWritten) {
-  RunOptions options = Options("refused", 2);
-  options.runtime.device = "cuda";
-  try {
-    TrainRun(config_, options);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("2 ranks with --device=cuda"),
-              std::string::npos)
-        << error.what();
-  }
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
-}
-
 }  // namespace
 }  // namespace softmoe::trainer

@@ -128,6 +128,69 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
   ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf("broken"));
 }
 
+// On one device that they share, and on one each; whoever began, and whoever
+// goes on.
+TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
+  config_.training.global_batch_sequences = 8;  // four groups
+  const RunResult alone = Train("alone");
+  const auto expect_as_alone = [&](const RunResult& result,
+                                   const std::string& run) {
+    ExpectSameResult(alone, result);
+    ExpectSameTensors(CheckpointOf("alone"), CheckpointOf(run));
+    EXPECT_EQ(MetricsOf(folder_ / "alone"), MetricsOf(folder_ / run));
+  };
+  RunOptions options = Options("two");
+  options.ranks = 2;
+  expect_as_alone(TrainRun(config_, options), "two");
+  options = Options("four");
+  options.ranks = 4;
+  simt::SetDeviceLimits({.devices = 4});
+  expect_as_alone(TrainRun(config_, options), "four");
+
+  Interrupt("broken", 1);
+  options = Options("broken");
+  options.ranks = 4;
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 2) std::raise(SIGTERM);
+  };
+  EXPECT_THROW(TrainRun(config_, options), StoppedError);
+  simt::SetDeviceLimits({});
+  options.ranks = 2;
+  options.on_step = nullptr;
+  expect_as_alone(TrainRun(config_, options), "broken");
+}
+
+TEST_F(SimulatedRun, ADeviceThatDoesNotHoldAllOfItsRanksIsRefused) {
+  config_.training.global_batch_sequences = 8;
+  RunOptions options = Options("run");
+  options.ranks = 2;
+  // The queue of both, and what one of them needs.
+  const size_t queues = size_t{320} << 20, one = 350 << 10;
+  simt::SetDeviceLimits({.memory = queues + one});
+  ExpectSays(Refusal<EnvironmentError>(options),
+             {"2 ranks share the device", "the share of each", "start fewer"});
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+  simt::SetDeviceLimits({.devices = 2, .memory = queues + one});
+  EXPECT_EQ(TrainRun(config_, options).steps.size(),
+            static_cast<size_t>(kSteps));
+}
+
+TEST_F(SimulatedRun, RanksEndTogetherWhenTheDeviceFails) {
+  config_.training.global_batch_sequences = 8;
+  Interrupt("run", 1);
+  RunOptions options = Options("run");
+  options.ranks = 2;
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 2) {
+      simt::FailCall("cudaMemcpyAsync", 1, kLaunchFailure);
+    }
+  };
+  ExpectSays(Refusal<NumericsError>(options), {"on the device: "});
+  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
+  EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
+  EXPECT_TRUE(Train("run").resumed);
+}
+
 TEST_F(SimulatedRun, TheOtherRoutersTrainToo) {
   for (const RouterKind kind : {RouterKind::kSparse, RouterKind::kSoftFixed}) {
     const Config full = config_;

@@ -22,6 +22,7 @@
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/profile_run.h"
+#include "trainer/run/rank_devices.h"
 #include "trainer/run/rank_main.h"
 #include "trainer/run/rank_options.h"
 #include "trainer/run/resources.h"
@@ -187,7 +188,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   }
   if (leads && draft.runtime.device == "cuda") {
     fmt::print("\n{}", softmoe::optimized::StepMemoryText(
-                           config, draft.runtime.recompute));
+                           config, draft.runtime.recompute, ranks));
   }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;
@@ -200,7 +201,10 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   }
   std::fflush(stdout);
   // Before the corpus is prepared, which may take long.
-  if (!arguments.profile) (void)softmoe::optimized::MakeDevice(draft.runtime);
+  if (!arguments.profile) {
+    (void)softmoe::optimized::MakeDevice(
+        draft.runtime, softmoe::trainer::RankOnMachine(processes));
+  }
   softmoe::trainer::RunOptions options;
   options.folder = folder;
   options.runtime = draft.runtime;

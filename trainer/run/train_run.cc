@@ -32,6 +32,7 @@
 #include "trainer/results/progress_line.h"
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/calibration.h"
+#include "trainer/run/rank_devices.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 #include "trainer/tokens/identify_run.h"
@@ -379,8 +380,9 @@ RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
   optimized::RunInProcessRanks(
       options.ranks, [&](optimized::Communicator& communicator) {
         const int rank = communicator.rank();
+        const auto other = rank == 0 ? nullptr : device.OfRank(rank);
         RunResult of_rank = RunLoop(identity, OptionsOfRank(options, rank),
-                                    communicator, device, stop)
+                                    communicator, other ? *other : device, stop)
                                 .Run();
         if (rank == 0) result = std::move(of_rank);
       });
@@ -393,15 +395,6 @@ void RemoveCheckpoint(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
   if (error) throw FileError("delete", path, error.value());
-}
-
-// A device has one queue, which ranks would share.
-void CheckRanksOn(const std::string& device, int ranks) {
-  if (ranks == 1 || device.empty() || device == "cpu") return;
-  throw ConfigError(fmt::format(
-      "{} ranks with --device={}: ranks compute on the CPU only, so far; leave "
-      "--ranks or --device out",
-      ranks, device));
 }
 
 // Measures what the plan asks for and the result of a finished run lacks, if
@@ -468,14 +461,14 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   CheckEvaluationPlan(options.evaluations);
   const int ranks = options.ranks * processes.size();
   const std::string ranks_in_identity = RanksInIdentity(config, ranks);
-  CheckRanksOn(options.runtime.device, ranks);
   const std::filesystem::path result_path = options.folder / kResultName;
   // A finished run is read wherever it was trained.
   if (!std::filesystem::exists(result_path)) {
     optimized::CheckPrecision(config, options.runtime);
   }
   // Before anything is written: this fails where there is no such device.
-  const auto device = optimized::MakeDevice(options.runtime);
+  const auto device =
+      optimized::MakeDevice(options.runtime, RankOnMachine(processes));
   RunIdentity identity =
       IdentifyRun(config, options.tokens, device->identity());
   identity.ranks = ranks_in_identity;
@@ -488,8 +481,16 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   };
   if (!is_finished()) {
     if (options.runtime.device == "cuda") {
+      const int on_device = RanksOnDevice(*device, options.ranks, processes);
       optimized::RequireStepMemory(config, options.runtime.recompute,
-                                   device->FreeMemory());
+                                   device->FreeMemory(), ranks, on_device);
+      if (on_device > 1 && leads && !options.quiet) {
+        fmt::print(
+            "{} ranks share a device: each has a model of its own there, and "
+            "they take turns. As many devices as ranks would be faster; the "
+            "bits are the same\n",
+            on_device);
+      }
     }
     std::optional<FolderLock> lock;
     if (leads) {

@@ -51,10 +51,10 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 // a checkpoint and throws StoppedError. The same config and seed give the same
 // bits, for any number of threads and ranks (but see RanksInIdentity),
 // interrupted or not, on one device (runtime.device).
-// Errors   before anything is written: ConfigError as RanksInIdentity, for
-//          several ranks on a device, and for a precision that runtime.device
-//          does not have; EnvironmentError if that is not there, or if its
-//          memory does not hold a step.
+// Errors   before anything is written: ConfigError as RanksInIdentity, and for
+//          a precision that runtime.device does not have; EnvironmentError if
+//          that is not there, or if its memory does not hold a step of all ranks
+//          that share it (rank_devices.h).
 // Of several processes, all return the same, but for what is measured after
 // training, and nothing of a finished run: that only rank 0 reads.
 RunResult TrainRun(const Config& config, const RunOptions& options);

@@ -425,6 +425,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   }
   *properties = {};
   snprintf(properties->name, sizeof(properties->name), "simulated device");
+  properties->uuid.bytes[0] = static_cast<char>(1 + device);
   properties->totalGlobalMem = limits.memory;
   properties->sharedMemPerBlock = size_t{48} * 1024;
   properties->sharedMemPerBlockOptin = limits.shared_memory_per_block;

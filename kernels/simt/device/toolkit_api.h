@@ -84,7 +84,9 @@ SOFTMOE_IS(cudaFuncSetAttribute,
 SOFTMOE_IS(cudaFuncGetAttributes,
            cudaError_t(cudaFuncAttributes*, const void*));
 
+SOFTMOE_MEMBER(cudaUUID_t, bytes, char[16]);
 SOFTMOE_MEMBER(cudaDeviceProp, name, char[256]);
+SOFTMOE_MEMBER(cudaDeviceProp, uuid, cudaUUID_t);
 SOFTMOE_MEMBER(cudaDeviceProp, totalGlobalMem, size_t);
 SOFTMOE_MEMBER(cudaDeviceProp, sharedMemPerBlock, size_t);
 SOFTMOE_MEMBER(cudaDeviceProp, sharedMemPerBlockOptin, size_t);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/run/rank_devices.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "core/errors.h"
+#include "optimized/communicator/in_process.h"
+#include "optimized/communicator/single.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// One of `count`.
+class FakeDevice : public optimized::Device {
+ public:
+  FakeDevice(int count, const std::string& id) : count_(count), id_(id) {}
+  optimized::DeviceIdentity identity() const override { return {}; }
+  std::unique_ptr<optimized::ModelInterface> MakeModel(const Config&, int64_t,
+                                                       ThreadPool&,
+                                                       Recompute) override {
+    throw InternalError("not asked");
+  }
+  int64_t FreeMemory() const override { return 0; }
+  int count() const override { return count_; }
+  std::string id() const override { return id_; }
+  std::unique_ptr<Device> OfRank(int) const override { return nullptr; }
+
+ private:
+  int count_;
+  std::string id_;
+};
+
+TEST(RankDevices, ThreadsBeyondTheDevicesShareThem) {
+  optimized::SingleCommunicator alone;
+  EXPECT_EQ(RankOnMachine(alone), 0);
+  const auto on_device = [&](int devices, int ranks) {
+    return RanksOnDevice(FakeDevice(devices, "a"), ranks, alone);
+  };
+  EXPECT_EQ(on_device(1, 1), 1);
+  EXPECT_EQ(on_device(1, 4), 4);
+  EXPECT_EQ(on_device(4, 4), 1);
+  EXPECT_EQ(on_device(3, 4), 2);
+  EXPECT_EQ(on_device(8, 4), 1);
+  EXPECT_EQ(RanksOnDevice(optimized::Cpu(), 4, alone), 1);
+}
+
+// Ranks of one process stand for processes of one machine.
+TEST(RankDevices, ProcessesOfAMachineAreCountedAndShareWhatHasOneId) {
+  optimized::RunInProcessRanks(4, [](optimized::Communicator& c) {
+    SOFTMOE_CHECK(RankOnMachine(c) == c.rank());
+    const auto shared = [&](const std::string& id) {
+      return RanksOnDevice(FakeDevice(1, id), 1, c);
+    };
+    SOFTMOE_CHECK(shared("same") == 4);
+    SOFTMOE_CHECK(shared(std::to_string(c.rank())) == 1);
+    SOFTMOE_CHECK(shared(c.rank() == 0 ? "a" : "b") == (c.rank() == 0 ? 1 : 3));
+  });
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
