@@ -94,16 +94,35 @@ TEST_F(GridMain, BadCorporaEndBeforeAnythingIsTrained) {
   EXPECT_EQ(FilesIn(folder_ / "runs/micro"), Strings{});
 }
 
-// Refused before anything is downloaded or made, however small --set makes it.
-TEST_F(GridMain, ThePaperNeedsGpus) {
+// Before anything is downloaded or made, however small --set makes it.
+TEST_F(GridMain, ThePaperNeedsWhatItNames) {
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   for (const Strings& more :
        {Strings{}, Strings{"--set", "training.steps=1"}}) {
     Strings arguments = {"run", "paper"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ExpectEnd(Grid(arguments), 5,
-              {"CPU only", "GPU hours", "`plan paper`", "`run mini`", "--set"});
+              {"device: device \"cuda\"", "corpus: no OpenWebText in ",
+               "GPU hours", "`plan paper`", "`run mini`"});
   }
   EXPECT_EQ(FilesIn(folder_), (Strings{"micro.toml", "text.txt"}));
+  unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+// What has all that it asks for is trained, whatever its scale is called.
+TEST_F(GridMain, AGridOfThePapersScaleIsTrainedWhereAllIsHere) {
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  std::string grid = MicroGrid(60);
+  grid.replace(grid.find("\"smoke\""), 7, "\"paper\"");
+  WriteGrid(grid);
+  const Strings run = {"run", "micro.toml"};
+  ExpectEnd(Grid(run), 5, {"3 runs", "device: device \"cuda\""});
+  Strings on_cpu = run;
+  on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
+  ExpectEnd(Grid(on_cpu), 0, {"3 of 3 rows finished"});
+  // Finished runs need nothing.
+  ExpectEnd(Grid(run), 0, {"3 of 3 rows finished"});
+  unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_F(GridMain, ListsAndPlansWithoutRunning) {

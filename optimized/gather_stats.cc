@@ -36,16 +36,25 @@ StepStats EmptyStats(const ModelConfig& model) {
   return stats;
 }
 
+int64_t CountNumbers(const StepStats& stats) {
+  int64_t count = 0;
+  ForEachNumber(stats, [&](const auto* /*number*/) { ++count; });
+  return count;
+}
+
 }  // namespace
+
+int64_t StatsBytes(const ModelConfig& model) {
+  return static_cast<int64_t>(sizeof(int64_t)) *
+         CountNumbers(EmptyStats(model));
+}
 
 std::vector<StepStats> GatherStats(std::span<const StepStats> own,
                                    const ModelConfig& model,
                                    Communicator& communicator) {
   const auto ranks = static_cast<size_t>(communicator.size());
   std::vector<StepStats> all(own.size() * ranks, EmptyStats(model));
-  int64_t per_group = 0;
-  ForEachNumber(all[0], [&](auto* /*number*/) { ++per_group; });
-  const auto per_rank = per_group * static_cast<int64_t>(own.size());
+  const auto per_rank = CountNumbers(all[0]) * static_cast<int64_t>(own.size());
 
   std::vector<int64_t> words;
   words.reserve(static_cast<size_t>(per_rank) * ranks);

@@ -4,6 +4,7 @@
 #ifndef SOFTMOE_OPTIMIZED_GATHER_STATS_H_
 #define SOFTMOE_OPTIMIZED_GATHER_STATS_H_
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,9 @@ namespace softmoe::optimized {
 std::vector<StepStats> GatherStats(std::span<const StepStats> own,
                                    const ModelConfig& model,
                                    Communicator& communicator);
+
+// What is sent of each group.
+int64_t StatsBytes(const ModelConfig& model);
 
 }  // namespace softmoe::optimized
 

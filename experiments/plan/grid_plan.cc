@@ -20,6 +20,7 @@
 #include "experiments/plan/plan_numbers.h"
 #include "experiments/plan/plan_tables.h"
 #include "experiments/plan/plan_warnings.h"
+#include "experiments/plan/rank_plan.h"
 #include "experiments/plan/slurm_jobs.h"
 #include "experiments/plan/slurm_script.h"
 #include "golden/document/document.h"
@@ -212,7 +213,13 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
   std::string text = Header(grid, rows, folder);
   const std::vector<Rows> corpora = ByCorpus(rows);
   for (const Rows& corpus : corpora) text += "\n" + DescribeCorpus(corpus);
-  text += "\n" + PlanLegend(grid.cluster, gpus) + "\nTotals\n";
+  for (const Rows& corpus : corpora) {
+    const std::string ranks = DescribeRanks(corpus, grid.cluster);
+    if (!ranks.empty()) text += "\n" + ranks;
+  }
+  text += "\n" + PlanLegend(grid.cluster, gpus);
+  if (gpus) text += RankLegend(grid.cluster);
+  text += "\nTotals\n";
   if (corpora.size() > 1) {
     for (const Rows& corpus : corpora) {
       text +=

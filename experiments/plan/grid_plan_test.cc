@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
 #include "core/process/subprocess.h"
 #include "experiments/grids/grid_select.h"
@@ -182,7 +183,8 @@ TEST(GridPlan, AllExperimentsOfThePaper) {
               row[0] == 's' && row[1] == 'p' ? "206,001,280" : "107,697,280");
     EXPECT_EQ(Entry(plan, row, 0).at(7), "1,631,409,280") << row;
     EXPECT_EQ(Entry(plan, row, 1).at(2), "8,847,360,000") << row;
-    EXPECT_TRUE(Entry(plan, row, 2).size() <= 1) << "on OWT only: " << row;
+    // Two tables of the corpus, and two of its ranks.
+    EXPECT_TRUE(Entry(plan, row, 4).size() <= 1) << "on OWT only: " << row;
   }
   EXPECT_TRUE(Contains(plan, "validation at 0.5, 1, 1.5, 2 times tau (2 runs)"))
       << plan;
@@ -287,6 +289,27 @@ TEST(GridPlan, RunnerTakesTheCommandOfTheScript) {
                        "--rows nowhere: grid 'mine' has no such "
                        "row"))
       << ended.output;
+}
+
+// What GRIDS.md shows for one node with 8 GPUs is what the launcher writes.
+TEST(GridPlan, GuideShowsTheScriptOfOneNode) {
+  Grid paper = Shipped("paper");
+  paper.path = "/data/paper8.toml";
+  paper.cluster.gpus_per_node = 8;
+  const std::string plan = DescribePlan(paper,
+                                        {.program = "/opt/softmoe/grid",
+                                         .start = "/data",
+                                         .folder = "/data/runs/paper"},
+                                        Launcher::kSlurm);
+  const std::string begin = "----- softmoe-paper-owt.sh -----\n";
+  const size_t at = plan.find(begin) + begin.size();
+  std::string shown;
+  std::istringstream script(plan.substr(at, plan.find("\n-----", at) - at));
+  for (std::string line; std::getline(script, line);) {
+    shown += line.empty() ? "\n" : "    " + line + "\n";
+  }
+  const std::string guide = ReadWholeFile(RunfilePath("experiments/GRIDS.md"));
+  EXPECT_TRUE(Contains(guide, shown)) << shown;
 }
 
 TEST(GridPlan, FollowsTheLauncher) {

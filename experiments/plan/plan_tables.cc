@@ -172,7 +172,8 @@ std::string PlanLegend(const Cluster& cluster, bool gpus) {
       "nothing for recomputation, calibration and validation.");
   if (gpus) {
     text += Paragraph(fmt::format(
-        "GiB/GPU: bf16 weights, fp32 gradients and optimizer state (fp32 "
+        "GiB/GPU: the least for which such training is known: bf16 weights, "
+        "fp32 gradients and optimizer state (fp32 "
         "master weights, two moments{}), + activations of one micro-batch with "
         "as many active experts as the caps allow. Not counted: logits (made "
         "in pieces), communication buffers, workspaces. GPU h: at an assumed "

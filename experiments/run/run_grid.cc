@@ -31,6 +31,7 @@
 #include "experiments/run/run_folder.h"
 #include "experiments/run/run_record.h"
 #include "optimized/device.h"
+#include "trainer/corpora/corpus.h"
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
@@ -108,6 +109,30 @@ void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
   options.processes->Agree({{{"program", Sha256OfFile("/proc/self/exe")},
                              {"runs", Sha256Hex(runs)},
                              {"folder", options.folder.string()}}});
+}
+
+// The selected runs that are not finished, whether the folder is there or not.
+std::vector<RunOutcome> RunsToTrain(const Grid& grid,
+                                    const GridRunOptions& options) {
+  GridOutcome outcome = ReadGrid(grid, options.folder,
+                                 /*check_checkpoints=*/false);
+  if (!options.record.empty()) {
+    TakeRecordedRuns(ReadRunRecord(options.record), outcome);
+  }
+  std::vector<RunOutcome> runs;
+  for (const size_t r : options.selected) {
+    if (outcome.runs[r].state == RunState::kFinished) continue;
+    runs.push_back(outcome.runs[r]);
+  }
+  return runs;
+}
+
+// Throws EnvironmentError, which says how to get it, if a corpus is not here and
+// is not one that is downloaded.
+void RequireCorpus(const std::string& name) {
+  const trainer::CorpusSize size = trainer::SizeOfCorpus(name, CacheFolder());
+  if (size.here || size.bytes > 0) return;
+  (void)trainer::FindCorpus(name, {.cache = CacheFolder()});
 }
 
 class GridRunner {
@@ -553,27 +578,48 @@ class GridRunner {
 
 }  // namespace
 
-void RequireDevice(const Grid& grid) {
+void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
+                       bool trains_here) {
   if (grid.scale != "paper") return;
-  double gpu_hours = 0, hours = 0, flops = 0;
-  for (const GridRun& run : grid.runs) {
-    Cluster cluster = grid.cluster;
-    if (run.corpus.gpus > 0) cluster.gpus = run.corpus.gpus;
-    const RunCost cost = EstimateCost(
-        run.config, run.config.router.mean_active_experts, cluster);
-    gpu_hours += cost.gpu_hours;
-    hours += cost.hours;
+  const std::vector<RunOutcome> open = RunsToTrain(grid, options);
+  if (open.empty()) return;
+  std::string missing;
+  const auto ask = [&](const char* what, const auto& require) {
+    try {
+      require();
+    } catch (const EnvironmentError& error) {
+      missing += fmt::format("\n  {}: {}", what, error.what());
+    }
+  };
+  std::set<std::string> asked;
+  double flops = 0, gpu_hours = 0;
+  for (const RunOutcome& run : open) {
+    RuntimeConfig runtime = run.run.runtime;
+    // Only who says so trains at this scale on a CPU.
+    if (runtime.device.empty()) runtime.device = "cuda";
+    if (trains_here && asked.insert("device " + runtime.device).second) {
+      ask("device", [&] { (void)IdentifyDevice(runtime); });
+    }
+    const std::string& corpus = run.run.config.data.corpus;
+    if (asked.insert("corpus " + corpus).second) {
+      ask("corpus", [&] { RequireCorpus(corpus); });
+    }
+    const RunCost cost =
+        EstimateCost(run.run.config, run.run.config.router.mean_active_experts,
+                     grid.cluster);
     flops += cost.train_flops;
+    gpu_hours += cost.gpu_hours;
   }
+  ask("disk",
+      [&] { RequireGridDiskSpace(open, options.jobs, options.folder); });
+  if (missing.empty()) return;
   throw EnvironmentError(fmt::format(
-      "grid '{5}' is of the paper's scale and needs GPUs, and this build "
-      "trains on the CPU only. Its {1} runs would take {2:.2g} FLOPs: about "
-      "{3:.0f} GPU hours, {4:.0f} hours of the whole machine one after the "
-      "other. `plan {0}` shows all of it; `run mini` trains the same rows at a "
-      "size for CPUs. --set does not lift this: a smaller grid needs a file of "
-      "its own, with another scale",
-      fmt::join(CommandWords(grid), " "), grid.runs.size(), flops, gpu_hours,
-      hours, grid.name));
+      "grid '{}' is of the paper's scale, and not all is here that its {} runs "
+      "need:{}\nThey take about {:.2g} FLOPs, {:.0f} GPU hours. `plan {}` "
+      "shows "
+      "all of it; `run mini` trains the same rows at a size for CPUs",
+      grid.name, open.size(), missing, flops, gpu_hours,
+      fmt::join(CommandWords(grid), " ")));
 }
 
 int64_t DiskBytesStillNeeded(const std::vector<RunOutcome>& runs,
@@ -629,7 +675,7 @@ GridOutcome RunGrid(const Grid& grid, const GridRunOptions& options) {
   for (const size_t r : options.selected) {
     (void)trainer::RanksInIdentity(grid.runs[r].config, NumRanks(options));
   }
-  RequireDevice(grid);
+  RequirePaperScale(grid, options, /*trains_here=*/true);
   return GridRunner(grid, options).Run();
 }
 

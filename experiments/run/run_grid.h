@@ -31,10 +31,12 @@ struct GridRunOptions {
   GridRanks* processes = nullptr;
 };
 
-// Throws EnvironmentError for a grid of the paper's scale: this build trains
-// only on the CPU. What counts is the scale that the grid file states, not the
-// sizes: results under that name are judged as the paper's.
-void RequireDevice(const Grid& grid);
+// For a grid whose file states the paper's scale, before anything is written:
+// throws EnvironmentError that names all that is missing of what its unfinished
+// runs need: a device, unless runtime.device is "cpu" (where they are trained
+// here), corpora that nobody can download for the user, and disk.
+void RequirePaperScale(const Grid& grid, const GridRunOptions& options,
+                       bool trains_here);
 
 // Bytes that the unfinished ones of `runs` will still write, at their peak, if
 // any `jobs` of them are at work at a time.

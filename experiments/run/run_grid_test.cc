@@ -4,6 +4,7 @@
 #include "experiments/run/run_grid.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <string>
 #include <vector>
@@ -110,12 +111,66 @@ TEST(RunGrid, RefusesAGridThatTheDiskCannotHold) {
   EXPECT_TRUE(FilesIn(options.folder).empty());
 }
 
-TEST(RequireDevice, OnlyThePapersScaleNeedsOne) {
-  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("smoke"), {})));
-  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("mini"), {})));
-  EXPECT_NO_THROW(RequireDevice(LoadGrid(GridPath("midi"), {})));
-  EXPECT_THROW(RequireDevice(LoadGrid(GridPath("paper"), {})),
-               EnvironmentError);
+// What RequirePaperScale misses, "" if nothing.
+std::string MissingFor(const Grid& grid, bool trains_here) {
+  GridRunOptions options;
+  options.folder = FreshFolder("paper_scale") / "runs";
+  for (size_t r = 0; r < grid.runs.size(); ++r) options.selected.push_back(r);
+  std::string missing;
+  try {
+    RequirePaperScale(grid, options, trains_here);
+  } catch (const EnvironmentError& error) {
+    missing = error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(options.folder));
+  return missing;
+}
+
+class RequirePaperScaleTest : public testing::Test {
+ protected:
+  // Whatever this machine has is hidden.
+  void SetUp() override {
+    ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    ::setenv("XDG_CACHE_HOME", FreshFolder("paper_scale_cache").c_str(), 1);
+  }
+};
+
+TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
+  for (const char* name : {"smoke", "mini", "midi"}) {
+    EXPECT_EQ(MissingFor(LoadGrid(GridPath(name), {}), true), "") << name;
+  }
+  const Grid paper = LoadGrid(GridPath("paper"), {});
+  const std::string here = MissingFor(paper, true);
+  const std::string there = MissingFor(paper, false);
+  for (const char* text : {"28 runs", "no OpenWebText in ", "corpora/c4",
+                           "GPU hours", "`plan paper`", "`run mini`"}) {
+    EXPECT_NE(here.find(text), std::string::npos) << text << "\n" << here;
+    EXPECT_NE(there.find(text), std::string::npos) << text << "\n" << there;
+  }
+  // Each once.
+  const std::string device = "\n  device: device \"cuda\": ";
+  EXPECT_NE(here.find(device), std::string::npos) << here;
+  EXPECT_EQ(here.find(device), here.rfind(device));
+  EXPECT_EQ(there.find(device), std::string::npos) << there;
+  // Who asks for the CPU gets it, however long it may take.
+  EXPECT_EQ(
+      MissingFor(LoadGrid(GridPath("paper"), {"runtime.device=cpu"}), true)
+          .find(device),
+      std::string::npos);
+}
+
+TEST_F(RequirePaperScaleTest, NamesTheDiskBesideTheRest) {
+  Grid paper = LoadGrid(GridPath("paper"), {});
+  for (GridRun& run : paper.runs) {
+    run.config.model.d_model = 1 << 16;
+    run.config.model.d_ffn = 1 << 18;
+    run.config.model.num_experts = 1 << 12;
+  }
+  const std::string missing = MissingFor(paper, true);
+  for (const char* text :
+       {"\n  device: ", "\n  corpus: ", "\n  disk: ", "PiB"}) {
+    EXPECT_NE(missing.find(text), std::string::npos) << text << missing;
+  }
 }
 
 TEST(SelectRuns, KeepsTheOrderOfTheGrid) {

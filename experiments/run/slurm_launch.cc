@@ -310,7 +310,8 @@ void CheckRanks(const Grid& grid, int64_t ranks) {
 
 void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
   CheckRanks(grid, options.place.ranks);
-  RequireDevice(grid);
+  // Where the tasks will run, there is what this machine may lack.
+  RequirePaperScale(grid, options.run, /*trains_here=*/false);
   RequireSlurm();
   SlurmLauncher(grid, options).Run();
 }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/rank_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/config/config_enums.h"
+#include "core/config/parameter_layout.h"
+#include "core/text/text_table.h"
+#include "experiments/plan/plan_numbers.h"
+#include "experiments/plan/plan_tables.h"
+#include "experiments/plan/slurm_script.h"
+#include "optimized/allocation.h"
+#include "optimized/rank_groups.h"
+#include "optimized/step_traffic.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using optimized::MemoryPlan;
+using optimized::StepTraffic;
+
+constexpr int64_t kFloat = sizeof(float);
+
+// What updates keep on the device of each rank (ranked_updater.h).
+MemoryPlan RankUpdates(const Config& config, int64_t ranks) {
+  const int64_t total = ParameterLayout(config).total;
+  const int64_t groups = optimized::NumGroups(config.training);
+  const int64_t own_groups =
+      optimized::GroupsOfRank(groups, ranks, /*rank=*/0).size();
+  int64_t shard = 0;  // the largest
+  for (const optimized::Shard& each :
+       optimized::ParameterShards(config, static_cast<int>(ranks))) {
+    shard = std::max(shard, each.size());
+  }
+  MemoryPlan plan;
+  plan.Add("moments", "first", kFloat * shard);
+  plan.Add("moments", "second", kFloat * shard);
+  plan.Add("gradients", "sum of a rank", kFloat * total);
+  for (int64_t i = 0; i < optimized::TreeBuffers(own_groups); ++i) {
+    plan.Add("gradients", "tree", kFloat * total);
+  }
+  plan.Add("gradients", "sum", kFloat * shard);
+  for (int64_t i = 0; i < optimized::TreeBuffers(ranks); ++i) {
+    plan.Add("gradients", "tree of ranks", kFloat * shard);
+  }
+  return plan;
+}
+
+double Gib(int64_t bytes) { return static_cast<double>(bytes) / kGibibyte; }
+
+// The setting that computes least again with which a GPU holds a step.
+std::string FitsWith(const Config& config, int64_t ranks, double gpu_bytes) {
+  for (const Recompute each :
+       {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
+    const int64_t bytes = RankMemory(config, ranks, each).bytes();
+    if (static_cast<double>(bytes) <= gpu_bytes) return EnumName(each);
+  }
+  return "nothing";
+}
+
+std::string MemoryTable(const std::vector<RowEstimate>& rows, int64_t ranks,
+                        double gpu_bytes) {
+  TextTable table({"row", "weights", "gradients", "moments", "activations",
+                   "routed", "GiB", "recompute"});
+  for (const RowEstimate& row : rows) {
+    const Config& config = row.run.config;
+    const MemoryPlan plan =
+        RankMemory(config, ranks, row.run.runtime.recompute);
+    std::vector<std::string> entry = {row.run.row.id};
+    for (const char* part :
+         {"parameters", "gradients", "moments", "activations", "routed rows"}) {
+      entry.push_back(fmt::format("{:.2f}", Gib(plan.bytes(part))));
+    }
+    entry.push_back(fmt::format("{:.2f}", Gib(plan.bytes())));
+    entry.push_back(FitsWith(config, ranks, gpu_bytes));
+    table.Add(std::move(entry));
+  }
+  return table.Text();
+}
+
+std::string TimeTable(const std::vector<RowEstimate>& rows,
+                      const Cluster& cluster) {
+  TextTable table(
+      {"row", "backward ms", "gradients ms", "parameters ms", "can be hidden"});
+  for (const RowEstimate& row : rows) {
+    const RankTimes times =
+        EstimateRankTimes(row.run.config, row.active_experts, cluster);
+    table.Add({row.run.row.id, fmt::format("{:.0f}", 1e3 * times.backward),
+               fmt::format("{:.0f}", 1e3 * times.gradients),
+               fmt::format("{:.0f}", 1e3 * times.parameters),
+               fmt::format("{:.0f}%", 100 * times.share())});
+  }
+  return table.Text();
+}
+
+std::string BitsLine(int64_t groups) {
+  const RankNumbers numbers = NumbersOfRanks(groups);
+  return fmt::format(
+      "bits: {} ranks give those of one{}", fmt::join(numbers.same_bits, ", "),
+      numbers.own_bits.empty()
+          ? "; no other number divides the balance groups"
+          : fmt::format("; {} give bits of their own, each number others",
+                        fmt::join(numbers.own_bits, ", ")));
+}
+
+std::string WireLine(const Config& config, int ranks) {
+  StepTraffic sent;
+  for (int to = 0; to < ranks; ++to) {
+    const StepTraffic one = optimized::TrafficOfStep(config, ranks, 0, to);
+    sent.gradients += one.gradients;
+    sent.parameters += one.parameters;
+    sent.norm += one.norm;
+    sent.statistics += one.statistics;
+  }
+  return fmt::format(
+      "on the wire: in each step rank 0 sends {} bytes, of gradients {}, of "
+      "parameters {}, for the norm {}, for statistics {}; no rank sends more "
+      "than {}",
+      Thousands(sent.total()), Thousands(sent.gradients),
+      Thousands(sent.parameters), Thousands(sent.norm),
+      Thousands(sent.statistics),
+      Thousands(optimized::MostBytesOfStep(config, ranks)));
+}
+
+}  // namespace
+
+MemoryPlan RankMemory(const Config& config, int64_t ranks,
+                      Recompute recompute) {
+  const auto caps = optimized::InitialAllocations(config, /*tau=*/0);
+  if (ranks == 1) {
+    return optimized::PlanStep(config, caps,
+                               config.training.balance_group_sequences,
+                               recompute, optimized::kProductWorkspaces);
+  }
+  MemoryPlan plan = optimized::PlanModel(config);
+  plan.Add(RankUpdates(config, ranks));
+  plan.Add(optimized::PlanPasses(
+      config,
+      optimized::SizesOf(caps, config.training.balance_group_sequences *
+                                   config.model.sequence_length),
+      recompute, optimized::MemoryKind::kDevice));
+  plan.Add("products", "workspaces", optimized::kProductWorkspaces);
+  return plan;
+}
+
+RankTimes EstimateRankTimes(const Config& config, double active_experts,
+                            const Cluster& cluster) {
+  const int ranks = static_cast<int>(cluster.gpus);
+  const int64_t groups = optimized::NumGroups(config.training);
+  const int64_t own_groups = optimized::GroupsOfRank(groups, ranks, 0).size();
+  const int64_t tokens = own_groups * config.training.balance_group_sequences *
+                         config.model.sequence_length;
+  RankTimes times;
+  // A backward pass is two forward passes (cost_model.h).
+  times.backward = 2 * CountForwardFlops(config.model, active_experts).total() *
+                   static_cast<double>(tokens) /
+                   (cluster.peak_flops * cluster.assumed_mfu);
+  if (ranks == 1) return times;
+
+  const int64_t in_node =
+      LayOutNodes(cluster.gpus, cluster.gpus_per_node).gpus_per_node;
+  StepTraffic near, far;
+  for (int to = 1; to < ranks; ++to) {
+    StepTraffic& sum = to < in_node ? near : far;
+    const StepTraffic one = optimized::TrafficOfStep(config, ranks, 0, to);
+    sum.gradients += one.gradients;
+    sum.parameters += one.parameters;
+  }
+  const auto seconds = [](int64_t near_bytes, int64_t far_bytes) {
+    return std::max(static_cast<double>(near_bytes) / kLinkInNode,
+                    static_cast<double>(far_bytes) / kLinkBetweenNodes);
+  };
+  times.gradients = seconds(near.gradients, far.gradients);
+  times.parameters = seconds(near.parameters, far.parameters);
+
+  const ParameterLayout layout(config);
+  const int64_t comes_last = config.model.num_layers > 1
+                                 ? layout.layers[1].attention_norm
+                                 : layout.final_norm;
+  const double early =
+      1 - static_cast<double>(comes_last) / static_cast<double>(layout.total);
+  times.can_be_hidden =
+      std::min(early * times.gradients,
+               times.backward / static_cast<double>(own_groups));
+  return times;
+}
+
+RankNumbers NumbersOfRanks(int64_t groups) {
+  RankNumbers numbers;
+  for (int64_t n = 1; n <= groups; ++n) {
+    if (groups % n != 0) continue;
+    (optimized::RanksAreSubtrees(groups, n) ? numbers.same_bits
+                                            : numbers.own_bits)
+        .push_back(n);
+  }
+  return numbers;
+}
+
+std::string DescribeRanks(const std::vector<RowEstimate>& rows,
+                          const Cluster& machine) {
+  const GridCorpus& corpus = rows.front().run.corpus;
+  if (corpus.gpus == 0) return "";
+  for (const RowEstimate& row : rows) {
+    if (!SplitBatch(row.run.config.training, corpus.gpus).problem.empty()) {
+      return "";
+    }
+  }
+  Cluster cluster = machine;
+  cluster.gpus = corpus.gpus;
+  const Config& config = rows.front().run.config;
+  const int ranks = static_cast<int>(corpus.gpus);
+  const NodeLayout nodes = LayOutNodes(corpus.gpus, machine.gpus_per_node);
+  std::string text =
+      fmt::format("Ranks of {}: {} on {}, {} on each\n", corpus.id,
+                  Count(corpus.gpus, "GPU"), Count(nodes.nodes, "node"),
+                  nodes.gpus_per_node);
+  text += Paragraph(BitsLine(optimized::NumGroups(config.training)), 2);
+  text += Paragraph(WireLine(config, ranks), 2);
+  text += "\n" + MemoryTable(rows, corpus.gpus, machine.gpu_bytes);
+  if (ranks > 1) text += "\n" + TimeTable(rows, cluster);
+  return text;
+}
+
+std::string RankLegend(const Cluster& machine) {
+  return Paragraph(fmt::format(
+      "Ranks: what this trainer holds in the first step on each GPU, by part; "
+      "weights are the fp32 parameters, whole on every rank, and in bf16 a "
+      "copy "
+      "of them; moments and the sum of the gradients are shards; a rank with g "
+      "groups adds them in ceil(log2 g) more buffers; routed: what the caps "
+      "allow; GiB: all of it, with scratch and products. recompute: the "
+      "setting that computes least again with which {:.3g} GB hold it. "
+      "backward: at the assumed MFU. gradients, parameters: what a rank sends "
+      "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "
+      "and {:.0f} GB/s between nodes. can be hidden: the share of the time on "
+      "the wire that the backward pass could cover if each layer's gradients "
+      "were sent once they are there; this build sends them after it, and "
+      "hides nothing.",
+      machine.gpu_bytes / 1e9, kLinkInNode / 1e9, kLinkBetweenNodes / 1e9));
+}
+
+}  // namespace softmoe::experiments

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rank_plan.h - what data-parallel training takes of each GPU and of the links
+// between them, from the configuration alone.
+#ifndef SOFTMOE_EXPERIMENTS_PLAN_RANK_PLAN_H_
+#define SOFTMOE_EXPERIMENTS_PLAN_RANK_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "experiments/grids/cost_model.h"
+#include "experiments/plan/grid_estimate.h"
+#include "optimized/memory_plan.h"
+
+namespace softmoe::experiments {
+
+// Of one GPU and in one direction, in bytes/s: ASSUMED, NVLink of an H100 within
+// a node, a network card of 400 Gbit/s for each GPU between nodes.
+inline constexpr double kLinkInNode = 450e9, kLinkBetweenNodes = 50e9;
+
+// What the device of one of `ranks` ranks holds in the first step, by part: its
+// parameters, what it needs to add the gradients of its own groups, its shard of
+// the sum and of the moments, and a pass. Errors: ConfigError if the balance
+// groups do not divide among the ranks.
+optimized::MemoryPlan RankMemory(const Config& config, int64_t ranks,
+                                 Recompute recompute);
+
+// Where the time of a step goes on each rank, in seconds.
+struct RankTimes {
+  double backward = 0;    // of all its groups, at the assumed MFU
+  double gradients = 0;   // sent while nothing else is done
+  double parameters = 0;  // likewise
+  // Of `gradients`, what could be sent during the backward pass of the rank's
+  // last group if each layer's were sent once they are there: all but those of
+  // the embedding and the first layer, which come last.
+  double can_be_hidden = 0;
+
+  double share() const {
+    const double all = gradients + parameters;
+    return all > 0 ? can_be_hidden / all : 0;
+  }
+};
+
+// Of `cluster.gpus` ranks in nodes as scripts lay them out (slurm_script.h),
+// with a mean of `active_experts`. The links of a rank, in its node and between
+// nodes, work at the same time.
+RankTimes EstimateRankTimes(const Config& config, double active_experts,
+                            const Cluster& cluster);
+
+// Divisors of `groups`: the numbers of ranks that have the bits of one; those
+// that have bits of their own.
+struct RankNumbers {
+  std::vector<int64_t> same_bits, own_bits;
+};
+RankNumbers NumbersOfRanks(int64_t groups);
+
+// The section of a plan on the ranks of one corpus, all of whose rows are
+// `rows`; "" without GPUs, or if the groups do not divide among them.
+std::string DescribeRanks(const std::vector<RowEstimate>& rows,
+                          const Cluster& machine);
+
+// What its words and numbers mean.
+std::string RankLegend(const Cluster& machine);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_PLAN_RANK_PLAN_H_

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/plan/rank_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config/parameter_layout.h"
+#include "core/errors.h"
+#include "experiments/grids/grid_select.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+// The first run of the paper's grid on OpenWebText: 8 balance groups.
+GridRun PaperRun() { return SelectGrid("paper", "", {}).runs[0]; }
+
+TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
+  const Config config = PaperRun().config;
+  const int64_t total = ParameterLayout(config).total;
+  const auto of = [&](int64_t ranks, const char* part) {
+    return RankMemory(config, ranks, Recompute::kNone).bytes(part);
+  };
+  // One rank is what a device alone holds: moments, the sum, and a tree over
+  // eight groups.
+  const optimized::MemoryPlan alone = optimized::PlanStep(
+      config, optimized::InitialAllocations(config, /*tau=*/0),
+      config.training.balance_group_sequences, Recompute::kNone,
+      optimized::kProductWorkspaces);
+  EXPECT_EQ(RankMemory(config, 1, Recompute::kNone).bytes(), alone.bytes());
+  EXPECT_EQ(of(1, "gradients"), 4 * total * (1 + 3));
+
+  // 398,294 blocks of 4096 elements: 49,787 of them, the last one not full, are
+  // an eighth, 99,574 a quarter.
+  ASSERT_EQ((total + 4095) / 4096, 398294);
+  const int64_t eighth = 4 * 4096 * int64_t{49787};
+  const int64_t quarter = 4 * 4096 * int64_t{99574};
+  EXPECT_EQ(of(8, "moments"), 2 * eighth);
+  EXPECT_EQ(of(4, "moments"), 2 * quarter);
+  // The own groups' sum and tree, then the shard's sum and tree.
+  EXPECT_EQ(of(8, "gradients"), 4 * total + eighth * (1 + 3));
+  EXPECT_EQ(of(4, "gradients"), 4 * total * (1 + 1) + quarter * (1 + 2));
+  for (const char* part : {"parameters", "activations", "products"}) {
+    EXPECT_GT(of(8, part), 0) << part;
+    EXPECT_EQ(of(8, part), alone.bytes(part)) << part;
+  }
+  EXPECT_LT(RankMemory(config, 8, Recompute::kLayer).bytes(),
+            RankMemory(config, 8, Recompute::kNone).bytes());
+  EXPECT_THROW(RankMemory(config, 20, Recompute::kNone), ConfigError);
+}
+
+TEST(NumbersOfRanks, AreThoseThatDivideTheGroups) {
+  EXPECT_EQ(NumbersOfRanks(8).same_bits, (Numbers{1, 2, 4, 8}));
+  EXPECT_EQ(NumbersOfRanks(8).own_bits, Numbers{});
+  EXPECT_EQ(NumbersOfRanks(20).same_bits, (Numbers{1, 2, 4, 20}));
+  EXPECT_EQ(NumbersOfRanks(20).own_bits, (Numbers{5, 10}));
+}
+
+TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
+  const Config config = PaperRun().config;
+  Cluster cluster;
+  cluster.gpus = 8;
+  cluster.gpus_per_node = 8;
+  cluster.peak_flops = 1e15;
+  cluster.assumed_mfu = 0.5;
+  RankTimes times = EstimateRankTimes(config, 2, cluster);
+  const double tokens = 30 * 2048;
+  EXPECT_DOUBLE_EQ(
+      times.backward,
+      2 * CountForwardFlops(config.model, 2).total() * tokens / 0.5e15);
+  // Of 1,631,409,280 parameters rank 0 has 49,786 blocks of 4096.
+  constexpr double kAll = 1631409280, kOwn = 49786 * 4096;
+  EXPECT_DOUBLE_EQ(times.gradients, 4 * (kAll - kOwn) / kLinkInNode);
+  EXPECT_DOUBLE_EQ(times.parameters, 4 * 7 * kOwn / kLinkInNode);
+  // All but the embedding and the first layer: norms, attention, router, and
+  // 32 experts.
+  constexpr double kLast =
+      32768 * 640 + 2 * 640 + 4 * 640 * 640 + 640 * 32 + 32 * 3 * 640 * 2560.0;
+  ASSERT_GT(times.backward, times.gradients);
+  EXPECT_DOUBLE_EQ(times.can_be_hidden, (1 - kLast / kAll) * times.gradients);
+  EXPECT_DOUBLE_EQ(times.share(),
+                   times.can_be_hidden / (times.gradients + times.parameters));
+
+  // In two nodes, the shards of ranks 4 to 7, from block 199,147 on, go through
+  // the slower link.
+  cluster.gpus_per_node = 4;
+  times = EstimateRankTimes(config, 2, cluster);
+  EXPECT_DOUBLE_EQ(times.gradients,
+                   4 * (kAll - 199147 * 4096.0) / kLinkBetweenNodes);
+  // Where computing is fast, it hides less.
+  cluster.peak_flops = 1e19;
+  times = EstimateRankTimes(config, 2, cluster);
+  EXPECT_EQ(times.can_be_hidden, times.backward);
+
+  // Of two groups, only the last one's backward pass has anything to hide.
+  cluster.gpus = 4;
+  times = EstimateRankTimes(config, 2, cluster);
+  EXPECT_EQ(times.can_be_hidden, times.backward / 2);
+  cluster.gpus = 1;
+  EXPECT_EQ(EstimateRankTimes(config, 2, cluster).share(), 0);
+}
+
+TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
+  RowEstimate row;
+  row.run = PaperRun();
+  row.active_experts = 1;
+  Cluster machine;
+  machine.gpus_per_node = 8;
+  const std::string text = DescribeRanks({row}, machine);
+  for (const char* part :
+       {"Ranks of owt: 8 GPUs on 1 node, 8 on each", "1, 2, 4, 8 ranks give",
+        // 4 bytes of all but its own shard; of its own shard, to seven others.
+        "of gradients 5,709,943,296", "parameters 5,709,856,768", "sparse-1"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  for (const char* part : {"ASSUMED", "450 GB/s", "50 GB/s", "96 GB"}) {
+    EXPECT_NE(RankLegend(machine).find(part), std::string::npos) << part;
+  }
+  row.run.corpus.gpus = 20;  // do not divide 8 groups: a warning says so
+  EXPECT_EQ(DescribeRanks({row}, machine), "");
+  row.run.corpus.gpus = 0;
+  EXPECT_EQ(DescribeRanks({row}, machine), "");
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

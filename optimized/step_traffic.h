@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// step_traffic.h - what ranks send each other in an update (ranked_updater.h),
+// computed from the configuration: plans show it, and a test counts it.
+#ifndef SOFTMOE_OPTIMIZED_STEP_TRAFFIC_H_
+#define SOFTMOE_OPTIMIZED_STEP_TRAFFIC_H_
+
+#include <cstdint>
+
+#include "core/config/config.h"
+#include "optimized/communicator/shards.h"
+
+namespace softmoe::optimized {
+
+// Bytes that one rank sends to one other.
+struct StepTraffic {
+  int64_t gradients = 0;   // of the other's shard
+  int64_t parameters = 0;  // of its own shard, after the update
+  int64_t norm = 0;        // of the blocks of its own shard
+  int64_t statistics = 0;  // of its own groups
+
+  int64_t total() const { return gradients + parameters + norm + statistics; }
+};
+
+// How the parameters of `config` are shared out among `ranks` ranks.
+Shards ParameterShards(const Config& config, int ranks);
+
+// What rank `from` sends to rank `to`; nothing to itself. Errors: ConfigError if
+// the balance groups do not divide among the ranks.
+StepTraffic TrafficOfStep(const Config& config, int ranks, int from, int to);
+
+// The sum over all other ranks; that of the rank which sends most.
+int64_t MostBytesOfStep(const Config& config, int ranks);
+
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_STEP_TRAFFIC_H_
