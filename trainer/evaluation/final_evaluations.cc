@@ -10,6 +10,7 @@
 #include "core/code_version.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "optimized/communicator/single.h"
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
@@ -81,6 +82,14 @@ std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
                                                   double tau,
                                                   const EvaluationPlan& plan,
                                                   const StopPoll& poll) {
+  optimized::SingleCommunicator alone;
+  return MeasureFinalModel(model, data, tau, plan, alone, poll, poll);
+}
+
+std::optional<FinalEvaluations> MeasureFinalModel(
+    optimized::Model& model, const Dataset& data, double tau,
+    const EvaluationPlan& plan, optimized::Communicator& communicator,
+    const StopPoll& poll, const StopPoll& alone) {
   CheckEvaluationPlan(plan);
   const Config& config = model.config();
   std::vector<double> factors;
@@ -97,19 +106,22 @@ std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
   };
   FinalEvaluations result;
   result.code_version = CodeVersion();
-  bool observed = !plan.router_health;
+  // Each group's routing is on the rank that has the group.
+  bool observed = !plan.router_health || communicator.rank() != 0;
   for (const double factor : factors) {
     InferenceTau at{.factor = factor, .tau = factor * tau, .validation = {}};
     // One pass for both where the factor is 1.
-    const bool observing = !observed && factor == 1;
-    at.validation = Validate(model, data, at.tau, 1.0, poll,
+    const bool observing = !observed && factor == 1 && communicator.size() == 1;
+    at.validation = Validate(model, data, at.tau, 1.0, communicator, poll,
                              observing ? observe : GroupObserver());
     observed |= observing;
     if (!plan.active_histogram) at.validation.active_histogram.clear();
     result.inference_tau.push_back(std::move(at));
   }
-  if (!observed) Validate(model, data, tau, 1.0, poll, observe);
-  if (plan.router_health) result.router_health = totals.Get();
+  if (!observed) Validate(model, data, tau, 1.0, alone, observe);
+  if (plan.router_health && communicator.rank() == 0) {
+    result.router_health = totals.Get();
+  }
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/config/config.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/model.h"
 #include "trainer/evaluation/evaluation_plan.h"
@@ -26,11 +27,19 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
 
 // Measures what `plan` lists; nullopt if it asks for nothing that this router
 // has. Does not change the model's parameters; the same bits for any number of
-// threads.
+// threads and ranks. All ranks call it, and share the groups of each validation;
+// the health of the routers rank 0 alone measures, and alone returns.
 //
-//   tau    that of training; the sparse router has none
-//   poll   called before every balance group
+//   tau     that of training; the sparse router has none
+//   poll    called by all ranks before every balance group that they share
+//   alone   called by rank 0 before every group that it has to itself
 // Errors   as Validate
+std::optional<FinalEvaluations> MeasureFinalModel(
+    optimized::Model& model, const Dataset& data, double tau,
+    const EvaluationPlan& plan, optimized::Communicator& communicator,
+    const StopPoll& poll, const StopPoll& alone);
+
+// The same by one process; `poll` is called before every group.
 std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
                                                   const Dataset& data,
                                                   double tau,

@@ -6,8 +6,10 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
+#include "core/files/runfiles.h"
 #include "core/process/process.h"
 #include "core/process/subprocess.h"
 #include "optimized/communicator/testing/mpi_test_util.h"
@@ -92,6 +94,38 @@ TEST_F(MpiTrain, GroupsThatDoNotDivideEndWithTwo) {
   EXPECT_EQ(result.exit_status, 2) << result.output;
   EXPECT_EQ(Count(result.output, "start 1, 2 or 4 ranks"), 3) << result.output;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "three"));
+}
+
+// The loader finds another library under the name of Open MPI's.
+class OtherMpiTrain : public RankTest {
+ protected:
+  // Expects that //:train ends with 5 and says `words`, and writes nothing.
+  void ExpectRefused(const std::string& version, const std::string& words) {
+    const ProgramResult result = RunProgram(
+        Joined({"env", "LD_LIBRARY_PATH=" + (folder_ / "lib").string(),
+                "OTHER_MPI_VERSION=" + version},
+               Train("refused", {"--ranks", "mpi"})),
+        folder_);
+    EXPECT_EQ(result.exit_status, 5) << result.output;
+    EXPECT_EQ(Count(result.output, "train: error: "), 1) << result.output;
+    EXPECT_EQ(Count(result.output, words), 1) << result.output;
+    EXPECT_EQ(Count(result.output, "apt-get install openmpi-bin"), 1)
+        << result.output;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+  }
+};
+
+TEST_F(OtherMpiTrain, MissingOrTooOldEndsWithFive) {
+  const std::filesystem::path library = folder_ / "lib/libmpi.so.40";
+  std::filesystem::create_directory(folder_ / "lib");
+  std::ofstream(library).flush();
+  ExpectRefused("", "libmpi.so.40");
+  std::filesystem::copy_file(
+      RunfilePath("optimized/communicator/testing/libother_mpi.so"), library,
+      std::filesystem::copy_options::overwrite_existing);
+  ExpectRefused("Open MPI v3.1.3, package: Debian",
+                "is 'Open MPI v3.1.3, package: Debian'; ranks over MPI need "
+                "Open MPI 4 or 5");
 }
 
 }  // namespace

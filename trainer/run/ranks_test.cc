@@ -50,7 +50,7 @@ class Ranks : public testing::TestWithParam<RouterKind> {
     options.quiet = true;
     options.ranks = ranks;
     options.runtime.threads = 3;  // 1 and 2 of two ranks
-    options.evaluations = {.inference_tau_factors = {0.5},
+    options.evaluations = {.inference_tau_factors = {0.5, 1},
                            .active_histogram = true,
                            .router_health = true};
     return options;

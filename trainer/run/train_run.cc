@@ -152,16 +152,21 @@ RunResult RunLoop::Run() {
   // Before the result, after which nobody writes the log.
   if (leads()) metrics_->Sync();
   RunResult result = MakeResult();
-  // After the run's clock was read, so that the evaluations do not count. By
-  // one rank, since everything is saved; the others wait for its end.
-  if (!leads()) return result;
-  result.final_evaluations = MeasureFinalModel(model_, data_, state_.tau,
-                                               options_.evaluations, [this] {
-                                                 if (options_.on_evaluation)
-                                                   options_.on_evaluation();
-                                                 if (stop_.requested())
-                                                   Stop(communicator_.rank());
-                                               });
+  // After the run's clock was read, so that the evaluations do not count.
+  const auto say = [this] {
+    if (options_.on_evaluation) options_.on_evaluation();
+  };
+  result.final_evaluations = MeasureFinalModel(
+      model_, data_, state_.tau, options_.evaluations, communicator_,
+      [&] {
+        say();
+        StopIfAsked();
+      },
+      // All is saved; the others wait for the end of rank 0.
+      [&] {
+        say();
+        if (stop_.requested()) Stop(communicator_.rank());
+      });
   return result;
 }
 
