@@ -224,7 +224,7 @@ TEST(FindPlaces, RefusesATreeThatIsNotWhole) {
     SourceTree tree(project, test.folder() / "tree");
     try {
       FindPlaces(
-          project, tree, Compiler(project, tree, ""), "golden/b", 1,
+          project, tree, Compiler(project, tree, ""), Part({"golden/b.cc"}), 1,
           [] { return false; }, [](size_t, size_t) {});
     } catch (const Error& error) {
       return error.what();

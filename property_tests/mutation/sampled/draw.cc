@@ -36,7 +36,7 @@ DrawnFault Drawer::Next() {
     if (which == place.changes.size()) continue;
     drawn_.insert(at);
     const Change& change = place.changes[which];
-    return {fmt::format("s{}.{}", seed_, number_++),
+    return {fmt::format("{}.{}", prefix_, number_++),
             place.file,
             place.span,
             place.syntax,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "property_tests/mutation/sampled/places.h"
@@ -15,7 +16,7 @@
 namespace softmoe::mutation {
 
 struct DrawnFault {
-  std::string id;  // "sSEED.NUMBER", the number of the draw from 0
+  std::string id;  // "PREFIX.NUMBER", the number of the draw from 0
   std::string file;
   Span span;
   Syntax syntax = Syntax::kExpression;
@@ -28,9 +29,9 @@ struct DrawnFault {
 // of each place one of its changes.
 class Drawer {
  public:
-  // `places` must live as long as this.
-  Drawer(const std::vector<Place>& places, uint64_t seed)
-      : places_(places), seed_(seed) {}
+  // `places` must live as long as this. `prefix` is that of the ids.
+  Drawer(const std::vector<Place>& places, uint64_t seed, std::string prefix)
+      : places_(places), seed_(seed), prefix_(std::move(prefix)) {}
 
   // Whether all are drawn.
   bool IsAtEnd() const { return drawn_.size() == places_.size(); }
@@ -40,6 +41,7 @@ class Drawer {
  private:
   const std::vector<Place>& places_;
   uint64_t seed_;
+  std::string prefix_;
   uint64_t words_ = 0;  // used so far
   int64_t number_ = 0;  // of the next draw
   std::set<size_t> drawn_;

@@ -25,7 +25,7 @@ std::vector<Place> Places(int count) {
 
 TEST(Drawer, DrawsEveryPlaceOnce) {
   const std::vector<Place> places = Places(50);
-  Drawer drawer(places, 7);
+  Drawer drawer(places, 7, "s7");
   std::set<size_t> begins;
   std::set<std::string> ids;
   for (int i = 0; i < 50; ++i) {
@@ -44,7 +44,7 @@ TEST(Drawer, DrawsEveryPlaceOnce) {
 TEST(Drawer, DrawsTheSameForTheSameSeed) {
   const std::vector<Place> places = Places(1000);
   const auto drawn = [&](uint64_t seed) {
-    Drawer drawer(places, seed);
+    Drawer drawer(places, seed, "s");
     std::string text;
     for (int i = 0; i < 6; ++i) {
       const DrawnFault fault = drawer.Next();
@@ -65,7 +65,7 @@ TEST(Drawer, DrawsUniformly) {
   std::map<std::string, int> counts;
   constexpr int kSeeds = 4000;
   for (int seed = 0; seed < kSeeds; ++seed) {
-    const DrawnFault fault = Drawer(places, seed).Next();
+    const DrawnFault fault = Drawer(places, seed, "s").Next();
     ++counts[std::to_string(fault.span.begin) + ":" + fault.instead];
   }
   ASSERT_EQ(counts.size(), 20u);

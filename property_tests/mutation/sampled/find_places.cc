@@ -39,12 +39,17 @@ std::vector<std::unique_ptr<SyntaxNode>> TreesOf(const Compiler& compiler,
 }  // namespace
 
 FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
-                       const Compiler& compiler, const std::string& within,
-                       int jobs, const std::function<bool()>& stop,
+                       const Compiler& compiler, const Part& part, int jobs,
+                       const std::function<bool()>& stop,
                        const std::function<void(size_t, size_t)>& done) {
   const auto has_places = [&](const std::string& file) {
-    return IsProduct(file) && file.starts_with(within);
+    return IsProduct(file) && part.Has(file);
   };
+  std::vector<std::string> products;
+  for (const auto& [path, file] : project.sources) {
+    if (IsProduct(path)) products.push_back(path);
+  }
+  part.RequireIn(products);
   std::vector<const Unit*> units;
   for (const auto& [key, unit] : project.units) {
     if (IsWanted(unit) && std::ranges::any_of(tree.Closure(unit), has_places)) {
@@ -78,7 +83,7 @@ FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
   found.places = finder.Places();
   found.left_out = finder.Missing();
   found.units = static_cast<int64_t>(units.size());
-  for (const auto& [path, file] : project.sources) {
+  for (const std::string& path : products) {
     if (has_places(path) && path.ends_with(".cc") && !seen.contains(path)) {
       found.unseen.push_back(path);
     }

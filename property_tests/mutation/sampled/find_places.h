@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "property_tests/mutation/sampled/compile.h"
+#include "property_tests/mutation/sampled/part.h"
 #include "property_tests/mutation/sampled/places.h"
 #include "property_tests/mutation/sampled/project.h"
 #include "property_tests/mutation/sampled/source_tree.h"
@@ -24,11 +25,11 @@ struct FoundPlaces {
 };
 
 // Looks at every unit of the CPU and of the simulator that is no test, for
-// places in files whose paths begin with `within` ("": all).
-// `done` is called as units are done, with their number and that of all.
+// places in files of `part`.
+// Throws ConfigError if it has none. `done` is called as units are done, with their number and that of all.
 FoundPlaces FindPlaces(const Project& project, SourceTree& tree,
-                       const Compiler& compiler, const std::string& within,
-                       int jobs, const std::function<bool()>& stop,
+                       const Compiler& compiler, const Part& part, int jobs,
+                       const std::function<bool()>& stop,
                        const std::function<void(size_t, size_t)>& done);
 
 // As text, to be read again. Reading throws DataError for any other text.

@@ -29,7 +29,7 @@ Found FindIn(const std::map<std::string, std::string>& sources) {
   SourceTree tree(test.project(), test.folder() / "tree");
   const Compiler compiler(test.project(), tree, "");
   const FoundPlaces found = FindPlaces(
-      test.project(), tree, compiler, "", 2, [] { return false; },
+      test.project(), tree, compiler, Part(), 2, [] { return false; },
       [](size_t, size_t) {});
   EXPECT_TRUE(found.unseen.empty());
   Found result;

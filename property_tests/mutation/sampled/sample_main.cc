@@ -30,6 +30,7 @@
 #include "property_tests/mutation/sampled/compile.h"
 #include "property_tests/mutation/sampled/equivalents.h"
 #include "property_tests/mutation/sampled/find_places.h"
+#include "property_tests/mutation/sampled/part.h"
 #include "property_tests/mutation/sampled/project.h"
 #include "property_tests/mutation/sampled/sampled_list.h"
 #include "property_tests/mutation/sampled/sampled_report.h"
@@ -53,6 +54,8 @@ Examples:
       two to three hours of two cores; interrupted, the same command goes on
   verify mutate --sampled 300 --seed 1 --report
       what the list says so far; nothing is run
+  verify mutate --sampled 300 --seed 3 --in kernels/cuda,optimized --list gpu.jsonl
+      of these folders alone, each of their places with the same chance
 
 Exit codes: 0 at least 95 % are killed, and the interval begins at 90 % or
 more; 1 fewer are; 2 a number that is none, a damaged list, or one of other
@@ -68,7 +71,8 @@ struct Options {
   int64_t faults = 0;
   uint64_t seed = 1;
   int jobs = 2;
-  std::string within, list;
+  std::vector<std::string> in;
+  std::string list;
   bool report = false;
 };
 
@@ -117,7 +121,8 @@ class Sample {
         list_(options.list.empty()
                   ? workspace_ / "property_tests/mutation/sampled" /
                         fmt::format("seed{}.jsonl", options.seed)
-                  : UserPath(options.list)) {}
+                  : UserPath(options.list)),
+        part_(options.in) {}
 
   ExitCode Run() {
     list_.RequireAskedFor(Asked());
@@ -135,7 +140,7 @@ class Sample {
     SampledRun run;
     run.seed = options_.seed;
     run.faults = options_.faults;
-    run.within = options_.within;
+    run.part = part_.Text();
     return run;
   }
 
@@ -166,7 +171,7 @@ class Sample {
     }
     const Compiler compiler(project, tree, run.clang + "\n" + run.compiler);
     const std::string key =
-        Sha256Hex(run.sources + run.clang + run.compiler + run.within)
+        Sha256Hex(run.sources + run.clang + run.compiler + run.part)
             .substr(0, 16);
     const FoundPlaces found = Places(project, tree, compiler, key);
     run.places = static_cast<int64_t>(found.places.size());
@@ -206,8 +211,8 @@ class Sample {
     if (fs::exists(file)) return ReadPlaces(ReadWholeFile(file));
     Say("looking for places (clang) ...");
     FoundPlaces found =
-        FindPlaces(project, tree, compiler, options_.within, options_.jobs,
-                   Stop(), Progress("units read"));
+        FindPlaces(project, tree, compiler, part_, options_.jobs, Stop(),
+                   Progress("units read"));
     ThrowIfStopped();
     for (const std::string& path : found.unseen) {
       Say("  not seen, so nothing is drawn there: " + path);
@@ -279,7 +284,7 @@ class Sample {
     };
     while (true) {
       std::vector<DrawnFault> faults = DrawFaults(
-          places, options_.seed, options_.faults, list_, check, stand_together,
+          places, options_.faults, list_, check, stand_together,
           [&](const DrawnFault& fault) { return Describe(tree, fault); });
       Say(fmt::format("building the tests with {} faults ...", faults.size()));
       const std::map<std::string, std::string> broken = build.Make(faults);
@@ -398,6 +403,7 @@ class Sample {
   const StopSignal& signal_;
   fs::path workspace_, folder_;
   SampledList list_;
+  Part part_;
 };
 
 }  // namespace
@@ -413,10 +419,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62, "SEED"));
   app.add_option("--jobs", options.jobs, "compilers or tests at a time [2]")
       ->check(CLI::Range(1, 256));
-  app.add_option(
-      "--within", options.within,
-      "only in files whose paths begin so, with a --list of its own: "
-      "for trying out, and to look closer at a package");
+  app.add_option("--in", options.in,
+                 "only in these folders or files (kernels/cuda,optimized), "
+                 "with a --list of its own: what it says is of them alone")
+      ->type_name("PATH,...");
   app.add_option("--list", options.list,
                  "where results go, and are taken from "
                  "[property_tests/mutation/sampled/seedS.jsonl]");
@@ -428,9 +434,9 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   return RunMain("verify mutate", [&] {
-    if (!options.within.empty() && options.list.empty()) {
+    if (!options.in.empty() && options.list.empty()) {
       throw ConfigError(
-          "--within: the list of a seed is for all places; name another one "
+          "--in: the list of a seed is for all places; name another one "
           "with --list FILE");
     }
     const StopSignal signal;

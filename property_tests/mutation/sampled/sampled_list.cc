@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/files/paths.h"
+#include "core/files/sha256.h"
 
 namespace softmoe::mutation {
 namespace {
@@ -36,7 +37,7 @@ Json ToJson(const SampledRun& run) {
           {"sources", run.sources},
           {"clang", run.clang},
           {"compiler", run.compiler},
-          {"within", run.within},
+          {"within", run.part},
           {"units", run.units},
           {"places", run.places},
           {"left_out_in_macros", run.left_out.in_macros},
@@ -55,7 +56,7 @@ SampledRun RunOf(const Json& json) {
           .sources = json.at("sources"),
           .clang = json.at("clang"),
           .compiler = json.at("compiler"),
-          .within = json.at("within"),
+          .part = json.at("within"),
           .places = json.at("places"),
           .units = json.at("units"),
           .left_out = {.in_macros = json.at("left_out_in_macros"),
@@ -115,6 +116,12 @@ constexpr char kRemedy[] =
     "; a list is of one state: finish it there, or remove it and begin anew";
 
 }  // namespace
+
+std::string IdPrefix(const SampledRun& run) {
+  const std::string seed = fmt::format("s{}", run.seed);
+  return run.part.empty() ? seed
+                          : seed + "-" + Sha256Hex(run.part).substr(0, 8);
+}
 
 const char* FateName(Fate fate) {
   switch (fate) {
@@ -191,9 +198,12 @@ void SampledList::RequireAskedFor(const SampledRun& run) const {
         "{}: begun as --sampled {} --seed {}, not --sampled {} --seed {}{}",
         name, run_->faults, run_->seed, run.faults, run.seed, kRemedy));
   }
-  if (run_->within != run.within) {
-    throw DataError(fmt::format("{}: begun with --within '{}', not '{}'{}",
-                                name, run_->within, run.within, kRemedy));
+  if (run_->part != run.part) {
+    const auto text = [](const std::string& part) {
+      return part.empty() ? "of all sources" : "with --in " + part;
+    };
+    throw DataError(fmt::format("{}: begun {}, not {}{}", name,
+                                text(run_->part), text(run.part), kRemedy));
   }
 }
 

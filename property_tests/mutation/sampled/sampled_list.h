@@ -30,11 +30,15 @@ struct SampledRun {
   int64_t faults = 0;           // that compile
   std::string sources;          // SourceTree::digest
   std::string clang, compiler;  // versions
-  std::string within;           // the files have paths that begin so
+  std::string part;             // of the sources: Part::Text; "": all
   int64_t places = 0;
   int64_t units = 0;  // that were looked at
   LeftOut left_out;
 };
+
+// What ids of faults begin with: "s3"; where they are of a part, "s3-1f2e3d4c",
+// so that nothing that is said of one draw is taken for another.
+std::string IdPrefix(const SampledRun& run);
 
 enum class Fate {
   kDoesNotCompile,  // alone, as it is or behind its switch

@@ -132,10 +132,9 @@ TEST(SampledList, IsOfOneStateOnly) {
   ExpectSays(MessageOf(ExitCode::kUsage,
                        [&] { begin([](auto& run) { run.sources[0] = 'b'; }); }),
              "the sources have changed since it was begun");
-  ExpectSays(
-      MessageOf(ExitCode::kUsage,
-                [&] { begin([](auto& run) { run.within = "golden"; }); }),
-      "--within");
+  ExpectSays(MessageOf(ExitCode::kUsage,
+                       [&] { begin([](auto& run) { run.part = "golden"; }); }),
+             "begun of all sources, not with --in golden");
   ExpectSays(
       MessageOf(ExitCode::kEnvironment,
                 [&] { begin([](auto& run) { run.clang = "clang 15"; }); }),
@@ -145,6 +144,30 @@ TEST(SampledList, IsOfOneStateOnly) {
                 [&] { begin([](auto& run) { run.compiler = "g++ 13"; }); }),
       "which is now 'g++ 13'");
   EXPECT_EQ(ReadWholeFile(file), before);
+}
+
+// A draw of a part is another draw, whatever its seed.
+TEST(SampledList, OfAPartIsOfThatPart) {
+  const fs::path file = NewFile();
+  SampledRun run = RunOf();
+  run.part = "kernels/cuda,optimized";
+  SampledList(file).Begin(run);
+  const SampledList list(file);
+  EXPECT_EQ(list.run()->part, run.part);
+  list.RequireAskedFor(run);
+  SampledRun other = run;
+  other.part = "kernels/cuda";
+  ExpectSays(
+      MessageOf(ExitCode::kUsage, [&] { list.RequireAskedFor(other); }),
+      "begun with --in kernels/cuda,optimized, not with --in kernels/cuda;");
+  ExpectSays(
+      MessageOf(ExitCode::kUsage, [&] { SampledList(file).Begin(RunOf()); }),
+      "begun with --in kernels/cuda,optimized, not of all sources");
+  EXPECT_EQ(IdPrefix(RunOf()), "s3");
+  const std::string prefix = IdPrefix(run);
+  EXPECT_EQ(prefix.size(), std::string("s3-12345678").size()) << prefix;
+  EXPECT_TRUE(prefix.starts_with("s3-")) << prefix;
+  EXPECT_NE(prefix, IdPrefix(other));
 }
 
 TEST(SampledList, CountsNothingTwice) {
@@ -195,7 +218,7 @@ class DrawFaultsTest : public ::testing::Test {
  protected:
   std::vector<DrawnFault> Draw(SampledList& list, int64_t wanted) {
     return DrawFaults(
-        Places(), 3, wanted, list,
+        Places(), wanted, list,
         [&](const std::vector<DrawnFault>& faults) {
           std::vector<std::string> problems;
           for (const DrawnFault& fault : faults) {
@@ -242,6 +265,16 @@ TEST_F(DrawFaultsTest, DrawsOthersForThoseThatDoNotCompile) {
   again.Add(broken);
   EXPECT_EQ(Ids(Draw(again, 4)),
             (std::vector<std::string>{"s3.0", "s3.5", "s3.6", "s3.7"}));
+}
+
+TEST_F(DrawFaultsTest, NamesTheFaultsOfAPartAsThose) {
+  SampledList list(NewFile());
+  SampledRun run = RunOf();
+  run.part = "golden";
+  list.Begin(run);
+  const std::string prefix = IdPrefix(run);
+  EXPECT_EQ(Ids(Draw(list, 2)),
+            (std::vector<std::string>{prefix + ".0", prefix + ".1"}));
 }
 
 TEST_F(DrawFaultsTest, RefusesWhatCannotBeDrawn) {
@@ -390,6 +423,27 @@ TEST(SampledReport, CountsAnArgumentOnceASecondPersonHasReadIt) {
   ExpectSays(report.Text(), "equivalent: no input shows it (read by somebody)");
   // Of another seed.
   EXPECT_EQ(SampledReport(list, Argued("s31.99", "x")).score().argued, 0);
+}
+
+// What is argued of a fault of the whole is not said of one of a part, though
+// both are the same draw of the same seed.
+TEST(SampledReport, SaysThatItIsOfAPart) {
+  SampledRun run = RunOf(2);
+  run.part = "kernels/cuda,optimized";
+  SampledList list(NewFile());
+  list.Begin(run);
+  for (int i = 0; i < 2; ++i) {
+    SampledFault fault =
+        Fault(i, i == 0 ? Fate::kFailed : Fate::kSurvived, "x");
+    fault.fault.id = IdPrefix(run) + "." + std::to_string(i);
+    list.Add(fault);
+  }
+  const SampledReport report(list, Argued("s3.1", "somebody"));
+  EXPECT_EQ(report.score().argued, 0);
+  EXPECT_EQ(report.score().total, 2);
+  ExpectSays(report.Text(), "seed 3, only in kernels/cuda,optimized: 2 faults");
+  ExpectSays(report.Text(),
+             "1 of 2 killed in kernels/cuda,optimized alone: 50.0 %");
 }
 
 TEST(SampledReport, RefusesArgumentsThatDoNotHold) {

@@ -84,10 +84,9 @@ SampledReport::SampledReport(
     const SampledList& list,
     const std::map<std::string, Equivalent>& equivalents)
     : list_(list), equivalents_(equivalents) {
-  const std::string seed =
-      list.run() ? fmt::format("s{}.", list.run()->seed) : "s?";
+  const std::string prefix = list.run() ? IdPrefix(*list.run()) + "." : "s?";
   for (const auto& [id, equivalent] : equivalents) {
-    if (!id.starts_with(seed)) continue;
+    if (!id.starts_with(prefix)) continue;
     const SampledFault* fault = list.Find(id);
     if (fault == nullptr) {
       if (!list.IsComplete()) continue;  // it may still come
@@ -132,7 +131,7 @@ std::string SampledReport::Text() const {
       "declarations, {} in messages\n"
       "drawn, and put back: {} that do not compile, {} that broke the "
       "build\n\n",
-      run.seed, run.within.empty() ? "" : ", within " + run.within, run.faults,
+      run.seed, run.part.empty() ? "" : ", only in " + run.part, run.faults,
       run.places, run.units, run.clang, "sources " + run.sources.substr(0, 12),
       run.left_out.in_macros, run.left_out.constants, run.left_out.declarations,
       run.left_out.messages, fates[Fate::kDoesNotCompile],
@@ -157,10 +156,12 @@ std::string SampledReport::Text() const {
   }
   const golden::Interval interval = score_.interval();
   text += fmt::format(
-      "\n{} of {} killed: {} [{:.1f}, {:.1f}]; {} equivalent by equal object "
+      "\n{} of {} killed{}: {} [{:.1f}, {:.1f}]; {} equivalent by equal object "
       "code, {} argued{}\n",
-      score_.killed(), score_.total, Percent(score_.rate()), 100 * interval.low,
-      100 * interval.high, score_.equal_objects, score_.argued,
+      score_.killed(), score_.total,
+      run.part.empty() ? "" : " in " + run.part + " alone",
+      Percent(score_.rate()), 100 * interval.low, 100 * interval.high,
+      score_.equal_objects, score_.argued,
       list_.IsComplete() ? "" : "; NOT COMPLETE, start it again to go on");
   return text;
 }

@@ -74,13 +74,14 @@ std::optional<SampledFault> TryToKill(
 }
 
 std::vector<DrawnFault> DrawFaults(
-    const std::vector<Place>& places, uint64_t seed, int64_t wanted,
-    SampledList& list,
+    const std::vector<Place>& places, int64_t wanted, SampledList& list,
     const std::function<
         std::vector<std::string>(const std::vector<DrawnFault>&)>& check,
     const std::function<bool(const std::vector<DrawnFault>&)>& stand_together,
     const std::function<SampledFault(const DrawnFault&)>& describe) {
-  Drawer drawer(places, seed);
+  SOFTMOE_CHECK(list.run().has_value());
+  const SampledRun& run = *list.run();
+  Drawer drawer(places, run.seed, IdPrefix(run));
   std::vector<DrawnFault> chosen;
   while (static_cast<int64_t>(chosen.size()) < wanted) {
     // As many as are wanted at least are looked at together.

@@ -52,13 +52,12 @@ std::optional<SampledFault> TryToKill(
     const std::map<std::string, CleanRun>& clean, const KillOptions& options);
 
 // Faults that compile, as many as `wanted`, in the order in which they are
-// drawn. `check` says of many what is wrong with each ("": nothing), and is
-// asked for those only that `list` says nothing of; what does not compile is
-// added to it. What the list calls broken stays out. Throws ConfigError if
-// there are too few places, StoppedError.
+// drawn for `list`, which is begun. `check` says of many what is wrong with
+// each ("": nothing), and is asked for those only that `list` says nothing of;
+// what does not compile is added to it. What the list calls broken stays out.
+// Throws ConfigError if there are too few places, StoppedError.
 std::vector<DrawnFault> DrawFaults(
-    const std::vector<Place>& places, uint64_t seed, int64_t wanted,
-    SampledList& list,
+    const std::vector<Place>& places, int64_t wanted, SampledList& list,
     const std::function<
         std::vector<std::string>(const std::vector<DrawnFault>&)>& check,
     const std::function<bool(const std::vector<DrawnFault>&)>& stand_together,
