@@ -33,6 +33,7 @@ const GpuLineKind* FindKind(const std::string& name) {
 bool HasType(const Json& value, Type type) {
   switch (type) {
     case Type::kText:
+    case Type::kLongText:
       return value.is_string();
     case Type::kNumber:
       // What JSON lacks is a text (json_lines.h).
@@ -117,12 +118,12 @@ const std::vector<GpuLineKind>& GpuLineKinds() {
         {"failures", Type::kWhole},
         {"bound", Type::kText},  // id of the derivation that was used most
         {"utilisation", Type::kNumber},  // largest error/bound
-        {"text", Type::kText}}},         // of the first failure
+        {"text", Type::kLongText}}},     // of the first failure
       {"check",
        {{"name", Type::kText},
         {"passed", Type::kYesNo},
         {"utilisation", Type::kNumber},
-        {"text", Type::kText}}},
+        {"text", Type::kLongText}}},
       {"time",
        {{"name", Type::kText},
         {"operation", Type::kText},
@@ -154,9 +155,9 @@ const std::vector<GpuLineKind>& GpuLineKinds() {
       {"stage",
        {{"name", Type::kText},
         {"outcome", Type::kText},
-        {"text", Type::kText},
+        {"text", Type::kLongText},
         {"seconds", Type::kNumber, true}}},
-      {"end", {{"passed", Type::kYesNo}, {"failed", Type::kText}}}};
+      {"end", {{"passed", Type::kYesNo}, {"failed", Type::kLongText}}}};
   return kinds;
 }
 

@@ -26,7 +26,8 @@ inline constexpr int64_t kMaxGpuRecordBytes = int64_t{16} << 20;
 inline constexpr size_t kMaxGpuTextBytes = 4000;
 
 struct GpuField {
-  enum class Type { kText, kNumber, kWhole, kYesNo };
+  // kLongText: of many lines, some of them long.
+  enum class Type { kText, kLongText, kNumber, kWhole, kYesNo };
   std::string name;
   Type type;
   // Left out where it was not measured: on a simulated device no time is.

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,57 +27,49 @@ using Type = GpuField::Type;
 const Hdf5Kind kKind = {"gpu-run", 1};
 constexpr char kOrder[] = "/order";
 
-// Texts of many lines: of one length in HDF5 they would be mostly nothing.
-bool IsLong(const GpuField& field) {
-  return field.name == "text" || field.name == "failed";
-}
-
 std::string PathOf(const std::string& kind, const GpuField& field) {
   return "/" + kind + "/" + field.name;
 }
 
 void WriteColumn(const std::vector<Json>& lines, const GpuField& field,
                  const std::string& path, Hdf5Writer* file) {
-  std::vector<std::string> texts;
-  std::vector<double> numbers;
-  std::vector<int64_t> wholes;
-  std::vector<uint8_t> truths;
-  for (const Json& line : lines) {
-    switch (field.type) {
-      case Type::kText:
-        texts.push_back(line[field.name]);
-        break;
-      case Type::kNumber:
-        numbers.push_back(line.contains(field.name)
-                              ? JsonNumber(line, field.name, path)
-                              : NAN);
-        break;
-      case Type::kWhole:
-        wholes.push_back(line[field.name]);
-        break;
-      case Type::kYesNo:
-        truths.push_back(line[field.name] == true ? 1 : 0);
-        break;
-    }
-  }
+  // The field of each line, as value_of has it.
+  const auto column = [&](const auto& value_of) {
+    std::vector<std::invoke_result_t<decltype(value_of), const Json&>> values;
+    for (const Json& line : lines) values.push_back(value_of(line));
+    return values;
+  };
+  const auto text = [&](const Json& line) {
+    return line[field.name].get<std::string>();
+  };
   switch (field.type) {
     case Type::kText:
-      if (IsLong(field)) {
-        const std::string bytes = Json(texts).dump();
-        file->WriteDataset(path,
-                           std::vector<uint8_t>(bytes.begin(), bytes.end()));
-      } else {
-        file->WriteDataset(path, texts);
-      }
+      file->WriteDataset(path, column(text));
       break;
+    case Type::kLongText: {
+      // As texts of one length, which is what HDF5 has, they would be mostly
+      // nothing.
+      const std::string bytes = Json(column(text)).dump();
+      file->WriteDataset(path,
+                         std::vector<uint8_t>(bytes.begin(), bytes.end()));
+      break;
+    }
     case Type::kNumber:
-      file->WriteDataset(path, numbers);
+      file->WriteDataset(path, column([&](const Json& line) {
+                           return line.contains(field.name)
+                                      ? JsonNumber(line, field.name, path)
+                                      : NAN;
+                         }));
       break;
     case Type::kWhole:
-      file->WriteDataset(path, wholes);
+      file->WriteDataset(path, column([&](const Json& line) {
+                           return line[field.name].get<int64_t>();
+                         }));
       break;
     case Type::kYesNo:
-      file->WriteDataset(path, truths);
+      file->WriteDataset(path, column([&](const Json& line) {
+                           return uint8_t{line[field.name] == true};
+                         }));
       break;
   }
 }
@@ -108,6 +101,19 @@ void AddColumn(const Hdf5Reader& file, const GpuField& field,
   }
 }
 
+std::vector<std::string> LongTexts(const Hdf5Reader& file,
+                                   const std::string& path) {
+  const auto bytes = file.ReadDataset<uint8_t>(path).values;
+  const Json texts = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
+  if (!texts.is_array()) Refuse(file, path, "no JSON array");
+  std::vector<std::string> values;
+  for (const Json& text : texts) {
+    if (!text.is_string()) Refuse(file, path, "no texts");
+    values.push_back(text);
+  }
+  return values;
+}
+
 void ReadColumn(const Hdf5Reader& file, const GpuField& field,
                 const std::string& path, std::vector<Json>* lines) {
   const auto add = [&](const auto& values) {
@@ -115,20 +121,10 @@ void ReadColumn(const Hdf5Reader& file, const GpuField& field,
   };
   switch (field.type) {
     case Type::kText:
-      if (IsLong(field)) {
-        const auto bytes = file.ReadDataset<uint8_t>(path).values;
-        const Json texts =
-            Json::parse(bytes.begin(), bytes.end(), nullptr, false);
-        if (!texts.is_array()) Refuse(file, path, "no JSON array");
-        std::vector<std::string> values;
-        for (const Json& text : texts) {
-          if (!text.is_string()) Refuse(file, path, "no texts");
-          values.push_back(text);
-        }
-        add(values);
-      } else {
-        add(file.ReadDataset<std::string>(path).values);
-      }
+      add(file.ReadDataset<std::string>(path).values);
+      break;
+    case Type::kLongText:
+      add(LongTexts(file, path));
       break;
     case Type::kNumber:
       add(file.ReadDataset<double>(path).values);

@@ -23,6 +23,7 @@ using Json = nlohmann::ordered_json;
 Json Example(const GpuField& field, int number) {
   switch (field.type) {
     case GpuField::Type::kText:
+    case GpuField::Type::kLongText:
       return field.name + (number == 0 ? "" : " \"with\"\nmore \xc3\xa4");
     case GpuField::Type::kNumber:
       return 0.1 + number;
