@@ -136,7 +136,9 @@ Pass BackendModel::Begin(const Batch& batch, double group_scale,
 
 void BackendModel::ForwardLayers(const Pass& pass) {
   const ModelConfig& m = config_.model;
-  BeginOperation("embedding", MoveWork(2, pass.num_tokens * m.d_model));
+  const int64_t numbers = pass.num_tokens * m.d_model;
+  BeginOperation("embedding",
+                 MoveWork<float>(1, numbers) + MoveWork(1, numbers));
   ops::EmbeddingForward({.num_tokens = pass.num_tokens,
                          .d_model = m.d_model,
                          .ids = pass.inputs,
@@ -281,7 +283,8 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
     AttentionBlockBackward(pass, l, gradients);
   }
   BeginOperation("embedding, backward",
-                 MoveWork(1, (pass.num_tokens + m.vocab_size) * m.d_model));
+                 MoveWork(1, pass.num_tokens * m.d_model) +
+                     MoveWork<float>(1, m.vocab_size * m.d_model));
   ops::EmbeddingBackward({.num_tokens = pass.num_tokens,
                           .d_model = m.d_model,
                           .vocab_size = m.vocab_size,

@@ -133,7 +133,7 @@ void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
   const Workspace& work = pass.work;
   const LayerReport report = work.report.Layer(pass.report, layer);
   const kernels::RouterShape shape = Shape(pass, allocation);
-  BeginOperation("router", MoveWork(2, n * num_experts));
+  BeginOperation("router", MoveWork<float>(2, n * num_experts));
   ops::RouterForward({.shape = shape,
                       .scores = acts.scores.data(),
                       .soft_weights = acts.soft_weights.data(),
@@ -148,7 +148,8 @@ void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
                       .bad_score = report.bad_score,
                       .scratch = work.router_scratch.data()},
                      pass.queue);
-  BeginOperation("route plan and counts", MoveWork(6, n * share.max_active));
+  BeginOperation("route plan and counts",
+                 MoveWork<float>(6, n * share.max_active));
   ops::BuildRoutePlan({.num_tokens = n,
                        .num_experts = num_experts,
                        .max_active = share.max_active,
@@ -197,7 +198,7 @@ void RouteBackward(const Pass& pass, int64_t layer,
   const LayerActivations& acts = pass.work.layers[layer];
   const RoutedShare& share = pass.work.shares[layer];
   const Workspace& work = pass.work;
-  BeginOperation("router, backward", MoveWork(3, n * num_experts));
+  BeginOperation("router, backward", MoveWork<float>(3, n * num_experts));
   ops::GatherGateGradients({.num_tokens = n,
                             .max_active = share.max_active,
                             .token_rows = share.token_rows,

@@ -40,9 +40,15 @@ inline OperationWork ProductWork(int64_t count, int64_t m, int64_t n,
   return {.flops = 2.0 * static_cast<double>(count * m * n * k)};
 }
 
-// The work of reading or writing `size` floats `times` times.
-inline OperationWork MoveWork(int64_t times, int64_t size) {
-  return {.bytes = 4.0 * static_cast<double>(times * size)};
+// The work of reading or writing `size` numbers `times` times.
+template <typename Number = Activation>
+OperationWork MoveWork(int64_t times, int64_t size) {
+  return {.bytes = static_cast<double>(sizeof(Number)) *
+                   static_cast<double>(times * size)};
+}
+// Both: numbers of two types.
+inline OperationWork operator+(const OperationWork& a, const OperationWork& b) {
+  return {.flops = a.flops + b.flops, .bytes = a.bytes + b.bytes};
 }
 
 // The work of `count` products with half of a [length, length] matrix for every
