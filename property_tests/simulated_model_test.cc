@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
+#include "core/profile.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/simt/device/device.h"
@@ -26,6 +28,7 @@
 #include "optimized/allocation.h"
 #include "optimized/memory_plan.h"
 #include "property_tests/testing/model_difference.h"
+#include "property_tests/testing/small_training.h"
 
 namespace softmoe::property_tests {
 namespace {
@@ -35,25 +38,11 @@ struct Kind {
   Precision precision = Precision::kFp32;
 };
 
-// In bf16, sizes that suit it.
-Config SmallConfig(Kind kind) {
-  const RouterKind router = kind.router;
-  const bool bf16 = kind.precision == Precision::kBf16;
-  Config config;
-  config.model = {.num_layers = 2,
-                  .d_model = 16,
-                  .num_heads = 2,
-                  .d_ffn = bf16 ? 16 : 12,
-                  .num_experts = 5,
-                  .vocab_size = bf16 ? 24 : 23,
-                  .sequence_length = 9};
-  config.training.precision = kind.precision;
-  config.router.kind = router;
-  config.router.mean_active_experts =
-      router == RouterKind::kSoftLearned ? 1.5 : 2.0;
-  config.router.aux_loss_coeff = 0.01;
-  config.router.z_loss_coeff = 0.001;
-  return config;
+Config SmallConfigOf(Kind kind) {
+  return SmallConfig(kind.router, kind.precision);
+}
+Config TrainingConfigOf(Kind kind) {
+  return SmallTrainingConfig(kind.router, kind.precision);
 }
 
 std::unique_ptr<kernels::Queue> MakeQueue() {
@@ -78,7 +67,7 @@ TEST_P(SimulatedModel, AgreesWithTheReference) {
   const auto queue = MakeQueue();
   for (uint64_t seed = 0; seed < 3; ++seed) {
     const ModelCase model_case =
-        MakeModelCase(SmallConfig(GetParam()), /*num_sequences=*/2, seed);
+        MakeModelCase(SmallConfigOf(GetParam()), /*num_sequences=*/2, seed);
     const ModelDifference difference = CompareModels(
         model_case, [&](const Config& config, int64_t group_sequences) {
           return MakeSimulated(config, group_sequences, *queue);
@@ -90,7 +79,7 @@ TEST_P(SimulatedModel, AgreesWithTheReference) {
 
 TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
   const ModelCase c =
-      MakeModelCase(SmallConfig(GetParam()), /*num_sequences=*/2, 4);
+      MakeModelCase(SmallConfigOf(GetParam()), /*num_sequences=*/2, 4);
   std::vector<std::vector<float>> gradients;
   for (const simt::Schedule schedule :
        {simt::Schedule::kAscending, simt::Schedule::kDescending,
@@ -107,50 +96,6 @@ TEST_P(SimulatedModel, HasTheSameBitsInEachSchedule) {
   }
 }
 
-// Parameters and moments after some updates.
-struct State {
-  std::vector<float> parameters, first, second;
-  bool operator==(const State&) const = default;
-};
-
-// A batch of one sequence for each group, drawn anew for each update.
-class Groups {
- public:
-  Groups(const Config& config, int64_t update)
-      : config_(config), update_(update) {}
-
-  optimized::Batch operator()(int64_t group) {
-    batch_ =
-        MakeModelCase(config_, 1, static_cast<uint64_t>(2 * update_ + group));
-    return {.num_sequences = 1,
-            .inputs = batch_.inputs,
-            .targets = batch_.targets,
-            .first_token = batch_.first_token};
-  }
-
- private:
-  const Config& config_;
-  int64_t update_;
-  ModelCase batch_;
-};
-
-constexpr int64_t kGroups = 2;
-
-Config TrainingConfigOf(Kind kind) {
-  Config config = SmallConfig(kind);
-  if (kind.precision == Precision::kFp32) config.model.d_model = 8;
-  config.model.sequence_length = 5;
-  config.router.noise = NoiseKind::kInputJitter;
-  config.router.noise_amplitude = 0.05;
-  config.training.global_batch_sequences = kGroups;
-  config.training.balance_group_sequences = 1;
-  return config;
-}
-
-optimized::RoutingState RoutingOf(int64_t update) {
-  return {.temperature = 1.25, .tau = 1.25, .noise = true, .step = update};
-}
-
 // The host allocates by its own copy of the budget logits: it has the bits of
 // the device's.
 void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
@@ -163,7 +108,7 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
   }
   const auto expected =
       optimized::ComputeAllocations(model.config(), logits, 1.25);
-  const auto allocations = model.Allocations(RoutingOf(0));
+  const auto allocations = model.Allocations(SmallRouting(0));
   ASSERT_EQ(allocations.size(), expected.size());
   for (size_t l = 0; l < expected.size(); ++l) {
     EXPECT_EQ(allocations[l].mean_active, expected[l].mean_active);
@@ -173,36 +118,34 @@ void ExpectTheDevicesAllocation(const optimized::ModelInterface& model) {
 
 // Updates, with noise. `interrupted`: in the middle all goes to the host,
 // and on with a new model.
-State Train(const Config& config, bool interrupted, int64_t updates = 20,
-            Recompute recompute = Recompute::kNone) {
+TrainingState Train(const Config& config, bool interrupted,
+                    int64_t updates = 20,
+                    Recompute recompute = Recompute::kNone) {
   const auto queue = MakeQueue();
   const auto make = [&] { return MakeSimulated(config, 1, *queue, recompute); };
   auto model = make();
   auto updater = model->MakeUpdater();
-  model->WriteParameters(MakeModelCase(config, 1, 8).parameters, 0);
+  model->WriteParameters(SmallParameters(config), 0);
   for (int64_t update = 0; update < updates; ++update) {
     if (interrupted && update == updates / 2) {
-      const State state = {model->ReadParameters(), updater->ReadFirstMoment(),
-                           updater->ReadSecondMoment()};
+      const TrainingState state = ReadState(*model, *updater);
       updater.reset();
       model = make();
       updater = model->MakeUpdater();
-      model->WriteParameters(state.parameters, 0);
-      updater->WriteMoments(state.first, state.second);
+      WriteState(state, *model, *updater);
     }
-    updater->ComputeGradient(RoutingOf(update), Groups(config, update));
+    updater->ComputeGradient(SmallRouting(update), SmallGroups(config, update));
     updater->Apply(1e-2, update);
     ExpectTheDevicesAllocation(*model);
   }
-  return {model->ReadParameters(), updater->ReadFirstMoment(),
-          updater->ReadSecondMoment()};
+  return ReadState(*model, *updater);
 }
 
 TEST_P(SimulatedModel, RepeatsUpdatesBitForBitAlsoInterrupted) {
   const Config config = TrainingConfigOf(GetParam());
   simt::SetSchedule(simt::Schedule::kAscending);
-  const State once = Train(config, /*interrupted=*/false);
-  EXPECT_NE(once.parameters, MakeModelCase(config, 1, 8).parameters);
+  const TrainingState once = Train(config, /*interrupted=*/false);
+  EXPECT_NE(once.parameters, SmallParameters(config));
   simt::SetSchedule(simt::Schedule::kRandom, 7);
   EXPECT_EQ(once, Train(config, /*interrupted=*/false));
   EXPECT_EQ(once, Train(config, /*interrupted=*/true));
@@ -215,7 +158,7 @@ TEST_P(SimulatedModel, RecomputationChangesNoBit) {
     Config config = TrainingConfigOf(GetParam());
     config.model.num_layers = 3;
     config.router.noise = noise;
-    const State kept = Train(config, /*interrupted=*/false, 2);
+    const TrainingState kept = Train(config, /*interrupted=*/false, 2);
     for (const Recompute recompute : {Recompute::kExperts, Recompute::kLayer}) {
       EXPECT_EQ(kept, Train(config, /*interrupted=*/false, 2, recompute));
     }
@@ -247,7 +190,7 @@ TEST(CpuModel, RecomputationChangesNoBit) {
 }
 
 std::vector<float> WithBudget(const Config& config, float first, float second) {
-  std::vector<float> parameters = MakeModelCase(config, 1, 8).parameters;
+  std::vector<float> parameters = SmallParameters(config);
   const int64_t logits = ParameterLayout(config).budget_logits;
   parameters[logits] = first;
   parameters[logits + 1] = second;
@@ -285,11 +228,11 @@ void ExpectTakesWhatWasPlanned(const Config& config) {
     const auto initial = optimized::InitialAllocations(config, 1.25);
     EXPECT_EQ(held(), plan(initial));
     model->WriteParameters(WithBudget(config, 0, 0), 0);
-    updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+    updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
     EXPECT_EQ(held(), plan(initial));  // nothing more for a step
 
     model->WriteParameters(WithUnevenBudget(config), 0);
-    updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+    updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
     // What is there is never given back, so the larger of both stays.
     auto sizes = optimized::SizesOf(initial, config.model.sequence_length);
     const auto uneven = optimized::SizesOf(UnevenAllocations(config),
@@ -310,7 +253,7 @@ void ExpectTakesWhatWasPlanned(const Config& config) {
     const auto other = MakeSimulated(config, 1, *queue, recompute);
     const auto other_updater = other->MakeUpdater();
     other->WriteParameters(WithUnevenBudget(config), 0);
-    other_updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+    other_updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
     EXPECT_EQ(other_updater->ReadGradient(), grown);
   }
 }
@@ -344,7 +287,7 @@ std::string MemoryError(const Config& config, int64_t more) {
     const std::vector<float> parameters = WithUnevenBudget(config);
     model->WriteParameters(parameters, 0);
     try {
-      updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+      updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
     } catch (const EnvironmentError&) {
       EXPECT_EQ(model->ReadParameters(), parameters);
       throw;
@@ -392,21 +335,21 @@ TEST_P(SimulatedModel, WaitsOnceInAnUpdateButForOffsets) {
   const auto queue = MakeQueue();
   const auto model = MakeSimulated(config, 1, *queue);
   const auto updater = model->MakeUpdater();
-  model->WriteParameters(MakeModelCase(config, 1, 8).parameters, 0);
+  model->WriteParameters(SmallParameters(config), 0);
   const auto update = [&](int64_t number) {
-    updater->ComputeGradient(RoutingOf(number), Groups(config, number));
+    updater->ComputeGradient(SmallRouting(number), SmallGroups(config, number));
     updater->Apply(1e-2, number);
   };
   update(0);  // takes memory
   for (int64_t number = 1; number < 4; ++number) {
     const int before = Waits();
     update(number);
-    EXPECT_EQ(Waits() - before, 1 + offsets * kGroups);
+    EXPECT_EQ(Waits() - before, 1 + offsets * kSmallGroups);
   }
-  Groups batch(config, 9);
+  SmallGroups batch(config, 9);
   for (int pass = 0; pass < 2; ++pass) {
     const int before = Waits();
-    (void)model->Forward(batch(0), RoutingOf(9));
+    (void)model->Forward(batch(0), SmallRouting(9));
     EXPECT_EQ(Waits() - before, 1 + offsets);
   }
   // Nor does what is not waited for go unseen.
@@ -423,7 +366,7 @@ std::string UpdateError(optimized::ModelInterface& model,
   model.WriteParameters(parameters, 0);
   std::string text = "none";
   try {
-    updater->ComputeGradient(RoutingOf(0), [&](int64_t group) {
+    updater->ComputeGradient(SmallRouting(0), [&](int64_t group) {
       return optimized::Batch{.num_sequences = 1,
                               .inputs = groups[group].inputs,
                               .targets = groups[group].targets,
@@ -457,7 +400,7 @@ TEST_P(SimulatedModel, NamesTheFirstBadScoreOfAnyGroupAsTheCpuDoes) {
   groups[1].inputs[0] = 22;  // a token that group 0 does not have
   const ParameterLayout layout(config);
   const auto errors = [&](int64_t first, int64_t size, float value) {
-    std::vector<float> parameters = MakeModelCase(config, 1, 8).parameters;
+    std::vector<float> parameters = SmallParameters(config);
     std::fill_n(parameters.begin() + first, size, value);
     const auto simulated = MakeSimulated(config, 1, *queue);
     const auto cpu = optimized::backend_cpu::MakeModel(on_cpu, 1, pool);
@@ -497,9 +440,9 @@ TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
   const Config config =
       TrainingConfigOf({RouterKind::kSoftLearned, Precision::kBf16});
   const auto queue = MakeQueue();
-  Groups batch(config, 9);
+  SmallGroups batch(config, 9);
   const auto loss = [&](optimized::ModelInterface& model) {
-    return model.Forward(batch(0), RoutingOf(9)).loss_sum;
+    return model.Forward(batch(0), SmallRouting(9)).loss_sum;
   };
   const auto fresh_loss = [&](const std::vector<float>& parameters) {
     const auto model = MakeSimulated(config, 1, *queue);
@@ -508,14 +451,14 @@ TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
   };
   const auto model = MakeSimulated(config, 1, *queue);
   const auto updater = model->MakeUpdater();
-  const std::vector<float> first = MakeModelCase(config, 1, 8).parameters;
+  const std::vector<float> first = SmallParameters(config);
   const int64_t half = static_cast<int64_t>(first.size()) / 2;
   model->WriteParameters(std::span(first).subspan(half), half);
   model->WriteParameters(std::span(first).first(half), 0);
   const double before = loss(*model);
   EXPECT_EQ(before, fresh_loss(first));
   for (int64_t number = 0; number < 2; ++number) {
-    updater->ComputeGradient(RoutingOf(number), Groups(config, number));
+    updater->ComputeGradient(SmallRouting(number), SmallGroups(config, number));
     updater->Apply(1e-1, number);
     EXPECT_EQ(loss(*model), fresh_loss(model->ReadParameters())) << number;
     EXPECT_NE(loss(*model), before);
@@ -526,6 +469,44 @@ TEST(SimulatedBf16, ProductsReadTheParametersAsTheyAre) {
   other[head] += 1;
   model->WriteParameters(std::span(other).subspan(head, 1), head);
   EXPECT_EQ(loss(*model), fresh_loss(other));
+}
+
+// What a step has to move counts with the sizes of what is stored.
+TEST(SimulatedBf16, ProfilesCountBytesOfWhatIsStored) {
+  simt::SetSchedule(simt::Schedule::kAscending);
+  const auto queue = MakeQueue();
+  const auto bytes = [&](Precision precision) {
+    // Of one shape.
+    Config config = SmallTrainingConfig(RouterKind::kSoftFixed);
+    config.model.d_model = config.model.d_ffn = config.model.vocab_size = 16;
+    config.training.precision = precision;
+    const auto model = MakeSimulated(config, 1, *queue);
+    const auto updater = model->MakeUpdater();
+    model->WriteParameters(SmallParameters(config), 0);
+    Profile profile;
+    updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
+    std::map<std::string, double> all;
+    for (const OperationTime& operation : profile.Take()) {
+      all[operation.name] = operation.work.bytes;
+    }
+    return all;
+  };
+  const auto fp32 = bytes(Precision::kFp32), bf16 = bytes(Precision::kBf16);
+  for (const char* name : {"norm", "norm, backward", "rope", "copy", "clear"}) {
+    EXPECT_GT(bf16.at(name), 0) << name;
+    EXPECT_EQ(bf16.at(name), fp32.at(name) / 2) << name;
+  }
+  for (const char* name :
+       {"router", "router, backward", "route plan and counts"}) {
+    EXPECT_GT(bf16.at(name), 0) << name;
+    EXPECT_EQ(bf16.at(name), fp32.at(name)) << name;
+  }
+  // From the table, which is fp32, and to its gradient.
+  EXPECT_EQ(bf16.at("embedding"), fp32.at("embedding") * 3 / 4);
+  const double tokens = 5, vocab = 16;
+  EXPECT_DOUBLE_EQ(
+      bf16.at("embedding, backward"),
+      fp32.at("embedding, backward") * (tokens / 2 + vocab) / (tokens + vocab));
 }
 
 // Changes that no bf16 number sees, of the router's weight and of what it reads.

@@ -117,6 +117,10 @@ TEST_F(GpuRecordFile, RefusesWhatIsNotWhole) {
   ExpectSays(without(0), {":1: ", "number 0"});
   ExpectSays(without(1), {":2: ", "number 1"});
   ExpectSays(without(3), {"no line of kind \"end\""});
+  // There is an end, but it is not the end.
+  Write({RunLine(), EndLine(), CheckLine()});
+  ExpectSays(Refusal([&] { (void)ReadGpuRecord(path_); }), {"cut off"});
+  Write({RunLine(), CheckLine(), CheckLine(), EndLine()});
   // Half a line at the end; no line at all.
   ExpectSays(RefusalOf([](std::string* bytes) { bytes->pop_back(); }),
              {":4: ", "torn"});

@@ -11,8 +11,8 @@
 #define SOFTMOE_KERNELS_CUDA_FLAT_KERNELS_H_
 
 #include "kernels/adamw.h"
+#include "kernels/casts.h"
 #include "kernels/cuda/row_kernels.h"
-#include "kernels/simt/bf16.h"
 
 namespace softmoe::kernels {
 
@@ -22,19 +22,7 @@ SOFTMOE_DECLARE_CUDA_KERNEL(Add);
 // The gradient of the router's input, into the activations'.
 SOFTMOE_DECLARE_CUDA_FUNCTION(Add, AddArgsOf<float, Bf16>);
 
-// Rounds to the nearest, ties to even; NaN stays NaN.
-struct CastToBf16Args {
-  int64_t size;
-  const float* from;  // [size]
-  Bf16* to;           // [size]
-};
 SOFTMOE_DECLARE_CUDA_KERNEL(CastToBf16);
-
-struct CastToFloatArgs {
-  int64_t size;
-  const Bf16* from;  // [size]
-  float* to;         // [size]
-};
 SOFTMOE_DECLARE_CUDA_KERNEL(CastToFloat);
 
 }  // namespace softmoe::kernels

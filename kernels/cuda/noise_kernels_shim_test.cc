@@ -2,7 +2,7 @@
 //
 // Noise through the simulator: no token, one, a block that is partly empty;
 // columns below, at and above a draw's four. That it is right:
-// property_tests/noise_kernels_property_test.cc.
+// verify, op=jitter and op=logit_noise.
 #include "kernels/cuda/noise_kernels.h"
 #include "kernels/simt/shim/shim_test_support.h"
 

@@ -35,8 +35,6 @@ std::string Today() {
                      date.tm_mday);
 }
 
-Shapes TheShapes() { return kSimulated ? SmallShapes() : Shapes{}; }
-
 void TellCeiling(const StageContext& context, const std::string& name,
                  const std::string& shape, const std::string& unit,
                  double amount, std::optional<double> seconds) {
@@ -81,7 +79,7 @@ std::vector<PaperProduct> PaperProducts() {
   const int64_t tokens = shapes.tokens(), d = model.d_model;
   const int64_t rows = shapes.routed() / model.num_experts;  // of an expert
   const int64_t up = 2 * model.d_ffn;
-  const int64_t chunk = std::min<int64_t>(tokens, 4096);
+  const int64_t chunk = shapes.head_chunk();
   return {{.name = "qkv", .m = tokens, .n = 3 * d, .k = d},
           {.name = "qkv d_input",
            .m = tokens,

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -17,21 +16,31 @@
 #include "core/config/config_enums.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
-#include "core/philox.h"
+#include "optimized/allocation.h"
 #include "optimized/device.h"
+#include "optimized/memory_plan.h"
 #include "optimized/model.h"
 #include "optimized/optimizer.h"
 #include "optimized/updater.h"
+#include "property_tests/gpu/bit_difference.h"
 #include "property_tests/gpu/device_stages.h"
 #include "property_tests/gpu/paper_shapes.h"
 #include "property_tests/testing/model_difference.h"
+#include "property_tests/testing/random_data.h"
+#include "property_tests/testing/small_training.h"
 
 namespace softmoe::gpu {
 namespace {
 
 using optimized::Device;
-using property_tests::MakeModelCase;
-using property_tests::ModelCase;
+using property_tests::ReadState;
+using property_tests::SmallConfig;
+using property_tests::SmallGroups;
+using property_tests::SmallParameters;
+using property_tests::SmallRouting;
+using property_tests::SmallTrainingConfig;
+using property_tests::TrainingState;
+using property_tests::WriteState;
 
 struct Kind {
   RouterKind router;
@@ -60,29 +69,6 @@ ThreadPool& Pool() {
   return pool;
 }
 
-// Two balance groups of one sequence, with all that a model may have.
-Config SmallConfig(Kind kind) {
-  Config config;
-  config.model = {.num_layers = 2,
-                  .d_model = 16,
-                  .num_heads = 2,
-                  .d_ffn = 24,
-                  .num_experts = 5,
-                  .vocab_size = 24,
-                  .sequence_length = 9};
-  config.router.kind = kind.router;
-  config.router.mean_active_experts =
-      kind.router == RouterKind::kSoftLearned ? 1.5 : 2.0;
-  config.router.aux_loss_coeff = 0.01;
-  config.router.z_loss_coeff = 0.001;
-  config.router.noise = NoiseKind::kInputJitter;
-  config.router.noise_amplitude = 0.05;
-  config.training.global_batch_sequences = 2;
-  config.training.balance_group_sequences = 1;
-  config.training.precision = kind.precision;
-  return config;
-}
-
 bool TellCheck(const StageContext& context, const std::string& name,
                double utilisation, const std::string& defects) {
   if (!defects.empty()) {
@@ -96,53 +82,9 @@ bool TellCheck(const StageContext& context, const std::string& name,
   return defects.empty();
 }
 
-// "3 of 100 differ in bits, first [17]: 0.5 instead of 0.25", or "".
-std::string BitDifference(const std::string& what,
-                          const std::vector<float>& got,
-                          const std::vector<float>& expected) {
-  if (got.size() != expected.size()) return what + " has another size; ";
-  int64_t count = 0, first = -1;
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (std::bit_cast<uint32_t>(got[i]) ==
-        std::bit_cast<uint32_t>(expected[i])) {
-      continue;
-    }
-    if (count++ == 0) first = static_cast<int64_t>(i);
-  }
-  if (count == 0) return "";
-  return fmt::format(
-      "{}: {} of {} differ in bits, first [{}]: {} instead of {}; ", what,
-      count, got.size(), first, got[first], expected[first]);
-}
-
-optimized::RoutingState RoutingOf(int64_t update) {
-  return {.temperature = 1.25, .tau = 1.25, .noise = true, .step = update};
-}
-
-// A batch of one sequence for each group, another one for each update.
-class Groups {
- public:
-  Groups(const Config& config, int64_t update)
-      : config_(config), update_(update) {}
-
-  optimized::Batch operator()(int64_t group) {
-    batch_ =
-        MakeModelCase(config_, 1, static_cast<uint64_t>(2 * update_ + group));
-    return {.num_sequences = 1,
-            .inputs = batch_.inputs,
-            .targets = batch_.targets,
-            .first_token = batch_.first_token};
-  }
-
- private:
-  const Config& config_;
-  int64_t update_;
-  ModelCase batch_;
-};
-
 // What a run of updates leaves.
-struct State {
-  std::vector<float> parameters, first, second;
+struct Trained {
+  TrainingState state;
   std::vector<double> norms;
 };
 
@@ -152,60 +94,57 @@ class Training {
       : config_(config),
         model_(device.MakeModel(config, 1, Pool(), Recompute::kNone)),
         updater_(model_->MakeUpdater()) {
-    model_->WriteParameters(MakeModelCase(config, 1, 8).parameters, 0);
+    model_->WriteParameters(SmallParameters(config), 0);
   }
 
   void Go(int64_t begin, int64_t end) {
     for (int64_t update = begin; update < end; ++update) {
-      state_.norms.push_back(
-          updater_->ComputeGradient(RoutingOf(update), Groups(config_, update))
-              .norm);
+      norms_.push_back(updater_
+                           ->ComputeGradient(SmallRouting(update),
+                                             SmallGroups(config_, update))
+                           .norm);
       updater_->Apply(1e-2, update);
     }
   }
-  State Read() {
-    state_.parameters = model_->ReadParameters();
-    state_.first = updater_->ReadFirstMoment();
-    state_.second = updater_->ReadSecondMoment();
-    return state_;
-  }
-  void Write(const State& state) {
-    state_ = state;
-    model_->WriteParameters(state.parameters, 0);
-    updater_->WriteMoments(state.first, state.second);
+  Trained Read() const { return {ReadState(*model_, *updater_), norms_}; }
+  void Write(const Trained& trained) {
+    WriteState(trained.state, *model_, *updater_);
+    norms_ = trained.norms;
   }
 
  private:
   const Config& config_;
   std::unique_ptr<optimized::ModelInterface> model_;
   std::unique_ptr<optimized::UpdaterInterface> updater_;
-  State state_;
+  std::vector<double> norms_;
 };
 
-std::string Differences(const State& got, const State& expected) {
+std::string Differences(const Trained& got, const Trained& expected) {
+  const TrainingState& is = got.state;
+  const TrainingState& was = expected.state;
   std::string text =
-      BitDifference("parameters", got.parameters, expected.parameters) +
-      BitDifference("first moments", got.first, expected.first) +
-      BitDifference("second moments", got.second, expected.second);
+      BitDifference("parameters", is.parameters, was.parameters) +
+      BitDifference("first moments", is.first_moment, was.first_moment) +
+      BitDifference("second moments", is.second_moment, was.second_moment);
   if (got.norms != expected.norms) text += "norms of gradients; ";
   return text;
 }
 
 // Gradient, norm and new parameters of one update.
 std::string UpdateDefects(Device& device, const Config& config) {
-  const ModelCase start = MakeModelCase(config, 1, 8);
+  const std::vector<float> start = SmallParameters(config);
   const auto model = device.MakeModel(config, 1, Pool(), Recompute::kNone);
   const auto updater = model->MakeUpdater();
-  model->WriteParameters(start.parameters, 0);
+  model->WriteParameters(start, 0);
   const int64_t length = config.model.sequence_length;
   const optimized::UpdateGradient found =
-      updater->ComputeGradient(RoutingOf(0), Groups(config, 0));
+      updater->ComputeGradient(SmallRouting(0), SmallGroups(config, 0));
   const std::vector<float> gradient = updater->ReadGradient();
 
   // With one group there is nothing to add up.
-  Groups groups(config, 0);
+  SmallGroups groups(config, 0);
   std::vector<float> expected(gradient.size());
-  (void)model->ForwardBackward(groups(0), RoutingOf(0),
+  (void)model->ForwardBackward(groups(0), SmallRouting(0),
                                1.0 / static_cast<double>(length), 1.0,
                                expected);
   std::string defects = BitDifference("gradient", gradient, expected);
@@ -223,51 +162,28 @@ std::string UpdateDefects(Device& device, const Config& config) {
   // Each element of AdamW is a few IEEE operations, on the CPU too.
   updater->Apply(1e-2, 0);
   optimized::Optimizer optimizer(config.training, model->layout(), Pool());
-  std::vector<float> parameters = start.parameters;
+  std::vector<float> parameters = start;
   optimizer.Update(1e-2, 0, found.norm, gradient, parameters);
-  const auto copy = [](std::span<const float> values) {
-    return std::vector<float>(values.begin(), values.end());
-  };
   return defects +
          BitDifference("parameters", model->ReadParameters(), parameters) +
          BitDifference("first moments", updater->ReadFirstMoment(),
-                       copy(optimizer.first_moment())) +
+                       optimizer.first_moment()) +
          BitDifference("second moments", updater->ReadSecondMoment(),
-                       copy(optimizer.second_moment()));
+                       optimizer.second_moment());
 }
 
-// The paper's step of a sparse model.
+// The step of a sparse model: the paper's.
 Config StepConfig(int active, Precision precision) {
+  const Shapes shapes = TheShapes();
   Config config;
+  config.model = shapes.model;
   config.training.precision = precision;
-  config.router.mean_active_experts = active;
-  if (IsSimulated()) {
-    config.model = SmallShapes().model;
-    config.training.global_batch_sequences = 4;
-    config.training.micro_batch_sequences = 2;
-    config.training.balance_group_sequences = 2;
-    config.router.mean_active_experts =
-        std::min<double>(active, static_cast<double>(config.model.num_experts));
-  }
+  config.training.balance_group_sequences = shapes.sequences;
+  config.training.micro_batch_sequences = shapes.sequences;
+  config.training.global_batch_sequences = shapes.groups * shapes.sequences;
+  config.router.mean_active_experts =
+      std::min<double>(active, static_cast<double>(config.model.num_experts));
   return config;
-}
-
-// Calls `use` with a model of the setting that keeps most and fits.
-template <typename Use>
-void WithModelThatFits(const Config& config, Device& device, const Use& use) {
-  std::string too_little;
-  for (const Recompute recompute :
-       {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
-    try {
-      optimized::Model model(config, config.training.balance_group_sequences,
-                             Pool(), device, recompute);
-      optimized::Updater updater(model);
-      return use(model, updater, recompute);
-    } catch (const EnvironmentError& error) {
-      too_little = error.what();
-    }
-  }
-  throw EnvironmentError(too_little);
 }
 
 }  // namespace
@@ -277,12 +193,11 @@ bool TellModel(const StageContext& context) {
   const uint64_t wanted = context.brief ? 1 : 3;
   bool all = true;
   for (const Kind& kind : kKinds) {
-    Config config = SmallConfig(kind);
-    config.router.noise = NoiseKind::kNone;
+    const Config config = SmallConfig(kind.router, kind.precision);
     uint64_t told = 0;
     for (uint64_t seed = 0; told < wanted; ++seed) {
       const auto difference = property_tests::CompareModels(
-          MakeModelCase(config, /*num_sequences=*/2, seed),
+          property_tests::MakeModelCase(config, /*num_sequences=*/2, seed),
           [&](const Config& c, int64_t group_sequences) {
             return device->MakeModel(c, group_sequences, Pool(),
                                      Recompute::kNone);
@@ -307,7 +222,7 @@ bool TellUpdate(const StageContext& context) {
   const auto device = TheDevice();
   bool all = true;
   for (const Kind& kind : kKinds) {
-    Config config = SmallConfig(kind);
+    Config config = SmallTrainingConfig(kind.router, kind.precision);
     config.training.global_batch_sequences = 1;
     config.training.clip_norm = 0;
     all = TellCheck(context, "update: " + kind.Name(), 0,
@@ -322,22 +237,22 @@ bool TellRepeat(const StageContext& context) {
   const auto device = TheDevice();
   bool all = true;
   for (const Kind& kind : kKinds) {
-    const Config config = SmallConfig(kind);
+    const Config config = SmallTrainingConfig(kind.router, kind.precision);
     const auto run = [&](int64_t interruption) {
       auto training = std::make_unique<Training>(*device, config);
       training->Go(0, interruption);
       if (interruption < kUpdates) {
-        const State state = training->Read();
+        const Trained half = training->Read();
         training.reset();
         training = std::make_unique<Training>(*device, config);
-        training->Write(state);
+        training->Write(half);
         training->Go(interruption, kUpdates);
       }
       return training->Read();
     };
-    const State once = run(kUpdates);
+    const Trained once = run(kUpdates);
     std::string defects;
-    if (once.parameters == MakeModelCase(config, 1, 8).parameters) {
+    if (once.state.parameters == SmallParameters(config)) {
       defects = "no parameter changed; ";
     }
     defects += Differences(run(kUpdates), once);
@@ -362,13 +277,8 @@ bool TellStep(int active, Precision precision, const StageContext& context) {
   const int64_t group = config.training.balance_group_sequences;
   const int64_t length = config.model.sequence_length;
   const auto tokens = static_cast<double>(sequences * length);
-  const RandomKey key{3, RandomStream::kTestData, 0, 0};
-  std::vector<int32_t> text;
-  for (int64_t t = 0; t <= group * length; ++t) {
-    text.push_back(
-        static_cast<int32_t>(PhiloxWords(key, static_cast<uint64_t>(t))[0] %
-                             static_cast<uint32_t>(config.model.vocab_size)));
-  }
+  const std::vector<int32_t> text = property_tests::RandomIds(
+      group * length + 1, config.model.vocab_size, 1, 1);
   const auto count = static_cast<size_t>(group * length);
   const optimized::GroupBatch batch = [&](int64_t number) {
     const std::span<const int32_t> ids = text;
@@ -378,53 +288,55 @@ bool TellStep(int active, Precision precision, const StageContext& context) {
                             .first_token = number * group * length};
   };
 
-  bool finite = true;
-  WithModelThatFits(
-      config, *device,
-      [&](optimized::Model& model, optimized::Updater& updater,
-          Recompute recompute) {
-        using Clock = std::chrono::steady_clock;
-        model.InitializeParameters(1);
-        // From one gradient to the next: the host waits for each, and what was
-        // queued before, the update, is done then.
-        std::vector<double> losses, seconds;
-        auto last = Clock::now();
-        int64_t wanted = 2;
-        for (int64_t step = 0; step < wanted; ++step) {
-          const optimized::UpdateGradient gradient =
-              updater.ComputeGradient({.step = step}, batch);
-          const auto now = Clock::now();
-          const std::chrono::duration<double> passed = now - last;
-          last = now;
-          if (step > 0) {
-            seconds.push_back(passed.count());
-          } else if (!IsSimulated()) {  // it took memory; how many more?
-            wanted = 1 + static_cast<int64_t>(std::clamp(
-                             0.5 * context.seconds / passed.count(), 1.0, 2.0));
-          }
-          double loss = 0;
-          for (const auto& part : gradient.groups) loss += part.loss_sum;
-          losses.push_back(loss / tokens);
-          updater.Apply(1e-4, step);
-        }
-        std::ranges::sort(seconds);
-        finite = std::ranges::all_of(
-            losses, [](double loss) { return std::isfinite(loss); });
-        Line line = {{"kind", "step"},
-                     {"active_experts", config.router.mean_active_experts},
-                     {"precision", EnumName(precision)},
-                     {"sequences", sequences},
-                     {"recompute", EnumName(recompute)},
-                     {"loss", losses.front()},
-                     {"memory_bytes", model.MemoryBytes()}};
-        if (!IsSimulated()) {
-          const double median = seconds[seconds.size() / 2];
-          line["seconds"] = median;
-          line["tokens_per_second"] = tokens / median;
-        }
-        context.tell(line);
-      });
-  return finite;
+  // The setting that computes least again, of those that fit.
+  const Recompute recompute =
+      optimized::LeastRecompute(config,
+                                optimized::InitialAllocations(config, 0), group,
+                                /*product_workspaces=*/0, device->FreeMemory())
+          .value_or(Recompute::kLayer);
+  optimized::RequireStepMemory(config, recompute, device->FreeMemory());
+  optimized::Model model(config, group, Pool(), *device, recompute);
+  optimized::Updater updater(model);
+  model.InitializeParameters(1);
+  // From one gradient to the next: the host waits for each, and what was queued
+  // before, the update, is done then.
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> losses, seconds;
+  auto last = Clock::now();
+  int64_t wanted = 2;
+  for (int64_t step = 0; step < wanted; ++step) {
+    const optimized::UpdateGradient gradient =
+        updater.ComputeGradient({.step = step}, batch);
+    const auto now = Clock::now();
+    const std::chrono::duration<double> passed = now - last;
+    last = now;
+    if (step > 0) {
+      seconds.push_back(passed.count());
+    } else if (!IsSimulated()) {  // it took memory; how many more?
+      wanted = 1 + static_cast<int64_t>(std::clamp(
+                       0.5 * context.seconds / passed.count(), 1.0, 2.0));
+    }
+    double loss = 0;
+    for (const auto& part : gradient.groups) loss += part.loss_sum;
+    losses.push_back(loss / tokens);
+    updater.Apply(1e-4, step);
+  }
+  std::ranges::sort(seconds);
+  Line line = {{"kind", "step"},
+               {"active_experts", config.router.mean_active_experts},
+               {"precision", EnumName(precision)},
+               {"sequences", sequences},
+               {"recompute", EnumName(recompute)},
+               {"loss", losses.front()},
+               {"memory_bytes", model.MemoryBytes()}};
+  if (!IsSimulated()) {
+    const double median = seconds[seconds.size() / 2];
+    line["seconds"] = median;
+    line["tokens_per_second"] = tokens / median;
+  }
+  context.tell(line);
+  return std::ranges::all_of(losses,
+                             [](double loss) { return std::isfinite(loss); });
 }
 
 }  // namespace softmoe::gpu

@@ -10,11 +10,14 @@
 #include "core/errors.h"
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/cuda/layer_kernels.h"
+#include "kernels/cuda/noise_kernels.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/routing_kernels.h"
 #include "kernels/cuda/row_kernels.h"
 #include "property_tests/gpu/device_array.h"
 #include "property_tests/gpu/device_stages.h"
 #include "property_tests/gpu/paper_shapes.h"
+#include "property_tests/testing/random_data.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -61,7 +64,6 @@ class EvenPlan {
       }
     }
     offsets = {0};
-    std::vector<int32_t> row_token;
     std::vector<int32_t> rows_of_token(static_cast<size_t>(2 * tokens), -1);
     for (const std::vector<int32_t>& of_one : of_expert) {
       for (const int32_t token : of_one) {
@@ -86,7 +88,8 @@ class EvenPlan {
   }
 
   kernels::RoutePlan plan;
-  std::vector<int32_t> offsets;  // on the host
+  // On the host.
+  std::vector<int32_t> offsets, row_token;
 
  private:
   std::unique_ptr<DeviceArray<int32_t>> offsets_, row_token_, token_rows_;
@@ -108,6 +111,9 @@ class Times {
     TellExperts();
     TellHead();
     TellGemm();
+    TellRope();
+    TellJitter();
+    TellAdd();
   }
 
  private:
@@ -157,14 +163,8 @@ class Times {
   }
 
   std::vector<int32_t> Ids() const {
-    const RandomKey key{2, RandomStream::kTestData, 0, 0};
-    std::vector<int32_t> ids(static_cast<size_t>(shapes_.tokens()));
-    for (size_t i = 0; i < ids.size(); ++i) {
-      ids[i] =
-          static_cast<int32_t>(PhiloxWords(key, i)[0] %
-                               static_cast<uint32_t>(shapes_.model.vocab_size));
-    }
-    return ids;
+    return property_tests::RandomIds(shapes_.tokens(), shapes_.model.vocab_size,
+                                     1, 1);
   }
 
   void TellEmbedding() {
@@ -204,7 +204,7 @@ class Times {
     const int64_t n = shapes_.tokens(), d = model.d_model,
                   sequences = shapes_.sequences, length = model.sequence_length,
                   heads = model.num_heads;
-    const int64_t block = std::min<int64_t>(length, 256);
+    const int64_t block = shapes_.query_block();
     const DeviceArray<T> qkv(n * 3 * d), out(n * d), d_out(n * d),
         d_qkv(n * 3 * d);
     const DeviceArray<float> log_sum_exp(sequences * heads * length),
@@ -309,7 +309,7 @@ class Times {
   void TellHead() {
     const int64_t n = shapes_.tokens(), d = shapes_.model.d_model,
                   vocab = shapes_.model.vocab_size;
-    const int64_t chunk = std::min<int64_t>(n, 4096);
+    const int64_t chunk = shapes_.head_chunk();
     const DeviceArray<T> hidden(n * d), weight(vocab * d), d_hidden(n * d),
         d_logits(chunk * vocab);
     const DeviceArray<int32_t> targets(Ids());
@@ -355,6 +355,71 @@ class Times {
                                                      .ldb = 3 * d,
                                                      .ldc = 3 * d},
                            queue_);
+            });
+  }
+
+  void TellRope() {
+    const auto& model = shapes_.model;
+    const int64_t n = shapes_.tokens(), d = model.d_model;
+    const DeviceArray<T> qkv(n * 3 * d);
+    const int64_t angles = model.sequence_length * model.head_dim() / 2;
+    const DeviceArray<float> cosine(angles), sine(angles);
+    TellOne(
+        "rope", "rope", fmt::format("{}x{}", n, 2 * d), 0,
+        4 * kSize * Real(n * d), [&] {
+          device::Rope(
+              kernels::RopeArgsOf<T>{.num_sequences = shapes_.sequences,
+                                     .sequence_length = model.sequence_length,
+                                     .num_heads = model.num_heads,
+                                     .head_dim = model.head_dim(),
+                                     .cosine = cosine.data(),
+                                     .sine = sine.data(),
+                                     .qkv = qkv.data()},
+              stream());
+        });
+  }
+
+  void TellJitter() {
+    const int64_t n = shapes_.tokens(), d = shapes_.model.d_model;
+    const DeviceArray<T> hidden(n * d);
+    const DeviceArray<float> router_input(n * d);
+    const std::string shape = fmt::format("{}x{}", n, d);
+    TellOne("jitter", "jitter", shape, 0, (kSize + 4) * Real(n * d), [&] {
+      device::InputJitter(
+          kernels::InputJitterArgsOf<T, float>{.num_tokens = n,
+                                               .d_model = d,
+                                               .first_token = 0,
+                                               .key = {},
+                                               .amplitude = 0.01,
+                                               .x = hidden.data(),
+                                               .y = router_input.data()},
+          stream());
+    });
+    TellOne("jitter, backward", "jitter", shape, 0,
+            (2 * kSize + 4) * Real(n * d), [&] {
+              device::InputJitter(
+                  kernels::InputJitterArgsOf<float, T>{.num_tokens = n,
+                                                       .d_model = d,
+                                                       .first_token = 0,
+                                                       .key = {},
+                                                       .amplitude = 0.01,
+                                                       .x = router_input.data(),
+                                                       .y = hidden.data(),
+                                                       .accumulate = true},
+                  stream());
+            });
+  }
+
+  void TellAdd() {
+    const int64_t size = shapes_.tokens() * shapes_.model.d_model;
+    const DeviceArray<float> x(size);
+    const DeviceArray<T> y(size);
+    TellOne("+=", "add", fmt::format("{}", size), 0,
+            (2 * kSize + 4) * Real(size), [&] {
+              device::Add(
+                  kernels::AddArgsOf<float, T>{
+                      .size = size, .x = x.data(), .y = y.data()},
+                  stream());
             });
   }
 
@@ -430,11 +495,127 @@ void TellRouter(const StageContext& context, const Shapes& shapes,
        });
 }
 
+// What follows from the router's choice, for tokens with two experts each.
+void TellRouting(const StageContext& context, const Shapes& shapes,
+                 CUstream_st* stream) {
+  const int64_t n = shapes.tokens(), experts = shapes.model.num_experts;
+  const int64_t slots = n * shapes.active;
+  const auto tell = [&](const char* name, const char* operation,
+                        const std::string& shape, double bytes,
+                        const std::function<void()>& launch) {
+    Tell(context, {name, operation, "fp32", shape, 0, bytes}, launch);
+  };
+  const std::string shape =
+      fmt::format("{}x{} of {}", n, shapes.active, experts);
+  const EvenPlan even(shapes);
+  std::vector<int32_t> of_tokens(static_cast<size_t>(slots));
+  {
+    // The experts of each token, in ascending order as they come.
+    std::vector<int64_t> next(static_cast<size_t>(n));
+    for (int64_t e = 0; e < experts; ++e) {
+      for (int64_t row = even.offsets[e]; row < even.offsets[e + 1]; ++row) {
+        const int32_t token = even.row_token[row];
+        of_tokens[token * shapes.active + next[token]++] =
+            static_cast<int32_t>(e);
+      }
+    }
+  }
+  const DeviceArray<int32_t> selected(of_tokens),
+      num_active(std::vector<int32_t>(static_cast<size_t>(n),
+                                      static_cast<int32_t>(shapes.active))),
+      offsets(experts + 1), row_token(slots), token_rows(slots),
+      scratch(kernels::RoutePlanScratch(n, experts));
+  const DeviceArray<float> gates(slots), row_gate(slots), scores(n * experts),
+      d_probability(experts);
+  tell("route plan", "route_plan", shape, 20 * Real(slots), [&] {
+    device::BuildRoutePlan(
+        kernels::BuildRoutePlanArgs{.num_tokens = n,
+                                    .num_experts = experts,
+                                    .max_active = shapes.active,
+                                    .num_active = num_active.data(),
+                                    .selected = selected.data(),
+                                    .gates = gates.data(),
+                                    .expert_offsets = offsets.data(),
+                                    .row_token = row_token.data(),
+                                    .row_gate = row_gate.data(),
+                                    .token_rows = token_rows.data(),
+                                    .scratch = scratch.data()},
+        stream);
+  });
+  tell("gradients of gates", "route_plan", shape, 12 * Real(slots), [&] {
+    device::GatherGateGradients(
+        kernels::GatherGateGradientsArgs{.num_tokens = n,
+                                         .max_active = shapes.active,
+                                         .token_rows = even.plan.token_rows,
+                                         .d_row_gate = row_gate.data(),
+                                         .d_gates = gates.data()},
+        stream);
+  });
+  const DeviceArray<int64_t> histogram(experts + 1), below(int64_t{1}),
+      counts(experts);
+  tell("counts", "routing_counts", shape, 4 * Real(n) + 4 * Real(slots), [&] {
+    device::RoutingCounts(
+        kernels::RoutingCountsArgs{.num_tokens = n,
+                                   .num_experts = experts,
+                                   .max_active = shapes.active,
+                                   .has_cutoff = true,
+                                   .cutoff = 0.5f,
+                                   .num_active = num_active.data(),
+                                   .gates = gates.data(),
+                                   .active_histogram = histogram.data(),
+                                   .below_cutoff = below.data()},
+        stream);
+  });
+  tell("noise of scores", "logit_noise", fmt::format("{}x{}", n, experts),
+       8 * Real(n * experts), [&] {
+         device::LogitNoise(kernels::LogitNoiseArgs{.num_tokens = n,
+                                                    .num_experts = experts,
+                                                    .first_token = 0,
+                                                    .key = {},
+                                                    .sigma = 0.01,
+                                                    .scores = scores.data()},
+                            stream);
+       });
+  const DeviceArray<double> sums(experts), one(int64_t{1}), loss(int64_t{1}),
+      z_loss(int64_t{1});
+  tell("auxiliary losses", "balance_loss", fmt::format("{}", experts),
+       20 * Real(experts), [&] {
+         device::BalanceLoss(
+             kernels::BalanceLossArgs{.num_tokens = n,
+                                      .num_experts = experts,
+                                      .aux_loss_coeff = 0.01,
+                                      .z_loss_coeff = 0.001,
+                                      .group_scale = 1,
+                                      .balance_counts = counts.data(),
+                                      .probability_sums = sums.data(),
+                                      .z_sum = one.data(),
+                                      .load_balance_loss = loss.data(),
+                                      .z_loss = z_loss.data(),
+                                      .d_probability = d_probability.data()},
+             stream);
+       });
+  const int64_t layers = shapes.model.num_layers;
+  const DeviceArray<double> shares(layers), d_mean_active(layers);
+  const DeviceArray<float> d_budget_logits(layers);
+  tell("gradient of the budget", "budget", fmt::format("{}", layers),
+       20 * Real(layers), [&] {
+         device::BudgetGradient(
+             kernels::BudgetGradientArgs{
+                 .num_layers = layers,
+                 .spare_budget = 1,
+                 .shares = shares.data(),
+                 .d_mean_active = d_mean_active.data(),
+                 .d_budget_logits = d_budget_logits.data()},
+             stream);
+       });
+}
+
 void TellParameters(const StageContext& context, const Shapes& shapes,
                     CUstream_st* stream) {
   const int64_t size = shapes.parameters;
   const DeviceArray<float> gradient(size), parameter(size), first(size),
       second(size);
+  const DeviceArray<Bf16> rounded(size);
   device::ClearOnDevice(second.data(), static_cast<size_t>(second.bytes()),
                         stream);
   const DeviceArray<double> result(int64_t{1}),
@@ -466,15 +647,28 @@ void TellParameters(const StageContext& context, const Shapes& shapes,
                                        .scratch = scratch.data()},
              stream);
        });
+  Tell(context, {"to bf16", "cast", "bf16", shape, 0, 6 * Real(size)}, [&] {
+    device::CastToBf16(
+        kernels::CastToBf16Args{
+            .size = size, .from = parameter.data(), .to = rounded.data()},
+        stream);
+  });
+  Tell(context, {"to float", "cast", "bf16", shape, 0, 6 * Real(size)}, [&] {
+    device::CastToFloat(
+        kernels::CastToFloatArgs{
+            .size = size, .from = rounded.data(), .to = gradient.data()},
+        stream);
+  });
 }
 
 }  // namespace
 
 bool TellTimes(const StageContext& context) {
-  const Shapes shapes = IsSimulated() ? SmallShapes() : Shapes{};
+  const Shapes shapes = TheShapes();
   const auto queue =
       device::MakeQueue(device::DeviceStream(), shapes.workspace);
   TellRouter(context, shapes, queue->stream());
+  TellRouting(context, shapes, queue->stream());
   TellParameters(context, shapes, queue->stream());
   Times<Bf16>(context, shapes, *queue).TellAll();
   Times<float>(context, shapes, *queue).TellAll();

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // paper_shapes.h - the shapes at which operations are timed: one balance group
-// of the paper's model, with two active experts.
+// of the paper's model, with two active experts; and a step, of several groups.
 #ifndef SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
 #define SOFTMOE_PROPERTY_TESTS_GPU_PAPER_SHAPES_H_
 
 #include <cstdint>
 
 #include "core/config/config.h"
+#include "optimized/memory_plan.h"
+#include "property_tests/gpu/device_stages.h"
 
 namespace softmoe::gpu {
 
 struct Shapes {
   ModelConfig model;  // defaults: the paper's
   int64_t sequences = TrainingConfig{}.balance_group_sequences;
+  int64_t groups = TrainingConfig{}.global_batch_sequences / sequences;
   int64_t active = 2;
   // What of all parameters one AdamW and one sum of squares take.
   int64_t parameters = int64_t{100} << 20;
@@ -23,9 +26,24 @@ struct Shapes {
 
   int64_t tokens() const { return sequences * model.sequence_length; }
   int64_t routed() const { return tokens() * active; }
+  // As models have them on a device.
+  int64_t query_block() const {
+    return optimized::QueryBlock(AsConfig(), optimized::MemoryKind::kDevice);
+  }
+  int64_t head_chunk() const {
+    return optimized::HeadChunk(AsConfig(), tokens(),
+                                optimized::MemoryKind::kDevice);
+  }
+
+ private:
+  Config AsConfig() const {
+    Config config;
+    config.model = model;
+    return config;
+  }
 };
 
-// Thumbnails of these, for the simulated device.
+// Thumbnails of these.
 inline Shapes SmallShapes() {
   return {.model = {.num_layers = 2,
                     .d_model = 16,
@@ -35,12 +53,16 @@ inline Shapes SmallShapes() {
                     .vocab_size = 24,
                     .sequence_length = 8},
           .sequences = 2,
+          .groups = 2,
           .parameters = 300,
           .copied = 1000,
           .bf16_side = 16,
           .fp32_side = 16,
           .workspace = 1 << 16};
 }
+
+// The paper's; on the simulated device, the thumbnails.
+inline Shapes TheShapes() { return IsSimulated() ? SmallShapes() : Shapes{}; }
 
 }  // namespace softmoe::gpu
 

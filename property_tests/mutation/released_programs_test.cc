@@ -52,6 +52,9 @@ TEST(ReleasedPrograms, HaveNoTraceOfAMutant) {
   for (const char* program :
        {"optimized/bench", "trainer/evaluation/evaluate", "golden/golden",
         "experiments/grid", "trainer/tokens/prepare_data", "trainer/run/train",
+#ifdef SOFTMOE_HAS_CUDA
+        "property_tests/gpu/gpu_check",
+#endif
         "property_tests/verify/verify"}) {
     const std::vector<std::string> traces = TracesIn(program);
     EXPECT_TRUE(traces.empty()) << program << ": " << traces.front();

@@ -58,8 +58,10 @@ TEST_P(EveryOperation, IsWithinItsBoundsOnEveryImplementation) {
     if (!implementation->WhyUnsupported(op, dtype).empty()) {
       // This may be a level that this machine lacks, or an operation without
       // CUDA source, double body or bf16; cpu:v3 and the reference run
-      // everything.
-      ASSERT_TRUE(name != "cpu:v3" && name != "reference_f32") << name;
+      // everything that there is in float.
+      ASSERT_TRUE((name != "cpu:v3" && name != "reference_f32") ||
+                  std::ranges::count(op.dtypes(), Dtype::kF32) == 0)
+          << name;
       continue;
     }
     const bool holds = rc::check(name, [&] {
@@ -116,17 +118,20 @@ TEST(BodiesAtDouble, AgreeWithTheReference) {
       }
     }
   }
-  EXPECT_GE(operations, 7);
+  EXPECT_GE(operations, 8);
   std::printf("largest error %.2g\n", largest);
 }
 
-// The router computes every element by the same operations in the same order
-// on the CPU and in CUDA; but the sums over three or more blocks of tokens, which
-// CUDA adds in a tree.
+// These compute every element by the same operations in the same order on the
+// CPU and in CUDA; but the sums over three or more blocks of tokens, which CUDA
+// adds in a tree. (A device's own logarithm, sine and cosine may move the noise
+// of scores; the simulated one has the CPU's.)
 TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
   const auto cpu = MakeImplementation("cpu:v3");
   const auto shim = MakeImplementation("shim");
-  for (const std::string name : {"lapsum", "router", "balance_sums"}) {
+  for (const std::string name :
+       {"lapsum", "router", "balance_sums", "rope", "jitter", "logit_noise",
+        "route_plan", "routing_counts", "balance_loss", "budget", "add"}) {
     const Operation& op = FindOperation(name);
     EXPECT_TRUE(rc::check(name, [&] {
       const Case c = DrawCase(op, {}, *rc::gen::arbitrary<uint64_t>(), 0);
@@ -136,9 +141,11 @@ TEST(SameSource, GivesTheSameBitsOnCpuAndInTheSimulator) {
       RC_ASSERT(a.size() == b.size());
       const std::set<std::string> sums = {"basis_sums", "z_sum",
                                           "d_mean_active"};
-      const bool one_order = c.Size("rows") <= 2 * kernels::kRouterTokenBlock;
       for (const auto& [output, tensor] : a) {
-        if (sums.contains(output) && !one_order) continue;
+        if (sums.contains(output) &&
+            c.Size("rows") > 2 * kernels::kRouterTokenBlock) {
+          continue;
+        }
         if (!SameBits(tensor, b.at(output))) {
           RC_FAIL(output + " differs: " + CaseText(c));
         }

@@ -255,6 +255,15 @@ const Derivation& NaiveDerivation() {
   return derivation;
 }
 
+ExpectedOutput RoundedToFloat(ExpectedOutput in_double) {
+  for (int64_t i = 0; i < in_double.values.size(); ++i) {
+    double& bound = in_double.bounds[i];
+    bound +=
+        0x1p-24 * (std::abs(in_double.values.values[i]) + bound) + 0x1p-149;
+  }
+  return in_double;
+}
+
 ExpectedOutput Exactly(Tensor values, const std::string& derivation) {
   ExpectedOutput expected;
   expected.bounds.assign(values.values.size(), 0.0);

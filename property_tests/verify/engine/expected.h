@@ -74,6 +74,9 @@ ExpectedOutput FromDoubleBounds(const std::string& output, const Tensor& values,
                                 const std::vector<Bounded>& bounds,
                                 const std::string& derivation);
 
+// An output of FromDoubleBounds that is rounded to float once.
+ExpectedOutput RoundedToFloat(ExpectedOutput in_double);
+
 // An output that must be equal bit for bit, except for the sign of a zero.
 ExpectedOutput Exactly(Tensor values, const std::string& derivation);
 

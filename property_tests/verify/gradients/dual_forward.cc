@@ -5,6 +5,7 @@
 
 #include "core/errors.h"
 #include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/operations/noise_parameters.h"
 #include "reference/attention_formula.h"
 #include "reference/budget_formula.h"
 #include "reference/embedding_formula.h"
@@ -13,7 +14,9 @@
 #include "reference/load_balance_formula.h"
 #include "reference/matrix.h"
 #include "reference/moe_layer_formula.h"
+#include "reference/noise_formula.h"
 #include "reference/rmsnorm_formula.h"
+#include "reference/rope_formula.h"
 #include "reference/router_formula.h"
 
 namespace softmoe::verify {
@@ -147,6 +150,25 @@ DualMap Embedding(const Case& c, const DualMap& inputs, const TensorMap&) {
                       MatrixOf(inputs, "table", c.Size("d_model"))))}};
 }
 
+DualMap Rope(const Case& c, const DualMap& inputs, const TensorMap&) {
+  return {
+      {"rotated",
+       Flat(formula::RotateQueriesAndKeys<Dual>(
+           MatrixOf(inputs, "qkv", 3 * c.Size("heads") * c.Size("head_dim")),
+           c.Size("sequences"), c.Size("heads"),
+           reference::ValueOf(Scalar(inputs, "base")), /*direction=*/1))}};
+}
+
+DualMap Jitter(const Case& c, const DualMap& inputs, const TensorMap&) {
+  const reference::RouterNoise noise =
+      NoiseOf(c, NoiseKind::kInputJitter,
+              reference::ValueOf(Scalar(inputs, "amplitude")));
+  return {{"router_input", Flat(formula::NoisyRouterInput<Dual>(
+                               noise, FirstToken(c),
+                               MatrixOf(inputs, "hidden", c.Size("d_model"))))},
+          {"carried_on", At(inputs, "hidden")}};
+}
+
 DualMap LmHead(const Case& c, const DualMap& inputs, const TensorMap&) {
   const int64_t d = c.Size("d_model");
   return {{"loss",
@@ -172,7 +194,8 @@ DualForward FindDualForward(const std::string& op) {
       {"rmsnorm", RmsNorm},     {"balance_sums", BalanceSums},
       {"experts", Experts},     {"attention", Attention},
       {"embedding", Embedding}, {"lm_head", LmHead},
-      {"budget", Budget},
+      {"budget", Budget},       {"rope", Rope},
+      {"jitter", Jitter},
   };
   const auto found = all.find(op);
   return found == all.end() ? nullptr : found->second;

@@ -5,12 +5,10 @@
 #include "core/text/suggestion.h"
 #include "kernels/isa.h"
 #include "property_tests/verify/implementations/double_implementation.h"
-#include "property_tests/verify/implementations/row_kernels.h"
 
 namespace softmoe::verify {
-namespace {
 
-RowKernels KernelsOn(ThreadPool& pool) {
+RowKernels CpuKernels(ThreadPool& pool) {
   return {
       [&pool](const auto& args) { kernels::RouterForward(args, pool); },
       [&pool](const auto& args) { kernels::RouterBackward(args, pool); },
@@ -26,8 +24,20 @@ RowKernels KernelsOn(ThreadPool& pool) {
       [&pool](const auto& args) { kernels::SumOfSquares(args, pool); },
       [&pool](const auto& args) { kernels::EmbeddingForward(args, pool); },
       [&pool](const auto& args) { kernels::EmbeddingBackward(args, pool); },
+      [&pool](const auto& args) { kernels::Add(args, pool); },
+      [&pool](const auto& args) { kernels::Rope(args, pool); },
+      [&pool](const auto& args) { kernels::InputJitter(args, pool); },
+      [&pool](const auto& args) { kernels::InputJitter(args, pool); },
+      [&pool](const auto& args) { kernels::LogitNoise(args, pool); },
+      [&pool](const auto& args) { kernels::BuildRoutePlan(args, pool); },
+      [&pool](const auto& args) { kernels::GatherGateGradients(args, pool); },
+      [&pool](const auto& args) { kernels::RoutingCounts(args, pool); },
+      [&pool](const auto& args) { kernels::BalanceLoss(args, pool); },
+      [&pool](const auto& args) { kernels::BudgetGradient(args, pool); },
   };
 }
+
+namespace {
 
 constexpr int kThreads[] = {1, 3};
 
@@ -57,7 +67,7 @@ class CpuImplementation : public Implementation {
     const auto whole = adapters_.cpu.find(op.name());
     return whole != adapters_.cpu.end()
                ? whole->second(c, inputs, pool)
-               : adapters_.rows.at(op.name())(c, inputs, KernelsOn(pool));
+               : adapters_.rows.at(op.name())(c, inputs, CpuKernels(pool));
   }
 
  private:

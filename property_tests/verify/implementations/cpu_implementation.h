@@ -9,10 +9,16 @@
 #include <memory>
 #include <string>
 
+#include "core/parallel_for.h"
 #include "property_tests/verify/engine/implementation.h"
 #include "property_tests/verify/implementations/adapters.h"
+#include "property_tests/verify/implementations/row_kernels.h"
 
 namespace softmoe::verify {
+
+// The kernels of the level that is selected (kernels/isa.h). `pool` must outlive
+// the result.
+RowKernels CpuKernels(ThreadPool& pool);
 
 // `level` is "v3", "v4", "double" (double_implementation.h) or "" for the best
 // level of this machine. `adapters` must outlive the result.

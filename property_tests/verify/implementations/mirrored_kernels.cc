@@ -274,6 +274,89 @@ void CopyArrays(Mirror& mirror,
               kernels::EmbeddingDeviceScratch(a.num_tokens));
 }
 
+template <typename X, typename Y>
+void CopyArrays(Mirror& mirror, kernels::AddArgsOf<X, Y>& a) {
+  mirror.Copy("x", a.x, a.size);
+  mirror.Copy("y", a.y, a.size);
+}
+
+template <typename Activation>
+void CopyArrays(Mirror& mirror, kernels::RopeArgsOf<Activation>& a) {
+  const int64_t angles = a.sequence_length * (a.head_dim / 2);
+  const int64_t tokens = a.num_sequences * a.sequence_length;
+  mirror.Copy("cosine", a.cosine, angles);
+  mirror.Copy("sine", a.sine, angles);
+  mirror.Copy("qkv", a.qkv, tokens * 3 * a.num_heads * a.head_dim);
+}
+
+template <typename X, typename Y>
+void CopyArrays(Mirror& mirror, kernels::InputJitterArgsOf<X, Y>& a) {
+  mirror.Copy("x", a.x, a.num_tokens * a.d_model);
+  mirror.Copy("y", a.y, a.num_tokens * a.d_model);
+}
+
+void CopyArrays(Mirror& mirror, kernels::LogitNoiseArgs& a) {
+  mirror.Copy("scores", a.scores, a.num_tokens * a.num_experts);
+}
+
+void CopyArrays(Mirror& mirror, kernels::BuildRoutePlanArgs& a) {
+  const int64_t slots = a.num_tokens * a.max_active;
+  mirror.Copy("num_active", a.num_active, a.num_tokens);
+  mirror.Copy("selected", a.selected, slots);
+  mirror.Copy("gates", a.gates, slots);
+  mirror.Copy("expert_offsets", a.expert_offsets, a.num_experts + 1);
+  mirror.Copy("row_token", a.row_token, slots);
+  mirror.Copy("row_gate", a.row_gate, slots);
+  mirror.Copy("token_rows", a.token_rows, slots);
+  mirror.Copy("scratch", a.scratch,
+              kernels::RoutePlanScratch(a.num_tokens, a.num_experts));
+}
+
+void CopyArrays(Mirror& mirror, kernels::GatherGateGradientsArgs& a) {
+  const int64_t slots = a.num_tokens * a.max_active;
+  // As many rows as tokens have.
+  const int64_t rows = std::count_if(a.token_rows, a.token_rows + slots,
+                                     [](int32_t row) { return row >= 0; });
+  mirror.Copy("token_rows", a.token_rows, slots);
+  mirror.Copy("d_row_gate", a.d_row_gate, rows);
+  mirror.Copy("d_gates", a.d_gates, slots);
+}
+
+void CopyArrays(Mirror& mirror, kernels::RoutingCountsArgs& a) {
+  mirror.Copy("num_active", a.num_active, a.num_tokens);
+  mirror.Copy("gates", a.gates, a.num_tokens * a.max_active);
+  mirror.Copy("active_histogram", a.active_histogram, a.num_experts + 1);
+  mirror.Copy("below_cutoff", a.below_cutoff, 1);
+  mirror.Copy("scores", a.scores, a.num_tokens * a.num_experts);
+  mirror.Copy("bad_score", a.bad_score, 1);
+  mirror.Copy("bad_value", a.bad_value, 1);
+}
+
+void CopyArrays(Mirror& mirror, kernels::BalanceLossArgs& a) {
+  mirror.Copy("balance_counts", a.balance_counts, a.num_experts);
+  mirror.Copy("probability_sums", a.probability_sums, a.num_experts);
+  mirror.Copy("z_sum", a.z_sum, 1);
+  mirror.Copy("load_balance_loss", a.load_balance_loss, 1);
+  mirror.Copy("z_loss", a.z_loss, 1);
+  mirror.Copy("d_probability", a.d_probability, a.num_experts);
+}
+
+void CopyArrays(Mirror& mirror, kernels::BudgetGradientArgs& a) {
+  mirror.Copy("shares", a.shares, a.num_layers);
+  mirror.Copy("d_mean_active", a.d_mean_active, a.num_layers);
+  mirror.Copy("d_budget_logits", a.d_budget_logits, a.num_layers);
+}
+
+void CopyArrays(Mirror& mirror, kernels::CastToBf16Args& a) {
+  mirror.Copy("from", a.from, a.size);
+  mirror.Copy("to", a.to, a.size);
+}
+
+void CopyArrays(Mirror& mirror, kernels::CastToFloatArgs& a) {
+  mirror.Copy("from", a.from, a.size);
+  mirror.Copy("to", a.to, a.size);
+}
+
 template <typename Args>
 std::function<void(const Args&)> Mirrored(
     std::function<void(const Args&)> device, const DeviceMemory& memory) {
@@ -306,6 +389,18 @@ RowKernelsOf<Activation> MirroredKernels(const RowKernelsOf<Activation>& device,
       .sum_of_squares = Mirrored(device.sum_of_squares, memory),
       .embedding_forward = Mirrored(device.embedding_forward, memory),
       .embedding_backward = Mirrored(device.embedding_backward, memory),
+      .add = Mirrored(device.add, memory),
+      .rope = Mirrored(device.rope, memory),
+      .input_jitter = Mirrored(device.input_jitter, memory),
+      .input_jitter_backward = Mirrored(device.input_jitter_backward, memory),
+      .logit_noise = Mirrored(device.logit_noise, memory),
+      .build_route_plan = Mirrored(device.build_route_plan, memory),
+      .gather_gate_gradients = Mirrored(device.gather_gate_gradients, memory),
+      .routing_counts = Mirrored(device.routing_counts, memory),
+      .balance_loss = Mirrored(device.balance_loss, memory),
+      .budget_gradient = Mirrored(device.budget_gradient, memory),
+      .cast_to_bf16 = Mirrored(device.cast_to_bf16, memory),
+      .cast_to_float = Mirrored(device.cast_to_float, memory),
   };
 }
 

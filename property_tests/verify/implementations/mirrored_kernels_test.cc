@@ -17,6 +17,7 @@
 #include "property_tests/verify/adapter_table.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/implementations/cpu_implementation.h"
 
 namespace softmoe::verify {
 namespace {
@@ -38,29 +39,11 @@ const DeviceMemory kHeap = {[](size_t bytes) {
 // A case where the kernels themselves see the host's memory: on the CPU.
 TEST(MirroredKernels, GiveTheBitsOfTheKernels) {
   ThreadPool pool(1);
-  const RowKernels on_cpu = {
-      [&](const auto& args) { kernels::RouterForward(args, pool); },
-      [&](const auto& args) { kernels::RouterBackward(args, pool); },
-      [&](const auto& args) { kernels::RmsNormForward(args, pool); },
-      [&](const auto& args) { kernels::RmsNormBackward(args, pool); },
-      [&](const auto& args) { kernels::AdamW(args, pool); },
-      [&](const auto& args) { kernels::Gemm(args, pool); },
-      [&](const auto& args) { kernels::ExpertForward(args, pool); },
-      [&](const auto& args) { kernels::ExpertBackward(args, pool); },
-      [&](const auto& args) { kernels::AttentionForward(args, pool); },
-      [&](const auto& args) { kernels::AttentionBackward(args, pool); },
-      [&](const auto& args) { kernels::HeadCrossEntropy(args, pool); },
-      [&](const auto& args) { kernels::SumOfSquares(args, pool); },
-      [&](const auto& args) { kernels::EmbeddingForward(args, pool); },
-      [&](const auto& args) { kernels::EmbeddingBackward(args, pool); },
-  };
-  for (const std::string op :
-       {"lapsum", "router", "balance_sums", "rmsnorm", "adamw", "gemm",
-        "experts", "attention", "lm_head", "sum_of_squares", "embedding"}) {
+  const RowKernels on_cpu = CpuKernels(pool);
+  for (const auto& [op, run] : AdapterTable().rows) {
     for (uint32_t number = 0; number < 10; ++number) {
       const Case c = DrawCase(FindOperation(op), {{"dtype", "f32"}}, 3, number);
       const TensorMap inputs = InputsOf(FindOperation(op), c);
-      const RowAdapter run = AdapterTable().rows.at(op);
       const TensorMap direct = run(c, inputs, on_cpu);
       const TensorMap mirrored = run(c, inputs, MirroredKernels(on_cpu, kHeap));
       ASSERT_EQ(direct.size(), mirrored.size());

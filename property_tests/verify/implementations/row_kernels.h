@@ -9,12 +9,18 @@
 
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
+#include "kernels/balance_loss.h"
+#include "kernels/budget_gradient.h"
+#include "kernels/casts.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/gemm.h"
+#include "kernels/noise.h"
 #include "kernels/rmsnorm.h"
+#include "kernels/route_plan.h"
 #include "kernels/router.h"
+#include "kernels/routing_counts.h"
 #include "kernels/simt/bf16.h"
 
 namespace softmoe::verify {
@@ -45,6 +51,23 @@ struct RowKernelsOf {
       embedding_forward;
   std::function<void(const kernels::EmbeddingBackwardArgsOf<Activation>&)>
       embedding_backward;
+  std::function<void(const kernels::AddArgsOf<float, Activation>&)> add;
+  std::function<void(const kernels::RopeArgsOf<Activation>&)> rope;
+  // To the router's input, and from its gradient.
+  std::function<void(const kernels::InputJitterArgsOf<Activation, float>&)>
+      input_jitter;
+  std::function<void(const kernels::InputJitterArgsOf<float, Activation>&)>
+      input_jitter_backward;
+  std::function<void(const kernels::LogitNoiseArgs&)> logit_noise;
+  std::function<void(const kernels::BuildRoutePlanArgs&)> build_route_plan;
+  std::function<void(const kernels::GatherGateGradientsArgs&)>
+      gather_gate_gradients;
+  std::function<void(const kernels::RoutingCountsArgs&)> routing_counts;
+  std::function<void(const kernels::BalanceLossArgs&)> balance_loss;
+  std::function<void(const kernels::BudgetGradientArgs&)> budget_gradient;
+  // On a device only: nothing is bf16 on the CPU.
+  std::function<void(const kernels::CastToBf16Args&)> cast_to_bf16 = {};
+  std::function<void(const kernels::CastToFloatArgs&)> cast_to_float = {};
 };
 using RowKernels = RowKernelsOf<float>;
 using Bf16Kernels = RowKernelsOf<kernels::Bf16>;

@@ -12,9 +12,8 @@ using Floats = std::vector<float>;
 
 }  // namespace
 
-TensorMap RunBudgetOnCpu(const Case& c, const TensorMap& inputs,
-                         ThreadPool& pool) {
-  (void)pool;
+TensorMap RunBudget(const Case& c, const TensorMap& inputs,
+                    const RowKernels& run) {
   Config config;
   config.model.num_layers = c.Size("layers");
   config.model.num_experts = c.Size("num_experts");
@@ -35,9 +34,13 @@ TensorMap RunBudgetOnCpu(const Case& c, const TensorMap& inputs,
     top.values[l] = static_cast<double>(each.balance_top);
   }
   Guarded<float> d_logits("d_budget_logits", layers);
-  optimized::BudgetLogitGradient(
-      config, logits, At(inputs, "d_mean_active").values,
-      {d_logits.data(), static_cast<size_t>(layers)});
+  const std::vector<double> shares = optimized::BudgetShares(logits);
+  run.budget_gradient(
+      {.num_layers = layers,
+       .spare_budget = optimized::SpareBudget(config),
+       .shares = shares.data(),
+       .d_mean_active = At(inputs, "d_mean_active").values.data(),
+       .d_budget_logits = d_logits.data()});
   return {{"mean_active", k},
           {"cutoff", cutoff},
           {"max_active", cap},

@@ -204,17 +204,11 @@ class BudgetOp : public Operation {
     outputs["max_active"].bounds = caps.doubt;
     outputs["balance_top"] = Exactly(tops.values, kWhole);
     outputs["balance_top"].bounds = tops.doubt;
-    ExpectedOutput& gradient = outputs["d_budget_logits"];
-    gradient = FromDoubleBounds(
+    outputs["d_budget_logits"] = RoundedToFloat(FromDoubleBounds(
         "d_budget_logits",
         ToTensor(reference::BudgetVjp(budget, allocated,
                                       ToVector(At(inputs, "d_mean_active")))),
-        bounds.d_logits, kGradient);
-    for (int64_t l = 0; l < layers; ++l) {
-      gradient.bounds[l] +=
-          0x1p-24 * (std::abs(gradient.values.values[l]) + gradient.bounds[l]) +
-          0x1p-149;
-    }
+        bounds.d_logits, kGradient));
     return expected;
   }
 

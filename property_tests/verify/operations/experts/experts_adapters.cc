@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "property_tests/verify/operations/experts/experts_adapters.h"
 
-#include "core/parallel_for.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/permute_body.h"
-#include "kernels/route_plan.h"
 #include "kernels/swiglu_body.h"
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/guarded.h"
 #include "property_tests/verify/implementations/elements.h"
+#include "property_tests/verify/operations/expert_selection.h"
 
 namespace softmoe::verify {
 namespace {
@@ -76,39 +75,18 @@ template <typename Activation>
 TensorMap RunExperts(const Case& c, const TensorMap& inputs,
                      const RowKernelsOf<Activation>& run) {
   const int64_t n = c.Size("rows"), e = c.Size("num_experts");
-  const int64_t a = c.Size("max_active"), d = c.Size("d_model");
-  const int64_t f = c.Size("d_ffn"), slots = n * a;
-  const Tensor& active = At(inputs, "active");
-  const Tensor& gates = At(inputs, "gates");
-  std::vector<int32_t> num_active(n), selected(slots, -1);
-  Floats slot_gates(slots);
-  for (int64_t t = 0; t < n; ++t) {
-    for (int64_t i = 0; i < e; ++i) {
-      if (active.values[t * e + i] == 0) continue;
-      const int64_t slot = t * a + num_active[t]++;
-      selected[slot] = static_cast<int32_t>(i);
-      slot_gates[slot] = static_cast<float>(gates.values[t * e + i]);
-    }
-  }
-  Guarded<int32_t> offsets("expert_offsets", e + 1);
-  Guarded<int32_t> row_token("row_token", slots);
-  Guarded<int32_t> token_rows("token_rows", slots);
-  Guarded<int32_t> plan_scratch("scratch", kernels::RoutePlanScratch(n, e));
-  Guarded<float> row_gate("row_gate", slots);
-  ThreadPool pool(1);
-  kernels::BuildRoutePlan(
-      {n, e, a, num_active.data(), selected.data(), slot_gates.data(),
-       offsets.data(), row_token.data(), row_gate.data(), token_rows.data(),
-       plan_scratch.data()},
-      pool);
-  const kernels::RoutePlan plan = {.num_tokens = n,
-                                   .num_experts = e,
-                                   .num_routed = offsets.Take()[e],
-                                   .max_active = a,
-                                   .expert_offsets = offsets.data(),
-                                   .row_token = row_token.data(),
-                                   .row_gate = row_gate.data(),
-                                   .token_rows = token_rows.data()};
+  const int64_t d = c.Size("d_model"), f = c.Size("d_ffn");
+  const SelectedExperts selection(c, inputs);
+  const int64_t slots = selection.num_slots();
+  const kernels::RoutePlan plan = {
+      .num_tokens = n,
+      .num_experts = e,
+      .num_routed = selection.num_routed(),
+      .max_active = selection.max_active,
+      .expert_offsets = selection.expert_offsets.data(),
+      .row_token = selection.row_token.data(),
+      .row_gate = selection.row_gate.data(),
+      .token_rows = selection.token_rows.data()};
   using Array = Guarded<Activation>;
   const auto hidden = ToElements<Activation>(At(inputs, "hidden"));
   const auto up = ToElements<Activation>(At(inputs, "gate_up_weight"));
@@ -119,7 +97,7 @@ TensorMap RunExperts(const Case& c, const TensorMap& inputs,
   Array activation("activation", slots * f);
   run.expert_forward({plan, d, f, hidden.data(), up.data(), down.data(),
                       gate_up.data(), row_output.data(), out.data(),
-                      activation.data(), offsets.data()});
+                      activation.data(), selection.expert_offsets.data()});
   Array d_gate_up("d_gate_up", slots * 2 * f);
   Array d_rows("d_row_hidden", slots * d), d_hidden("d_hidden", n * d);
   Guarded<float> d_row_gate("d_row_gate", slots);
@@ -129,23 +107,20 @@ TensorMap RunExperts(const Case& c, const TensorMap& inputs,
                        gate_up.data(), d_out.data(), d_gate_up.data(),
                        d_rows.data(), activation.data(), d_row_gate.data(),
                        d_hidden.data(), d_up.data(), d_down.data(),
-                       offsets.data()});
+                       selection.expert_offsets.data()});
   for (const Array* scratch :
        {&gate_up, &row_output, &d_gate_up, &d_rows, &activation}) {
     scratch->Take();
   }
-  row_gate.Take();
-  Tensor d_gates(Dtype::kF32, {n, e});
   const Floats per_row = d_row_gate.Take();
-  const std::vector<int32_t> rows = token_rows.Take();
+  Floats d_gates(slots);
   for (int64_t i = 0; i < slots; ++i) {
-    if (rows[i] >= 0) {
-      d_gates.values[i / a * e + selected[i]] = per_row[rows[i]];
-    }
+    const int32_t row = selection.token_rows[i];
+    if (row >= 0) d_gates[i] = per_row[row];
   }
   return {{"out", TakeElements(out, {n, d})},
           {"d_hidden", TakeElements(d_hidden, {n, d})},
-          {"d_gates", d_gates},
+          {"d_gates", selection.ByExpert(d_gates)},
           {"d_gate_up_weight", TakeElements(d_up, {e, d, 2 * f})},
           {"d_down_weight", TakeElements(d_down, {e, f, d})}};
 }

@@ -7,6 +7,7 @@
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
 #include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/expert_selection.h"
 #include "reference/moe_layer_formula.h"
 
 namespace softmoe::verify {
@@ -173,9 +174,7 @@ class Experts : public Operation {
             : filler.InFloat().Plain("gates", {rows, experts});
     inputs["down_weight"] =
         filler.Plain("down_weight", {experts, inner, width}, 0.3);
-    for (int64_t i = 0; i < inputs["gates"].size(); ++i) {
-      inputs["gates"].values[i] *= inputs["active"].values[i];
-    }
+    KeepActive(inputs["active"], &inputs["gates"]);
     inputs["gate_up_weight"] = filler.Plain(
         "gate_up_weight", {experts, width, Filler::All(2), inner}, 0.3);
     if (c.fill.name == "exact") MakeExact(c, filler, &inputs);
@@ -186,22 +185,7 @@ class Experts : public Operation {
 
   std::string WhyInvalid(const Case& c,
                          const TensorMap& inputs) const override {
-    const Tensor& active = At(inputs, "active");
-    const Tensor& gates = At(inputs, "gates");
-    const int64_t experts = c.Size("num_experts");
-    const std::string no_set = WhyNoIds(inputs, "active", 2);
-    if (!no_set.empty()) return no_set;
-    for (int64_t t = 0; t < c.Size("rows"); ++t) {
-      int64_t count = 0;
-      for (int64_t i = t * experts; i < (t + 1) * experts; ++i) {
-        count += active.values[i] == 1;
-        if (active.values[i] == 0 && gates.values[i] != 0) {
-          return "gates must stay 0 where active is";
-        }
-      }
-      if (count > c.Size("max_active")) return "more are active than the cap";
-    }
-    return "";
+    return WhyNoSelection(c, inputs);
   }
 
   Expected Expect(const Case& c, const TensorMap& inputs,
@@ -270,44 +254,6 @@ class Experts : public Operation {
     const int64_t d_hidden = 2 * 2 * (4 + 2) * x.d * x.d * x.f * x.experts;
     const int64_t d_weight = 2 * 2 * activation * x.rows;
     return std::max({d_gate, out, d_hidden, d_weight}) < int64_t{1} << 24;
-  }
-  // Some tokens have no expert, and often some experts have no token; no token
-  // has more than max_active experts.
-  static Tensor Selection(const Case& c, const Filler& filler) {
-    const Window rows = filler.Axis("rows");
-    const Window experts = filler.Axis("num_experts");
-    const std::string& fill = c.fill.name;
-    Tensor active(Dtype::kI32, {rows.count, experts.count});
-    for (int64_t t = 0; t < rows.count; ++t) {
-      const int64_t row = rows.first + t;
-      double* out = &active.values[t * experts.count];
-      if (fill == "one_expert_all") out[0] = 1;
-      if (fill == "one_expert_all" || fill == "empty") continue;
-      int64_t wanted = filler.Words("active", {row, kMaxIndex - 1})[0] %
-                       (c.Size("max_active") + 1);
-      if (fill == "uneven_ranks") wanted = std::max<int64_t>(wanted, 1);
-      std::vector<std::pair<uint32_t, int64_t>> order;
-      for (int64_t e = 0; e < experts.count; ++e) {
-        const int64_t expert = experts.first + e;
-        if (fill == "uneven_ranks" && (expert < Filler::kRankExperts) !=
-                                          Filler::GoesToTheFirstRank(row)) {
-          continue;
-        }
-        order.emplace_back(filler.Words("active", {row, expert})[0], e);
-      }
-      std::ranges::sort(order);
-      wanted = std::min(wanted, static_cast<int64_t>(order.size()));
-      for (int64_t i = 0; i < wanted; ++i) out[order[i].second] = 1;
-      if (fill == "expert_0_and_1") {
-        out[0] = 0;
-        if (experts.count > 1) out[1] = 0;
-        if (experts.count > 1 && t == 0) {
-          std::fill(out, out + experts.count, 0.0);
-          out[1] = 1;
-        }
-      }
-    }
-    return active;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "property_tests/verify/engine/expected.h"
 #include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/scale_parameter.h"
 
 namespace softmoe::verify {
 namespace {
@@ -42,13 +43,7 @@ class Gemm : public Operation {
         YesOrNo("transpose_a", "a is stored [k, m]"),
         YesOrNo("transpose_b", "b is stored [n, k]"),
         YesOrNo("accumulate", "c += instead of c ="),
-        {.name = "scale",
-         .kind = Kind::kReal,
-         .text = "standard deviation of a",
-         .low = 1e-6,
-         .high = 1e6,
-         .typical = {1e-6, 1, 1, 1e6},
-         .simple = 1},
+        ScaleParameter("a"),
     };
     return parameters;
   }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/testing/small_training.h"
+
+namespace softmoe::property_tests {
+
+Config SmallConfig(RouterKind router, Precision precision) {
+  const bool bf16 = precision == Precision::kBf16;
+  Config config;
+  config.model = {.num_layers = 2,
+                  .d_model = 16,
+                  .num_heads = 2,
+                  .d_ffn = bf16 ? 16 : 12,
+                  .num_experts = 5,
+                  .vocab_size = bf16 ? 24 : 23,
+                  .sequence_length = 9};
+  config.training.precision = precision;
+  config.router.kind = router;
+  config.router.mean_active_experts =
+      router == RouterKind::kSoftLearned ? 1.5 : 2.0;
+  config.router.aux_loss_coeff = 0.01;
+  config.router.z_loss_coeff = 0.001;
+  return config;
+}
+
+Config SmallTrainingConfig(RouterKind router, Precision precision) {
+  Config config = SmallConfig(router, precision);
+  if (precision == Precision::kFp32) config.model.d_model = 8;
+  config.model.sequence_length = 5;
+  config.router.noise = NoiseKind::kInputJitter;
+  config.router.noise_amplitude = 0.05;
+  config.training.global_batch_sequences = kSmallGroups;
+  config.training.balance_group_sequences = 1;
+  return config;
+}
+
+optimized::RoutingState SmallRouting(int64_t update) {
+  return {.temperature = 1.25, .tau = 1.25, .noise = true, .step = update};
+}
+
+std::vector<float> SmallParameters(const Config& config) {
+  return MakeModelCase(config, /*num_sequences=*/1, /*seed=*/8).parameters;
+}
+
+optimized::Batch SmallGroups::operator()(int64_t group) {
+  batch_ = MakeModelCase(config_, /*num_sequences=*/1,
+                         static_cast<uint64_t>(kSmallGroups * update_ + group));
+  return {.num_sequences = 1,
+          .inputs = batch_.inputs,
+          .targets = batch_.targets,
+          .first_token = batch_.first_token};
+}
+
+TrainingState ReadState(const optimized::ModelInterface& model,
+                        const optimized::UpdaterInterface& updater) {
+  return {model.ReadParameters(), updater.ReadFirstMoment(),
+          updater.ReadSecondMoment()};
+}
+
+void WriteState(const TrainingState& state, optimized::ModelInterface& model,
+                optimized::UpdaterInterface& updater) {
+  model.WriteParameters(state.parameters, 0);
+  updater.WriteMoments(state.first_moment, state.second_moment);
+}
+
+}  // namespace softmoe::property_tests

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/add/add_operation.h"
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/engine/formula.h"
+#include "property_tests/verify/operations/scale_parameter.h"
+
+namespace softmoe::verify {
+namespace {
+
+using reference::Vector;
+
+constexpr char kDerivation[] = "add-f32/1";
+
+template <typename N>
+struct AddFormula {
+  std::map<std::string, std::vector<N>> outputs;
+
+  AddFormula(const Vector& x, const Vector& before) {
+    std::vector<N>& y = outputs["y"];
+    for (int64_t i = 0; i < x.size(); ++i) y.push_back(N(before[i]) + N(x[i]));
+  }
+};
+
+class Add : public Operation {
+ public:
+  std::string name() const override { return "add"; }
+  std::string text() const override { return "y += x"; }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "size", .text = "elements", .high = 1500},
+        ScaleParameter("x"),
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "exact", "subnormal", "huge"};
+  }
+  std::vector<Dtype> dtypes() const override {
+    return {Dtype::kF32, Dtype::kBf16};
+  }
+  std::vector<OutputSpec> outputs() const override { return {{"y"}}; }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = WithStoredBf16({
+        {kDerivation, "One addition: u |y|."},
+        ExactDerivation(),
+    });
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const std::vector<Window> axes = {filler.Axis("size")};
+    return {{"x", filler.InFloat().Data("x", axes, c.Real("scale"))},
+            {"y_before", filler.Plain("y_before", axes)}};
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const Vector x = ToVector(At(inputs, "x"));
+    const Vector before = ToVector(At(inputs, "y_before"));
+    return StoredAsBf16(
+        *this, c,
+        ExpectInFloat<AddFormula>(c, {{"y", ToTensor(Vector(before + x))}},
+                                  kDerivation, /*exact=*/true, x, before));
+  }
+};
+
+}  // namespace
+
+const Operation& AddOperation() {
+  static const Add operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// noise_parameters.h - the parameters that the two kinds of the router's noise
+// share: where Philox draws (SPEC.md 2.4).
+#ifndef SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_NOISE_PARAMETERS_H_
+#define SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_NOISE_PARAMETERS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/philox.h"
+#include "property_tests/verify/engine/operation.h"
+#include "reference/noise.h"
+
+namespace softmoe::verify {
+
+inline Parameter NoiseSeedParameter() {
+  return {.name = "noise_seed", .text = "of the run", .low = 0, .high = 60000};
+}
+inline Parameter StepParameter() {
+  return {.name = "step", .text = "updates before", .low = 0, .high = 60000};
+}
+inline Parameter LayerParameter() {
+  return {.name = "layer", .text = "of the router", .low = 0, .high = 100};
+}
+// Numbers of more than 32 bits, too.
+inline Parameter FirstTokenParameter() {
+  return {.name = "first_token",
+          .kind = Parameter::Kind::kChoice,
+          .text = "number of the first row in the whole batch",
+          .choices = {"0", "1000", "1099511627776"}};
+}
+
+inline int64_t FirstToken(const Case& c) {
+  return std::stoll(c.Choice("first_token"));
+}
+// What the kernels draw from.
+inline RandomKey NoiseKey(const Case& c) {
+  return {static_cast<uint64_t>(c.Size("noise_seed")),
+          RandomStream::kRouterNoise, static_cast<uint32_t>(c.Size("step")),
+          static_cast<uint32_t>(c.Size("layer"))};
+}
+// The same for the reference.
+inline reference::RouterNoise NoiseOf(const Case& c, NoiseKind kind,
+                                      double amplitude) {
+  return {.kind = kind,
+          .amplitude = amplitude,
+          .seed = static_cast<uint64_t>(c.Size("noise_seed")),
+          .step = static_cast<uint32_t>(c.Size("step")),
+          .layer = static_cast<uint32_t>(c.Size("layer"))};
+}
+
+}  // namespace softmoe::verify
+
+#endif  // SOFTMOE_PROPERTY_TESTS_VERIFY_OPERATIONS_NOISE_PARAMETERS_H_

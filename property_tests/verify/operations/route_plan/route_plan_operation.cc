@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property_tests/verify/operations/route_plan/route_plan_operation.h"
+
+#include <utility>
+
+#include "property_tests/verify/engine/expected.h"
+#include "property_tests/verify/engine/fill.h"
+#include "property_tests/verify/operations/expert_selection.h"
+
+namespace softmoe::verify {
+namespace {
+
+constexpr char kDerivation[] = "route-plan/1";
+
+// As an output, filled up to the number of slots.
+template <typename T>
+Tensor Padded(Dtype dtype, std::vector<T> values, int64_t slots, T padding) {
+  values.resize(static_cast<size_t>(slots), padding);
+  return FromVector(dtype, {slots}, values);
+}
+
+class RoutePlanOp : public Operation {
+ public:
+  std::string name() const override { return "route_plan"; }
+  std::string text() const override {
+    return "(token, expert) pairs in order of expert, then token; gradients of "
+           "their gates back in order of tokens";
+  }
+  const std::vector<Parameter>& parameters() const override {
+    static const std::vector<Parameter> parameters = {
+        {.name = "rows", .text = "tokens", .high = 700},
+        {.name = "num_experts", .text = "experts", .high = 40},
+        {.name = "max_active",
+         .text = "most experts of a token",
+         .high = 12,
+         .at_most = "num_experts"},
+    };
+    return parameters;
+  }
+  std::vector<std::string> fills() const override {
+    return {"generic", "one_expert_all", "expert_0_and_1", "uneven_ranks",
+            "empty"};
+  }
+  std::vector<OutputSpec> outputs() const override {
+    return {{"expert_offsets"},
+            {"row_token"},
+            {"row_gate"},
+            {"token_rows"},
+            {"d_gates"}};
+  }
+  const std::vector<Derivation>& derivations() const override {
+    static const std::vector<Derivation> derivations = {
+        {kDerivation,
+         "A sort has one result; gates and gradients are copied: equality."}};
+    return derivations;
+  }
+
+  TensorMap Inputs(const Case& c) const override {
+    const Filler filler(c);
+    const std::vector<Window> axes = {filler.Axis("rows"),
+                                      filler.Axis("num_experts")};
+    TensorMap inputs = {{"active", Selection(c, filler)},
+                        {"gates", filler.Plain("gates", axes)},
+                        {"d_row_gate", filler.Plain("d_row_gate", axes)}};
+    KeepActive(inputs["active"], &inputs["gates"]);
+    return inputs;
+  }
+
+  std::string WhyInvalid(const Case& c,
+                         const TensorMap& inputs) const override {
+    return WhyNoSelection(c, inputs);
+  }
+
+  Expected Expect(const Case& c, const TensorMap& inputs,
+                  const TensorMap& got) const override {
+    (void)got;
+    const SelectedExperts plan(c, inputs);
+    Tensor d_gates = At(inputs, "d_row_gate");
+    KeepActive(At(inputs, "active"), &d_gates);
+    d_gates.dtype = Dtype::kF64;
+    TensorMap outputs;
+    outputs["expert_offsets"] =
+        FromVector(Dtype::kI32, {plan.num_experts + 1}, plan.expert_offsets);
+    outputs["row_token"] =
+        Padded<int32_t>(Dtype::kI32, plan.row_token, plan.num_slots(), -1);
+    outputs["row_gate"] =
+        Padded<float>(Dtype::kF64, plan.row_gate, plan.num_slots(), 0);
+    outputs["token_rows"] =
+        FromVector(Dtype::kI32, {plan.rows, plan.max_active}, plan.token_rows);
+    outputs["d_gates"] = std::move(d_gates);
+    Expected expected;
+    for (auto& [name, values] : outputs) {
+      expected.outputs[name] = Exactly(std::move(values), kDerivation);
+    }
+    return expected;
+  }
+};
+
+}  // namespace
+
+const Operation& RoutePlanOperation() {
+  static const RoutePlanOp operation;
+  return operation;
+}
+
+}  // namespace softmoe::verify
