@@ -119,9 +119,9 @@ Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
 missing, an invariant does not hold, or a recorded run has other bits now; 2
 usage, configuration, or a damaged file; 3 a recorded run and the same on another
 instruction set; 5 a grid of the paper's scale lacks a GPU, a corpus or disk, a
-file is missing, the disk is full, a lock is of a machine that cannot be asked, or Slurm is missing
-or refuses a job; 7 two seeds have the same bits; 75 stopped by a signal, state
-saved.)";
+file is missing, the disk is full, another rank is dead or silent, a lock is of a
+machine that cannot be asked, or Slurm is missing or refuses a job; 7 two seeds
+have the same bits; 75 stopped by a signal, state saved.)";
 
 // The arguments of all subcommands.
 struct Arguments {

@@ -228,10 +228,9 @@ std::string RankLegend(const Cluster& machine) {
   return Paragraph(fmt::format(
       "Ranks: what this trainer holds in the first step on each GPU, by part; "
       "weights are the fp32 parameters, whole on every rank, and in bf16 a "
-      "copy "
-      "of them; moments and the sum of the gradients are shards; a rank with g "
-      "groups adds them in ceil(log2 g) more buffers; routed: what the caps "
-      "allow; GiB: all of it, with scratch and products. recompute: the "
+      "copy of them; moments and the sum of the gradients are shards; a rank "
+      "with g groups adds them in ceil(log2 g) more buffers; routed: what the "
+      "caps allow; GiB: all of it, with scratch and products. recompute: the "
       "setting that computes least again with which {:.3g} GB hold it. "
       "backward: at the assumed MFU. gradients, parameters: what a rank sends "
       "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "

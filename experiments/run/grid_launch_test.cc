@@ -158,7 +158,7 @@ TEST_F(GridLaunch, WithoutSlurmItEndsWithFive) {
 // A GPU is a rank, which only a node can say that it has.
 TEST_F(GridLaunch, GpusBecomeRanksOfEachTask) {
   std::string grid = MicroGrid(60);
-  grid.insert(grid.find("stands_for"), "gpus = 8\n");
+  grid.insert(grid.find("stands_for"), "gpus = 2\n");
   WriteGrid(grid);
   Pretend("sbatch", "echo 12");
   Pretend("squeue", "");
@@ -166,12 +166,19 @@ TEST_F(GridLaunch, GpusBecomeRanksOfEachTask) {
             {"job 12: 3 rows"});
   const std::string script = Bytes("runs/micro/slurm/softmoe-micro-text.sh");
   for (const char* line :
-       {"--ntasks-per-node=4\n", "--device cuda", "--ranks env"}) {
+       {"--ntasks-per-node=2\n", "--device cuda", "--ranks env"}) {
     EXPECT_NE(script.find(line), std::string::npos) << line << script;
   }
   ExpectEnd(Grid({"plan", "micro.toml"}), 0, {script, "never run"});
+  // Two balance groups: nothing else is submitted.
+  for (const std::string ranks : {"0", "3"}) {
+    WriteGrid(MicroGrid(60));
+    ExpectEnd(Grid({"run", "micro.toml", "--launcher=slurm", "--ranks", ranks}),
+              2, {ranks + " ranks"});
+  }
+  WriteGrid(grid);
   ExpectEnd(Grid({"run", "micro.toml", "--launcher=slurm", "--ranks", "2"}), 2,
-            {"--ranks 2: corpus 'text'", "gpus = 8"});
+            {"--ranks 2: corpus 'text'", "gpus = 2"});
 }
 
 TEST_F(GridLaunch, RanksOfATaskFindEachOther) {

@@ -32,6 +32,7 @@
 #include "trainer/evaluation/final_evaluations.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/run_result_file.h"
+#include "trainer/run/trainer.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -294,22 +295,28 @@ class SlurmLauncher {
   std::map<std::string, std::string> said_;
 };
 
-// Where it would be in doubt what the number of ranks is.
-void CheckRanks(const Grid& grid, int64_t ranks) {
-  if (ranks == 1) return;
-  for (const GridCorpus& corpus : grid.corpora) {
-    if (corpus.gpus == 0) continue;
-    throw ConfigError(fmt::format(
-        "--ranks {}: corpus '{}' of {} has gpus = {}, each of which is a rank; "
-        "change that number, or leave --ranks out",
-        ranks, corpus.id, grid.path.string(), corpus.gpus));
+// Throws ConfigError for a number of ranks that is in doubt, or among which the
+// balance groups do not divide: the tasks would end with it, one by one.
+void CheckRanks(const Grid& grid, const SlurmLaunchOptions& options) {
+  const int64_t ranks = options.place.ranks;
+  for (const size_t r : options.run.selected) {
+    const GridRun& run = grid.runs[r];
+    const int64_t gpus = run.corpus.gpus;
+    if (gpus > 0 && ranks != 1) {
+      throw ConfigError(fmt::format(
+          "--ranks {}: corpus '{}' of {} has gpus = {}, each of which is a "
+          "rank; change that number, or leave --ranks out",
+          ranks, run.corpus.id, grid.path.string(), gpus));
+    }
+    (void)trainer::RanksInIdentity(run.config,
+                                   static_cast<int>(gpus > 0 ? gpus : ranks));
   }
 }
 
 }  // namespace
 
 void RunOnSlurm(const Grid& grid, const SlurmLaunchOptions& options) {
-  CheckRanks(grid, options.place.ranks);
+  CheckRanks(grid, options);
   // Where the tasks will run, there is what this machine may lack.
   RequirePaperScale(grid, options.run, /*trains_here=*/false);
   RequireSlurm();
