@@ -5,22 +5,19 @@
 
 #include "core/config/parameter_layout.h"
 #include "kernels/adamw.h"
+#include "optimized/communicator/shards.h"
 #include "optimized/gather_stats.h"
 #include "optimized/memory_plan.h"
 #include "optimized/rank_groups.h"
 
 namespace softmoe::optimized {
 
-Shards ParameterShards(const Config& config, int ranks) {
-  return ShareOut(ParameterLayout(config).total, kernels::kSumOfSquaresBlock,
-                  ranks);
-}
-
 StepTraffic TrafficOfStep(const Config& config, int ranks, int from, int to) {
   const GroupRange groups =
       GroupsOfRank(NumGroups(config.training), ranks, from);
   if (from == to) return {};
-  const Shards shards = ParameterShards(config, ranks);
+  const Shards shards = ShareOut(ParameterLayout(config).total,
+                                 kernels::kSumOfSquaresBlock, ranks);
   const Shard& own = shards[static_cast<size_t>(from)];
   const Shard& other = shards[static_cast<size_t>(to)];
   StepTraffic traffic;

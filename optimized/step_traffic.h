@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "core/config/config.h"
-#include "optimized/communicator/shards.h"
 
 namespace softmoe::optimized {
 
@@ -21,9 +20,6 @@ struct StepTraffic {
 
   int64_t total() const { return gradients + parameters + norm + statistics; }
 };
-
-// How the parameters of `config` are shared out among `ranks` ranks.
-Shards ParameterShards(const Config& config, int ranks);
 
 // What rank `from` sends to rank `to`; nothing to itself. Errors: ConfigError if
 // the balance groups do not divide among the ranks.

@@ -22,43 +22,15 @@ namespace {
 using optimized::MemoryPlan;
 using optimized::StepTraffic;
 
-constexpr int64_t kFloat = sizeof(float);
-
-// What updates keep on the device of each rank (ranked_updater.h).
-MemoryPlan RankUpdates(const Config& config, int64_t ranks) {
-  const int64_t total = ParameterLayout(config).total;
-  const int64_t groups = optimized::NumGroups(config.training);
-  const int64_t own_groups =
-      optimized::GroupsOfRank(groups, ranks, /*rank=*/0).size();
-  int64_t shard = 0;  // the largest
-  for (const optimized::Shard& each :
-       optimized::ParameterShards(config, static_cast<int>(ranks))) {
-    shard = std::max(shard, each.size());
-  }
-  MemoryPlan plan;
-  plan.Add("moments", "first", kFloat * shard);
-  plan.Add("moments", "second", kFloat * shard);
-  plan.Add("gradients", "sum of a rank", kFloat * total);
-  for (int64_t i = 0; i < optimized::TreeBuffers(own_groups); ++i) {
-    plan.Add("gradients", "tree", kFloat * total);
-  }
-  plan.Add("gradients", "sum", kFloat * shard);
-  for (int64_t i = 0; i < optimized::TreeBuffers(ranks); ++i) {
-    plan.Add("gradients", "tree of ranks", kFloat * shard);
-  }
-  return plan;
-}
-
 double Gib(int64_t bytes) { return static_cast<double>(bytes) / kGibibyte; }
 
 // The setting that computes least again with which a GPU holds a step.
 std::string FitsWith(const Config& config, int64_t ranks, double gpu_bytes) {
-  for (const Recompute each :
-       {Recompute::kNone, Recompute::kExperts, Recompute::kLayer}) {
-    const int64_t bytes = RankMemory(config, ranks, each).bytes();
-    if (static_cast<double>(bytes) <= gpu_bytes) return EnumName(each);
-  }
-  return "nothing";
+  const auto least = optimized::LeastRecompute(
+      config, optimized::InitialAllocations(config, /*tau=*/0),
+      config.training.balance_group_sequences, optimized::kProductWorkspaces,
+      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks));
+  return least ? EnumName(*least) : "nothing";
 }
 
 std::string MemoryTable(const std::vector<RowEstimate>& rows, int64_t ranks,
@@ -129,21 +101,12 @@ std::string WireLine(const Config& config, int ranks) {
 
 MemoryPlan RankMemory(const Config& config, int64_t ranks,
                       Recompute recompute) {
-  const auto caps = optimized::InitialAllocations(config, /*tau=*/0);
-  if (ranks == 1) {
-    return optimized::PlanStep(config, caps,
-                               config.training.balance_group_sequences,
-                               recompute, optimized::kProductWorkspaces);
-  }
-  MemoryPlan plan = optimized::PlanModel(config);
-  plan.Add(RankUpdates(config, ranks));
-  plan.Add(optimized::PlanPasses(
-      config,
-      optimized::SizesOf(caps, config.training.balance_group_sequences *
-                                   config.model.sequence_length),
-      recompute, optimized::MemoryKind::kDevice));
-  plan.Add("products", "workspaces", optimized::kProductWorkspaces);
-  return plan;
+  (void)optimized::GroupsOfRank(optimized::NumGroups(config.training), ranks,
+                                /*rank=*/0);
+  return optimized::PlanStep(
+      config, optimized::InitialAllocations(config, /*tau=*/0),
+      config.training.balance_group_sequences, recompute,
+      optimized::kProductWorkspaces, static_cast<int>(ranks));
 }
 
 RankTimes EstimateRankTimes(const Config& config, double active_experts,

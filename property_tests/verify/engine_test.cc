@@ -5,6 +5,7 @@
 // line finds it again. What is right is accepted.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -105,10 +106,13 @@ TEST(Engine, AcceptsWhatIsRight) {
 // Every output of every operation is checked: a fault in it is found.
 TEST(Engine, SeesAFaultInEveryOutputOfEveryOperation) {
   for (const Operation* op : Operations()) {
+    const auto dtypes = op->dtypes();
+    const bool has_f32 = std::ranges::count(dtypes, Dtype::kF32) > 0;
     for (const OutputSpec& output : op->outputs()) {
       CampaignOptions options;
       options.ops = {op->name()};
-      options.impls = {"faulty:one_nan:" + output.name + ":reference_f32"};
+      options.impls = {"faulty:one_nan:" + output.name +
+                       (has_f32 ? ":reference_f32" : ":reference_bf16")};
       options.cases = 1;
       options.shrink = false;
       const CampaignResult found = RunCampaign(options);
