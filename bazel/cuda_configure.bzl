@@ -66,6 +66,17 @@ def _find_toolkit(ctx):
         return None
     return home, release, version
 
+def _nccl_copts(ctx, home):
+    """Flags for sources that need NCCL's header, with its version: none without it."""
+    header = home + "/include/nccl.h"
+    if not home or not ctx.path(header).exists:
+        return []
+    for line in ctx.read(header).split("\n"):
+        words = [word for word in line.split(" ") if word]
+        if words[:2] == ["#define", "NCCL_VERSION_CODE"]:
+            return ["-DSOFTMOE_NCCL=" + words[2]]
+    return []
+
 def _cuda_configure_impl(ctx):
     toolkit = _find_toolkit(ctx)
     home, release, version = toolkit or ("", [0, 0], "")
@@ -74,6 +85,7 @@ def _cuda_configure_impl(ctx):
         "CUDA_HOME = %r" % home,
         "NVCC = %r" % (home + "/bin/nvcc" if toolkit else ""),
         "NVCC_VERSION = %r" % version,
+        "NCCL_COPTS = %r" % _nccl_copts(ctx, home),
         "NVCC_ARCHITECTURES = %r" % [flag for flag, first in _ARCHITECTURES if release >= first],
         "",
     ]))

@@ -2,11 +2,8 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <vector>
-
 #include "kernels/cuda/cublaslt_library.h"
+#include "kernels/cuda/library_paths.h"
 
 namespace softmoe::kernels {
 namespace {
@@ -17,41 +14,14 @@ constexpr char kName[] = "libcublasLt.so." SOFTMOE_TEXT(CUBLAS_VER_MAJOR);
 
 void* handle = nullptr;  // of dlopen
 
-std::vector<std::string> Candidates() {
-  std::vector<std::string> paths;
-  const char* home = std::getenv("CUDA_HOME");
-  if (home != nullptr) paths.push_back(std::string(home) + "/lib64/" + kName);
-  paths.emplace_back(kName);
-  paths.push_back(std::string("/usr/local/cuda/lib64/") + kName);
-  const char* python = std::getenv("VIRTUAL_ENV");
-  std::error_code ignored;
-  for (const std::string& root :
-       {std::string(python != nullptr ? python : "") + "/lib",
-        std::string("/usr/local/lib")}) {
-    for (const auto& entry :
-         std::filesystem::directory_iterator(root, ignored)) {
-      for (const char* packages : {"site-packages", "dist-packages"}) {
-        for (const char* folder :
-             {"cublas", "cu" SOFTMOE_TEXT(CUBLAS_VER_MAJOR)}) {
-          paths.push_back(entry.path() / packages / "nvidia" / folder / "lib" /
-                          kName);
-        }
-      }
-    }
-  }
-  return paths;
-}
-
 CublasLtLibrary Load() {
-  for (const std::string& path : Candidates()) {
+  for (const std::string& path :
+       LibraryPaths(kName, {"cublas", "cu" SOFTMOE_TEXT(CUBLAS_VER_MAJOR)})) {
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) return {.path = path};
   }
-  return {.missing =
-              std::string(kName) +
-              " is neither in $CUDA_HOME/lib64 nor in the loader's path, "
-              "in /usr/local/cuda/lib64 or in $VIRTUAL_ENV; install "
-              "cuBLAS, or set CUDA_HOME"};
+  return {.missing = std::string(kName) + " " + kLibraryPlaces +
+                     "; install cuBLAS, or set CUDA_HOME"};
 }
 
 void* Find(const char* function) {

@@ -4,9 +4,7 @@
 // program starts without it, and takes it from wherever this machine has it.
 //
 // What links this library links no other cuBLASLt: its functions of that name
-// pass each call on. Looked for, in this order: $CUDA_HOME/lib64, the loader's
-// path, /usr/local/cuda/lib64, and the packages of Python's that PyTorch brings
-// ($VIRTUAL_ENV).
+// pass each call on. Where it is looked for: library_paths.h.
 #ifndef SOFTMOE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
 #define SOFTMOE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
 

@@ -37,6 +37,16 @@ int PageableCopies();
 int LiveAllocations();
 size_t LiveBytes();
 
+// How long a thread waits for what another one has to queue, until it is taken
+// for a rank that never comes: about so many seconds without anything; at first
+// 20.
+void SetPatience(int seconds);
+int Patience();
+
+// What ncclGetVersion finds: 22809 is 2.28.9.
+void SetNcclVersion(int version);
+int LiveNcclCommunicators();
+
 // After an error that a device reports from then on for all that is called
 // (a kernel that failed): forgets it. What was queued is gone, memory and
 // streams are as they were. A device needs a new process for that.

@@ -143,6 +143,14 @@ char* GuardedMemory::Allocate(size_t size, int device) {
   return a.begin;
 }
 
+void GuardedMemory::Spoil(void* at, size_t size) {
+  const bool was_open = open_;
+  open_ = true;
+  FillRaw(at, kFresh, size);
+  MarkUninitialized(at, size);
+  if (!was_open) Close();
+}
+
 void GuardedMemory::Free(Allocation* allocation) {
   allocation->live = false;
   live_bytes_ -= Rounded(allocation->size);

@@ -53,6 +53,9 @@ class GuardedMemory {
   // Whether `at` may belong to an allocation: past, present or future.
   bool Holds(const void* at) const;
 
+  // Memory of an allocation as it was when that was fresh: without a value.
+  void Spoil(void* at, size_t size);
+
   // The allocation with `at` in [begin, begin + size], live or freed; or null.
   Allocation* Find(const void* at);
 

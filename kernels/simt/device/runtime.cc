@@ -23,6 +23,7 @@ namespace {
 DeviceLimits limits;
 char failure[1300] = "";  // of something that ran
 int pageable_copies = 0;
+int patience = 20;
 
 // Of the calling thread, as on a device.
 Refusals& TheRefusals() {
@@ -330,6 +331,12 @@ void SetDeviceLimits(const DeviceLimits& new_limits) {
   limits = new_limits;
   SetSharedMemoryLimit(limits.shared_memory_per_block);
 }
+
+void SetPatience(int seconds) {
+  const HostCall host_call;
+  patience = seconds;
+}
+int Patience() { return patience; }
 
 int PageableCopies() {
   const HostCall host_call;

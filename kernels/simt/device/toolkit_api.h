@@ -10,19 +10,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/simt/device/toolkit_is.h"
+
 namespace softmoe::simt {
-
-// Whether a function of this very type has the name; of several, one.
-template <typename Function>
-constexpr bool Is(Function*) {
-  return true;
-}
-
-#define SOFTMOE_IS(name, ...) static_assert(Is<__VA_ARGS__>(&name))
-#define SOFTMOE_VALUE(name, value) \
-  static_assert(static_cast<int>(name) == (value))
-#define SOFTMOE_MEMBER(type, name, ...) \
-  static_assert(std::is_same_v<decltype(type::name), __VA_ARGS__>)
 
 // ---- Runtime
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "kernels/simt/device/device.h"
+#include "kernels/simt/device/host_call.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 #include "kernels/simt/shim/simulator.h"
 
@@ -25,26 +27,6 @@ struct CUevent_st {
 
 namespace softmoe::simt {
 namespace {
-
-// While it lives, what happens is done by `stream`, to TSan. The simulator is
-// not instrumented, so the call stacks that TSan keeps are not confused.
-class ActAs {
- public:
-  explicit ActAs(const CUstream_st& stream) {
-    if (!HasTsan()) return;
-    before_ = __tsan_get_current_fiber();
-    __tsan_switch_to_fiber(stream.thread, kNoSync);
-  }
-  ~ActAs() {
-    if (HasTsan()) __tsan_switch_to_fiber(before_, kNoSync);
-  }
-  ActAs(const ActAs&) = delete;
-  ActAs& operator=(const ActAs&) = delete;
-
- private:
-  static constexpr unsigned kNoSync = 1;
-  void* before_ = nullptr;
-};
 
 class RecordWork : public Work {
  public:
@@ -80,6 +62,26 @@ bool IsReady(const CUstream_st& stream) {
 }
 
 }  // namespace
+
+// The simulator is not instrumented, so the call stacks that TSan keeps are not
+// confused.
+constexpr unsigned kNoSync = 1;
+
+ActAs::ActAs(const CUstream_st& stream) {
+  if (!HasTsan()) return;
+  before_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(stream.thread, kNoSync);
+}
+
+ActAs::~ActAs() {
+  if (HasTsan()) __tsan_switch_to_fiber(before_, kNoSync);
+}
+
+void Work::AcquireQueued() { Acquire(&queued_); }
+
+void Work::Explain(char* text, size_t size) const {
+  snprintf(text, size, "%s waits for a thread of the host", what_);
+}
 
 bool Work::UsesAllocation(const Allocation& allocation) const {
   for (const Use& use : uses_) {
@@ -161,6 +163,21 @@ void WorkQueue::Add(CUstream_st* stream, Work* work) {
   (stream->front == nullptr ? stream->front : stream->back->next_) = work;
   stream->back = work;
   Release(&work->queued_);
+  NoteChange();
+}
+
+void WorkQueue::Remove(Work* work) {
+  CUstream_st* stream = work->stream_;
+  Work* before = nullptr;
+  for (Work* w = stream->front; w != work; w = w->next_) before = w;
+  (before == nullptr ? stream->front : before->next_) = work->next_;
+  if (stream->back == work) stream->back = before;
+  delete work;
+  NoteChange();
+}
+
+bool WorkQueue::IsAtFront(const Work& work) const {
+  return work.stream_ != nullptr && work.stream_->front == &work;
 }
 
 void WorkQueue::Record(CUevent_st* event, CUstream_st* stream) {
@@ -176,10 +193,18 @@ void WorkQueue::Wait(CUstream_st* stream, CUevent_st* event) {
 // ---- What runs
 
 // Which stream runs next, for what is at the front of `needed` to run at last.
+// Null: none can.
 CUstream_st* WorkQueue::Choose(CUstream_st* needed) {
-  // A record is queued before what waits for it, so this ends.
   CUstream_st* late = needed;
-  while (!late->front->CanRun()) late = late->front->WaitsFor();
+  size_t steps = 0;
+  while (late != nullptr && !late->front->CanRun()) {
+    blocked_ = late->front;
+    late = late->front->WaitsFor();
+    if (late != nullptr && late->front == nullptr) late = nullptr;
+    if (++steps > streams_.size()) break;
+  }
+  in_a_circle_ = steps > streams_.size();
+  if (in_a_circle_) late = nullptr;
   if (schedules_chosen_ != SchedulesChosen()) {
     schedules_chosen_ = SchedulesChosen();
     random_ = Random(ChosenSeed());
@@ -208,12 +233,41 @@ CUstream_st* WorkQueue::Choose(CUstream_st* needed) {
 }
 
 const char* WorkQueue::RunOne(CUstream_st* needed) {
-  return RunFront(Choose(needed));
+  CUstream_st* next = Choose(needed);
+  return next != nullptr ? RunFront(next) : WaitForHost(/*for_ever=*/false);
+}
+
+// Until another thread has queued something, say; `for_ever` even if that cannot
+// help. After Choose, which found nothing.
+const char* WorkQueue::WaitForHost(bool for_ever) {
+  const char* why = nullptr;
+  if (!for_ever) {
+    why = in_a_circle_ ? "ranks wait for each other for ever"
+                       : blocked_->NeverRuns();
+  }
+  if (idle_waits_ >= Patience()) why = "a rank has not come for too long";
+  if (why != nullptr) {
+    char who[600];
+    blocked_->Explain(who, sizeof(who));
+    snprintf(message_, sizeof(message_), "%s: %s", why, who);
+    return Fail();
+  }
+  const int failures = failures_;
+  DeviceMemory().Close();
+  const bool changed = WaitForChange();
+  DeviceMemory().Open();
+  idle_waits_ = changed ? 0 : idle_waits_ + 1;
+  return failures_ == failures ? nullptr : message_;
+}
+
+const char* WorkQueue::Fail() {
+  ++failures_;
+  DropAll();
+  return message_;
 }
 
 const char* WorkQueue::RunFront(CUstream_st* stream) {
   Work* work = stream->front;
-  stream->front = work->next_;
   const char* wrong = nullptr;
   for (const Use& use : work->uses_) DeviceMemory().OpenNumber(use.allocation);
   {
@@ -229,10 +283,13 @@ const char* WorkQueue::RunFront(CUstream_st* stream) {
     snprintf(message_, sizeof(message_), "%s wrote %s", work->what(), text);
     wrong = text;
   }
-  delete work;
-  if (wrong == nullptr) return nullptr;
-  DropAll();
-  return message_;
+  if (wrong != nullptr) return Fail();
+  if (work->Done()) {
+    stream->front = work->next_;
+    delete work;
+  }
+  NoteChange();
+  return nullptr;
 }
 
 // Everything `stream` has done happens before what the host does now.
@@ -283,7 +340,8 @@ const char* WorkQueue::Synchronize(CUevent_st* event) {
 }
 
 const char* WorkQueue::SynchronizeAll(int device) {
-  for (CUstream_st* stream : streams_) {
+  for (size_t i = 0; i < streams_.size(); ++i) {  // others may make more
+    CUstream_st* stream = streams_[i];
     if (!stream->live || stream->device != device) continue;
     if (const char* wrong = Synchronize(stream)) return wrong;
   }
@@ -298,7 +356,9 @@ const char* WorkQueue::Query(CUevent_st* event, bool* done) {
     return nullptr;
   }
   const Working working;
-  return RunOne(record->stream);
+  // Who only asks may have reasons to give up.
+  CUstream_st* next = Choose(record->stream);
+  return next != nullptr ? RunFront(next) : WaitForHost(/*for_ever=*/true);
 }
 
 // ---- Who uses what
@@ -340,6 +400,7 @@ void WorkQueue::DropAll() {
   }
   // Nobody can wait for these any more.
   for (EventRecord* record : records_) record->done = true;
+  NoteChange();
 }
 
 }  // namespace softmoe::simt

@@ -9,6 +9,10 @@
 //   kDescending  first everything else that can run: other streams run ahead
 //   kRandom      any that can run, until what is waited for is done
 //
+// Where what is waited for takes part of another thread of the host, which has
+// not queued it yet, the host waits for that thread. If that cannot help, or
+// nothing has come for a while (SetPatience of device.h), the program is wrong.
+//
 // All are legal. To TSan every stream is a thread of its own, which only events
 // and synchronisations order; queueing orders what the host did before.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
@@ -61,14 +65,24 @@ class Work {
   // the host's must not be allocated or freed. Null, or what is wrong.
   virtual const char* Run() = 0;
 
-  // False: it waits for another stream.
+  // False: it waits for another stream, or if that is null or has nothing
+  // queued, for a thread of the host.
   virtual bool CanRun() const { return true; }
   virtual CUstream_st* WaitsFor() const { return nullptr; }
+  // False: there is more of it to run, and it stays at the front.
+  virtual bool Done() const { return true; }
+  // Of what cannot run: why it never will, or null; who waits for what.
+  virtual const char* NeverRuns() const { return nullptr; }
+  virtual void Explain(char* text, size_t size) const;
 
   void AddUse(const Allocation* allocation) {
     if (allocation != nullptr) uses_.push_back({allocation->number});
   }
   bool UsesAllocation(const Allocation& allocation) const;
+
+  // What the host did before it was queued happens before what its stream does
+  // now; for work that others run a part of, as its stream.
+  void AcquireQueued();
 
   const char* what() const { return what_; }
 
@@ -81,6 +95,18 @@ class Work {
   CUstream_st* stream_ = nullptr;
   Work* next_ = nullptr;
   char queued_ = 0;  // a tag
+};
+
+// While it lives, what happens is done by `stream`, to TSan.
+class ActAs {
+ public:
+  explicit ActAs(const CUstream_st& stream);
+  ~ActAs();
+  ActAs(const ActAs&) = delete;
+  ActAs& operator=(const ActAs&) = delete;
+
+ private:
+  void* before_ = nullptr;
 };
 
 class WorkQueue {
@@ -97,6 +123,10 @@ class WorkQueue {
 
   // Takes ownership.
   void Add(CUstream_st* stream, Work* work);
+  // Deletes it, wherever it is queued.
+  void Remove(Work* work);
+  // Whether all that was queued before it has run.
+  bool IsAtFront(const Work& work) const;
   void Record(CUevent_st* event, CUstream_st* stream);
   // Does nothing if the event was never recorded, as on a device.
   void Wait(CUstream_st* stream, CUevent_st* event);
@@ -123,11 +153,18 @@ class WorkQueue {
   const char* RunOne(CUstream_st* needed);
   const char* RunFront(CUstream_st* stream);
   CUstream_st* Choose(CUstream_st* needed);
+  const char* WaitForHost(bool for_ever);
+  const char* Fail();
   void OrderBeforeHost(CUstream_st* stream);
 
   std::vector<CUstream_st*> streams_;
   std::vector<CUevent_st*> events_;
   std::vector<EventRecord*> records_;
+  int failures_ = 0;
+  int idle_waits_ = 0;  // since something was run or queued
+  // What Choose found last: who waits for a thread of the host, or for itself.
+  const Work* blocked_ = nullptr;
+  bool in_a_circle_ = false;
   int schedules_chosen_ = 0;  // when random_ was made
   Random random_{1};
   char message_[1200] = {};

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include "core/errors.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/rank_link.h"
+
+#ifdef SOFTMOE_CUDA_SHIM
+#define SOFTMOE_NCCL
+#else
+#include "kernels/cuda/nccl_library.h"
+#endif
+
+#ifdef SOFTMOE_NCCL
+#include <nccl.h>
+#endif
+
+namespace softmoe::kernels::SOFTMOE_ISA {
+
+std::string WhyNoLink() {
+#ifdef SOFTMOE_CUDA_SHIM
+  return "";
+#else
+  return LoadNccl().missing;
+#endif
+}
+
+#ifdef SOFTMOE_NCCL
+
+namespace {
+
+// Without the library every call fails.
+void RequireLibrary() {
+  const std::string missing = WhyNoLink();
+  if (!missing.empty()) throw EnvironmentError(missing);
+}
+
+class NcclLink : public RankLink {
+ public:
+  NcclLink(const LinkId& id, int rank, int ranks, cudaStream_t stream,
+           const WhileWaiting& while_waiting)
+      : NcclLink(rank, stream, while_waiting) {
+    RequireLibrary();
+    CheckCuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming),
+              "an event");
+    ncclUniqueId nccl_id;
+    static_assert(sizeof(nccl_id.internal) == sizeof(id));
+    std::memcpy(nccl_id.internal, id.data(), id.size());
+    // Not blocking: who waits in NCCL could not be told of a rank that failed.
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    Check("joining",
+          ncclCommInitRankConfig(&comm_, ranks, nccl_id, rank, &config));
+    Settle("joining");
+  }
+
+  // Others may be waiting for what is enqueued; but if this rank fails, it may
+  // be waiting for what never comes.
+  ~NcclLink() override {
+    if (std::uncaught_exceptions() > exceptions_) Abort();
+    if (comm_ != nullptr) {
+      (void)cudaStreamSynchronize(stream_);
+      (void)ncclCommDestroy(comm_);
+    }
+    if (event_ != nullptr) (void)cudaEventDestroy(event_);
+  }
+
+  void Exchange(std::span<const LinkPart> sends,
+                std::span<const LinkPart> receives) override {
+    Group("an exchange", [&](const auto& note) {
+      for (int peer = 0; peer < static_cast<int>(sends.size()); ++peer) {
+        if (peer == rank_) continue;
+        const LinkPart &send = sends[peer], &receive = receives[peer];
+        if (send.size > 0) {
+          note(ncclSend(send.data, Count(send), ncclFloat32, peer, comm_,
+                        stream_));
+        }
+        if (receive.size > 0) {
+          note(ncclRecv(receive.data, Count(receive), ncclFloat32, peer, comm_,
+                        stream_));
+        }
+      }
+    });
+  }
+
+  void Gather(std::span<const LinkPart> parts) override {
+    Group("a gathering", [&](const auto& note) {
+      for (int root = 0; root < static_cast<int>(parts.size()); ++root) {
+        const LinkPart& part = parts[root];
+        if (part.size == 0) continue;
+        note(ncclBroadcast(part.data, part.data, Count(part), ncclFloat32, root,
+                           comm_, stream_));
+      }
+    });
+  }
+
+  void Finish() override {
+    RequireJoined();
+    CheckCuda(cudaEventRecord(event_, stream_), "an event");
+    for (;;) {
+      const cudaError_t state = cudaEventQuery(event_);
+      if (state == cudaSuccess) return;
+      if (state != cudaErrorNotReady) {
+        Abort();
+        throw NumericsError(std::string("on the device: ") +
+                            cudaGetErrorString(state));
+      }
+      ncclResult_t error = ncclSuccess;
+      Check("waiting", ncclCommGetAsyncError(comm_, &error));
+      Check("waiting", error);
+      Wait();
+    }
+  }
+
+ private:
+  NcclLink(int rank, cudaStream_t stream, const WhileWaiting& while_waiting)
+      : rank_(rank), stream_(stream), while_waiting_(while_waiting) {}
+
+  static size_t Count(const LinkPart& part) {
+    return static_cast<size_t>(part.size);
+  }
+
+  void RequireJoined() const {
+    if (comm_ != nullptr) return;
+    throw EnvironmentError(
+        "the link between the ranks' devices failed before; start all ranks "
+        "again");
+  }
+
+  // What is enqueued may never end otherwise.
+  void Abort() noexcept {
+    if (comm_ != nullptr) (void)ncclCommAbort(comm_);
+    comm_ = nullptr;
+  }
+
+  static std::string Failure(ncclResult_t result) {
+    if (result == ncclSuccess || result == ncclInProgress) return "";
+    return ncclGetErrorString(result);
+  }
+
+  void Check(const char* what, ncclResult_t result) {
+    Require(what, Failure(result));
+  }
+
+  void Require(const char* what, const std::string& why) {
+    if (why.empty()) return;
+    Abort();
+    throw EnvironmentError(
+        "NCCL, " + std::string(what) + ": " + why +
+        "; look at the devices with nvidia-smi, and with NCCL_DEBUG=INFO at "
+        "what NCCL says, then start all ranks again");
+  }
+
+  // Until nothing that was asked for is in progress.
+  void Settle(const char* what) {
+    for (;;) {
+      ncclResult_t state = ncclSuccess;
+      Check(what, ncclCommGetAsyncError(comm_, &state));
+      Check(what, state);
+      if (state != ncclInProgress) return;
+      Wait();
+    }
+  }
+
+  void Wait() {
+    try {
+      while_waiting_();
+    } catch (...) {
+      Abort();
+      throw;
+    }
+    std::this_thread::yield();
+  }
+
+  template <typename Operations>
+  void Group(const char* what, const Operations& operations) {
+    RequireJoined();
+    Check(what, ncclGroupStart());
+    std::string why;  // of the first that fails
+    const auto note = [&](ncclResult_t result) {
+      if (why.empty()) why = Failure(result);
+    };
+    operations(note);
+    note(ncclGroupEnd());
+    Require(what, why);
+    Settle(what);
+  }
+
+  const int rank_;
+  const cudaStream_t stream_;
+  const WhileWaiting while_waiting_;
+  const int exceptions_ = std::uncaught_exceptions();
+  cudaEvent_t event_ = nullptr;
+  ncclComm_t comm_ = nullptr;  // null: aborted
+};
+
+}  // namespace
+
+LinkId MakeLinkId() {
+  RequireLibrary();
+  ncclUniqueId made;
+  const ncclResult_t result = ncclGetUniqueId(&made);
+  if (result != ncclSuccess) {
+    throw EnvironmentError(std::string("NCCL, an id: ") +
+                           ncclGetErrorString(result) +
+                           "; look with NCCL_DEBUG=INFO at what NCCL says");
+  }
+  LinkId id;
+  std::memcpy(id.data(), made.internal, id.size());
+  return id;
+}
+
+std::unique_ptr<RankLink> JoinLink(const LinkId& id, int rank, int ranks,
+                                   cudaStream_t stream,
+                                   const WhileWaiting& while_waiting) {
+  return std::make_unique<NcclLink>(id, rank, ranks, stream, while_waiting);
+}
+
+#else
+
+LinkId MakeLinkId() { throw EnvironmentError(WhyNoLink()); }
+
+std::unique_ptr<RankLink> JoinLink(const LinkId&, int, int, cudaStream_t,
+                                   const WhileWaiting&) {
+  throw EnvironmentError(WhyNoLink());
+}
+
+#endif  // SOFTMOE_NCCL
+
+}  // namespace softmoe::kernels::SOFTMOE_ISA

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rank_link.h - what ranks send each other from device to device: NCCL, between
+// ranks that have a device each. Nothing is added up on the way.
+#ifndef SOFTMOE_KERNELS_CUDA_RANK_LINK_H_
+#define SOFTMOE_KERNELS_CUDA_RANK_LINK_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+struct CUstream_st;  // cudaStream_t is a pointer to it
+
+namespace softmoe::kernels {
+
+// Floats of a device; there may be none.
+struct LinkPart {
+  float* data = nullptr;
+  int64_t size = 0;
+};
+
+// By what the ranks of one link find each other.
+using LinkId = std::array<char, 128>;
+
+// Called again and again while a rank waits for others. What it throws ends the
+// waiting, and the link.
+using WhileWaiting = std::function<void()>;
+
+// All ranks call the same functions, in the same order, from one thread each.
+// After an error the link is gone: each function throws EnvironmentError.
+class RankLink {
+ public:
+  virtual ~RankLink() = default;
+
+  // Enqueues that rank r gets sends[r], and receives[r] is overwritten with what
+  // it sends; of this rank itself, nothing. Sizes fit.
+  //
+  //   sends, receives  [ranks]
+  // Errors   EnvironmentError with what NCCL says, and what to do.
+  virtual void Exchange(std::span<const LinkPart> sends,
+                        std::span<const LinkPart> receives) = 0;
+
+  // Enqueues that parts[r] is overwritten with that of rank r, on all ranks.
+  //
+  //   parts  [ranks]: of the same sizes on all ranks
+  virtual void Gather(std::span<const LinkPart> parts) = 0;
+
+  // Until all that was enqueued on the link's stream is done. Errors: as before;
+  // NumericsError if some of it failed.
+  virtual void Finish() = 0;
+};
+
+// isa_shim is the same source over simulated devices (simt/device/README.md).
+//
+//   WhyNoLink   why this program or machine has no NCCL, and what to do; "" if
+//               it has one
+//   MakeLinkId  that of a new link; one rank makes it and tells the others.
+//               Errors: EnvironmentError.
+//   JoinLink    the link of rank `rank`, of the device in use, on `stream`, which
+//               must outlive it. Returns when all ranks have joined. Errors:
+//               EnvironmentError: there is no NCCL, two ranks have one device,
+//               or NCCL fails.
+#define SOFTMOE_DECLARE_RANK_LINK(isa)                                      \
+  namespace isa {                                                           \
+  std::string WhyNoLink();                                                  \
+  LinkId MakeLinkId();                                                      \
+  std::unique_ptr<RankLink> JoinLink(const LinkId& id, int rank, int ranks, \
+                                     CUstream_st* stream,                   \
+                                     const WhileWaiting& while_waiting);    \
+  }                                                                         \
+  static_assert(true)
+
+SOFTMOE_DECLARE_RANK_LINK(isa_cuda);
+SOFTMOE_DECLARE_RANK_LINK(isa_shim);
+
+}  // namespace softmoe::kernels
+
+#endif  // SOFTMOE_KERNELS_CUDA_RANK_LINK_H_

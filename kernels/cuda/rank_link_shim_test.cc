@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The link of ranks over simulated devices and the simulated NCCL, which
+// refuses what would hang or be undefined: what arrives, and how all ranks end
+// when one fails.
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/rank_link.h"
+#include "kernels/simt/device/device.h"
+#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/shim/variant.h"
+
+namespace softmoe::kernels {
+namespace {
+
+using namespace isa_shim;
+
+// Of ncclResult_t.
+constexpr int kSystemError = 2, kRemoteError = 6;
+
+// A rank's part of the work.
+struct Rank {
+  int rank, ranks;
+  CUstream_st* stream;
+  RankLink& link;
+};
+using Body = void (*)(Rank&);
+
+struct RankThread {
+  int rank, ranks;
+  LinkId id;
+  Body body;
+  std::atomic<int>* failed;  // ranks
+  char text[500];            // of what the rank threw
+  pthread_t thread;
+};
+
+void Run(RankThread& own) {
+  try {
+    UseDevice(own.rank);
+    CUstream_st* const stream = MakeStream();
+    {
+      const auto link = JoinLink(own.id, own.rank, own.ranks, stream, [&own] {
+        if (own.failed->load() > 0) throw std::runtime_error("another failed");
+      });
+      Rank rank{own.rank, own.ranks, stream, *link};
+      own.body(rank);
+    }
+    FreeStream(stream);
+  } catch (const std::exception& error) {
+    snprintf(own.text, sizeof(own.text), "%s", error.what());
+    own.failed->fetch_add(1);
+  }
+}
+
+// Returns what rank `r` threw, in place r; empty if nothing.
+std::vector<std::string> OnRanks(int ranks, Body body) {
+  simt::SetDeviceLimits({.devices = ranks});
+  std::atomic<int> failed{0};
+  std::vector<RankThread> threads(static_cast<size_t>(ranks));
+  const LinkId id = MakeLinkId();
+  for (int r = 0; r < ranks; ++r) {
+    threads[r] = {r, ranks, id, body, &failed, "", {}};
+    pthread_create(
+        &threads[r].thread, nullptr,
+        [](void* own) -> void* {
+          Run(*static_cast<RankThread*>(own));
+          return nullptr;
+        },
+        &threads[r]);
+  }
+  std::vector<std::string> texts;
+  for (RankThread& thread : threads) {
+    pthread_join(thread.thread, nullptr);
+    texts.emplace_back(thread.text);
+  }
+  return texts;
+}
+
+int wrong = 0;
+
+void Expect(bool holds, const char* what) {
+  if (holds) return;
+  printf("wrong: %s\n", what);
+  ++wrong;
+}
+
+void ExpectSays(const std::string& text, const char* phrase) {
+  if (strstr(text.c_str(), phrase) != nullptr) return;
+  printf("expected: %s\ngot: %s\n", phrase, text.c_str());
+  ++wrong;
+}
+
+// Floats of the device in use, from the host and back.
+class Floats {
+ public:
+  Floats(Rank& rank, int64_t size, float first)
+      : rank_(rank), host_(static_cast<size_t>(size)) {
+    for (int64_t i = 0; i < size; ++i) {
+      host_[i] = first + static_cast<float>(i);
+    }
+    data_ = static_cast<float*>(AllocateOnDevice(host_.size() * 4));
+    CopyAcross(data_, host_.data(), host_.size() * 4, rank.stream);
+  }
+  ~Floats() { FreeOnDevice(data_); }
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+
+  float* data() const { return data_; }
+  LinkPart part(int64_t begin, int64_t size) const {
+    return {data_ + begin, size};
+  }
+  const std::vector<float>& Read() {
+    CopyAcross(host_.data(), data_, host_.size() * 4, rank_.stream);
+    return host_;
+  }
+
+ private:
+  Rank& rank_;
+  std::vector<float> host_;
+  float* data_;
+};
+
+// Sizes of the shards of three ranks; the second has none.
+constexpr int64_t kSizes[] = {5, 0, 300};
+constexpr int64_t kBegins[] = {0, 5, 5};
+constexpr int64_t kAll = 305;
+
+// Everyone gets its shard of all, and then all shards from all.
+void ExchangeAndGather(Rank& r) {
+  Floats all(r, kAll, static_cast<float>(1000 * r.rank));
+  const int64_t own = kSizes[r.rank];
+  Floats received(r, r.ranks * own, -1);
+  Floats gathered(r, kAll, static_cast<float>(5000 * r.rank));
+  for (int round = 0; round < 2; ++round) {
+    std::vector<LinkPart> sends, receives, parts;
+    for (int peer = 0; peer < r.ranks; ++peer) {
+      sends.push_back(all.part(kBegins[peer], kSizes[peer]));
+      receives.push_back(received.part(peer * own, own));
+      parts.push_back(gathered.part(kBegins[peer], kSizes[peer]));
+    }
+    r.link.Exchange(sends, receives);
+    r.link.Gather(parts);
+    r.link.Finish();
+  }
+  const std::vector<float> rows = received.Read();
+  for (int peer = 0; peer < r.ranks; ++peer) {
+    for (int64_t i = 0; i < own; ++i) {
+      const auto place = static_cast<float>(kBegins[r.rank] + i);
+      const float want = peer == r.rank
+                             ? static_cast<float>(peer * own + i) - 1
+                             : static_cast<float>(1000 * peer) + place;
+      Expect(rows[peer * own + i] == want, "a row that was received");
+    }
+  }
+  const std::vector<float> whole = gathered.Read();
+  for (int peer = 0; peer < r.ranks; ++peer) {
+    for (int64_t i = kBegins[peer]; i < kBegins[peer] + kSizes[peer]; ++i) {
+      Expect(whole[i] == static_cast<float>(5000 * peer + i),
+             "a shard that was gathered");
+    }
+  }
+}
+
+void Exchange(Rank& r) {
+  Floats all(r, 8, 1), received(r, 8, 2);
+  std::vector<LinkPart> sends, receives;
+  for (int peer = 0; peer < r.ranks; ++peer) {
+    sends.push_back(all.part(4 * peer, 4));
+    receives.push_back(received.part(4 * peer, 4));
+  }
+  r.link.Exchange(sends, receives);
+  r.link.Finish();
+}
+
+void CheckResults() {
+  for (const auto schedule :
+       {simt::Schedule::kAscending, simt::Schedule::kDescending,
+        simt::Schedule::kRandom}) {
+    simt::SetSchedule(schedule, 3);
+    for (const int ranks : {1, 2, 3}) {
+      for (const std::string& text : OnRanks(ranks, ExchangeAndGather)) {
+        Expect(text.empty(), text.c_str());
+      }
+    }
+  }
+}
+
+// A rank that fails elsewhere: the other one, which waits for it, ends as well.
+void CheckARankThatFails() {
+  const auto texts = OnRanks(2, [](Rank& r) {
+    if (r.rank == 1) throw std::runtime_error("no more disk");
+    Exchange(r);
+  });
+  ExpectSays(texts[0], "another failed");
+  ExpectSays(texts[1], "no more disk");
+}
+
+// Whichever rank makes the call.
+void CheckACallThatFails(const char* call, int error) {
+  simt::FailCall(call, 1, error);
+  const auto texts = OnRanks(2, Exchange);
+  const int first = strstr(texts[0].c_str(), "as a test ordered") ? 0 : 1;
+  ExpectSays(texts[first], "NCCL, ");
+  ExpectSays(texts[first], "as a test ordered");
+  ExpectSays(texts[first], "NCCL_DEBUG=INFO");
+  ExpectSays(texts[1 - first], "another failed");
+}
+
+// After an error every operation says that the link is gone.
+void CheckALinkThatIsGone() {
+  const auto texts = OnRanks(1, [](Rank& r) {
+    simt::FailCall("ncclGroupEnd", 1, kSystemError);
+    try {
+      Exchange(r);
+    } catch (const std::exception& error) {
+      ExpectSays(error.what(), "an exchange");
+    }
+    Exchange(r);
+  });
+  ExpectSays(texts[0], "failed before");
+}
+
+void CheckTwoRanksOnADevice() {
+  simt::SetDeviceLimits({.devices = 1});
+  UseDevice(0);
+  CUstream_st* const stream = MakeStream();
+  const LinkId id = MakeLinkId();
+  std::string text;
+  try {
+    const auto first = JoinLink(id, 0, 2, stream, [&] {
+      const auto second = JoinLink(id, 1, 2, stream, [] {});
+    });
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  ExpectSays(text, "Duplicate GPU detected");
+  FreeStream(stream);
+}
+
+int Main() {
+  CheckResults();
+  CheckARankThatFails();
+  for (const char* call : {"ncclCommInitRankConfig", "ncclGroupStart",
+                           "ncclSend", "ncclRecv", "ncclGroupEnd"}) {
+    CheckACallThatFails(call, kSystemError);
+  }
+  CheckACallThatFails("ncclCommGetAsyncError", kRemoteError);
+  CheckALinkThatIsGone();
+  CheckTwoRanksOnADevice();
+  Expect(simt::LiveNcclCommunicators() == 0, "communicators are left");
+  Expect(simt::LiveAllocations() == 0, "memory is left");
+  return wrong;
+}
+
+}  // namespace
+}  // namespace softmoe::kernels
+
+int main() {
+  try {
+    return softmoe::kernels::Main();
+  } catch (const std::exception& error) {
+    printf("%s\n", error.what());
+    return 1;
+  }
+}
