@@ -74,6 +74,24 @@ TEST(FindCorpus, FindsPublishedCorporaByPathAndInTheCache) {
   EXPECT_THROW(FindCorpus("owt:/nowhere", {.cache = folder}), EnvironmentError);
 }
 
+TEST(FindCorpus, SaysWhichFilesOfAPublisherItReads) {
+  const auto folder = FreshFolder("publisher");
+  const auto write = [&](const char* name) {
+    WriteFileAtomically(folder / name, "{\"text\": \"one\"}\n");
+    return FindCorpus("c4:" + folder.string(), {.cache = "/nowhere"});
+  };
+  const std::string first = (folder / "c4-train.0.json").string();
+  const Corpus one = write("c4-train.0.json");
+  EXPECT_TRUE(one.description.ends_with(", from 1 of its publishers' files"))
+      << one.description;
+  EXPECT_EQ(one.provenance, first);
+  const Corpus two = write("c4-train.1.json");
+  EXPECT_TRUE(two.description.ends_with(", from 2 of its publishers' files"))
+      << two.description;
+  EXPECT_EQ(two.provenance,
+            first + " .. " + (folder / "c4-train.1.json").string());
+}
+
 TEST(SizeOfCorpus, IsThatOfTheFilesOrExpected) {
   const auto folder = FreshFolder("size");
   const std::filesystem::path c4 = folder / "corpora" / "c4";

@@ -2,6 +2,7 @@
 #include "trainer/corpora/debian_packages.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <string>
 #include <vector>
@@ -90,6 +91,30 @@ TEST_F(DebianPackages, SaysWhatToDoOffline) {
         "debian/local", "packages.debian.org/tiny-text"}) {
     EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
   }
+}
+
+// Of both downloads, and of the lists in between.
+TEST_F(DebianPackages, ShowsWhatEveryAttemptComplainedOf) {
+  const FakeAptGet apt(folder_ / "bin",
+                       "case \"$*\" in\n"
+                       "  *update) echo 'W: no lists' ;;\n"
+                       "  *Dir::State::Lists=*) echo 'E: again'; exit 100 ;;\n"
+                       "  *) echo 'E: at first'; exit 100 ;;\nesac");
+  const std::string error = Error();
+  EXPECT_NE(error.find("cannot get the Debian package tiny-text: apt-get "
+                       "download failed\nE: at first\nW: no lists\nE: again\n"
+                       "connect to the network"),
+            std::string::npos)
+      << error;
+}
+
+TEST_F(DebianPackages, SaysThatThereIsNoDpkg) {
+  const FakeAptGet apt(folder_ / "bin", "exit 100");  // and the PATH of before
+  ::setenv("PATH", (folder_ / "bin").c_str(), 1);
+  EXPECT_EQ(Error(),
+            "cannot unpack the Debian package tiny-text: there is no dpkg-deb; "
+            "install the package dpkg, or use a text file of your own: "
+            "`--corpus path:FILE` (key data.corpus)");
 }
 
 TEST_F(DebianPackages, RefusesADamagedOrWrongFile) {

@@ -109,8 +109,9 @@ TEST(CleanDictEntry, KnowsItsEditorsAndDatesExactly) {
   EXPECT_EQ(CleanDictEntry("a [PJC] b [WordNet 1.5] c [Webster 1913 Suppl.] d"),
             "a b c d");
   EXPECT_EQ(CleanDictEntry("a [ASx] b [A] c [] d"), "a [ASx] b [A] c [] d");
-  for (const char* line : {"(2006-10-1)", "(2006-10-100)", "2006-10-10))",
-                           "((2006-10-10", "(2006-10-10x"}) {
+  for (const char* line :
+       {"(2006-10-1)", "(2006-10-100)", "2006-10-10))", "((2006-10-10",
+        "(2006-10-10x", "x2006-10-10)", "(2006-10-10))"}) {
     EXPECT_EQ(CleanDictEntry(line), line);
   }
   // A tag begins a sense after its number only.

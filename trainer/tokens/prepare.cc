@@ -82,9 +82,7 @@ class Preparation {
     Prepare(work.path() / "tokens");
     RequireUnchanged();
     work.Commit();
-    PreparedCorpus result = OpenPreparedCorpus(folder / "tokens", vocab_size_);
-    result.from_cache = false;
-    return result;
+    return OpenPreparedCorpus(folder / "tokens", vocab_size_);
   }
 
  private:

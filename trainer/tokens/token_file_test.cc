@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -96,6 +97,28 @@ TEST(TokenFile, ReadsLongFiles) {
     EXPECT_TRUE(ReadDocuments(TokenFile(folder / "t", vocab_size)) ==
                 documents);
   }
+}
+
+// As Megatron-LM may write them: more sequences than are read at a time, and
+// all of them one document.
+TEST(TokenFile, ReadsADocumentOfManySequences) {
+  constexpr int64_t kSequences = 5000;
+  Documents sequences(kSequences);
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    sequences[s] = {static_cast<int32_t>(s)};
+  }
+  const auto folder = FreshFolder("one_document");
+  WriteDocuments(folder / "t", kSequences, sequences);
+  std::string index = ReadWholeFile(folder / "t.idx");
+  constexpr size_t kBoundaries = 34 + 12 * kSequences;
+  const int64_t boundaries[] = {0, kSequences}, count = std::size(boundaries);
+  std::memcpy(index.data() + 26, &count, sizeof(count));
+  std::memcpy(index.data() + kBoundaries, boundaries, sizeof(boundaries));
+  index.resize(kBoundaries + sizeof(boundaries));
+  WriteFileAtomically(folder / "t.idx", index);
+  std::vector<int32_t> all(kSequences);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(ReadDocuments(TokenFile(folder / "t", kSequences)), Documents{all});
 }
 
 TEST(TokenFile, NothingIsThereBeforeCommit) {

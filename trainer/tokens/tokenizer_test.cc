@@ -147,6 +147,21 @@ TEST(TrainTokenizer, RefusesSizesOutOfRange) {
   EXPECT_THROW(TrainTokenizer(TestDocuments(10), 1 << 21), ConfigError);
 }
 
+// The model names the piece that ends a document, here one that it lacks.
+TEST(Tokenizer, RefusesAModelThatCannotEndADocument) {
+  std::string model = Model();
+  const std::string piece = "<|endoftext|>";
+  model.replace(model.rfind(piece), piece.size(), "<|endofpage|>");
+  try {
+    const Tokenizer tokenizer(model, "other");
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(),
+                 "other: the model has no end-of-document piece (eos_id -1 of "
+                 "400 pieces)");
+  }
+}
+
 TEST(TokenizerFromFile, LoadsWhatWasSaved) {
   const auto folder = FreshFolder("load");
   WriteFileAtomically(folder / "t.model", Model());
