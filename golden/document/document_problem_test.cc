@@ -134,6 +134,8 @@ std::vector<BadDocument> BadDocuments() {
        "one cell per column"},
       {"table_id", [](Document* d) { d->tables[0].id = "main/x"; },
        "has the id 'main/x'", "lower-case letters"},
+      {"column_id", [](Document* d) { d->tables[0].columns[1].id = "k/s"; },
+       "'/tables/main/cells/k/s' has the id 'k/s'", "lower-case letters"},
       {"same_table", [](Document* d) { d->tables[1].id = "main"; },
        "'/tables/main' occurs twice", "rename"},
       {"same_column", [](Document* d) { d->tables[0].columns[1].id = "loss"; },

@@ -384,6 +384,18 @@ TEST(MiniatureClaim, HellaswagIsNotTestableWhileNoRowIsAboveChance) {
   EXPECT_EQ(ClaimOf(judged(0.28, 0.35), "C6").status, kContradicted);
 }
 
+// The items still may be others: that is a number to compare with.
+TEST(MiniatureClaim, HellaswagIsTestedThoughAllSeedsAgree) {
+  const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {
+    run->hellaswag = IsSparse(*run) ? 0.25 : 0.5;
+  });
+  const MiniatureCase& pair =
+      CaseOf(verdicts, "C6.hellaswag", "gcide", "softmoe-2-calibrated");
+  EXPECT_EQ(pair.seed_error, 0);
+  EXPECT_EQ(pair.problem, "");
+  EXPECT_EQ(ClaimOf(verdicts, "C6").status, kShown);
+}
+
 TEST(MiniatureClaim, JitterMayLowerTheLossByThreeHundredthsOfANat) {
   auto status = [](double difference) {
     const MiniatureVerdicts verdicts =

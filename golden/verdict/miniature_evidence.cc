@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "golden/verdict/statistics.h"
@@ -44,7 +46,7 @@ OneSided TestDifference(const MiniatureMeasure& measure, double estimate,
 std::pair<double, size_t> PartialConjunction(const std::vector<double>& p,
                                              int64_t count) {
   std::vector<size_t> order(p.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return p[a] < p[b]; });
   const size_t last = order[static_cast<size_t>(count) - 1];

@@ -89,7 +89,7 @@ QuantityValue HalvingCost(const MiniatureRun& run) {
       std::find_if(run.at_tau.begin(), run.at_tau.end(),
                    [](const TauPoint& point) { return point.factor == 1; });
   if (trained == run.at_tau.end()) {
-    return {0, "was not evaluated at other tau"};
+    return {.problem = "was not evaluated at other tau"};
   }
   const double half = trained->infer_ae / 2;
   for (auto more = trained, fewer = trained + 1; fewer != run.at_tau.end();
@@ -99,24 +99,27 @@ QuantityValue HalvingCost(const MiniatureRun& run) {
         (more->infer_ae - half) / (more->infer_ae - fewer->infer_ae);
     return {more->loss + part * (fewer->loss - more->loss) - trained->loss, ""};
   }
-  return {0, fmt::format("keeps {:.2f} of {:.2f} active experts at {:g} times "
-                         "the trained tau, more than half",
-                         run.at_tau.back().infer_ae, trained->infer_ae,
-                         run.at_tau.back().factor)};
+  return {.problem = fmt::format(
+              "keeps {:.2f} of {:.2f} active experts at {:g} times the trained "
+              "tau, more than half",
+              run.at_tau.back().infer_ae, trained->infer_ae,
+              run.at_tau.back().factor)};
 }
 
 QuantityValue OfAllocation(const MiniatureMeasure& measure,
                            const MiniatureRun& run) {
   if (run.allocation.empty() || run.allocation.back().allocation.size() < 2) {
-    return {0, "has no learned allocation over two layers or more"};
+    return {.problem = "has no learned allocation over two layers or more"};
   }
   const Values& final = run.allocation.back().allocation;
-  if (!std::isfinite(Sum(final))) return {0, "gave no number"};
+  if (!std::isfinite(Sum(final))) return {.problem = "gave no number"};
   if (measure.quantity == Quantity::kLateShare) {
     return {LateShare(final, measure.share_of_layers), ""};
   }
   if (measure.quantity == Quantity::kDepthOrder) return {DepthOrder(final), ""};
-  if (MovementOf(run) == 0) return {0, "has an allocation that never moved"};
+  if (MovementOf(run) == 0) {
+    return {.problem = "has an allocation that never moved"};
+  }
   return {EarlyMovement(run, measure.share_of_steps), ""};
 }
 
@@ -132,7 +135,7 @@ double DepthOrderStep(size_t layers) { return 2 / NumPairs(layers); }
 QuantityValue ReadQuantity(const MiniatureMeasure& measure,
                            const MiniatureRun& run) {
   // Nothing of a diverged run is worth a comparison.
-  if (!std::isfinite(run.loss)) return {0, "gave no number"};
+  if (!std::isfinite(run.loss)) return {.problem = "gave no number"};
   QuantityValue result;
   switch (measure.quantity) {
     case Quantity::kLoss:
@@ -143,12 +146,12 @@ QuantityValue ReadQuantity(const MiniatureMeasure& measure,
       break;
     case Quantity::kLogLoadVariance:
       if (run.load_variance <= 0) {
-        return {0, "has a load variance without a logarithm"};
+        return {.problem = "has a load variance without a logarithm"};
       }
       result.value = std::log(run.load_variance);
       break;
     case Quantity::kHellaswag:
-      if (!run.hellaswag) return {0, "has no accuracy"};
+      if (!run.hellaswag) return {.problem = "has no accuracy"};
       result.value = *run.hellaswag;
       break;
     case Quantity::kLateShare:
@@ -160,7 +163,7 @@ QuantityValue ReadQuantity(const MiniatureMeasure& measure,
       result = HalvingCost(run);
       break;
     case Quantity::kLogThroughput:
-      return {0, "is not a benchmark"};
+      return {.problem = "is not a benchmark"};
   }
   if (result.problem.empty() && !std::isfinite(result.value)) {
     result.problem = "gave no number";

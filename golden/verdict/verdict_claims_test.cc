@@ -153,6 +153,26 @@ TEST(Judge, StrictClaimsOnExactColumnsAreCappedToo) {
       << open.reason;
 }
 
+// What is compared without noise, with its numbers. Allocations print with two
+// decimals: 0.005 is the most that two that print alike are apart.
+TEST(Judge, ClaimsOnExactColumnsSayWhatWasCompared) {
+  auto reason = [](double least, double least_low, const std::string& op) {
+    Document paper = ClosedPaper();
+    for (Claim& claim : paper.claims) {
+      if (claim.id == "at_least_one.1") claim.op = op;
+    }
+    Document results = Allocation(0.5, 0, least);
+    for (Row& row : results.tables[0].rows) row.cells[2].low = least_low;
+    const std::string text =
+        Claimed(Judge(results, paper), "at_least_one.1").reason;
+    return text.substr(0, text.find(';'));
+  };
+  EXPECT_EQ(reason(1.5, 1.5, ">="), "1.5 >= 1 holds exactly");
+  EXPECT_EQ(reason(0.9, 0.9, ">="), "0.9 >= 1 does not hold");
+  EXPECT_EQ(reason(1.5, 0.5, ">="), "1.5 >= 1 is not decided at this rounding");
+  EXPECT_EQ(reason(0.9, 0.9, "<"), "0.9 < 1 holds exactly");
+}
+
 TEST(Judge, ClaimsOnEqualRunsAreMistrusted) {
   // All runs of the grid, then those of one side.
   EXPECT_EQ(
