@@ -47,13 +47,18 @@ struct CBlock {
   bool accumulate;
 };
 
-// Floats of scratch that MultiplyBlock needs, for any block with this depth and
-// at most these columns.
+// Floats of a packed tile of A, for any block of k: whole cache lines.
+inline int64_t TileScratch(int64_t depth) {
+  return kTileRows * TileRowStride(Smaller(depth, kBlockDepth));
+}
+
+// Floats of scratch that MultiplyBlock needs, for any block with at most this
+// depth and these columns: a tile of A, and the panels of B. (No block of k and
+// no group of columns is larger than kBlockDepth and kBlockColumns, for they
+// are cut in units that divide these.)
 inline int64_t BlockScratch(int64_t depth, int64_t columns) {
-  const int64_t block = Smaller(depth, kBlockDepth) + 16;
-  const int64_t panels =
-      CeilDiv(Smaller(columns, kBlockColumns), kTileColumns) + 1;
-  return panels * PanelStride(block) + kTileRows * TileRowStride(block) + 64;
+  const int64_t panels = CeilDiv(Smaller(columns, kBlockColumns), kTileColumns);
+  return TileScratch(depth) + panels * PanelStride(Smaller(depth, kBlockDepth));
 }
 
 // Computes `block`.
@@ -74,11 +79,7 @@ inline void MultiplyBlock(const CBlock& block, float* scratch, PackA pack_a,
   // An empty sum is one block of depth 0: it writes the zeros.
   const int64_t k_blocks = Larger(1, CeilDiv(block.depth, kBlockDepth));
   float* const packed_a = scratch;
-  float* const packed_b =
-      scratch +
-      AlignedFloats(kTileRows * TileRowStride(kBlockDepth < block.depth
-                                                  ? kBlockDepth
-                                                  : block.depth));
+  float* const packed_b = scratch + TileScratch(block.depth);
   for (int64_t g = 0; g < groups; ++g) {
     // In units of 32 at every ISA level: `done` may add over a group.
     const Range group = Piece(num_columns, groups, g, 32);

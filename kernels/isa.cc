@@ -9,11 +9,12 @@ namespace softmoe::kernels {
 namespace {
 
 Isa BestIsa() {
-  if (IsaAvailable(Isa::kV4)) return Isa::kV4;
-  if (IsaAvailable(Isa::kV3)) return Isa::kV3;
-  throw EnvironmentError(
-      "this CPU lacks AVX2 and FMA (x86-64-v3), which the CPU kernels need; "
-      "run on an x86-64 machine from 2013 or later");
+  if (!IsaAvailable(Isa::kV3)) {
+    throw EnvironmentError(
+        "this CPU lacks AVX2 and FMA (x86-64-v3), which the CPU kernels need; "
+        "run on an x86-64 machine from 2013 or later");
+  }
+  return IsaAvailable(Isa::kV4) ? Isa::kV4 : Isa::kV3;
 }
 
 std::atomic<Isa>& Active() {

@@ -19,11 +19,14 @@ struct Buffer {
 
   float* AtLeast(int64_t floats) {
     if (floats <= size) return data;
+    // At first no more than was asked for, so that the guarded heap of tests
+    // sees what is touched beyond; then half as much again, so that slowly
+    // growing requests settle.
+    const int64_t wanted =
+        data == nullptr ? floats : AlignedFloats(floats + floats / 2);
     ::operator delete(data, kAlignment);
     data = nullptr;
     size = 0;
-    // Half as much again, so that slowly growing requests settle.
-    const int64_t wanted = AlignedFloats(floats + floats / 2);
     data = static_cast<float*>(
         ::operator new(wanted * sizeof(float), kAlignment, std::nothrow));
     if (data == nullptr) {
