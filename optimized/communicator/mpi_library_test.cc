@@ -51,6 +51,9 @@ TEST(MpiLibrary, AnotherVersionIsRefusedByItsText) {
                 "openmpi-bin libopenmpi3");
   EXPECT_NE(refusal("MPICH Version: 4.0").find(" is 'MPICH Version: 4.0';"),
             std::string::npos);
+  // A name of ten letters, too.
+  EXPECT_NE(refusal("MVAPICH2 v4.0, 2025").find(" is 'MVAPICH2 v4.0, 2025';"),
+            std::string::npos);
   // Of a long text, its first 80 characters.
   const std::string eighty = std::string(79, 'x') + "y";
   EXPECT_NE(refusal(eighty + "z").find(" is '" + eighty + "';"),
