@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/errors.h"
@@ -137,6 +140,37 @@ TEST(Calibration, NamesANanScore) {
   fresh.model.WriteParameters(nan,
                               fresh.model.layout().layers[0].router_weight);
   EXPECT_THROW(CalibrateTau(fresh.model, fresh.data, [] {}), NumericsError);
+}
+
+// One that only the last sequence of the batch has, the second of its group.
+TEST(Calibration, NamesTheTokenOfANanScoreInTheWholeBatch) {
+  const Config config = TinyConfig(RouterKind::kSoftFixed);
+  Fresh fresh(config);
+  const int64_t length = config.model.sequence_length;
+  ASSERT_EQ(config.training.global_batch_sequences, 4);
+  ASSERT_EQ(config.training.balance_group_sequences, 2);
+  std::vector<int32_t> ids(4 * length), targets(ids.size());
+  fresh.data.FillBatch(0, 0, 4, ids, targets);
+  const auto last = ids.begin() + 3 * length;
+  const auto found = std::find_if(last, ids.end(), [&](int32_t id) {
+    return std::find(ids.begin(), last, id) == last;
+  });
+  ASSERT_NE(found, ids.end());
+  const int64_t width = config.model.d_model;
+  const std::vector<float> nan(width, std::nanf(""));
+  fresh.model.WriteParameters(nan,
+                              fresh.model.layout().embedding + *found * width);
+  try {
+    CalibrateTau(fresh.model, fresh.data, [] {});
+    FAIL();
+  } catch (const NumericsError& error) {
+    // Attention carries it to all of its sequence.
+    EXPECT_NE(std::string(error.what())
+                  .find("layer 0, token 48 (sequence 1 of its group, position "
+                        "0), expert 0: router score is "),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -273,6 +273,13 @@ TEST_F(Cli, WithoutADeviceEndsWithFive) {
     EXPECT_SAYS(result, "Without --device the CPU is used");
     EXPECT_FALSE(std::filesystem::exists(run_));
   }
+  // Before a corpus is prepared, or even looked for.
+  const ProgramResult unprepared =
+      RunProgram({Binary("run/train"), "--config", "tiny.toml", "--out",
+                  run_.string(), "--corpus", "path:missing", "--device=cuda"},
+                 folder_);
+  EXPECT_EQ(unprepared.exit_status, 5) << unprepared.output;
+  EXPECT_SAYS(unprepared, "device \"cuda\": ");
   ASSERT_EQ(Train({"--device=cpu"}).exit_status, 0);
   const ProgramResult again = Train({"--device=cuda"});
   EXPECT_EQ(again.exit_status, 5) << again.output;
