@@ -57,8 +57,8 @@ class GridRanks {
   std::optional<Task> Next();
   ExitCode code() const { return code_; }
 
-  // Of the others: their part of Lead. Returns whether the run has failed or not,
-  // as long as rank 0 can go on with another one.
+  // Of the others: their part of Lead. A run that fails is no error here, as long
+  // as rank 0 can go on with another one.
   // Errors   What makes this rank end.
   void Follow(const Config& config, trainer::RunOptions options);
 
