@@ -108,9 +108,14 @@ class TcpCommunicator : public Communicator {
   Watch& watch_;
 };
 
+// This machine has that name (RFC 6761), even where neither a file nor a name
+// server says so: a container may have no /etc/hosts.
+std::string Reachable(const std::string& address) {
+  return address == "localhost" ? "127.0.0.1" : address;
+}
+
 // Where ranks of one machine need nobody else to reach them, nobody else can.
 std::string ListenAt(const std::string& address) {
-  if (address == "localhost") return "127.0.0.1";
   return address.starts_with("127.") || address == "::1" ? address : "";
 }
 
@@ -160,14 +165,15 @@ std::vector<Socket> ConnectAll(const Meeting& meeting, Reception& reception,
 
 TcpSession::TcpSession(const LaunchedRank& launched, const std::string& secret,
                        const TcpOptions& options) {
-  const std::string own_address = ListenAt(launched.address);
+  const std::string address = Reachable(launched.address);
   const bool leads = launched.rank == 0;
-  Reception reception(Listener(own_address, leads ? launched.port : 0), secret);
+  Reception reception(Listener(ListenAt(address), leads ? launched.port : 0),
+                      secret);
   if (leads) options.on_listening(reception.port());
   watch_ = std::make_unique<Watch>(
       leads ? HostMeeting(reception, launched.size, options.join_limit)
             : JoinMeeting(
-                  {launched.address}, launched.port,
+                  {address}, launched.port,
                   OwnClaim(launched.rank, launched.size, 0, reception.port()),
                   secret, options.join_limit),
       options.watch);

@@ -202,6 +202,15 @@ TEST(TcpRanks, SayWhenNobodyAnswers) {
       std::string::npos);
 }
 
+// Nobody is asked what the name means: there may be nobody who knows.
+TEST(TcpRanks, TakeLocalhostForTheirMachine) {
+  const Listener silent("127.0.0.1", 0);
+  const Ending ending = EndingOf(
+      {.rank = 1, .size = 2, .address = "localhost", .port = silent.port()});
+  EXPECT_EQ(ending.second.find("rank 0 does not answer at 127.0.0.1:"), 0u)
+      << ending.second;
+}
+
 TEST(TcpRanks, SayWhenTheirPortIsTaken) {
   const Listener holder("127.0.0.1", 0);
   const Ending ending = EndingOf(
