@@ -46,7 +46,7 @@ TEST_F(EnvironmentTrain, LeavesWhatOneProcessLeaves) {
     ExpectEnd(ranks, 0);
     for (size_t r = 0; r < ranks.size(); ++r) {
       const std::string output = ranks[r]->output();
-      EXPECT_EQ(Count(output, "step 12/12 | loss "), r == 0 ? 1 : 0) << output;
+      EXPECT_EQ(Count(output, "step 20/20 | loss "), r == 0 ? 1 : 0) << output;
       EXPECT_EQ(Count(output, "\nval loss "), r == 0 ? 1 : 0) << output;
       // Nothing but the line by which this test knows it.
       EXPECT_EQ(Count(output, "\n") == 1, r != 0) << output;
@@ -55,6 +55,16 @@ TEST_F(EnvironmentTrain, LeavesWhatOneProcessLeaves) {
   }
   // And a finished run is only read.
   ExpectEnd(StartRanks(2, Train("2")), 0);
+}
+
+TEST_F(EnvironmentTrain, LeavesWhatOneProcessLeavesAtTheSizesOfTheSmokeGrid) {
+  config_ = kSmoke;
+  ASSERT_EQ(RunAlone("alone").exit_status, 0);
+  for (const int size : {2, 4}) {
+    const std::string run = std::to_string(size);
+    ExpectEnd(StartRanks(size, Train(run)), 0);
+    ExpectSameRun("alone", run);
+  }
 }
 
 TEST_F(EnvironmentTrain, ASignalToOneRankSavesAndEndsAll) {

@@ -34,11 +34,22 @@ TEST_F(MpiTrain, LeavesWhatOneProcessLeaves) {
     const std::string run = std::to_string(ranks);
     const ProgramResult result = RunMpi(ranks, run);
     ASSERT_EQ(result.exit_status, 0) << result.output;
-    EXPECT_EQ(Count(result.output, "step 12/12 | loss "), 1) << result.output;
+    EXPECT_EQ(Count(result.output, "step 20/20 | loss "), 1) << result.output;
     EXPECT_EQ(Count(result.output, "\nval loss "), 1) << result.output;
     ExpectSameRun("alone", run);
     // And a finished run is only read.
     EXPECT_EQ(RunMpi(ranks, run).exit_status, 0);
+  }
+}
+
+TEST_F(MpiTrain, LeavesWhatOneProcessLeavesAtTheSizesOfTheSmokeGrid) {
+  config_ = kSmoke;
+  ASSERT_EQ(RunAlone("alone").exit_status, 0);
+  for (const int ranks : {2, 4}) {
+    const std::string run = std::to_string(ranks);
+    const ProgramResult result = RunMpi(ranks, run);
+    ASSERT_EQ(result.exit_status, 0) << result.output;
+    ExpectSameRun("alone", run);
   }
 }
 

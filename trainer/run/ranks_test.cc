@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "core/errors.h"
 #include "core/testing/file_test_util.h"
 #include "trainer/results/checkpoint.h"
+#include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/results/run_result.h"
 #include "trainer/results/run_result_file.h"
@@ -36,10 +38,11 @@ Config FourGroups(RouterKind kind) {
 
 class Ranks : public testing::TestWithParam<RouterKind> {
  protected:
+  virtual Config MakeConfig() const { return FourGroups(GetParam()); }
   void SetUp() override {
     folder_ = FreshFolder(std::string("ranks_") + RouterKindName(GetParam()));
     tokens_ = WriteTinyTokens(folder_ / "data");
-    config_ = FourGroups(GetParam());
+    config_ = MakeConfig();
     alone_ = TrainRun(config_, Options("alone", 1));
   }
 
@@ -67,47 +70,94 @@ class Ranks : public testing::TestWithParam<RouterKind> {
         (std::vector<std::string>{kCheckpointName, kMetricsName, kResultName}));
   }
 
+  void ExpectTheBitsOfOneProcess() const {
+    for (const int ranks : {2, 4}) {
+      const std::string run = std::to_string(ranks);
+      std::vector<int64_t> seen;
+      RunOptions options = Options(run, ranks);
+      options.on_step = [&](const StepRecord& record) {
+        seen.push_back(record.step);
+      };
+      ExpectAsAlone(TrainRun(config_, options), run);
+      EXPECT_EQ(seen.size(), 20u) << "only rank 0 calls back";
+    }
+  }
+
+  void ExpectToGoOnWithWhatAnotherNumberLeft() const {
+    const std::string run = "changing";
+    int64_t step = 0;
+    for (const auto& [ranks, until] :
+         {std::pair{2, 3}, {4, 8}, {1, 11}, {2, 20}}) {
+      RunOptions options = Options(run, ranks);
+      options.on_step = [&, until = until](const StepRecord& record) {
+        step = record.step;
+        if (step == until) std::raise(SIGTERM);
+      };
+      EXPECT_THROW(TrainRun(config_, options), StoppedError);
+      EXPECT_EQ(step, until);
+      EXPECT_EQ(Checkpoint(folder_ / run / kCheckpointName).state().step,
+                until);
+    }
+    ExpectAsAlone(TrainRun(config_, Options(run, 4)), run);
+  }
+
   std::filesystem::path folder_, tokens_;
   Config config_;
   RunResult alone_;
 };
 
-INSTANTIATE_TEST_SUITE_P(TrainRun, Ranks,
-                         testing::Values(RouterKind::kSparse,
-                                         RouterKind::kSoftFixed,
-                                         RouterKind::kSoftLearned),
-                         [](const auto& info) {
-                           return std::string(RouterKindName(info.param));
-                         });
-
-TEST_P(Ranks, GiveTheBitsOfOneProcess) {
-  for (const int ranks : {2, 4}) {
-    const std::string run = std::to_string(ranks);
-    std::vector<int64_t> seen;
-    RunOptions options = Options(run, ranks);
-    options.on_step = [&](const StepRecord& record) {
-      seen.push_back(record.step);
-    };
-    ExpectAsAlone(TrainRun(config_, options), run);
-    EXPECT_EQ(seen.size(), 20u) << "only rank 0 calls back";
-  }
+const auto kEveryRouter = testing::Values(
+    RouterKind::kSparse, RouterKind::kSoftFixed, RouterKind::kSoftLearned);
+std::string NameOfRouter(const testing::TestParamInfo<RouterKind>& info) {
+  return RouterKindName(info.param);
 }
+INSTANTIATE_TEST_SUITE_P(TrainRun, Ranks, kEveryRouter, NameOfRouter);
+
+TEST_P(Ranks, GiveTheBitsOfOneProcess) { ExpectTheBitsOfOneProcess(); }
 
 TEST_P(Ranks, GoOnWithWhatAnotherNumberOfThemLeft) {
-  const std::string run = "changing";
-  int64_t step = 0;
-  for (const auto& [ranks, until] :
-       {std::pair{2, 3}, {4, 8}, {1, 11}, {2, 20}}) {
-    RunOptions options = Options(run, ranks);
-    options.on_step = [&, until = until](const StepRecord& record) {
-      step = record.step;
-      if (step == until) std::raise(SIGTERM);
-    };
-    EXPECT_THROW(TrainRun(config_, options), StoppedError);
-    EXPECT_EQ(step, until);
-    EXPECT_EQ(Checkpoint(folder_ / run / kCheckpointName).state().step, until);
+  ExpectToGoOnWithWhatAnotherNumberLeft();
+}
+
+// At a size at which each rank has many blocks of the norm.
+class SmokeRanks : public Ranks {
+ protected:
+  Config MakeConfig() const override {
+    Config config = SmokeConfig(GetParam());
+    config.training.eval_every = 8;
+    return config;
   }
-  ExpectAsAlone(TrainRun(config_, Options(run, 4)), run);
+};
+INSTANTIATE_TEST_SUITE_P(TrainRun, SmokeRanks, kEveryRouter, NameOfRouter);
+
+TEST_P(SmokeRanks, GiveTheBitsOfOneProcessAndGoOn) {
+  ExpectTheBitsOfOneProcess();
+  ExpectToGoOnWithWhatAnotherNumberLeft();
+}
+
+// A step's time is that of the clock of rank 0, which waits for the others;
+// everything else that is measured is compared above.
+TEST_P(Ranks, CountTheTokensOfAllOfThemInASecond) {
+  const auto tokens = static_cast<double>(
+      config_.training.global_batch_sequences * config_.model.sequence_length);
+  (void)TrainRun(config_, Options("four", 4));
+  const RunResult result = ReadRunResult(folder_ / "four" / kResultName);
+  ASSERT_EQ(result.steps.size(), 20u);
+  for (const StepRecord& step : result.steps) {
+    EXPECT_GT(step.seconds, 0);
+    EXPECT_EQ(step.tokens_per_second, tokens / step.seconds);
+    EXPECT_GE(result.seconds, step.seconds);
+  }
+  std::ifstream log(folder_ / "four" / kMetricsName);
+  int steps = 0;
+  for (std::string line; std::getline(log, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (!json.contains(metrics::kTokensPerSecond.name)) continue;
+    EXPECT_EQ(json.at(metrics::kTokensPerSecond.name).get<double>(),
+              tokens / json.at(metrics::kStepSeconds.name).get<double>());
+    ++steps;
+  }
+  EXPECT_EQ(steps, 20);
 }
 
 TEST_P(Ranks, EndTogetherWhenOneFails) {

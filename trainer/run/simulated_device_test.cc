@@ -128,10 +128,14 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
   ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf("broken"));
 }
 
-// On one device that they share, and on one each; whoever began, and whoever
-// goes on.
+// 20 steps on one device that they share, and on one each; whoever began, and
+// whoever goes on.
 TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
-  config_.training.global_batch_sequences = 8;  // four groups
+  config_.training.steps = 20;
+  config_.training.eval_every = 8;
+  config_.training.global_batch_sequences = 4;
+  config_.training.micro_batch_sequences = 1;
+  config_.training.balance_group_sequences = 1;
   const RunResult alone = Train("alone");
   const auto expect_as_alone = [&](const RunResult& result,
                                    const std::string& run) {
@@ -147,11 +151,11 @@ TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
   simt::SetDeviceLimits({.devices = 4});
   expect_as_alone(TrainRun(config_, options), "four");
 
-  Interrupt("broken", 1);
+  Interrupt("broken", 3);
   options = Options("broken");
   options.ranks = 4;
   options.on_step = [](const StepRecord& record) {
-    if (record.step == 2) std::raise(SIGTERM);
+    if (record.step == 8) std::raise(SIGTERM);
   };
   EXPECT_THROW(TrainRun(config_, options), StoppedError);
   simt::SetDeviceLimits({});

@@ -156,17 +156,20 @@ void RankTest::SetUp() {
   folder_ = FreshFolder(name);
   tokens_ = WriteTinyTokens(folder_ / "data");
   Config config = TinyConfig(RouterKind::kSoftLearned);
+  config.training.steps = 20;
   config.training.global_batch_sequences = 8;  // four balance groups
   config.training.eval_every = 5;
-  std::ofstream(folder_ / "tiny.toml") << ConfigToToml(config);
+  std::ofstream(folder_ / kTiny) << ConfigToToml(config);
+  config = SmokeConfig(RouterKind::kSoftLearned);
+  config.training.eval_every = 5;
+  std::ofstream(folder_ / kSmoke) << ConfigToToml(config);
 }
 
 Strings RankTest::Train(const std::string& run, const Strings& more) const {
-  return Joined(
-      {std::filesystem::absolute("trainer/run/train").string(), "--config",
-       "tiny.toml", "--data", tokens_.string(), "--threads", "1", "--log-every",
-       "1", "--out", (folder_ / run).string()},
-      more);
+  return Joined({std::filesystem::absolute(program_).string(), "--config",
+                 config_, "--data", tokens_.string(), "--threads", "1",
+                 "--log-every", "1", "--out", (folder_ / run).string()},
+                more);
 }
 
 ProgramResult RankTest::RunAlone(const std::string& run,

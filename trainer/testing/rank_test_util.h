@@ -82,7 +82,8 @@ void ExpectRanksEnd(const RankPrograms& ranks, int code);
 
 class RankTest : public testing::Test {
  protected:
-  // A folder with tokens and a tiny configuration of four balance groups.
+  // A folder with tokens and with configurations of 20 steps of four balance
+  // groups: a tiny one, and one of the smoke grid's sizes.
   void SetUp() override;
 
   // The command of rank or process, which trains in the folder `run`.
@@ -113,7 +114,11 @@ class RankTest : public testing::Test {
   // The same results, checkpoints, logs and files.
   void ExpectSameRun(const std::string& expected, const std::string& got) const;
 
+  static constexpr char kTiny[] = "tiny.toml", kSmoke[] = "smoke.toml";
+
   std::filesystem::path folder_, tokens_;
+  // What Train runs, in its runfiles, and what it trains.
+  std::string program_ = "trainer/run/train", config_ = kTiny;
 };
 
 }  // namespace softmoe::trainer

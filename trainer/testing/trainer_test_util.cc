@@ -6,9 +6,11 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/errors.h"
 #include "core/files/paths.h"
 #include "core/hdf5/hdf5_file.h"
 #include "core/philox.h"
+#include "kernels/benchmark_sizes.h"
 #include "trainer/results/metrics.h"
 #include "trainer/results/metrics_log.h"
 #include "trainer/tokens/token_writer.h"
@@ -37,6 +39,32 @@ Config TinyConfig(RouterKind kind) {
   config.training.min_learning_rate = 1e-4;
   config.training.warmup_fraction = 0.1;
   config.training.eval_sequences = 8;
+  config.data.corpus = "generated";
+  config.data.validation_fraction = 0.1;
+  return config;
+}
+
+Config SmokeConfig(RouterKind kind) {
+  const auto& size = kernels::kBenchmarkSizes[0];
+  SOFTMOE_CHECK(std::string(size.name) == "smoke") << size.name;
+  Config config;
+  config.model = {.num_layers = size.num_layers,
+                  .d_model = size.d_model,
+                  .num_heads = size.num_heads,
+                  .d_ffn = size.d_ffn,
+                  .num_experts = size.num_experts,
+                  .vocab_size = size.vocab_size,
+                  .sequence_length = size.sequence_length};
+  config.router.kind = kind;
+  config.router.mean_active_experts = kind == RouterKind::kSparse ? 2 : 1.5;
+  config.training.steps = 20;
+  config.training.global_batch_sequences = size.num_sequences;
+  config.training.micro_batch_sequences = size.num_sequences;
+  config.training.balance_group_sequences = 4;
+  config.training.learning_rate = 5e-3;
+  config.training.min_learning_rate = 5e-5;
+  config.training.warmup_fraction = 0.1;
+  config.training.eval_sequences = 128;
   config.data.corpus = "generated";
   config.data.validation_fraction = 0.1;
   return config;

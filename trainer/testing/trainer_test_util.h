@@ -21,6 +21,10 @@ namespace softmoe::trainer {
 // two balance groups: milliseconds per step, every code path.
 Config TinyConfig(RouterKind kind);
 
+// A row of the smoke grid whose batch is four balance groups of four sequences,
+// for 20 steps on generated tokens.
+Config SmokeConfig(RouterKind kind);
+
 // Writes PREFIX.{bin,idx} and returns PREFIX: documents over 64 tokens in which
 // most tokens determine the next one, so that a model learns quickly.
 std::filesystem::path WriteTinyTokens(const std::filesystem::path& folder,

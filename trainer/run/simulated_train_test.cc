@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:train on ranks that are processes and compute on a device, here the
+// simulated one: gradients go through memory of the host, over TCP and MPI.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/process/subprocess.h"
+#include "optimized/communicator/testing/mpi_test_util.h"
+#include "trainer/testing/rank_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+// Small batches: the simulator runs every thread of a kernel as a fiber.
+const Strings kSmall = {"--set", "model.sequence_length=8",
+                        "--set", "training.balance_group_sequences=1",
+                        "--set", "training.global_batch_sequences=4",
+                        "--set", "training.micro_batch_sequences=1",
+                        "--set", "training.eval_sequences=3"};
+const Strings kOnDevice = Joined(kSmall, {"--device", "cuda"});
+
+class SimulatedTrain : public RankTest {
+ protected:
+  void SetUp() override {
+    program_ = "trainer/run/train_simulated";
+    RankTest::SetUp();
+  }
+};
+
+TEST_F(SimulatedTrain, ProcessesLeaveWhatOneLeaves) {
+  const ProgramResult alone = RunAlone("alone", kOnDevice);
+  ASSERT_EQ(alone.exit_status, 0) << alone.output;
+  EXPECT_EQ(Count(alone.output, "step 20/20 | loss "), 1) << alone.output;
+
+  const Ranks ranks = StartRanks(2, Train("two", kOnDevice));
+  ExpectEnd(ranks, 0);
+  EXPECT_EQ(Count(ranks[0]->output(), "2 ranks share a device: "), 1)
+      << ranks[0]->output();
+  EXPECT_EQ(Count(ranks[1]->output(), "\n"), 1) << ranks[1]->output();
+  ExpectSameRun("alone", "two");
+
+  const std::string obstacle = optimized::ObstacleToMpi();
+  if (!obstacle.empty()) GTEST_SKIP() << obstacle;
+  const ProgramResult four = RunMpi(4, "four", kOnDevice);
+  ASSERT_EQ(four.exit_status, 0) << four.output;
+  ExpectSameRun("alone", "four");
+}
+
+// Ranks that would compute on different backends end before anything is
+// written.
+TEST_F(SimulatedTrain, RefusesRanksOnDifferentBackends) {
+  const Ranks ranks =
+      StartRanks(2, Train("refused", kSmall), [](int rank, Given& given) {
+        if (rank == 1) given.command = Joined(given.command, {"--device=cuda"});
+      });
+  ExpectEnd(ranks, 2);
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(Count(rank->output(), "rank 0 has "), 1) << rank->output();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
