@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "core/code_version.h"
 #include "core/errors.h"
 #include "core/parallel_for.h"
-#include "optimized/communicator/single.h"
 #include "trainer/evaluation/router_health.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/checkpoint.h"
@@ -77,19 +77,10 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
   return missing;
 }
 
-std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
-                                                  const Dataset& data,
-                                                  double tau,
-                                                  const EvaluationPlan& plan,
-                                                  const StopPoll& poll) {
-  optimized::SingleCommunicator alone;
-  return MeasureFinalModel(model, data, tau, plan, alone, poll, poll);
-}
-
 std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Model& model, const Dataset& data, double tau,
     const EvaluationPlan& plan, optimized::Communicator& communicator,
-    const StopPoll& poll, const StopPoll& alone) {
+    const StopPoll& poll) {
   CheckEvaluationPlan(plan);
   const Config& config = model.config();
   std::vector<double> factors;
@@ -97,31 +88,29 @@ std::optional<FinalEvaluations> MeasureFinalModel(
   if (factors.empty() && !plan.router_health) return {};
 
   RouterHealthTotals totals(config);
-  const GroupObserver observe = [&](const optimized::StepStats& stats) {
-    std::vector<optimized::RoutingView> layers;
-    for (int64_t l = 0; l < config.model.num_layers; ++l) {
-      layers.push_back(model.LastRouting(l));
-    }
-    totals.Add(stats, layers);
-  };
+  const GroupObserver observe =
+      [&](std::span<const optimized::StepStats> groups) {
+        std::vector<optimized::RoutingView> layers;
+        for (int64_t l = 0; l < config.model.num_layers; ++l) {
+          layers.push_back(model.LastRouting(l));
+        }
+        totals.Add(groups, layers, communicator);
+      };
   FinalEvaluations result;
   result.code_version = CodeVersion();
-  // Each group's routing is on the rank that has the group.
-  bool observed = !plan.router_health || communicator.rank() != 0;
+  bool observed = !plan.router_health;
   for (const double factor : factors) {
     InferenceTau at{.factor = factor, .tau = factor * tau, .validation = {}};
     // One pass for both where the factor is 1.
-    const bool observing = !observed && factor == 1 && communicator.size() == 1;
+    const bool observing = !observed && factor == 1;
     at.validation = Validate(model, data, at.tau, 1.0, communicator, poll,
                              observing ? observe : GroupObserver());
     observed |= observing;
     if (!plan.active_histogram) at.validation.active_histogram.clear();
     result.inference_tau.push_back(std::move(at));
   }
-  if (!observed) Validate(model, data, tau, 1.0, alone, observe);
-  if (plan.router_health && communicator.rank() == 0) {
-    result.router_health = totals.Get();
-  }
+  if (!observed) Validate(model, data, tau, 1.0, communicator, poll, observe);
+  if (plan.router_health) result.router_health = totals.Get();
   return result;
 }
 
@@ -167,6 +156,7 @@ FinalEvaluations EvaluateFinishedRun(const RunResult& result,
                                      const std::filesystem::path& tokens,
                                      int64_t threads, optimized::Device& device,
                                      const EvaluationPlan& plan,
+                                     optimized::Communicator& communicator,
                                      const StopPoll& poll) {
   const Checkpoint checkpoint(path);
   const Config& config = checkpoint.identity().config;
@@ -176,7 +166,7 @@ FinalEvaluations EvaluateFinishedRun(const RunResult& result,
                          device);
   model.WriteParameters(checkpoint.ReadParameters(model.layout().total));
   return MeasureFinalModel(model, data, checkpoint.state().tau,
-                           WithEarlierPlans(plan, result), poll)
+                           WithEarlierPlans(plan, result), communicator, poll)
       .value();
 }
 

@@ -27,24 +27,16 @@ std::string MissingEvaluations(const EvaluationPlan& plan,
 
 // Measures what `plan` lists; nullopt if it asks for nothing that this router
 // has. Does not change the model's parameters; the same bits for any number of
-// threads and ranks. All ranks call it, and share the groups of each validation;
-// the health of the routers rank 0 alone measures, and alone returns.
+// threads and ranks. All ranks call it, share the groups of each validation, and
+// return all of it.
 //
 //   tau     that of training; the sparse router has none
-//   poll    called by all ranks before every balance group that they share
-//   alone   called by rank 0 before every group that it has to itself
+//   poll    called by each rank before every balance group that it takes
 // Errors   as Validate
 std::optional<FinalEvaluations> MeasureFinalModel(
     optimized::Model& model, const Dataset& data, double tau,
     const EvaluationPlan& plan, optimized::Communicator& communicator,
-    const StopPoll& poll, const StopPoll& alone);
-
-// The same by one process; `poll` is called before every group.
-std::optional<FinalEvaluations> MeasureFinalModel(optimized::Model& model,
-                                                  const Dataset& data,
-                                                  double tau,
-                                                  const EvaluationPlan& plan,
-                                                  const StopPoll& poll);
+    const StopPoll& poll);
 
 // Why the checkpoint at `path` cannot give what a finished run's result lacks,
 // and what to do; "" if it can: if it is there and whole, belongs to that very
@@ -55,7 +47,8 @@ std::string EvaluationObstacle(const RunResult& result,
 
 // Measures what `plan` asks for, and again what `result` has from earlier
 // plans, with the parameters of the checkpoint at `path`, against which
-// EvaluationObstacle must have nothing to say.
+// EvaluationObstacle must have nothing to say. All ranks call it, as
+// MeasureFinalModel.
 //
 //   tokens   prefix of the token files of the run
 //   threads  of the host; 0: one for each core
@@ -65,6 +58,7 @@ FinalEvaluations EvaluateFinishedRun(const RunResult& result,
                                      const std::filesystem::path& tokens,
                                      int64_t threads, optimized::Device& device,
                                      const EvaluationPlan& plan,
+                                     optimized::Communicator& communicator,
                                      const StopPoll& poll);
 
 }  // namespace softmoe::trainer

@@ -15,6 +15,7 @@
 #include "core/errors.h"
 #include "core/parallel_for.h"
 #include "core/testing/file_test_util.h"
+#include "optimized/communicator/single.h"
 #include "optimized/model.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/results/metrics_log.h"
@@ -289,9 +290,10 @@ TEST(MeasureFinalModel, RefusesAPlanThatCannotBeMeant) {
   ThreadPool pool(1);
   const Dataset data(config, WriteTinyTokens(FreshFolder("plan")));
   optimized::Model model(config, 2, pool);
-  EXPECT_THROW(
-      MeasureFinalModel(model, data, 1, {.inference_tau_factors = {-1}}, [] {}),
-      ConfigError);
+  optimized::SingleCommunicator alone;
+  EXPECT_THROW(MeasureFinalModel(model, data, 1,
+                                 {.inference_tau_factors = {-1}}, alone, [] {}),
+               ConfigError);
   RunOptions options;
   options.evaluations.inference_tau_factors = {2, 1};
   EXPECT_THROW(TrainRun(config, options), ConfigError);

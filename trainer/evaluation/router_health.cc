@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "core/errors.h"
+#include "optimized/communicator/shards.h"
+#include "optimized/communicator/single.h"
 
 namespace softmoe::trainer {
 namespace {
@@ -62,17 +65,35 @@ RouterHealthTotals::RouterHealthTotals(const Config& config)
 
 void RouterHealthTotals::Add(const optimized::StepStats& stats,
                              std::span<const optimized::RoutingView> layers) {
-  SOFTMOE_CHECK(layers.size() == max_active_.size())
-      << "layers=" << layers.size();
-  totals_.Add(stats);
-  for (size_t l = 0; l < layers.size(); ++l) {
+  optimized::SingleCommunicator alone;
+  Add({&stats, 1}, layers, alone);
+}
+
+void RouterHealthTotals::Add(std::span<const optimized::StepStats> groups,
+                             std::span<const optimized::RoutingView> layers,
+                             optimized::Communicator& communicator) {
+  const size_t num_layers = max_active_.size();
+  SOFTMOE_CHECK(layers.size() == num_layers) << "layers=" << layers.size();
+  const int ranks = communicator.size();
+  // [rank, layer] the soft weights that a group's routers did not select.
+  std::vector<double> truncated(static_cast<size_t>(ranks) * num_layers);
+  const size_t own = static_cast<size_t>(communicator.rank()) * num_layers;
+  for (size_t l = 0; l < num_layers; ++l) {
     SOFTMOE_CHECK(max_active_[l] == 0 || max_active_[l] == layers[l].max_active)
         << "layer " << l << ": cap " << layers[l].max_active << " after "
         << max_active_[l];
     max_active_[l] = layers[l].max_active;
-    below_cutoff_[l] += stats.layers[l].tokens_below_cutoff;
-    if (!sparse_) {
-      truncated_weight_[l] += TruncatedWeight(layers[l], num_experts_);
+    if (!sparse_) truncated[own + l] = TruncatedWeight(layers[l], num_experts_);
+  }
+  communicator.Gather<double>(
+      optimized::ShareOut(std::ssize(truncated),
+                          static_cast<int64_t>(num_layers), ranks),
+      truncated);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    totals_.Add(groups[g]);
+    for (size_t l = 0; l < num_layers; ++l) {
+      below_cutoff_[l] += groups[g].layers[l].tokens_below_cutoff;
+      truncated_weight_[l] += truncated[g * num_layers + l];
     }
   }
 }

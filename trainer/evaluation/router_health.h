@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/step.h"
 #include "trainer/evaluation/routing_totals.h"
 #include "trainer/results/run_result.h"
@@ -33,6 +34,14 @@ class RouterHealthTotals {
   // layer after it. The caps must be those of the earlier groups.
   void Add(const optimized::StepStats& stats,
            std::span<const optimized::RoutingView> layers);
+  // Adds, on each of several ranks, the groups that they passed over at the
+  // same time: rank r the r-th, and ranks beyond them none that counts.
+  //
+  //   groups  what the passes reported, at most as many as ranks
+  //   layers  Model::LastRouting of each layer after this rank's own pass
+  void Add(std::span<const optimized::StepStats> groups,
+           std::span<const optimized::RoutingView> layers,
+           optimized::Communicator& communicator);
 
   // [num_layers]. At least one group must have been added.
   std::vector<RouterHealth> Get() const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "core/errors.h"
@@ -53,7 +54,6 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
   };
   const int64_t groups = (total + group - 1) / group;
   const int64_t ranks = communicator.size();
-  SOFTMOE_CHECK(!observe || ranks == 1);
   RoutingTotals totals(config.model.num_layers, config.model.num_experts);
   for (int64_t first = 0; first < groups; first += ranks) {
     poll();
@@ -62,11 +62,10 @@ Validation Validate(optimized::Model& model, const Dataset& data, double tau,
         pass(std::min(first + communicator.rank(), groups - 1))};
     const std::vector<optimized::StepStats> all =
         optimized::GatherStats(own, config.model, communicator);
-    const int64_t count = std::min(ranks, groups - first);
-    for (int64_t rank = 0; rank < count; ++rank) {
-      totals.Add(all[static_cast<size_t>(rank)]);
-    }
-    if (observe) observe(all[0]);
+    const auto of_groups = std::span(all).first(
+        static_cast<size_t>(std::min(ranks, groups - first)));
+    for (const optimized::StepStats& stats : of_groups) totals.Add(stats);
+    if (observe) observe(of_groups);
   }
 
   Validation result;

@@ -5,6 +5,7 @@
 #define SOFTMOE_TRAINER_EVALUATION_VALIDATION_H_
 
 #include <functional>
+#include <span>
 
 #include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
@@ -15,8 +16,11 @@ namespace softmoe::trainer {
 
 // Called between batches of a long loop; throws StoppedError to leave it.
 using StopPoll = std::function<void()>;
-// Called after the pass over each balance group, with what that reported.
-using GroupObserver = std::function<void(const optimized::StepStats&)>;
+// Called on all ranks once each of them has passed over a balance group, with
+// what the passes reported, in the order of the groups: a rank's own is that of
+// its number, if there is one.
+using GroupObserver =
+    std::function<void(std::span<const optimized::StepStats>)>;
 
 // Loss and active experts of `model` on the first eval_sequences sequences of
 // the held-out split (0: all), noise off, in groups of
@@ -24,7 +28,7 @@ using GroupObserver = std::function<void(const optimized::StepStats&)>;
 //
 //   tau          that of training, or another one for the inference ablation
 //   temperature  1 for the numbers of the tables, T(m) for training curves
-//   observe      empty, or called for every group, on a single rank only
+//   observe      empty, or called for every group
 // Errors   DataError if nothing is held out; NumericsError if the loss is not
 //          finite.
 Validation Validate(optimized::Model& model, const Dataset& data, double tau,

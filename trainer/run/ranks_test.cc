@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -158,6 +159,55 @@ TEST_P(Ranks, CountTheTokensOfAllOfThemInASecond) {
     ++steps;
   }
   EXPECT_EQ(steps, 20);
+}
+
+// In the middle of evaluations that ranks share, during training and at its
+// end.
+TEST_P(Ranks, StopInAnEvaluationAndRepeatIt) {
+  const std::string run = "stopped";
+  int64_t step = 0;
+  for (const auto& [ranks, after, call] :
+       {std::tuple{2, 8, 2}, {4, 8, 1}, {1, 16, 3}, {2, 16, 2}, {2, 20, 2}}) {
+    RunOptions options = Options(run, ranks);
+    int calls = 0;
+    options.on_step = [&](const StepRecord& record) {
+      step = record.step;
+      calls = 0;
+    };
+    options.on_validation = [&, after = after, call = call] {
+      if (step == after && ++calls == call) std::raise(SIGTERM);
+    };
+    EXPECT_THROW(TrainRun(config_, options), StoppedError);
+    EXPECT_EQ(step, after);
+    EXPECT_EQ(calls, call);
+    EXPECT_EQ(Checkpoint(folder_ / run / kCheckpointName).state().step, after);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / run / kResultName));
+  }
+  ExpectAsAlone(TrainRun(config_, Options(run, 4)), run);
+}
+
+// Before every group of what is measured after training: at two tau, of which
+// one gives the health of the routers, too; a sparse router has no tau.
+TEST_P(Ranks, StopInAnEvaluationOfTheFinalModel) {
+  const std::string run = "measured";
+  int stops = 0;
+  for (bool stopped = true; stopped;) {
+    RunOptions options = Options(run, 2);
+    int calls = 0;
+    options.on_evaluation = [&] {
+      if (++calls > stops) std::raise(SIGTERM);
+    };
+    try {
+      ExpectAsAlone(TrainRun(config_, options), run);
+      stopped = false;
+    } catch (const StoppedError&) {
+      ++stops;
+      EXPECT_EQ(calls, stops);
+      EXPECT_EQ(Checkpoint(folder_ / run / kCheckpointName).state().step, 20);
+      EXPECT_FALSE(std::filesystem::exists(folder_ / run / kResultName));
+    }
+  }
+  EXPECT_EQ(stops, GetParam() == RouterKind::kSparse ? 2 : 4);
 }
 
 TEST_P(Ranks, EndTogetherWhenOneFails) {

@@ -51,6 +51,25 @@ std::vector<optimized::Agreement> Agreements(const RunIdentity& identity) {
   return result;
 }
 
+// The first rank to which a signal has come, or -1; the same on all ranks. It
+// may come to any of them, and between the polls of two.
+int RankAskedToStop(const StopSignal& stop,
+                    optimized::Communicator& communicator) {
+  const int ranks = communicator.size();
+  std::vector<uint8_t> asked(static_cast<size_t>(ranks));
+  asked[static_cast<size_t>(communicator.rank())] = stop.requested();
+  communicator.Gather<uint8_t>(optimized::ShareOut(ranks, 1, ranks), asked);
+  const auto first = std::ranges::find(asked, 1);
+  return first == asked.end() ? -1 : static_cast<int>(first - asked.begin());
+}
+
+// Names the signal, or the rank to which it came.
+[[noreturn]] void ThrowStopped(const StopSignal& stop, int asked_rank,
+                               const std::string& done) {
+  stop.ThrowIfRequested(done);
+  throw StoppedError(fmt::format("rank {}: {}", asked_rank, done));
+}
+
 }  // namespace
 
 RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
@@ -153,19 +172,10 @@ RunResult RunLoop::Run() {
   if (leads()) metrics_->Sync();
   RunResult result = MakeResult();
   // After the run's clock was read, so that the evaluations do not count.
-  const auto say = [this] {
-    if (options_.on_evaluation) options_.on_evaluation();
-  };
   result.final_evaluations = MeasureFinalModel(
-      model_, data_, state_.tau, options_.evaluations, communicator_,
-      [&] {
-        say();
+      model_, data_, state_.tau, options_.evaluations, communicator_, [this] {
+        if (options_.on_evaluation) options_.on_evaluation();
         StopIfAsked();
-      },
-      // All is saved; the others wait for the end of rank 0.
-      [&] {
-        say();
-        if (stop_.requested()) Stop(communicator_.rank());
       });
   return result;
 }
@@ -220,17 +230,8 @@ void RunLoop::Save() {
 }
 
 void RunLoop::StopIfAsked() {
-  // A signal may come to any rank, and between the polls of two.
-  std::vector<uint8_t> asked(static_cast<size_t>(communicator_.size()));
-  asked[static_cast<size_t>(communicator_.rank())] = stop_.requested();
-  communicator_.Gather<uint8_t>(
-      optimized::ShareOut(communicator_.size(), 1, communicator_.size()),
-      asked);
-  const auto first = std::ranges::find(asked, 1);
-  if (first != asked.end()) Stop(static_cast<int>(first - asked.begin()));
-}
-
-void RunLoop::Stop(int asked_rank) {
+  const int asked_rank = RankAskedToStop(stop_, communicator_);
+  if (asked_rank < 0) return;
   const bool nothing = state_.step == 0;
   if (!nothing) Save();
   const std::string done =
@@ -241,8 +242,7 @@ void RunLoop::Stop(int asked_rank) {
                     "from there",
                     state_.step, config_.training.steps,
                     (options_.folder / kCheckpointName).string());
-  stop_.ThrowIfRequested(done);
-  throw StoppedError(fmt::format("rank {}: {}", asked_rank, done));
+  ThrowStopped(stop_, asked_rank, done);
 }
 
 bool RunLoop::EvaluationDue() const {
@@ -253,7 +253,10 @@ bool RunLoop::EvaluationDue() const {
 }
 
 void RunLoop::Evaluate() {
-  const auto poll = [this] { StopIfAsked(); };
+  const auto poll = [this] {
+    if (options_.on_validation) options_.on_validation();
+    StopIfAsked();
+  };
   const double temperature = Temperature(config_, state_.step);
   at_one_ = Validate(model_, data_, state_.tau, 1.0, communicator_, poll);
   at_schedule_temperature_ = temperature == 1.0
@@ -357,6 +360,7 @@ RunResult ReadFinishedRun(RunIdentity identity, const RuntimeConfig& runtime,
 void Silence(RunOptions* options) {
   options->quiet = true;
   options->on_step = nullptr;
+  options->on_validation = nullptr;
   options->on_evaluation = nullptr;
 }
 
@@ -403,25 +407,37 @@ void RemoveCheckpoint(const std::filesystem::path& path) {
 }
 
 // Measures what the plan asks for and the result of a finished run lacks, if
-// its checkpoint can still be used; else leaves everything as it is.
-void EvaluateLater(const RunOptions& options, optimized::Device& device,
-                   RunResult* result) {
+// its checkpoint can still be used; else leaves everything as it is. Rank 0 of
+// the processes decides and writes; they all measure.
+void EvaluateLater(const RunOptions& options,
+                   optimized::Communicator& processes,
+                   optimized::Device& device, RunResult* result) {
+  const bool leads = processes.rank() == 0;
   const EvaluationPlan& plan = options.evaluations;
   const std::filesystem::path checkpoint = options.folder / kCheckpointName;
-  if (MissingEvaluations(plan, *result).empty() ||
-      !EvaluationObstacle(*result, checkpoint, device.identity()).empty()) {
-    return;
+  std::optional<FolderLock> lock;
+  uint8_t measure[] = {0};
+  if (leads && !MissingEvaluations(plan, *result).empty() &&
+      EvaluationObstacle(*result, checkpoint, device.identity()).empty()) {
+    lock.emplace(options.folder);
+    measure[0] = 1;
   }
-  const FolderLock lock(options.folder);
+  processes.Broadcast<uint8_t>(measure, 0);
+  if (measure[0] == 0) return;
+  if (!leads) *result = ReadRunResult(options.folder / kResultName);
   const StopSignal stop;
   result->final_evaluations = EvaluateFinishedRun(
       *result, checkpoint, options.tokens, options.runtime.threads, device,
-      plan, [&] {
-        if (options.on_evaluation) options.on_evaluation();
-        stop.ThrowIfRequested(
+      plan, processes, [&] {
+        if (leads && options.on_evaluation) options.on_evaluation();
+        const int asked_rank = RankAskedToStop(stop, processes);
+        if (asked_rank < 0) return;
+        ThrowStopped(
+            stop, asked_rank,
             "during the evaluations of a finished run, whose files are as they "
             "were; the same command begins them again");
       });
+  if (!leads) return;
   WriteRunResult(*result, options.folder / kResultName);
   if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
 }
@@ -524,10 +540,11 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
       return result;
     }
   }
-  if (!leads) return {};
-  RunResult result =
-      ReadFinishedRun(identity, options.runtime, ranks, result_path);
-  EvaluateLater(options, *device, &result);
+  RunResult result;
+  if (leads) {
+    result = ReadFinishedRun(identity, options.runtime, ranks, result_path);
+  }
+  EvaluateLater(options, processes, *device, &result);
   return result;
 }
 

@@ -58,7 +58,6 @@ class RunLoop {
   void Save();
   // After a signal, saves and throws StoppedError, on all ranks.
   void StopIfAsked();
-  void Stop(int asked_rank);
   // Throws ConfigError if ranks have not the same run in hand.
   void Agree();
   bool leads() const { return communicator_.rank() == 0; }

@@ -30,8 +30,9 @@ struct RunOptions {
   bool quiet = false;
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::function<void(const StepRecord&)> on_step;  // after every step
-  // Called before every balance group of the evaluations after training.
-  std::function<void()> on_evaluation;
+  // Called before every balance group of rank 0, in the validations that belong
+  // to training and in the evaluations after it.
+  std::function<void()> on_validation, on_evaluation;
 };
 
 // "" if `ranks` ranks give the bits of one process: if they divide the balance
@@ -55,8 +56,8 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 //          a precision that runtime.device does not have; EnvironmentError if
 //          that is not there, or if its memory does not hold a step of all ranks
 //          that share it (rank_devices.h).
-// Of several processes, all return the same, but for what is measured after
-// training, and nothing of a finished run: that only rank 0 reads.
+// Of several processes, all return the same, but nothing of a finished run: that
+// is rank 0's to read.
 RunResult TrainRun(const Config& config, const RunOptions& options);
 
 }  // namespace softmoe::trainer
