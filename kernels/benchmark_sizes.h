@@ -14,8 +14,9 @@ namespace softmoe::kernels {
 struct BenchmarkSize {
   const char* name;
   int64_t num_layers, d_model, num_heads, d_ffn, num_experts, vocab_size;
-  // Of one step, which is timed as one balance group; the mini grid has four.
+  // Of one step, which is timed as one balance group.
   int64_t sequence_length, num_sequences;
+  int64_t grid_groups = 1;  // balance groups of a step of the grid
 
   int64_t tokens() const { return num_sequences * sequence_length; }
 
@@ -50,7 +51,8 @@ inline constexpr BenchmarkSize kBenchmarkSizes[] = {
      .num_experts = 16,
      .vocab_size = 2048,
      .sequence_length = 128,
-     .num_sequences = 16},
+     .num_sequences = 16,
+     .grid_groups = 4},
     {.name = "midi",
      .num_layers = 6,
      .d_model = 256,

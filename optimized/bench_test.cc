@@ -116,6 +116,34 @@ TEST(Bench, RoutesAsManyExpertsAtRandomAsTheNameSays) {
   EXPECT_GT(step.at("tokens/s"), 0);
 }
 
+// Two ranks beside two threads; what a rank sends is counted.
+TEST(Bench, TimesTwoRanksBesideTwoThreads) {
+  if (AvailableCores() < 2) {
+    const ProgramOutput list = RunBench("--benchmark_list_tests=true 2>&1");
+    EXPECT_EQ(Count("\n" + list.text, "mini/ranks2/"), 0) << list.text;
+    return;
+  }
+  const ProgramOutput run = RunBench(
+      "--threads=2 --benchmark_filter=^mini/ranks2/sparse1/ "
+      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
+  ASSERT_EQ(run.exit_code, 0) << run.text;
+  const auto json = nlohmann::json::parse(run.text);
+  ASSERT_EQ(json.at("benchmarks").size(), 1);
+  const auto& step = json.at("benchmarks")[0];
+  EXPECT_EQ(step.at("label"),
+            "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 "
+            "length=128 sequences=16");
+  EXPECT_GT(step.at("tokens/s"), 0);
+  // Of the same medians, to a few roundings.
+  const double ratio = step.at("ratio");
+  const double threads = step.at("threads_tokens/s");
+  EXPECT_NEAR(ratio, step.at("tokens/s").get<double>() / threads,
+              1e-12 * ratio);
+  // Half of 16.9 million gradients, and as many parameters.
+  EXPECT_EQ(step.at("sent_bytes"), step.at("planned_bytes"));
+  EXPECT_GT(step.at("sent_bytes"), 60e6);
+}
+
 TEST(Bench, CountsTheProductsAgainstThePeak) {
   const ProgramOutput run = RunBench(
       "--benchmark_filter=^BM_ExpertForward/smoke/threads:1/ "

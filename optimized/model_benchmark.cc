@@ -5,6 +5,7 @@
 //
 //   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
 //   bench --profile=midi/sparse2       one step, operation by operation
+//   bench --benchmark_filter='^mini/ranks2/'   two ranks beside two threads
 //   bench --benchmark_filter='^mini/(sparse|random)' --benchmark_repetitions=5
 //         --benchmark_format=json      for `grid record mini --bench`
 //
@@ -15,7 +16,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,8 +27,10 @@
 #include "core/philox.h"
 #include "kernels/benchmark_options.h"
 #include "kernels/benchmark_sizes.h"
+#include "optimized/communicator/in_process.h"
 #include "optimized/model.h"
 #include "optimized/step_profile.h"
+#include "optimized/step_traffic.h"
 #include "optimized/updater.h"
 
 namespace softmoe::optimized {
@@ -73,13 +78,13 @@ std::string NameOf(const BenchmarkSize& size, const Row& row) {
   return std::string(size.name) + "/" + row.name;
 }
 
-Config ConfigOf(const BenchmarkSize& size, const Row& row) {
+Config ConfigOf(const BenchmarkSize& size, const Row& row, int64_t groups) {
   Config config;
   config.model = ModelOf(size);
   config.router.kind = row.kind;
   config.router.mean_active_experts = row.mean_active_experts;
   config.training.global_batch_sequences = size.num_sequences;
-  config.training.balance_group_sequences = size.num_sequences;
+  config.training.balance_group_sequences = size.num_sequences / groups;
   return config;
 }
 
@@ -87,33 +92,44 @@ Config ConfigOf(const BenchmarkSize& size, const Row& row) {
 class Trainee {
  public:
   Trainee(const BenchmarkSize& size, const Row& row, ThreadPool& pool)
-      : size_(size),
-        model_(ConfigOf(size, row), size.num_sequences, pool),
-        updater_(model_) {
+      : Trainee(ConfigOf(size, row, /*groups=*/1), row, pool, nullptr) {}
+  // Of a batch of several balance groups; where there is a communicator, with
+  // its other ranks.
+  Trainee(const Config& config, const Row& row, ThreadPool& pool,
+          Communicator* communicator)
+      : group_sequences_(config.training.balance_group_sequences),
+        group_tokens_(group_sequences_ * config.model.sequence_length),
+        model_(config, group_sequences_, pool),
+        updater_(communicator == nullptr ? Updater(model_)
+                                         : Updater(model_, *communicator)) {
     model_.InitializeParameters(1);
     const RandomKey key{1, RandomStream::kTestData, 0, 0};
-    for (int64_t t = 0; t <= size.tokens(); ++t) {
+    const int64_t tokens =
+        config.training.global_batch_sequences * config.model.sequence_length;
+    for (int64_t t = 0; t <= tokens; ++t) {
       text_.push_back(
           static_cast<int32_t>(PhiloxWords(key, static_cast<uint64_t>(t))[0] %
-                               static_cast<uint32_t>(size.vocab_size)));
+                               static_cast<uint32_t>(config.model.vocab_size)));
     }
     if (row.exact) ChooseTau(row.mean_active_experts);
   }
 
-  // One step; returns the mean number of active experts.
+  // One step; returns the mean number of active experts of the first group.
   double Step() {
-    const UpdateGradient gradient =
-        updater_.ComputeGradient(routing_, [&](int64_t) { return Text(); });
+    const UpdateGradient gradient = updater_.ComputeGradient(
+        routing_, [&](int64_t group) { return Text(group); });
     // Rate 0 costs the same, and the routing stays as it was initialised.
     updater_.Apply(0.0, step_++);
     return gradient.groups[0].MeanActiveExperts();
   }
 
  private:
-  Batch Text() const {
-    const auto n = static_cast<size_t>(size_.tokens());
-    const std::span<const int32_t> ids = text_;
-    return {size_.num_sequences, ids.first(n), ids.subspan(1)};
+  Batch Text(int64_t group) const {
+    const auto n = static_cast<size_t>(group_tokens_);
+    const auto ids = std::span<const int32_t>(text_).subspan(
+        static_cast<size_t>(group) * n, n + 1);
+    return {group_sequences_, ids.first(n), ids.subspan(1),
+            group * group_tokens_};
   }
 
   // By bisection: the larger tau, the fewer experts are active.
@@ -122,12 +138,12 @@ class Trainee {
     for (int i = 0; i < 24; ++i) {
       routing_.tau = (low + high) / 2;
       const double active =
-          model_.Forward(Text(), routing_).MeanActiveExperts();
+          model_.Forward(Text(0), routing_).MeanActiveExperts();
       (active > active_experts ? low : high) = routing_.tau;
     }
   }
 
-  const BenchmarkSize& size_;
+  const int64_t group_sequences_, group_tokens_;
   Model model_;
   Updater updater_;
   std::vector<int32_t> text_;
@@ -141,24 +157,93 @@ ThreadPool& Pool() {
   return pool;
 }
 
+// Of the clock on the wall.
+double SecondsOf(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  const std::chrono::duration<double> taken =
+      std::chrono::steady_clock::now() - begin;
+  return taken.count();
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
 void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
                      const Row& row) {
   Trainee trainee(size, row, Pool());
   double active = trainee.Step();  // touches all memory
   std::vector<double> seconds;
   for (auto _ : state) {
-    const auto begin = std::chrono::steady_clock::now();
-    active = trainee.Step();
-    const std::chrono::duration<double> step =
-        std::chrono::steady_clock::now() - begin;
-    seconds.push_back(step.count());
+    seconds.push_back(SecondsOf([&] { active = trainee.Step(); }));
   }
-  std::ranges::sort(seconds);
   const auto tokens = static_cast<double>(size.tokens());
-  state.counters["tokens/s"] = tokens / seconds[seconds.size() / 2];
-  state.counters["best_tokens/s"] = tokens / seconds.front();
+  state.counters["tokens/s"] = tokens / Median(seconds);
+  state.counters["best_tokens/s"] = tokens / *std::ranges::min_element(seconds);
   state.counters["active_experts"] = active;
   state.counters["threads"] = Pool().threads();
+  state.SetLabel(size.Label());
+}
+
+// What one of two ranks does in turns with a process of two threads, both on the
+// grid's balance groups: so that whatever else a machine does slows both. Ranks
+// are threads here, each with one thread of its own.
+constexpr int kRanks = 2;
+
+// Of rank 0, which drives the benchmark.
+struct RankTimes {
+  std::vector<double> alone, together;  // s, of each step
+  int64_t bytes = 0;                    // sent by rank 0, in all steps
+};
+
+RankTimes TimeRanks(benchmark::State& state, const Config& config,
+                    const Row& row) {
+  RankTimes times;
+  RunInProcessRanks(kRanks, [&](Communicator& rank) {
+    const bool leads = rank.rank() == 0;
+    std::optional<ThreadPool> both;
+    std::optional<Trainee> alone;
+    if (leads) {
+      both.emplace(kRanks);
+      alone.emplace(config, row, *both, nullptr);
+      alone->Step();  // touches all memory
+    }
+    ThreadPool own(1);
+    Trainee ranked(config, row, own, &rank);
+    ranked.Step();
+    for (;;) {
+      uint8_t go_on[] = {leads && state.KeepRunning()};
+      rank.Broadcast<uint8_t>(go_on, 0);
+      if (go_on[0] == 0) return;
+      if (leads) times.alone.push_back(SecondsOf([&] { alone->Step(); }));
+      rank.Barrier();
+      const int64_t sent = rank.sent_bytes();
+      const double together = SecondsOf([&] {
+        ranked.Step();
+        rank.Barrier();
+      });
+      if (!leads) continue;
+      times.together.push_back(together);
+      times.bytes += rank.sent_bytes() - sent;
+    }
+  });
+  return times;
+}
+
+void BM_Ranks(benchmark::State& state, const BenchmarkSize& size,
+              const Row& row) {
+  const Config config = ConfigOf(size, row, size.grid_groups);
+  const RankTimes times = TimeRanks(state, config, row);
+  const auto tokens = static_cast<double>(size.tokens());
+  state.counters["tokens/s"] = tokens / Median(times.together);
+  state.counters["threads_tokens/s"] = tokens / Median(times.alone);
+  state.counters["ratio"] = Median(times.alone) / Median(times.together);
+  state.counters["sent_bytes"] = static_cast<double>(times.bytes) /
+                                 static_cast<double>(times.together.size());
+  state.counters["planned_bytes"] =
+      static_cast<double>(TrafficOfStep(config, kRanks, 0, 1).total());
   state.SetLabel(size.Label());
 }
 
@@ -189,6 +274,16 @@ void AddBenchmarks() {
     for (const Row& row : RowsOf(size)) {
       benchmark::RegisterBenchmark(NameOf(size, row).c_str(), BM_TrainingStep,
                                    size, row)
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+      // Ranks that share a core would time waiting.
+      if (size.grid_groups % kRanks != 0 || row.exact ||
+          kernels::benchmark_threads < kRanks) {
+        continue;
+      }
+      benchmark::RegisterBenchmark(
+          fmt::format("{}/ranks{}/{}", size.name, kRanks, row.name).c_str(),
+          BM_Ranks, size, row)
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
     }

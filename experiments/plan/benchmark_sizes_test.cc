@@ -40,7 +40,7 @@ TEST(BenchmarkSizes, AreThoseOfTheGrids) {
       // One step of the benchmark is one update of the run.
       EXPECT_EQ(size.num_sequences, training.global_batch_sequences) << run.id;
       EXPECT_EQ(training.balance_group_sequences,
-                grid.name == "mini" ? 4 : size.num_sequences)
+                size.num_sequences / size.grid_groups)
           << run.id;
     }
   }
