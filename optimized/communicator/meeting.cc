@@ -177,8 +177,12 @@ Meeting JoinMeeting(const std::vector<std::string>& addresses, int port,
     if (socket) break;
     if (Clock::now() >= deadline) {
       throw EnvironmentError(fmt::format(
-          "rank 0 does not answer at {}:{} within {:g} s: {}; start it, and "
-          "look at MASTER_ADDR and MASTER_PORT, and at firewalls",
+          "rank 0 does not answer at {}:{} within {:g} s: {}; start it, look "
+          "at "
+          "firewalls, and let MASTER_ADDR be an address of its machine that "
+          "this "
+          "one reaches, and MASTER_PORT its port: set them under srun, too, "
+          "where what Slurm says is of no use",
           fmt::join(addresses, ", "), port, join_limit, reason));
     }
     std::this_thread::sleep_until(std::min(deadline, Clock::now() + kPause));

@@ -55,7 +55,10 @@ Addresses Resolve(const std::string& host, int port, int flags,
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
                                   std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) *reason = ::gai_strerror(error);
+  if (error != 0) {
+    *reason = fmt::format("this machine knows no address of '{}' ({})", host,
+                          ::gai_strerror(error));
+  }
   return {error == 0 ? found : nullptr, &::freeaddrinfo};
 }
 

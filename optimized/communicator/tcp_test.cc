@@ -202,6 +202,21 @@ TEST(TcpRanks, SayWhenNobodyAnswers) {
       std::string::npos);
 }
 
+// As under srun, whose names of nodes a machine need not know. No name has more
+// than 63 letters in a row, so nobody is asked for it.
+TEST(TcpRanks, SayWhenAMachineHasNoAddress) {
+  const std::string name(64, 'n');
+  const Ending ending =
+      EndingOf({.rank = 1, .size = 2, .address = name, .port = 20001});
+  EXPECT_EQ(ending.first, ExitCode::kEnvironment);
+  for (const std::string& words :
+       {"rank 0 does not answer at " + name + ":20001 within 0.2 s: ",
+        "this machine knows no address of '" + name + "' (",
+        std::string("let MASTER_ADDR be an address of its machine")}) {
+    EXPECT_NE(ending.second.find(words), std::string::npos) << ending.second;
+  }
+}
+
 // Nobody is asked what the name means: there may be nobody who knows.
 TEST(TcpRanks, TakeLocalhostForTheirMachine) {
   const Listener silent("127.0.0.1", 0);

@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/process/subprocess.h"
+#include "optimized/communicator/socket.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/rank_test_util.h"
 #include "trainer/testing/trainer_test_util.h"
@@ -186,7 +191,55 @@ TEST_F(EnvironmentTrain, SaysWhatIsWrongWithTheEnvironment) {
         given.command = Joined(given.command, {"--join-limit", "0"});
       },
       5, "rank 1: train: error: rank 0 does not answer at 127.0.0.1:1 ");
+  // srun's name of a node that nobody knows: longer than names can be.
+  expect(
+      [](int, Given& given) {
+        given.variables = {{"SLURM_PROCID", "1"},
+                           {"SLURM_NTASKS", "2"},
+                           {"SLURM_STEP_NODELIST", std::string(64, 'n')},
+                           {"SOFTMOE_RANKS_SECRET", "the secret of a test"}};
+        given.command = Joined(given.command, {"--join-limit", "0"});
+      },
+      5, "let MASTER_ADDR be an address of its machine that this one reaches");
+  // Somebody else has the port of rank 0.
+  const optimized::Listener holder("127.0.0.1", 0);
+  expect(
+      [&](int, Given& given) {
+        given.variables["WORLD_SIZE"] = "2";
+        given.variables["MASTER_PORT"] = std::to_string(holder.port());
+      },
+      5, "another MASTER_PORT");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+}
+
+// Who comes before the ranks, says nothing or something else and stays, and who
+// comes later.
+TEST_F(EnvironmentTrain, StrangersAreKeptOutAndTheRunIsUnharmed) {
+  ASSERT_EQ(RunAlone("alone").exit_status, 0);
+  const Strings command = Train("run");
+  const auto rank_0 = StartRank(0, 2, 0, command);
+  const auto port = static_cast<int>(PortOf(*rank_0));
+  const auto come = [&] {
+    std::string reason;
+    return optimized::Connect("127.0.0.1", port, optimized::After(60), &reason);
+  };
+  std::mt19937 chance(1);
+  std::string noise(4096, ' ');
+  for (char& letter : noise) letter = static_cast<char>(chance());
+  std::vector<optimized::Socket> strangers;
+  for (const std::string& words :
+       {std::string(), noise, std::string("GET / HTTP/1.1\r\n\r\n")}) {
+    strangers.push_back(come());
+    ASSERT_TRUE(strangers.back());
+    strangers.back().Send(std::as_bytes(std::span(words)),
+                          optimized::After(60));
+  }
+  const auto rank_1 = StartRank(1, 2, port, command);
+  ASSERT_TRUE(rank_0->Await("\nstep 1/20 ")) << rank_0->output();
+  EXPECT_FALSE(come()) << "rank 0 still listens";
+  EXPECT_EQ(rank_0->AwaitEnd(), 0) << rank_0->output();
+  EXPECT_EQ(rank_1->AwaitEnd(), 0) << rank_1->output();
+  ExpectSameRun("alone", "run");
 }
 
 TEST_F(EnvironmentTrain, GroupsThatDoNotDivideEndWithTwo) {
