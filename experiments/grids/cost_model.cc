@@ -8,19 +8,7 @@ namespace softmoe::experiments {
 namespace {
 
 constexpr double kForwardPasses = 3;  // of a training step: one and two
-constexpr double kBf16 = 2, kFp32 = 4;
-
-// Bytes kept for the backward pass of one token that activates `routed` experts
-// over all layers: in every layer the inputs of both norms, q, k, v, the
-// attention output and the router input (7 d_model) in bf16, scores and soft
-// weights in fp32; gate, up and activation (3 d_ffn) of each active expert in
-// bf16. Norm outputs and expert outputs are recomputed.
-double ActivationBytes(const ModelConfig& m, int64_t routed) {
-  const double layer = kBf16 * 7.0 * static_cast<double>(m.d_model) +
-                       kFp32 * 2.0 * static_cast<double>(m.num_experts);
-  return static_cast<double>(m.num_layers) * layer +
-         kBf16 * 3.0 * static_cast<double>(m.d_ffn * routed);
-}
+constexpr double kFp32 = 4;           // bytes
 
 }  // namespace
 
@@ -77,16 +65,6 @@ RunCost EstimateCost(const Config& config, double active_experts,
       kForwardPasses * CountForwardFlops(m, active_experts).total();
   cost.train_flops =
       cost.train_flops_per_token * static_cast<double>(cost.tokens);
-
-  // bf16 weights and fp32 gradients everywhere; fp32 master weights and two
-  // moments, which ZeRO-1 spreads over the ranks.
-  const double shards =
-      cluster.sharded_optimizer ? static_cast<double>(cluster.gpus) : 1;
-  cost.state_bytes_per_gpu = static_cast<double>(cost.parameters) *
-                             (kBf16 + kFp32 + 3 * kFp32 / shards);
-  cost.activation_bytes_per_gpu =
-      static_cast<double>(t.micro_batch_sequences * m.sequence_length) *
-      ActivationBytes(m, optimized::LargestTotalActive(config));
 
   const double gpu_seconds =
       cost.train_flops / (cluster.peak_flops * cluster.assumed_mfu);

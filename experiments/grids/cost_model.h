@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cost_model.h - what a run will cost, computed from its configuration alone:
-// parameters, tokens, FLOPs, memory, GPU hours or core hours. `grid plan`
-// prints these without touching a device.
+// parameters, tokens, FLOPs, memory of the CPU trainer, GPU hours or core hours.
+// `grid plan` prints these without touching a device; what a GPU holds says
+// optimized/memory_plan.h.
 //
 // FLOPs count a multiply-add as two and a training step as three forward
 // passes (the usual MFU convention, which counts no recomputation). Attention
@@ -44,7 +45,6 @@ struct Cluster {
   int64_t gpus = 8;
   double peak_flops = 989e12;       // dense bf16 of one H100 or GH200
   double assumed_mfu = 0.3;         // share of the peak that the step reaches
-  bool sharded_optimizer = true;    // ZeRO-1
   double gpu_bytes = 96e9;          // memory of one GPU; GH200, as in the paper
   int64_t gpus_per_node = 4;        // at most
   std::vector<std::string> sbatch;  // more options: "--partition=gpu"
@@ -61,9 +61,6 @@ struct RunCost {
   int64_t steps = 0;
   double train_flops_per_token = 0;
   double train_flops = 0;
-  double state_bytes_per_gpu = 0;  // weights, gradients, optimizer
-  // For one micro-batch, with as many active experts as the caps allow.
-  double activation_bytes_per_gpu = 0;
   double gpu_hours = 0;  // at the assumed MFU
   double hours = 0;
   double core_hours = 0;  // on CPUs instead, at the assumed core_flops

@@ -39,7 +39,7 @@ std::vector<std::string> Seeds() {
           "[rows.config.router]\ntau = 1.1\nkind = \"soft_fixed\"\n",
       head +
           "seeds = [1]\n[cluster]\npeak_flops = 1e15\nassumed_mfu = 0.4\n"
-          "sharded_optimizer = true\ngpu_bytes = 8e10\ngpus_per_node = 8\n"
+          "gpu_bytes = 8e10\ngpus_per_node = 8\n"
           "core_flops = 1e10\nsbatch = [\"--partition=gpu\"]\n" +
           corpus + row,
       head + "seeds = [1, 2]\n" + corpus + "seeds = [2]\n" + row +

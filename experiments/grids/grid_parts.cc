@@ -68,8 +68,6 @@ void ReadCluster(const toml::table& table, Cluster& cluster) {
   cluster.peak_flops = PositiveNumber(table, "peak_flops", cluster.peak_flops);
   cluster.assumed_mfu =
       PositiveNumber(table, "assumed_mfu", cluster.assumed_mfu);
-  cluster.sharded_optimizer =
-      Get<bool>(table, "sharded_optimizer", cluster.sharded_optimizer);
   cluster.gpu_bytes = PositiveNumber(table, "gpu_bytes", cluster.gpu_bytes);
   cluster.core_flops = PositiveNumber(table, "core_flops", cluster.core_flops);
   cluster.gpus_per_node =
@@ -106,8 +104,8 @@ void ReadHeader(const toml::table& root, Grid& grid) {
   if (grid.seeds.empty()) FailAt(*header, "[grid] needs seeds = [SEED, ...]");
   if (const toml::table* cluster = Subtable(root, "cluster")) {
     CheckKeys(*cluster, "[cluster]",
-              {"peak_flops", "assumed_mfu", "sharded_optimizer", "gpu_bytes",
-               "gpus_per_node", "sbatch", "core_flops"});
+              {"peak_flops", "assumed_mfu", "gpu_bytes", "gpus_per_node",
+               "sbatch", "core_flops"});
     ReadCluster(*cluster, grid.cluster);
   }
 }

@@ -76,8 +76,6 @@ std::string WhatIsTrained(const Rows& rows) {
 
 std::vector<std::string> GpuColumns(const RowEstimate& row) {
   return {
-      fmt::format("{:.1f}+{:.1f}", row.cost.state_bytes_per_gpu / kGibibyte,
-                  row.cost.activation_bytes_per_gpu / kGibibyte),
       fmt::format("{:.1f}", row.cost.gpu_hours),
       row.paper_gpu_hours ? fmt::format("{:.1f}", *row.paper_gpu_hours) : "-"};
 }
@@ -88,7 +86,7 @@ std::string WhatItTakes(const Rows& rows, bool gpus) {
       [](const RowEstimate& row) { return row.cost.core_hours < 1; });
   std::vector<std::string> header = {"row", "steps", "tokens", "FLOPs"};
   const std::vector<std::string> more =
-      gpus ? std::vector<std::string>{"GiB/GPU", "GPU h", "paper", "disk"}
+      gpus ? std::vector<std::string>{"GPU h", "paper", "disk"}
            : std::vector<std::string>{"memory", minutes ? "core min" : "core h",
                                       "disk"};
   header.insert(header.end(), more.begin(), more.end());
@@ -172,13 +170,9 @@ std::string PlanLegend(const Cluster& cluster, bool gpus) {
       "nothing for recomputation, calibration and validation.");
   if (gpus) {
     text += Paragraph(fmt::format(
-        "GiB/GPU: the least for which such training is known: bf16 weights, "
-        "fp32 gradients and optimizer state (fp32 "
-        "master weights, two moments{}), + activations of one micro-batch with "
-        "as many active experts as the caps allow. Not counted: logits (made "
-        "in pieces), communication buffers, workspaces. GPU h: at an assumed "
-        "{:.0f} % of {:.0f} TFLOP/s; paper: what the paper's own run took.",
-        cluster.sharded_optimizer ? "; ZeRO-1: spread over the GPUs" : "",
+        "GPU h: at an assumed {:.0f} % of {:.0f} TFLOP/s; paper: what the "
+        "paper's own run took. What each GPU holds: see the ranks of each "
+        "corpus.",
         100 * cluster.assumed_mfu, cluster.peak_flops / 1e12));
   } else {
     text += Paragraph(fmt::format(

@@ -6,8 +6,10 @@
 
 #include <utility>
 
+#include "core/config/config_enums.h"
 #include "core/text/format_bytes.h"
 #include "experiments/plan/plan_numbers.h"
+#include "experiments/plan/rank_plan.h"
 #include "trainer/results/metrics.h"
 #include "trainer/run/schedules.h"
 
@@ -63,14 +65,21 @@ std::string BatchProblem(const RowEstimate& row) {
 }
 
 std::string MemoryProblem(const RowEstimate& row, const Cluster& cluster) {
-  const double need =
-      row.cost.state_bytes_per_gpu + row.cost.activation_bytes_per_gpu;
-  if (row.run.corpus.gpus == 0 || !(need > cluster.gpu_bytes)) return "";
+  const int64_t gpus = row.run.corpus.gpus;
+  if (gpus == 0 || !BatchProblem(row).empty()) return "";
+  const Config& config = row.run.config;
+  const auto need = static_cast<double>(
+      RankMemory(config, gpus, row.run.runtime.recompute).bytes());
+  if (need <= cluster.gpu_bytes) return "";
+  const auto fits = RecomputeThatFits(config, gpus, cluster.gpu_bytes);
   return fmt::format(
-      "needs {:.1f} GiB on each GPU, which has {:.1f} (cluster.gpu_bytes); "
-      "lower training.micro_batch_sequences and balance_group_sequences (which "
-      "changes the load-balancing loss), or take more GPUs",
-      need / kGibibyte, cluster.gpu_bytes / kGibibyte);
+      "needs {:.1f} GiB on each GPU, which has {:.1f} (cluster.gpu_bytes); {}",
+      need / kGibibyte, cluster.gpu_bytes / kGibibyte,
+      fits ? fmt::format("runtime.recompute = \"{}\" makes it fit",
+                         EnumName(*fits))
+           : "no runtime.recompute makes it fit: lower "
+             "training.balance_group_sequences (which changes the "
+             "load-balancing loss), or take more GPUs");
 }
 
 }  // namespace

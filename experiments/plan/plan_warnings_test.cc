@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/plan/rank_plan.h"
+
 namespace softmoe::experiments {
 namespace {
 
@@ -24,8 +26,6 @@ RowEstimate Row(const std::string& id) {
   row.seeds = 1;
   row.initial.tau = 1.1;
   row.initial.active_experts = 2;
-  row.cost.state_bytes_per_gpu = 10e9;
-  row.cost.activation_bytes_per_gpu = 20e9;
   row.disk_bytes = 1000;
   row.left_bytes = 600;
   return row;
@@ -94,16 +94,27 @@ TEST(PlanWarnings, BatchThatDoesNotDivide) {
 
 TEST(PlanWarnings, MoreMemoryThanAGpuHas) {
   RowEstimate row = Row("a");
-  row.cost.activation_bytes_per_gpu = 86e9;  // 96e9 in all, which is there
-  EXPECT_TRUE(Warnings({row}).empty());
-  row.cost.activation_bytes_per_gpu = 87e9;
-  ASSERT_EQ(Warnings({row}).size(), 1u);
-  EXPECT_TRUE(Contains(Warnings({row})[0],
-                       "needs 90.3 GiB on each GPU, which "
-                       "has 89.4"))
-      << Warnings({row})[0];
+  const auto warnings = [&row](double gpu_bytes) {
+    Grid grid;
+    grid.cluster.gpu_bytes = gpu_bytes;
+    return PlanWarnings(grid, {row}, kHugeDisk);
+  };
+  const auto need = static_cast<double>(
+      RankMemory(row.run.config, 8, Recompute::kNone).bytes());
+  EXPECT_TRUE(warnings(need).empty());
+  ASSERT_EQ(warnings(need - 1).size(), 1u);
+  EXPECT_TRUE(Contains(warnings(need - 1)[0],
+                       "runtime.recompute = \"experts\" makes it fit"))
+      << warnings(need - 1)[0];
+  row.run.runtime.recompute = Recompute::kExperts;
+  EXPECT_TRUE(warnings(need - 1).empty());
+  ASSERT_EQ(warnings(1e9).size(), 1u);
+  EXPECT_TRUE(Contains(warnings(1e9)[0], " GiB on each GPU, which has 0.9 "))
+      << warnings(1e9)[0];
+  EXPECT_TRUE(Contains(warnings(1e9)[0], "no runtime.recompute makes it fit"))
+      << warnings(1e9)[0];
   row.run.corpus.gpus = 0;
-  EXPECT_TRUE(Warnings({row}).empty());
+  EXPECT_TRUE(warnings(1e9).empty());
 }
 
 TEST(PlanWarnings, MoreDiskThanIsFree) {

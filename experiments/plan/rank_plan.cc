@@ -24,15 +24,6 @@ using optimized::StepTraffic;
 
 double Gib(int64_t bytes) { return static_cast<double>(bytes) / kGibibyte; }
 
-// The setting that computes least again with which a GPU holds a step.
-std::string FitsWith(const Config& config, int64_t ranks, double gpu_bytes) {
-  const auto least = optimized::LeastRecompute(
-      config, optimized::InitialAllocations(config, /*tau=*/0),
-      config.training.balance_group_sequences, optimized::kProductWorkspaces,
-      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks));
-  return least ? EnumName(*least) : "nothing";
-}
-
 std::string MemoryTable(const std::vector<RowEstimate>& rows, int64_t ranks,
                         double gpu_bytes) {
   TextTable table({"row", "weights", "gradients", "moments", "activations",
@@ -47,7 +38,8 @@ std::string MemoryTable(const std::vector<RowEstimate>& rows, int64_t ranks,
       entry.push_back(fmt::format("{:.2f}", Gib(plan.bytes(part))));
     }
     entry.push_back(fmt::format("{:.2f}", Gib(plan.bytes())));
-    entry.push_back(FitsWith(config, ranks, gpu_bytes));
+    const auto fits = RecomputeThatFits(config, ranks, gpu_bytes);
+    entry.push_back(fits ? EnumName(*fits) : "nothing");
     table.Add(std::move(entry));
   }
   return table.Text();
@@ -107,6 +99,14 @@ MemoryPlan RankMemory(const Config& config, int64_t ranks,
       config, optimized::InitialAllocations(config, /*tau=*/0),
       config.training.balance_group_sequences, recompute,
       optimized::kProductWorkspaces, static_cast<int>(ranks));
+}
+
+std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
+                                           double gpu_bytes) {
+  return optimized::LeastRecompute(
+      config, optimized::InitialAllocations(config, /*tau=*/0),
+      config.training.balance_group_sequences, optimized::kProductWorkspaces,
+      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks));
 }
 
 RankTimes EstimateRankTimes(const Config& config, double active_experts,

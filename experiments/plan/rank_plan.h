@@ -6,6 +6,7 @@
 #define SOFTMOE_EXPERIMENTS_PLAN_RANK_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ inline constexpr double kLinkInNode = 450e9, kLinkBetweenNodes = 50e9;
 // groups do not divide among the ranks.
 optimized::MemoryPlan RankMemory(const Config& config, int64_t ranks,
                                  Recompute recompute);
+
+// The setting that computes least again with which a device of `gpu_bytes` bytes
+// holds that; none if none does.
+std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
+                                           double gpu_bytes);
 
 // Where the time of a step goes on each rank, in seconds.
 struct RankTimes {
