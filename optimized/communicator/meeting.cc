@@ -178,11 +178,9 @@ Meeting JoinMeeting(const std::vector<std::string>& addresses, int port,
     if (Clock::now() >= deadline) {
       throw EnvironmentError(fmt::format(
           "rank 0 does not answer at {}:{} within {:g} s: {}; start it, look "
-          "at "
-          "firewalls, and let MASTER_ADDR be an address of its machine that "
-          "this "
-          "one reaches, and MASTER_PORT its port: set them under srun, too, "
-          "where what Slurm says is of no use",
+          "at firewalls, and let MASTER_ADDR be an address of its machine that "
+          "this one reaches, and MASTER_PORT its port: set them under srun, "
+          "too, where what Slurm says is of no use",
           fmt::join(addresses, ", "), port, join_limit, reason));
     }
     std::this_thread::sleep_until(std::min(deadline, Clock::now() + kPause));
