@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/run/grid_ranks.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "optimized/communicator/shards.h"
+#include "trainer/run/rank_stop.h"
 
 namespace softmoe::experiments {
 
@@ -34,14 +30,10 @@ void GridRanks::Share(Order* order) {
   order->text.resize(static_cast<size_t>(head[2]));
   all.Broadcast<char>(order->text, 0);
   // A signal may have come to a rank while it waited.
-  std::vector<uint8_t> asked(static_cast<size_t>(all.size()));
-  asked[static_cast<size_t>(all.rank())] = stop_.requested();
-  all.Gather<uint8_t>(optimized::ShareOut(all.size(), 1, all.size()), asked);
-  const auto first = std::ranges::find(asked, 1);
-  if (first == asked.end() || order->run < 0) return;
-  const std::string done = "between two runs; the same command goes on";
-  stop_.ThrowIfRequested(done);
-  throw StoppedError(fmt::format("rank {}: {}", first - asked.begin(), done));
+  const int asked_rank = trainer::RankAskedToStop(stop_, all);
+  if (asked_rank < 0 || order->run < 0) return;
+  trainer::ThrowStopped(stop_, asked_rank,
+                        "between two runs; the same command goes on");
 }
 
 trainer::RunResult GridRanks::Train(const Config& config,

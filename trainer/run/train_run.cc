@@ -20,7 +20,6 @@
 #include "core/files/paths.h"
 #include "core/files/sha256.h"
 #include "optimized/communicator/in_process.h"
-#include "optimized/communicator/shards.h"
 #include "optimized/communicator/single.h"
 #include "optimized/memory_plan.h"
 #include "optimized/rank_groups.h"
@@ -33,6 +32,7 @@
 #include "trainer/results/run_result_file.h"
 #include "trainer/run/calibration.h"
 #include "trainer/run/rank_devices.h"
+#include "trainer/run/rank_stop.h"
 #include "trainer/run/resources.h"
 #include "trainer/run/schedules.h"
 #include "trainer/tokens/identify_run.h"
@@ -49,25 +49,6 @@ std::vector<optimized::Agreement> Agreements(const RunIdentity& identity) {
         result.push_back({name, text.empty() ? "none" : text});
       });
   return result;
-}
-
-// The first rank to which a signal has come, or -1; the same on all ranks. It
-// may come to any of them, and between the polls of two.
-int RankAskedToStop(const StopSignal& stop,
-                    optimized::Communicator& communicator) {
-  const int ranks = communicator.size();
-  std::vector<uint8_t> asked(static_cast<size_t>(ranks));
-  asked[static_cast<size_t>(communicator.rank())] = stop.requested();
-  communicator.Gather<uint8_t>(optimized::ShareOut(ranks, 1, ranks), asked);
-  const auto first = std::ranges::find(asked, 1);
-  return first == asked.end() ? -1 : static_cast<int>(first - asked.begin());
-}
-
-// Names the signal, or the rank to which it came.
-[[noreturn]] void ThrowStopped(const StopSignal& stop, int asked_rank,
-                               const std::string& done) {
-  stop.ThrowIfRequested(done);
-  throw StoppedError(fmt::format("rank {}: {}", asked_rank, done));
 }
 
 }  // namespace
