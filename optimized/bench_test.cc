@@ -18,6 +18,21 @@ ProgramOutput RunBench(const std::string& arguments) {
   return RunTestProgram("optimized/bench", arguments);
 }
 
+// What the program says of the one benchmark of this name.
+nlohmann::json RunOne(const std::string& name, const std::string& options) {
+  const ProgramOutput run =
+      RunBench(options + " --benchmark_filter=^" + name +
+               "/ --benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
+  EXPECT_EQ(run.exit_code, 0) << run.text;
+  nlohmann::json json = nlohmann::json::parse(run.text);
+  EXPECT_EQ(json.at("benchmarks").size(), 1);
+  return json;
+}
+
+constexpr char kMiniLabel[] =
+    "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 length=128 "
+    "sequences=16";
+
 // How many benchmarks of `list` begin with `name`.
 int64_t Count(const std::string& list, const std::string& name) {
   int64_t count = 0;
@@ -77,18 +92,13 @@ TEST(Bench, TimesWithOneThreadOnlyWhereThatIsAskedFor) {
 
 TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
   const int threads = std::min(2, AvailableCores());
-  const ProgramOutput run =
-      RunBench("--threads=" + std::to_string(threads) +
-               " --isa=v3 --benchmark_filter=^smoke/sparse2/ "
-               "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
-  ASSERT_EQ(run.exit_code, 0) << run.text;
-  const auto json = nlohmann::json::parse(run.text);
+  const nlohmann::json json =
+      RunOne("smoke/sparse2", "--isa=v3 --threads=" + std::to_string(threads));
   EXPECT_EQ(json.at("context").at("isa"), "v3");
   EXPECT_EQ(json.at("context").at("threads"), std::to_string(threads));
   EXPECT_EQ(json.at("context").at("cores"), std::to_string(AvailableCores()));
   EXPECT_NE(json.at("context").at("processor"), "");
-  ASSERT_EQ(json.at("benchmarks").size(), 1);
-  const auto& step = json.at("benchmarks")[0];
+  const auto& step = json.at("benchmarks").at(0);
   EXPECT_EQ(step.at("label"),
             "layers=4 d_model=64 heads=4 d_ffn=128 experts=8 vocab=1024 "
             "length=128 sequences=16");
@@ -100,17 +110,10 @@ TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
 
 // What `grid record mini --bench` asks of it (experiments/run/bench_samples.h).
 TEST(Bench, RoutesAsManyExpertsAtRandomAsTheNameSays) {
-  const ProgramOutput run = RunBench(
-      "--threads=1 --benchmark_filter=^mini/random1.5/ "
-      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
-  ASSERT_EQ(run.exit_code, 0) << run.text;
-  const auto json = nlohmann::json::parse(run.text);
-  ASSERT_EQ(json.at("benchmarks").size(), 1);
-  const auto& step = json.at("benchmarks")[0];
+  const nlohmann::json json = RunOne("mini/random1.5", "--threads=1");
+  const auto& step = json.at("benchmarks").at(0);
   EXPECT_EQ(step.at("run_type"), "iteration");
-  EXPECT_EQ(step.at("label"),
-            "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 "
-            "length=128 sequences=16");
+  EXPECT_EQ(step.at("label"), kMiniLabel);
   // One of its 20,480 pairs of token and layer more or less is 0.00005.
   EXPECT_NEAR(step.at("active_experts"), 1.5, 0.001);
   EXPECT_GT(step.at("tokens/s"), 0);
@@ -123,16 +126,9 @@ TEST(Bench, TimesTwoRanksBesideTwoThreads) {
     EXPECT_EQ(Count("\n" + list.text, "mini/ranks2/"), 0) << list.text;
     return;
   }
-  const ProgramOutput run = RunBench(
-      "--threads=2 --benchmark_filter=^mini/ranks2/sparse1/ "
-      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
-  ASSERT_EQ(run.exit_code, 0) << run.text;
-  const auto json = nlohmann::json::parse(run.text);
-  ASSERT_EQ(json.at("benchmarks").size(), 1);
-  const auto& step = json.at("benchmarks")[0];
-  EXPECT_EQ(step.at("label"),
-            "layers=10 d_model=128 heads=4 d_ffn=256 experts=16 vocab=2048 "
-            "length=128 sequences=16");
+  const nlohmann::json json = RunOne("mini/ranks2/sparse1", "--threads=2");
+  const auto& step = json.at("benchmarks").at(0);
+  EXPECT_EQ(step.at("label"), kMiniLabel);
   EXPECT_GT(step.at("tokens/s"), 0);
   // Of the same medians, to a few roundings.
   const double ratio = step.at("ratio");
@@ -145,13 +141,8 @@ TEST(Bench, TimesTwoRanksBesideTwoThreads) {
 }
 
 TEST(Bench, CountsTheProductsAgainstThePeak) {
-  const ProgramOutput run = RunBench(
-      "--benchmark_filter=^BM_ExpertForward/smoke/threads:1/ "
-      "--benchmark_min_time=0 --benchmark_format=json 2>/dev/null");
-  ASSERT_EQ(run.exit_code, 0) << run.text;
-  const auto json = nlohmann::json::parse(run.text);
-  ASSERT_EQ(json.at("benchmarks").size(), 1);
-  const auto& product = json.at("benchmarks")[0];
+  const nlohmann::json json = RunOne("BM_ExpertForward/smoke/threads:1", "");
+  const auto& product = json.at("benchmarks").at(0);
   EXPECT_GT(product.at("GFLOPS"), 0);
   EXPECT_GT(product.at("percent_of_peak"), 0);
 }
