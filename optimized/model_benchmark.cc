@@ -5,7 +5,8 @@
 //
 //   bench [--isa=v3] [--threads=4] [--benchmark_filter=smoke/sparse2] ...
 //   bench --profile=midi/sparse2       one step, operation by operation
-//   bench --benchmark_filter='^mini/ranks2/'   two ranks beside two threads
+//   bench --benchmark_filter='^mini/ranks2/' --benchmark_min_time=20
+//                                      two ranks in turns with two threads
 //   bench --benchmark_filter='^mini/(sparse|random)' --benchmark_repetitions=5
 //         --benchmark_format=json      for `grid record mini --bench`
 //
