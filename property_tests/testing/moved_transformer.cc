@@ -307,15 +307,12 @@ reference::GroupResultAndGradients MovedTransformer(
                              group.inputs, Values(d_hidden), model.vocab_size),
                          layout.embedding, &all.gradients);
   if (config.router.kind == RouterKind::kSoftLearned) {
+    const double budget = config.router.mean_active_experts *
+                          static_cast<double>(model.num_layers);
+    const auto allocated = reference::AllocateBudget(
+        budget, parameters.segment(layout.budget_logits, model.num_layers));
     reference::WriteMatrix(
-        reference::BudgetVjp(
-            config.router.mean_active_experts *
-                static_cast<double>(model.num_layers),
-            reference::AllocateBudget(
-                config.router.mean_active_experts *
-                    static_cast<double>(model.num_layers),
-                parameters.segment(layout.budget_logits, model.num_layers)),
-            all.d_mean_active),
+        reference::BudgetVjp(budget, allocated, all.d_mean_active),
         layout.budget_logits, &all.gradients);
   }
   return all;
