@@ -3,16 +3,6 @@
 #include "kernels/cuda/launch.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
-namespace {
-
-// What was enqueued before may have failed.
-void CheckRun(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  throw NumericsError(std::string("on the device: ") +
-                      cudaGetErrorString(error));
-}
-
-}  // namespace
 
 void UseDevice(int number) {
   CheckCuda(cudaSetDevice(number), "choosing a device");
@@ -65,7 +55,15 @@ void CopyAcrossDevice(void* to, const void* from, size_t bytes) {
 
 void* AllocateOnHost(size_t bytes) {
   void* memory = nullptr;
-  CheckCuda(cudaMallocHost(&memory, bytes), "page-locked memory");
+  const cudaError_t error = cudaMallocHost(&memory, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();  // or the next call would return it again
+    throw EnvironmentError(
+        "page-locked memory of the host: " + std::to_string(bytes) +
+        " bytes more are needed, and there are none; end "
+        "what else uses this machine's memory");
+  }
+  CheckCuda(error, "page-locked memory");
   return memory;
 }
 
@@ -73,7 +71,8 @@ void FreeOnHost(void* memory) noexcept { (void)cudaFreeHost(memory); }
 
 void StartCopy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return;
-  CheckRun(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+            "a copy");
 }
 
 void CopyAcross(void* to, const void* from, size_t bytes, cudaStream_t stream) {
@@ -84,15 +83,17 @@ void CopyAcross(void* to, const void* from, size_t bytes, cudaStream_t stream) {
 void CopyOnDevice(void* to, const void* from, size_t bytes,
                   cudaStream_t stream) {
   if (bytes == 0) return;
-  CheckRun(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+  CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream),
+            "a copy");
 }
 
 void ClearOnDevice(void* memory, size_t bytes, cudaStream_t stream) {
-  if (bytes > 0) CheckRun(cudaMemsetAsync(memory, 0, bytes, stream));
+  if (bytes == 0) return;
+  CheckCuda(cudaMemsetAsync(memory, 0, bytes, stream), "zeros");
 }
 
 void FinishStream(cudaStream_t stream) {
-  CheckRun(cudaStreamSynchronize(stream));
+  CheckCuda(cudaStreamSynchronize(stream), "waiting");
 }
 
 void WaitForStream(cudaStream_t stream) noexcept {

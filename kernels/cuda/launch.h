@@ -14,15 +14,33 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
+// Throws, where a call failed, what that means to whoever started the program;
+// the same on a device and on the simulated one:
+//   NumericsError     what was enqueued failed: an illegal address, say
+//   InternalError     the call cannot be: a mistake of this program
+//   EnvironmentError  anything else: the device's memory, its driver, its state
 inline void CheckCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  const std::string message =
-      std::string(what) + ": " + cudaGetErrorString(error);
-#ifdef SOFTMOE_CUDA_SHIM
-  throw InternalError(message);  // the simulator found a mistake of ours
-#else
-  throw EnvironmentError(message + "; check the device with nvidia-smi");
-#endif
+  const std::string why = cudaGetErrorString(error);
+  // The numbers of what a kernel can end with, of which the next call is told.
+  if (cudaErrorIllegalAddress <= error && error <= cudaErrorLaunchFailure) {
+    throw NumericsError("on the device: " + why + " (before or at: " + what +
+                        ")");
+  }
+  const std::string message = std::string(what) + ": " + why;
+  switch (error) {
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidMemcpyDirection:
+    case cudaErrorInvalidResourceHandle:
+      throw InternalError(message);
+    case cudaErrorMemoryAllocation:
+      throw EnvironmentError(message +
+                             "; take a device with more memory, or end what "
+                             "else uses this one (nvidia-smi shows it)");
+    default:
+      throw EnvironmentError(message + "; check the device with nvidia-smi");
+  }
 }
 
 // Blocks of a grid: as many as take all items, `per_block` each.
@@ -39,10 +57,17 @@ void Launch(const char* what, void (*kernel)(Parameters...), int64_t grid,
   if (grid <= 0) return;
   // Up to 48 KiB, static shared memory included, are given without asking.
   if (shared > 32 * 1024) {
-    CheckCuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(shared)),
-              what);
+    const cudaError_t error = cudaFuncSetAttribute(
+        reinterpret_cast<const void*>(kernel),
+        cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    if (error == cudaErrorInvalidValue) {
+      throw EnvironmentError(std::string(what) + ": a block needs " +
+                             std::to_string(shared) +
+                             " bytes of shared memory, which this device does "
+                             "not give (" +
+                             cudaGetErrorString(error) + "); take another one");
+    }
+    CheckCuda(error, what);
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(grid));

@@ -15,15 +15,21 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
+// As CheckCuda does.
 void CheckCublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const std::string message =
-      std::string(what) + ": " + cublasLtGetStatusString(status);
-#ifdef SOFTMOE_CUDA_SHIM
-  throw InternalError(message);  // the simulator found a mistake of ours
-#else
-  throw EnvironmentError(message + "; check the device with nvidia-smi");
-#endif
+  const std::string why = cublasLtGetStatusString(status);
+  const std::string message = std::string(what) + ": " + why;
+  switch (status) {
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      throw NumericsError("on the device: " + why + " (before or at: " + what +
+                          ")");
+    case CUBLAS_STATUS_INVALID_VALUE:
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      throw InternalError(message);
+    default:
+      throw EnvironmentError(message + "; check the device with nvidia-smi");
+  }
 }
 
 // The largest power of two, up to 256, that divides the address.
@@ -189,11 +195,13 @@ class DeviceQueue : public Queue {
                                           cudaStreamNonBlocking),
                 "a stream");
     }
+    const std::string each =
+        "a product's workspace of " + std::to_string(workspace) + " bytes";
     for (Lane& lane : lanes_) {
       CheckCuda(cudaEventCreateWithFlags(&lane.event, cudaEventDisableTiming),
                 "an event");
       CheckCuda(cudaMalloc(&lane.workspace, static_cast<size_t>(workspace)),
-                "a product's workspace");
+                each.c_str());
     }
   }
   ~DeviceQueue() override {

@@ -57,7 +57,7 @@ class Queue {
   virtual CUstream_st* stream() = 0;
 
   // Enqueues products. An empty sum (k = 0) writes zeros, or adds nothing.
-  // Errors   EnvironmentError if the library has no algorithm or refuses.
+  // Errors   InternalError if the library has no algorithm or refuses.
   virtual void Multiply(const ProductArgs& args) = 0;
 
   // What is enqueued on the sides between Fork and Join runs after all that is
