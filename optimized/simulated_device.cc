@@ -2,14 +2,50 @@
 //
 // A test that links this has the simulated device (kernels/simt/device) for
 // CUDA's: `device = "cuda"` takes it, and the identity says "simulated".
+//
+// A program that a test starts is told by SOFTMOE_SIMULATED_DEVICE what there is
+// and what fails: "memory=65536 cudaGetDeviceCount=100" is a device of 64 KiB,
+// and the first such call returns that error.
+#include <cstdlib>
+#include <list>
+#include <sstream>
+#include <string>
+
+#include "kernels/simt/device/device.h"
 #include "optimized/device.h"
 #include "optimized/gpu_device.h"
 
 namespace softmoe::optimized {
 namespace {
 
+// Whether a test has told this program anything.
+bool ReadEnvironment() {
+  const char* const told = std::getenv("SOFTMOE_SIMULATED_DEVICE");
+  if (told == nullptr) return false;
+  static std::list<std::string> calls;  // their names are kept
+  simt::DeviceLimits limits;
+  std::istringstream words(told);
+  std::string name;
+  int64_t number = 0;
+  while (std::getline(words >> std::ws, name, '=') && words >> number) {
+    if (name == "memory") {
+      limits.memory = static_cast<size_t>(number);
+    } else {
+      simt::FailCall(calls.emplace_back(name).c_str(), 1,
+                     static_cast<int>(number));
+    }
+  }
+  simt::SetDeviceLimits(limits);
+  return true;
+}
+
+std::unique_ptr<Device> MakeSimulatedDevice(int rank) {
+  [[maybe_unused]] static const bool kTold = ReadEnvironment();
+  return backend_simulated::MakeGpuDevice(rank);
+}
+
 [[maybe_unused]] const DeviceMaker kSimulated = CudaDeviceMaker() =
-    &backend_simulated::MakeGpuDevice;
+    &MakeSimulatedDevice;
 
 }  // namespace
 }  // namespace softmoe::optimized

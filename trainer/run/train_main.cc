@@ -70,9 +70,10 @@ Examples:
 In the output folder: checkpoint.h5, metrics.jsonl (a line per step),
 result.h5. Ctrl-C and SIGTERM finish the step and save.
 
-Exit codes: 0 done; 1 the loss is not finite; 2 usage, configuration, or a
-damaged file; 5 a file or the device is missing, the disk full, or another rank
-dead or silent; 75 stopped by a signal, state saved.)";
+Exit codes: 0 done; 1 the loss is not finite, or the device failed; 2 usage,
+configuration, or a damaged file; 5 a file, the device or its memory is missing,
+the disk full, or another rank dead or silent; 75 stopped by a signal, state
+saved.)";
 
 struct Arguments {
   std::string config, data, corpus, out;

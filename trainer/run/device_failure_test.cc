@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// //:train on a device with which something is wrong: what it says, its exit
+// code, and that the last checkpoint stays as it is, byte for byte. The program
+// is the released one but for the simulated device, which is told what fails.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "core/process/subprocess.h"
+#include "core/testing/file_test_util.h"
+#include "trainer/results/checkpoint.h"
+#include "trainer/run/trainer.h"
+#include "trainer/testing/trainer_test_util.h"
+
+namespace softmoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+class DeviceFailure : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = FreshFolder(std::string("device_failure_") + test->name());
+    tokens_ = WriteTinyTokens(folder_ / "data");
+    config_ = TinyConfig(RouterKind::kSoftLearned);
+    config_.model.sequence_length = 8;
+    config_.router.calibration_batches = 1;
+    config_.training.steps = 2;
+    config_.training.eval_sequences = 2;
+  }
+
+  // A run of config_ that was stopped after its first step, and its checkpoint.
+  void StopAfterOneStep(const std::string& device) {
+    RunOptions options;
+    options.folder = folder_ / "run";
+    options.tokens = tokens_;
+    options.quiet = true;
+    options.runtime.threads = 1;
+    options.runtime.device = device;
+    options.on_step = [](const StepRecord&) { std::raise(SIGTERM); };
+    EXPECT_THROW(TrainRun(config_, options), StoppedError);
+    checkpoint_ = ReadWholeFile(folder_ / "run" / kCheckpointName);
+  }
+
+  // What the program says in `folder`, told what fails.
+  ProgramResult Train(const std::string& folder, const std::string& told,
+                      const Strings& more) const {
+    std::ofstream(folder_ / "tiny.toml") << ConfigToToml(config_);
+    Strings command = {"env",
+                       "SOFTMOE_SIMULATED_DEVICE=" + told,
+                       RunfilePath("trainer/run/train_simulated").string(),
+                       "--config",
+                       "tiny.toml",
+                       "--data",
+                       tokens_.string(),
+                       "--out",
+                       folder,
+                       "--threads=1"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, folder_);
+  }
+
+  // Where a run has begun; and, if it has not, that none begins.
+  void ExpectRefused(ExitCode code, const std::string& told,
+                     const Strings& phrases, bool new_runs_too,
+                     const Strings& more = {"--device=cuda"}) const {
+    SCOPED_TRACE(testing::Message() << "told: " << told);
+    for (const std::string folder : {"run", "new"}) {
+      if (folder == "new" && !new_runs_too) continue;
+      const ProgramResult result = Train(folder, told, more);
+      EXPECT_EQ(result.exit_status, static_cast<int>(code)) << result.output;
+      size_t at = result.output.find("train: error: ");
+      for (const std::string& phrase : phrases) {
+        at = result.output.find(phrase, at);
+        EXPECT_NE(at, std::string::npos)
+            << "expected: " << phrase << "\ngot: " << result.output;
+      }
+    }
+    EXPECT_FALSE(fs::exists(folder_ / "new"));
+    EXPECT_EQ(FilesIn(folder_ / "run"),
+              (Strings{"checkpoint.h5", "metrics.jsonl"}));
+    EXPECT_TRUE(ReadWholeFile(folder_ / "run" / kCheckpointName) ==
+                checkpoint_);
+  }
+
+  void ExpectGoesOn(const Strings& more) const {
+    const ProgramResult result = Train("run", "", more);
+    EXPECT_EQ(result.exit_status, 0) << result.output;
+    EXPECT_NE(result.output.find("going on after step 1"), std::string::npos)
+        << result.output;
+  }
+
+  fs::path folder_, tokens_;
+  Config config_;
+  std::string checkpoint_;
+};
+
+TEST_F(DeviceFailure, ADeviceThatCannotBeUsedEndsWithFive) {
+  StopAfterOneStep("cuda");
+  const std::string cpu = "Without --device the CPU is used";
+  // Numbers of cudaError_t, but for cuBLAS.
+  const std::vector<std::pair<std::string, Strings>> cases = {
+      {"cudaGetDeviceCount=100",
+       {"device \"cuda\": no CUDA device (driver ", "nvidia-smi",
+        "CUDA_VISIBLE_DEVICES", cpu}},
+      {"cudaDriverGetVersion=3 cudaGetDeviceCount=35",
+       {"device \"cuda\": no NVIDIA driver is installed",
+        "install one for CUDA", "--gpus all", cpu}},
+      {"cudaGetDeviceCount=35",
+       {"device \"cuda\": the NVIDIA driver is too old: it is for CUDA ",
+        "install one for CUDA ", " or later", cpu}},
+      {"cudaGetDeviceProperties=101",
+       {"device \"cuda\": device 0 does not answer", "nvidia-smi", cpu}},
+      {"cudaFuncGetAttributes=209",
+       {"device \"cuda\": simulated device is sm_90, and this program holds "
+        "code for sm_80",
+        "add the architecture to bazel/cuda_configure.bzl", cpu}},
+      {"cublasLtGetVersion=1", {"device \"cuda\": no cuBLASLt: ", cpu}},
+      {"memory=1000000",
+       {"device \"cuda\": a product's workspace of 33554432 bytes: ",
+        "1000000 of 1000000 are free", "take a device with more memory",
+        "end what else uses this one", cpu}},
+  };
+  for (const auto& [told, phrases] : cases) {
+    ExpectRefused(ExitCode::kEnvironment, told, phrases, /*new_runs_too=*/true);
+  }
+  ExpectGoesOn({"--device=cuda"});
+}
+
+// Of a device that holds the workspaces of products, and 64 KiB more.
+TEST_F(DeviceFailure, TooLittleMemoryNamesPartsSizesAndKey) {
+  StopAfterOneStep("cuda");
+  ExpectRefused(
+      ExitCode::kEnvironment,
+      "memory=" + std::to_string((int64_t{160} << 20) + (64 << 10)),
+      {"the device has 64.0 KiB of memory left", "what comes next needs",
+       "parameters  ", "moments  ", "gradients  ", "together",
+       "no runtime.recompute makes it fit", "training.balance_group_sequences"},
+      /*new_runs_too=*/true);
+  ExpectGoesOn({"--device=cuda"});
+}
+
+TEST_F(DeviceFailure, SizesThatDoNotSuitBf16EndWithTwo) {
+  StopAfterOneStep("cuda");
+  ExpectRefused(ExitCode::kUsage, "",
+                {"model.d_model is 12, and in bf16 it must be a multiple of 8"},
+                /*new_runs_too=*/true,
+                {"--device=cuda", "--set", "training.precision=bf16", "--set",
+                 "model.d_model=12"});
+  ExpectGoesOn({"--device=cuda"});
+}
+
+TEST_F(DeviceFailure, ANanEndsWithOne) {
+  config_.training.learning_rate = 1e30;
+  config_.training.clip_norm = 0;
+  config_.training.warmup_fraction = 0;
+  StopAfterOneStep("cuda");
+  ExpectRefused(
+      ExitCode::kFailed, "",
+      {"step 2", "the run has diverged", "lower training.learning_rate"},
+      /*new_runs_too=*/false);
+}
+
+// As the model's parameters go there; in the middle of a step it is
+// simulated_device_test that sees it.
+TEST_F(DeviceFailure, ADeviceThatFailsEndsWithOne) {
+  StopAfterOneStep("cuda");
+  ExpectRefused(ExitCode::kFailed, "cudaMemcpyAsync=719", {"on the device: "},
+                /*new_runs_too=*/false);
+  ExpectGoesOn({"--device=cuda"});
+}
+
+TEST_F(DeviceFailure, ACheckpointOfTheCpuEndsWithTwo) {
+  StopAfterOneStep("");
+  ExpectRefused(ExitCode::kUsage, "",
+                {"checkpoint.h5", "with instruction set v",
+                 "this run uses simulated (simulated device, sm_90",
+                 "Go on with --device=cpu --isa v"},
+                /*new_runs_too=*/false);
+  ExpectGoesOn({"--device=cpu"});
+}
+
+TEST_F(DeviceFailure, ACheckpointOfADeviceEndsWithTwoOnTheCpu) {
+  StopAfterOneStep("cuda");
+  ExpectRefused(
+      ExitCode::kUsage, "",
+      {"checkpoint.h5", "was trained with simulated (simulated device, sm_90",
+       "this run uses instruction set v", "Go on with --device=cuda"},
+      /*new_runs_too=*/false, {"--device=cpu"});
+  ExpectGoesOn({"--device=cuda"});
+}
+
+}  // namespace
+}  // namespace softmoe::trainer
