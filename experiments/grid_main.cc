@@ -342,6 +342,10 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
     place.options.push_back("--keep-checkpoints");
   }
   place.ranks = arguments.ranks.in_process();
+  if (arguments.ranks.exchange != trainer::ExchangeChoice::kAuto) {
+    place.options.insert(place.options.end(),
+                         {"--exchange", NameOf(arguments.ranks.exchange)});
+  }
   return place;
 }
 
@@ -372,6 +376,7 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   if (RecordOf(arguments)) options.record = UserPath(arguments.record);
   options.jobs = arguments.jobs;
   options.ranks = arguments.ranks.in_process();
+  options.exchange = arguments.ranks.exchange;
   GridRanks ranks(processes);
   if (arguments.ranks.kind() != trainer::RankKind::kNone) {
     options.processes = &ranks;

@@ -358,12 +358,13 @@ std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater() {
 }
 
 std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater(
-    Communicator& communicator) {
+    Communicator& communicator, CarrierKind carrier) {
   // Refuses groups that do not divide, before what they need is planned.
   (void)GroupsOfRank(NumGroups(config_.training), communicator.size(),
                      communicator.rank());
-  RequireMemory(PlanUpdates(config_, communicator.size()), FreeBytes());
-  return std::make_unique<RankedUpdater>(*this, communicator);
+  RequireMemory(PlanUpdates(config_, communicator.size(), carrier),
+                FreeBytes());
+  return std::make_unique<RankedUpdater>(*this, communicator, carrier);
 }
 
 std::unique_ptr<ModelInterface> MakeModel(const Config& config,

@@ -44,8 +44,8 @@ class BackendModel : public ModelInterface {
   RoutingView LastRouting(int64_t layer) override;
   int64_t MemoryBytes() const override;
   std::unique_ptr<UpdaterInterface> MakeUpdater() override;
-  std::unique_ptr<UpdaterInterface> MakeUpdater(
-      Communicator& communicator) override;
+  std::unique_ptr<UpdaterInterface> MakeUpdater(Communicator& communicator,
+                                                CarrierKind carrier) override;
 
   Queue& queue() const { return queue_; }
   // Who changes them calls CastWeights.

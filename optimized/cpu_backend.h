@@ -15,12 +15,14 @@
 #include <new>
 #include <span>
 
+#include "core/errors.h"
 #include "core/parallel_for.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/balance_loss.h"
 #include "kernels/budget_gradient.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/cuda/rank_link.h"
 #include "kernels/embedding.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/gemm.h"
@@ -161,6 +163,17 @@ class FetchedArray {
 
 // Bytes that AllocateArray may still give, as far as anybody can say.
 inline int64_t FreeBytes() { return std::numeric_limits<int64_t>::max(); }
+
+// Of devices: nobody asks for one here (ChooseCarrier in
+// trainer/run/rank_devices.h).
+inline kernels::LinkId MakeLinkId() {
+  throw InternalError("ranks on the CPU have no link between devices");
+}
+inline std::unique_ptr<kernels::RankLink> JoinLink(
+    const kernels::LinkId& /*id*/, int /*rank*/, int /*ranks*/,
+    Queue& /*queue*/, const kernels::WhileWaiting& /*while_waiting*/) {
+  throw InternalError("ranks on the CPU have no link between devices");
+}
 
 }  // namespace backend_cpu
 }  // namespace softmoe::optimized

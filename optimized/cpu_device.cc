@@ -29,6 +29,10 @@ class CpuDevice : public Device {
   // Ranks have threads of their own.
   int count() const override { return std::numeric_limits<int>::max(); }
   std::string id() const override { return {}; }
+  std::string WhyNoLink() const override {
+    return "NCCL is for ranks on devices, and these are on the CPU; train on "
+           "devices (--device=cuda)";
+  }
   std::unique_ptr<Device> OfRank(int /*rank*/) const override {
     return std::make_unique<CpuDevice>();
   }

@@ -50,6 +50,10 @@ class Device {
   // Of this one among those of its machine; empty for the CPU.
   virtual std::string id() const = 0;
 
+  // Why no ranks on such devices can send each other arrays from one to the other
+  // (CarrierKind::kNccl), and what to do; "" if they can, given one each.
+  virtual std::string WhyNoLink() const = 0;
+
   // What rank `rank` of those on this machine computes on: device number
   // rank % count(), with a queue of its own. To be called, and used, by the
   // thread of that rank.

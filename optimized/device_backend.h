@@ -20,6 +20,7 @@
 #include "kernels/cuda/noise_kernels.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
+#include "kernels/cuda/rank_link.h"
 #include "kernels/cuda/routing_kernels.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/rmsnorm.h"
@@ -204,6 +205,15 @@ class FetchedArray {
   HostArray<T> copy_;
   size_t size_ = 0;
 };
+
+// What ranks send each other from device to device (kernels/cuda/rank_link.h),
+// on the queue.
+inline kernels::LinkId MakeLinkId() { return device::MakeLinkId(); }
+inline std::unique_ptr<kernels::RankLink> JoinLink(
+    const kernels::LinkId& id, int rank, int ranks, Queue& queue,
+    const kernels::WhileWaiting& while_waiting) {
+  return device::JoinLink(id, rank, ranks, queue.stream(), while_waiting);
+}
 
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

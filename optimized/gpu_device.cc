@@ -56,6 +56,7 @@ class GpuDevice : public Device {
   int64_t FreeMemory() const override { return FreeBytes(); }
   int count() const override { return facts_.count; }
   std::string id() const override { return facts_.id; }
+  std::string WhyNoLink() const override { return device::WhyNoLink(); }
   std::unique_ptr<Device> OfRank(int rank) const override {
     auto other = std::make_unique<GpuDevice>(rank);
     RequireSameKind(other->facts_, rank % facts_.count);

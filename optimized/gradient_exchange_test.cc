@@ -38,13 +38,18 @@ Floats TreeSum(int64_t size, GroupRange groups, ThreadPool& pool) {
   return sum;
 }
 
+// Longer than any shard here.
+constexpr int64_t kWhole = int64_t{1} << 20;
+
 // What `ranks` ranks make of the gradients of `groups` groups: the shards one
 // after the other.
-Floats SumOfRanks(int64_t size, int64_t groups, int ranks) {
+Floats SumOfRanks(int64_t size, int64_t groups, int ranks,
+                  int64_t piece = kWhole) {
   Floats whole(static_cast<size_t>(size), NAN);
   RunInProcessRanks(ranks, [&](Communicator& communicator) {
     ThreadPool pool(1 + communicator.rank() % 2);
-    GradientExchange exchange(size, communicator, pool);
+    GradientExchange exchange(size, piece, CarrierKind::kHost, communicator,
+                              pool);
     const Floats partial =
         TreeSum(size, GroupsOfRank(groups, ranks, communicator.rank()), pool);
     const Shard shard = exchange.own_shard();
@@ -72,8 +77,10 @@ RC_GTEST_PROP(GradientExchange, GivesTheBitsOfOneProcessWhereRanksAreSubtrees,
   const int64_t size = AnySize(), groups = ranks * per_rank;
   RC_PRE(RanksAreSubtrees(groups, ranks));
   ThreadPool pool(2);
-  RC_ASSERT(SumOfRanks(size, groups, ranks) ==
-            TreeSum(size, {0, groups}, pool));
+  const auto piece = *rc::gen::inRange<int64_t>(500, 9000);
+  const Floats alone = TreeSum(size, {0, groups}, pool);
+  RC_ASSERT(SumOfRanks(size, groups, ranks) == alone);
+  RC_ASSERT(SumOfRanks(size, groups, ranks, piece) == alone);
 }
 
 // The definition, literally.
@@ -110,7 +117,8 @@ TEST(GradientExchange, ShardsBeginAtBlocksOfTheNorm) {
   RunInProcessRanks(3, [](Communicator& communicator) {
     ThreadPool pool(1);
     const int64_t block = kernels::kSumOfSquaresBlock;
-    const GradientExchange exchange(4 * block + 1, communicator, pool);
+    const GradientExchange exchange(4 * block + 1, kWhole, CarrierKind::kHost,
+                                    communicator, pool);
     SOFTMOE_CHECK(
         (exchange.shards() ==
          Shards{{0, block}, {block, 3 * block}, {3 * block, 4 * block + 1}}));
@@ -121,7 +129,8 @@ TEST(GradientExchange, RefusesArraysOfAnotherSize) {
   const auto sum = [](size_t partial_size, size_t sum_size) {
     RunInProcessRanks(1, [&](Communicator& communicator) {
       ThreadPool pool(1);
-      GradientExchange exchange(10, communicator, pool);
+      GradientExchange exchange(10, kWhole, CarrierKind::kHost, communicator,
+                                pool);
       Floats result(sum_size);
       exchange.Sum(Floats(partial_size), result);
     });

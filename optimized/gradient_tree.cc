@@ -9,16 +9,16 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-GradientTree::GradientTree(int64_t size, int64_t max_groups, Queue& queue)
-    : size_(size), queue_(queue) {
+GradientTree::GradientTree(int64_t max_size, int64_t max_groups, Queue& queue)
+    : max_size_(max_size), queue_(queue) {
   const int64_t count = TreeBuffers(max_groups);
-  for (int64_t i = 0; i < count; ++i) buffers_.emplace_back(size);
+  for (int64_t i = 0; i < count; ++i) buffers_.emplace_back(max_size);
 }
 
 void GradientTree::Sum(int64_t begin, int64_t end, const Leaf& leaf,
                        std::span<float> sum) {
-  SOFTMOE_CHECK(static_cast<int64_t>(sum.size()) == size_)
-      << sum.size() << " of " << size_ << " gradients";
+  SOFTMOE_CHECK(static_cast<int64_t>(sum.size()) <= max_size_)
+      << sum.size() << " of at most " << max_size_ << " gradients";
   SOFTMOE_CHECK(begin < end && end - begin <= int64_t{1} << buffers_.size())
       << "groups [" << begin << ", " << end << ") in a tree of depth "
       << buffers_.size();
@@ -33,11 +33,12 @@ void GradientTree::SumInto(int64_t begin, int64_t end, size_t depth,
   }
   const int64_t middle = begin + (end - begin) / 2;
   SumInto(begin, middle, depth + 1, leaf, sum);
-  const Buffer<float>& right = buffers_[depth];
-  SumInto(middle, end, depth + 1, leaf, right.span());
+  const std::span<float> right = buffers_[depth].span().first(sum.size());
+  SumInto(middle, end, depth + 1, leaf, right);
+  const auto size = static_cast<int64_t>(sum.size());
   BeginOperation("sum over groups",
-                 {.bytes = 12.0 * static_cast<double>(size_)});
-  ops::Add(kernels::AddArgs{.size = size_, .x = right.data(), .y = sum.data()},
+                 {.bytes = 12.0 * static_cast<double>(size)});
+  ops::Add(kernels::AddArgs{.size = size, .x = right.data(), .y = sum.data()},
            queue_);
 }
 

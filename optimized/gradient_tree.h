@@ -27,21 +27,21 @@ inline namespace SOFTMOE_BACKEND {
 class GradientTree {
  public:
   // Keeps a reference to `queue`. Holds ceil(log2(max_groups)) buffers of
-  // `size` floats: one group costs none.
-  GradientTree(int64_t size, int64_t max_groups, Queue& queue);
+  // `max_size` floats: one group costs none.
+  GradientTree(int64_t max_size, int64_t max_groups, Queue& queue);
 
-  // Overwrites [size] floats with the gradient of one group.
+  // Overwrites as many floats as are asked for with the gradient of one group.
   using Leaf = std::function<void(int64_t group, std::span<float> gradient)>;
 
-  // Overwrites `sum` [size] with the sum over groups [begin, end). Calls `leaf`
-  // once for each of them, in ascending order.
+  // Overwrites `sum`, at most `max_size`, with the sum over groups [begin, end).
+  // Calls `leaf` once for each of them, in ascending order.
   void Sum(int64_t begin, int64_t end, const Leaf& leaf, std::span<float> sum);
 
  private:
   void SumInto(int64_t begin, int64_t end, size_t depth, const Leaf& leaf,
                std::span<float> sum);
 
-  int64_t size_;
+  int64_t max_size_;
   Queue& queue_;
   std::vector<Buffer<float>> buffers_;  // one per depth, for the right halves
 };

@@ -328,15 +328,20 @@ MemoryPlan PlanModel(const Config& config) {
   return plan;
 }
 
-MemoryPlan PlanUpdates(const Config& config, int ranks) {
+int64_t ExchangePiece(CarrierKind carrier, int64_t largest_shard) {
+  constexpr int64_t kOfADevice = (int64_t{16} << 20) / sizeof(float);
+  return carrier == CarrierKind::kHost ? largest_shard
+                                       : std::min(largest_shard, kOfADevice);
+}
+
+MemoryPlan PlanUpdates(const Config& config, int ranks, CarrierKind carrier) {
   const int64_t total = ParameterLayout(config).total;
   const int64_t num_groups = NumGroups(config.training);
   MemoryPlan plan;
   if (ranks > 1) {
-    int64_t shard = 0;  // the largest
-    for (const Shard& s : ShareOut(total, kernels::kSumOfSquaresBlock, ranks)) {
-      shard = std::max(shard, s.size());
-    }
+    const int64_t shard =
+        LargestShard(ShareOut(total, kernels::kSumOfSquaresBlock, ranks));
+    const int64_t piece = ExchangePiece(carrier, shard);
     plan.Add("moments", "first", 4 * shard);
     plan.Add("moments", "second", 4 * shard);
     plan.Add("gradients", "sum of a rank", 4 * total);
@@ -345,7 +350,10 @@ MemoryPlan PlanUpdates(const Config& config, int ranks) {
     }
     plan.Add("gradients", "sum", 4 * shard);
     for (int64_t i = 0; i < TreeBuffers(ranks); ++i) {
-      plan.Add("gradients", "tree of ranks", 4 * shard);
+      plan.Add("gradients", "tree of ranks", 4 * piece);
+    }
+    if (carrier == CarrierKind::kNccl) {
+      plan.Add("gradients", "from ranks", 4 * ranks * piece);
     }
     for (const int64_t size : {total, shard}) {
       plan.Add("scratch", "sum_of_squares",
@@ -369,9 +377,10 @@ MemoryPlan PlanUpdates(const Config& config, int ranks) {
 MemoryPlan PlanStep(const Config& config,
                     std::span<const LayerAllocation> allocations,
                     int64_t group_sequences, Recompute recompute,
-                    int64_t product_workspaces, int ranks) {
+                    int64_t product_workspaces, int ranks,
+                    CarrierKind carrier) {
   MemoryPlan plan = PlanModel(config);
-  plan.Add(PlanUpdates(config, ranks));
+  plan.Add(PlanUpdates(config, ranks, carrier));
   plan.Add(PlanPasses(
       config,
       SizesOf(allocations, group_sequences * config.model.sequence_length),
@@ -394,17 +403,19 @@ constexpr const char* kSmallerGroups =
 
 // Of the first step; the caps do not depend on tau.
 MemoryPlan PlanFirstStep(const Config& config, Recompute recompute,
-                         int64_t product_workspaces, int ranks) {
+                         int64_t product_workspaces, int ranks,
+                         CarrierKind carrier) {
   return PlanStep(config, InitialAllocations(config, /*tau=*/0),
                   config.training.balance_group_sequences, recompute,
-                  product_workspaces, ranks);
+                  product_workspaces, ranks, carrier);
 }
 std::optional<Recompute> LeastForFirstStep(const Config& config,
                                            int64_t product_workspaces,
-                                           int64_t memory, int ranks) {
+                                           int64_t memory, int ranks,
+                                           CarrierKind carrier) {
   return LeastRecompute(config, InitialAllocations(config, /*tau=*/0),
                         config.training.balance_group_sequences,
-                        product_workspaces, memory, ranks);
+                        product_workspaces, memory, ranks, carrier);
 }
 
 [[noreturn]] void ThrowTooLittle(const MemoryPlan& plan, int64_t free_bytes,
@@ -417,23 +428,24 @@ std::optional<Recompute> LeastForFirstStep(const Config& config,
 
 }  // namespace
 
-std::string StepMemoryText(const Config& config, Recompute recompute,
-                           int ranks) {
+std::string StepMemoryText(const Config& config, Recompute recompute, int ranks,
+                           CarrierKind carrier) {
+  const auto plan = [&](Recompute of) {
+    return PlanFirstStep(config, of, kProductWorkspaces, ranks, carrier);
+  };
   constexpr int64_t kH100 = 80'000'000'000;
   std::string text =
       "memory of a step on the device" +
       (ranks > 1 ? " of each of " + std::to_string(ranks) + " ranks"
                  : std::string()) +
       ", runtime.recompute = " + Quoted(recompute) + ":\n" +
-      PlanFirstStep(config, recompute, kProductWorkspaces, ranks).Text() +
-      "runtime.recompute: ";
+      plan(recompute).Text() + "runtime.recompute: ";
   for (const Recompute each : kRecomputes) {
     text += (each == kRecomputes[0] ? "" : ", ") + Quoted(each) + " takes " +
-            FormatBytes(
-                PlanFirstStep(config, each, kProductWorkspaces, ranks).bytes());
+            FormatBytes(plan(each).bytes());
   }
   const auto least =
-      LeastForFirstStep(config, kProductWorkspaces, kH100, ranks);
+      LeastForFirstStep(config, kProductWorkspaces, kH100, ranks, carrier);
   return text + "; an H100 with 80 GB " +
          (least ? "holds the step with " + Quoted(*least)
                 : std::string("holds none of them: ") + kSmallerGroups) +
@@ -450,13 +462,16 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes) {
 }
 
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes, int ranks, int on_device) {
+                       int64_t free_bytes, int ranks, int on_device,
+                       CarrierKind carrier) {
   constexpr int64_t kInTheQueue = 0;
   const int64_t share =
       (free_bytes - (on_device - 1) * kProductWorkspaces) / on_device;
-  const MemoryPlan plan = PlanFirstStep(config, recompute, kInTheQueue, ranks);
+  const MemoryPlan plan =
+      PlanFirstStep(config, recompute, kInTheQueue, ranks, carrier);
   if (plan.bytes() <= share) return;
-  const auto least = LeastForFirstStep(config, kInTheQueue, share, ranks);
+  const auto least =
+      LeastForFirstStep(config, kInTheQueue, share, ranks, carrier);
   ThrowTooLittle(
       plan, std::max<int64_t>(0, share),
       (on_device > 1 ? std::to_string(on_device) +
@@ -465,9 +480,9 @@ void RequireStepMemory(const Config& config, Recompute recompute,
                      : std::string()) +
           (least ? "let runtime.recompute be " + Quoted(*least) +
                        ", which needs " +
-                       FormatBytes(
-                           PlanFirstStep(config, *least, kInTheQueue, ranks)
-                               .bytes()) +
+                       FormatBytes(PlanFirstStep(config, *least, kInTheQueue,
+                                                 ranks, carrier)
+                                       .bytes()) +
                        ", takes time for memory and changes no result"
                  : std::string("no runtime.recompute makes it fit: ") +
                        kSmallerGroups));
@@ -476,10 +491,10 @@ void RequireStepMemory(const Config& config, Recompute recompute,
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
     int64_t group_sequences, int64_t product_workspaces, int64_t memory,
-    int ranks) {
+    int ranks, CarrierKind carrier) {
   for (const Recompute recompute : kRecomputes) {
     if (PlanStep(config, allocations, group_sequences, recompute,
-                 product_workspaces, ranks)
+                 product_workspaces, ranks, carrier)
             .bytes() <= memory) {
       return recompute;
     }

@@ -19,6 +19,7 @@
 #include "core/config/config.h"
 #include "kernels/simt/bf16.h"
 #include "optimized/allocation.h"
+#include "optimized/carrier_kind.h"
 
 namespace softmoe::optimized {
 
@@ -172,9 +173,18 @@ MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
                       Recompute recompute, MemoryKind kind);
 
 // What there is besides, whatever the caps: of a model, and of its updates, on
-// each of `ranks` ranks, among which the balance groups divide.
+// each of `ranks` ranks, among which the balance groups divide. What NCCL keeps
+// for itself is not counted.
 MemoryPlan PlanModel(const Config& config);
-MemoryPlan PlanUpdates(const Config& config, int ranks = 1);
+MemoryPlan PlanUpdates(const Config& config, int ranks = 1,
+                       CarrierKind carrier = CarrierKind::kHost);
+
+// Elements of a shard that ranks exchange at a time, where the largest has
+// `largest_shard` (gradient_exchange.h). Memory of the host may have it whole. A
+// device has 16 MiB from each rank: at 50 GB/s, the slowest of the links that
+// plans assume, these take 0.3 ms, and from 20 ranks they are 320 MiB, where
+// whole shards of the paper's model would be 6 GiB.
+int64_t ExchangePiece(CarrierKind carrier, int64_t largest_shard);
 
 // The balance groups of an update; the passes of which a model reports at a
 // time (pass_report.h): as many, but one at least.
@@ -192,7 +202,8 @@ int64_t ReportSums(const ModelConfig& model);
 MemoryPlan PlanStep(const Config& config,
                     std::span<const LayerAllocation> allocations,
                     int64_t group_sequences, Recompute recompute,
-                    int64_t product_workspaces, int ranks = 1);
+                    int64_t product_workspaces, int ranks = 1,
+                    CarrierKind carrier = CarrierKind::kHost);
 
 // Bytes that products take on a device: the workspaces of a queue, to which
 // gpu_device.cc holds this number.
@@ -202,7 +213,8 @@ inline constexpr int64_t kProductWorkspaces = int64_t{160} << 20;
 // by part, what it takes with each setting of runtime.recompute, and which of
 // them an H100 with 80 GB holds.
 std::string StepMemoryText(const Config& config, Recompute recompute,
-                           int ranks = 1);
+                           int ranks = 1,
+                           CarrierKind carrier = CarrierKind::kHost);
 
 // Throws EnvironmentError with the plan, and what takes less, if it needs more
 // than there is free.
@@ -215,14 +227,15 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
 //   on_device  that share this device: each needs its part, and but for the one
 //              that has it already, a queue
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes, int ranks = 1, int on_device = 1);
+                       int64_t free_bytes, int ranks = 1, int on_device = 1,
+                       CarrierKind carrier = CarrierKind::kHost);
 
 // The setting that computes least again with which a device of `memory` bytes
 // holds PlanStep; none if none does.
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
     int64_t group_sequences, int64_t product_workspaces, int64_t memory,
-    int ranks = 1);
+    int ranks = 1, CarrierKind carrier = CarrierKind::kHost);
 
 // Of a device: queries whose attention weights are held at a time, and tokens
 // whose logits are; of the host, 0.

@@ -16,6 +16,7 @@
 #include "core/config/parameter_layout.h"
 #include "core/parallel_for.h"
 #include "optimized/allocation.h"
+#include "optimized/carrier_kind.h"
 #include "optimized/step.h"
 
 namespace softmoe::optimized {
@@ -62,7 +63,7 @@ class ModelInterface {
   virtual std::unique_ptr<UpdaterInterface> MakeUpdater() = 0;
   // That of one of several ranks (ranked_updater.h), and to `communicator`.
   virtual std::unique_ptr<UpdaterInterface> MakeUpdater(
-      Communicator& communicator) = 0;
+      Communicator& communicator, CarrierKind carrier) = 0;
 };
 
 inline namespace backend_cpu {

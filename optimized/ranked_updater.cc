@@ -33,6 +33,13 @@ ParameterLayout Clipped(ParameterLayout layout, const Shard& shard) {
   return layout;
 }
 
+// How much of a shard is exchanged at a time.
+int64_t PieceOf(const ParameterLayout& layout, int ranks, CarrierKind carrier) {
+  return ExchangePiece(
+      carrier,
+      LargestShard(ShareOut(layout.total, kernels::kSumOfSquaresBlock, ranks)));
+}
+
 // The blocks of the norm in each shard.
 Shards BlocksOf(const Shards& shards) {
   Shards blocks;
@@ -45,7 +52,8 @@ Shards BlocksOf(const Shards& shards) {
 
 }  // namespace
 
-RankedUpdater::RankedUpdater(BackendModel& model, Communicator& communicator)
+RankedUpdater::RankedUpdater(BackendModel& model, Communicator& communicator,
+                             CarrierKind carrier)
     : model_(model),
       communicator_(communicator),
       num_groups_(NumGroups(model.config().training)),
@@ -53,7 +61,9 @@ RankedUpdater::RankedUpdater(BackendModel& model, Communicator& communicator)
           GroupsOfRank(num_groups_, communicator.size(), communicator.rank())),
       tree_(model.layout().total, own_groups_.size(), model.queue()),
       partial_(model.layout().total),
-      exchange_(model.layout().total, communicator, model.queue()),
+      exchange_(model.layout().total,
+                PieceOf(model.layout(), communicator.size(), carrier), carrier,
+                communicator, model.queue()),
       gradient_(exchange_.own_shard().size()),
       blocks_(BlocksOf(exchange_.shards())),
       block_sums_(blocks_.back().end),
@@ -94,21 +104,29 @@ std::vector<StepStats> RankedUpdater::StartOwnGroups(
   return stats;
 }
 
+template <typename Work>
+void RankedUpdater::WithOthers(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    exchange_.carrier().Abandon();
+    // For what is read from memory that will be used again.
+    WaitFor(model_.queue());
+    throw;
+  }
+}
+
 // The other ranks get nothing of a gradient that some number spoils.
 UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
                                               const GroupBatch& batch) {
   UpdateGradient result;
-  try {
+  WithOthers([&] {
     const std::vector<StepStats> own =
         StartOwnGroups(routing, batch, &result.model_seconds);
     exchange_.Sum(partial_.span(), gradient_.span());
     norm_ = GradientNorm();
     result.groups = GatherStats(own, model_.config().model, communicator_);
-  } catch (...) {
-    // For what is read from memory that will be used again.
-    WaitFor(model_.queue());
-    throw;
-  }
+  });
   result.norm = norm_;
   return result;
 }
@@ -123,7 +141,7 @@ double RankedUpdater::GradientNorm() {
                      .scratch = own_sums},
                     queue);
   fetched_.Start(queue, own_sums, own.size());
-  Finish(queue);
+  exchange_.carrier().Finish();
   std::vector<double> sums(static_cast<size_t>(block_sums_.size()));
   std::ranges::copy(fetched_.view(), sums.begin() + own.begin);
   communicator_.Gather<double>(blocks_, sums);
@@ -143,13 +161,21 @@ double RankedUpdater::GradientNorm() {
 }
 
 void RankedUpdater::Apply(double learning_rate, int64_t completed_updates) {
-  const std::span<float> own = OwnShard<float>(model_.parameters());
-  optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
-                    own);
-  const auto total = static_cast<size_t>(model_.layout().total);
-  const std::span<float> all(parameters_.OfSize(total), total);
-  GatherInto(own, all);
-  model_.WriteParameters(all, 0);
+  const std::span<float> parameters = model_.parameters();
+  const std::span<float> budget = model_.host_budget_logits();
+  WithOthers([&] {
+    optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
+                      OwnShard<float>(parameters));
+    exchange_.carrier().Gather(exchange_.shards(), parameters);
+    model_.CastWeights();
+    if (!budget.empty()) {
+      budget_.Start(model_.queue(),
+                    parameters.data() + model_.layout().budget_logits,
+                    static_cast<int64_t>(budget.size()));
+    }
+    exchange_.carrier().Finish();
+  });
+  if (!budget.empty()) std::ranges::copy(budget_.view(), budget.begin());
 }
 
 template <typename T>
@@ -159,16 +185,12 @@ std::span<T> RankedUpdater::OwnShard(std::span<T> all) const {
                      static_cast<size_t>(shard.size()));
 }
 
-void RankedUpdater::GatherInto(std::span<const float> own_shard,
-                               std::span<float> all) const {
-  ReadArray<float>(model_.queue(), own_shard.data(), OwnShard<float>(all));
-  communicator_.Gather<float>(exchange_.shards(), all);
-}
-
 std::vector<float> RankedUpdater::Gathered(
     std::span<const float> own_shard) const {
   std::vector<float> all(static_cast<size_t>(model_.layout().total));
-  GatherInto(own_shard, all);
+  ReadArray<float>(model_.queue(), own_shard.data(),
+                   OwnShard<float>(std::span(all)));
+  communicator_.Gather<float>(exchange_.shards(), all);
   return all;
 }
 

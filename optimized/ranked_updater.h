@@ -8,8 +8,8 @@
 //
 // So each rank holds the moments of its shard only (ZeRO-1). Where ranks are
 // subtrees (rank_groups.h), parameters, moments, norm and statistics have the
-// bits of one process on such a device. Arrays go between ranks through memory
-// of the host, and are computed with where the model computes.
+// bits of one process on such a device, whatever carries the arrays (carrier.h).
+// They are computed with where the model computes.
 #ifndef SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
 #define SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
 
@@ -38,7 +38,9 @@ class RankedUpdater : public UpdaterInterface {
  public:
   // Keeps references. The moments start at zero.
   // Errors   ConfigError if the groups do not divide among the ranks.
-  RankedUpdater(BackendModel& model, Communicator& communicator);
+  //          EnvironmentError if NCCL is to carry and fails.
+  RankedUpdater(BackendModel& model, Communicator& communicator,
+                CarrierKind carrier);
   ~RankedUpdater() override { WaitFor(model_.queue()); }
 
   // Asks for this rank's groups only, and reports those of all ranks.
@@ -59,8 +61,12 @@ class RankedUpdater : public UpdaterInterface {
                                         double* model_seconds);
   // The norm of the whole gradient, on every rank.
   double GradientNorm();
-  // An array of which each rank has its shard, where the model computes.
-  void GatherInto(std::span<const float> own_shard, std::span<float> all) const;
+  // Does `work`, during which the queue may wait for other ranks. However it
+  // ends, the queue does not afterwards.
+  template <typename Work>
+  void WithOthers(const Work& work);
+  // An array of which each rank has its shard, where the model computes: all of
+  // it, by the communicator.
   std::vector<float> Gathered(std::span<const float> own_shard) const;
   // This rank's shard of an array [layout.total].
   template <typename T>
@@ -78,9 +84,9 @@ class RankedUpdater : public UpdaterInterface {
   Buffer<double> block_sums_;      // of all ranks
   Buffer<double> sum_of_squares_;  // [1]
   FetchedArray<double> fetched_;   // of either
+  FetchedArray<float> budget_;     // the budget logits
   double norm_ = 0;                // of all ranks' gradient
   Optimizer optimizer_;            // of the own shard
-  HostArray<float> parameters_;    // [layout.total], between ranks
 };
 
 }  // namespace SOFTMOE_BACKEND

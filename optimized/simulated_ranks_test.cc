@@ -18,14 +18,16 @@
 #include "optimized/device.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
+#include "optimized/step_traffic.h"
 #include "optimized/testing/ranked_training.h"
 #include "optimized/updater.h"
 
 namespace softmoe::optimized {
 namespace {
 
-// Of cudaError_t.
+// Of cudaError_t, and of ncclResult_t.
 constexpr int kLaunchFailure = 719;
+constexpr int kSystemError = 2, kRemoteError = 6;
 
 constexpr int kFew = 2;  // updates
 
@@ -50,6 +52,7 @@ class SimulatedRanks : public testing::Test {
  protected:
   void TearDown() override {
     EXPECT_EQ(simt::LiveAllocations(), 0);
+    EXPECT_EQ(simt::LiveNcclCommunicators(), 0);
     simt::SetDeviceLimits({});
     simt::SetSchedule(simt::Schedule::kAscending);
   }
@@ -63,15 +66,29 @@ Trained Alone(const Config& config, int begin = 0, int end = kFew,
 
 // Of each rank, on the device that is its.
 std::vector<Trained> OnRanks(const Config& config, int ranks, int begin = 0,
-                             int end = kFew,
-                             const TrainedState* from = nullptr) {
+                             int end = kFew, const TrainedState* from = nullptr,
+                             CarrierKind carrier = CarrierKind::kHost) {
   std::vector<Trained> trained(static_cast<size_t>(ranks));
   RunInProcessRanks(ranks, [&](Communicator& communicator) {
     const auto device = MakeDevice(OnCuda(), communicator.rank());
     trained[static_cast<size_t>(communicator.rank())] =
-        TrainRank(config, 1, communicator, begin, end, from, *device);
+        TrainRank(config, 1, communicator, begin, end, from, *device, carrier);
   });
   return trained;
+}
+
+// Of ranks that have a device each, and send each other what they have over
+// NCCL.
+std::vector<Trained> OverNccl(const Config& config, int ranks, int begin = 0,
+                              int end = kFew,
+                              const TrainedState* from = nullptr) {
+  simt::SetDeviceLimits({.devices = ranks});
+  return OnRanks(config, ranks, begin, end, from, CarrierKind::kNccl);
+}
+
+std::vector<Trained> ThroughTheHost(const Config& config, int ranks, int begin,
+                                    int end, const TrainedState* from) {
+  return OnRanks(config, ranks, begin, end, from);
 }
 
 void ExpectTheBitsOf(const Trained& alone, const std::vector<Trained>& ranks) {
@@ -89,6 +106,46 @@ TEST_F(SimulatedRanks, ThatShareADeviceTrainToTheBitsOfOneProcess) {
   }
   const Config in_bf16 = DeviceConfig(4, Precision::kBf16);
   ExpectTheBitsOf(Alone(in_bf16), OnRanks(in_bf16, 2));
+}
+
+TEST_F(SimulatedRanks, OverNcclTrainToTheBitsOfOneProcess) {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    const Config config = DeviceConfig(4, precision);
+    const Trained alone = Alone(config);
+    for (const int ranks : {1, 2, 4}) {
+      ExpectTheBitsOf(alone, OverNccl(config, ranks));
+    }
+  }
+  // Some have no shard of so few parameters.
+  const Config small = GroupsOfOneSequence(4);
+  ExpectTheBitsOf(Alone(small), OverNccl(small, 4));
+}
+
+// Nothing of it through the host's communicator.
+TEST_F(SimulatedRanks, OverNcclSendWhatIsPlanned) {
+  constexpr int kRanks = 4;
+  const Config config = DeviceConfig(kRanks);
+  const auto carried = [] {
+    std::vector<int64_t> bytes;
+    for (int from = 0; from < kRanks; ++from) {
+      for (int to = 0; to < kRanks; ++to) {
+        bytes.push_back(simt::NcclBytes(from, to));
+      }
+    }
+    return bytes;
+  };
+  const std::vector<int64_t> before = carried();
+  OverNccl(config, kRanks, 0, 3);
+  const std::vector<int64_t> after = carried();
+  for (int from = 0; from < kRanks; ++from) {
+    for (int to = 0; to < kRanks; ++to) {
+      const StepTraffic planned = TrafficOfStep(config, kRanks, from, to);
+      const auto pair = static_cast<size_t>(kRanks * from + to);
+      EXPECT_EQ(after[pair] - before[pair],
+                3 * (planned.gradients + planned.parameters))
+          << from << " to " << to;
+    }
+  }
 }
 
 // Some ranks have no shard of so few parameters.
@@ -113,6 +170,7 @@ TEST_F(SimulatedRanks, GiveTheSameBitsInEverySchedule) {
        {simt::Schedule::kDescending, simt::Schedule::kRandom}) {
     simt::SetSchedule(schedule, 5);
     ExpectTheBitsOf(alone, OnRanks(config, 2, 0, 2));
+    ExpectTheBitsOf(alone, OverNccl(config, 2, 0, 2));
   }
 }
 
@@ -121,9 +179,12 @@ TEST_F(SimulatedRanks, GoOnWithWhatAnotherNumberOfThemLeft) {
   const Trained alone = Alone(config);
   constexpr int kHalf = kFew / 2;
   for (const auto& [first, second] : {std::pair{1, 2}, {2, 4}, {4, 1}}) {
-    const TrainedState half = OnRanks(config, first, 0, kHalf)[0].state;
-    for (const Trained& rank : OnRanks(config, second, kHalf, kFew, &half)) {
-      EXPECT_TRUE(rank.state == alone.state) << first << ", then " << second;
+    for (const auto on_ranks : {&ThroughTheHost, &OverNccl}) {
+      const TrainedState half =
+          on_ranks(config, first, 0, kHalf, nullptr)[0].state;
+      for (const Trained& rank : on_ranks(config, second, kHalf, kFew, &half)) {
+        EXPECT_TRUE(rank.state == alone.state) << first << ", then " << second;
+      }
     }
   }
   const TrainedState half = OnRanks(config, 2, 0, kHalf)[1].state;
@@ -162,6 +223,25 @@ TEST_F(SimulatedRanks, TakeTheMemoryThatIsPlanned) {
   }
 }
 
+TEST_F(SimulatedRanks, OverNcclTakeTheMemoryThatIsPlanned) {
+  for (const int ranks : {2, 3}) {
+    const Config config = DeviceConfig(2 * ranks);
+    simt::SetDeviceLimits({.devices = ranks});
+    std::vector<int64_t> taken(static_cast<size_t>(ranks));
+    RunInProcessRanks(ranks, [&](Communicator& communicator) {
+      const auto device = MakeDevice(OnCuda(), communicator.rank());
+      ThreadPool pool(1);
+      Model model(config, 1, pool, *device);
+      const int64_t before = device->FreeMemory();
+      const Updater updater(model, communicator, CarrierKind::kNccl);
+      taken[static_cast<size_t>(communicator.rank())] =
+          before - device->FreeMemory();
+    });
+    EXPECT_EQ(*std::ranges::max_element(taken),
+              PlanUpdates(config, ranks, CarrierKind::kNccl).bytes());
+  }
+}
+
 TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
   const Config config = DeviceConfig(2);
   const MemoryPlan plan = PlanUpdates(config, 2);
@@ -181,7 +261,10 @@ TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
                EnvironmentError);
 }
 
-TEST_F(SimulatedRanks, EndTogetherWhenACallFails) {
+// What each of two ranks says in the end, where both update a model and the
+// `n`-th call of `call` from then on fails.
+std::vector<std::string> WhereACallFails(CarrierKind carrier, const char* call,
+                                         int n, int error) {
   const Config config = DeviceConfig(4);
   std::vector<std::string> texts(2);
   const auto train = [&](Communicator& communicator) {
@@ -189,28 +272,128 @@ TEST_F(SimulatedRanks, EndTogetherWhenACallFails) {
     ThreadPool pool(1);
     Model model(config, 1, pool, *device);
     model.InitializeParameters(4);
-    Updater updater(model, communicator);
-    const UpdateText text(0, 4);
-    communicator.Barrier();
-    if (communicator.rank() == 0) {
-      simt::FailCall("cudaLaunchKernelEx", 20, kLaunchFailure);
-    }
-    communicator.Barrier();
     try {
-      updater.ComputeGradient({.tau = 1.0},
-                              [&](int64_t group) { return text.Group(group); });
+      Updater updater(model, communicator, carrier);
+      const UpdateText text(0, 4);
+      communicator.Barrier();
+      if (communicator.rank() == 0) simt::FailCall(call, n, error);
+      communicator.Barrier();
+      for (int update = 0; update < 2; ++update) {
+        updater.ComputeGradient(
+            {.tau = 1.0}, [&](int64_t group) { return text.Group(group); });
+        updater.Apply(0.05, update);
+      }
     } catch (const Error& error) {
       texts[static_cast<size_t>(communicator.rank())] = error.what();
       throw;
     }
   };
-  EXPECT_THROW(RunInProcessRanks(2, train), Error);
-  // Whichever made the call.
+  EXPECT_THROW(RunInProcessRanks(2, train), Error) << call << " " << n;
+  EXPECT_EQ(simt::LiveAllocations(), 0) << call << " " << n;
+  return texts;
+}
+
+// Whichever made the call.
+void ExpectThatBothSayIt(const std::vector<std::string>& texts) {
   const bool first = texts[1].find("rank 0 failed") != std::string::npos;
   EXPECT_NE(texts[first ? 0 : 1].find("as a test ordered"), std::string::npos)
       << texts[0] << "\n"
       << texts[1];
   EXPECT_NE(texts[first ? 1 : 0].find("as a test ordered"), std::string::npos);
+  EXPECT_NE(texts[first ? 1 : 0].find(" failed: "), std::string::npos)
+      << texts[0] << "\n"
+      << texts[1];
+}
+
+TEST_F(SimulatedRanks, EndTogetherWhenACallFails) {
+  ExpectThatBothSayIt(WhereACallFails(CarrierKind::kHost, "cudaLaunchKernelEx",
+                                      20, kLaunchFailure));
+}
+
+// In the middle of passes, in the exchange, while parameters are gathered: a
+// rank that computes, or waits for the other one.
+TEST_F(SimulatedRanks, OverNcclEndTogetherWhenACallFails) {
+  simt::SetDeviceLimits({.devices = 2});
+  for (const int n : {20, 300}) {
+    ExpectThatBothSayIt(WhereACallFails(
+        CarrierKind::kNccl, "cudaLaunchKernelEx", n, kLaunchFailure));
+  }
+  for (const auto& [call, n] : {std::pair{"ncclSend", 1},
+                                {"ncclRecv", 3},
+                                {"ncclBroadcast", 2},
+                                {"ncclGroupEnd", 5},
+                                {"cudaEventQuery", 2}}) {
+    ExpectThatBothSayIt(
+        WhereACallFails(CarrierKind::kNccl, call, n, kSystemError));
+  }
+  ExpectThatBothSayIt(WhereACallFails(
+      CarrierKind::kNccl, "ncclCommGetAsyncError", 9, kRemoteError));
+}
+
+// One that fails by itself, while the other one waits for it in NCCL.
+TEST_F(SimulatedRanks, OverNcclEndWhenOneFailsElsewhere) {
+  simt::SetDeviceLimits({.devices = 2});
+  const Config config = DeviceConfig(4);
+  for (const int update : {0, 1}) {
+    std::string text;
+    const auto train = [&](Communicator& communicator) {
+      const auto device = MakeDevice(OnCuda(), communicator.rank());
+      ThreadPool pool(1);
+      Model model(config, 1, pool, *device);
+      Updater updater(model, communicator, CarrierKind::kNccl);
+      const UpdateText tokens(0, 4);
+      try {
+        for (int done = 0; done < 2; ++done) {
+          updater.ComputeGradient({.tau = 1.0}, [&](int64_t group) {
+            if (communicator.rank() == 1 && done == update) {
+              throw DataError("token 7");
+            }
+            return tokens.Group(group);
+          });
+          updater.Apply(0.05, done);
+        }
+      } catch (const RankError& error) {
+        text = error.what();
+        throw;
+      }
+    };
+    EXPECT_THROW(RunInProcessRanks(2, train), DataError);
+    EXPECT_EQ(text, "rank 1 failed: token 7");
+  }
+}
+
+// While the others wait for it to join.
+TEST_F(SimulatedRanks, OverNcclEndWhenOneHasTooLittleMemory) {
+  simt::SetDeviceLimits({.devices = 2});
+  const Config config = DeviceConfig(2);
+  std::string text;
+  const auto train = [&](Communicator& communicator) {
+    const auto device = MakeDevice(OnCuda(), communicator.rank());
+    ThreadPool pool(1);
+    Model model(config, 1, pool, *device);
+    try {
+      if (communicator.rank() == 1) throw EnvironmentError("no memory");
+      const Updater updater(model, communicator, CarrierKind::kNccl);
+    } catch (const RankError& error) {
+      text = error.what();
+      throw;
+    }
+  };
+  EXPECT_THROW(RunInProcessRanks(2, train), EnvironmentError);
+  EXPECT_EQ(text, "rank 1 failed: no memory");
+}
+
+// NCCL refuses it, and everybody hears of that.
+TEST_F(SimulatedRanks, OverNcclRefuseToShareADevice) {
+  simt::SetDeviceLimits({.devices = 1});
+  try {
+    OnRanks(DeviceConfig(2), 2, 0, 1, nullptr, CarrierKind::kNccl);
+    FAIL() << "accepted";
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("Duplicate GPU detected"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(SimulatedRanks, ANumberThatIsNotFiniteChangesNothingOnAnyRank) {

@@ -3,8 +3,8 @@
 // Updates of a model on the simulated device under sanitizers, in fp32 and in
 // bf16, without GoogleTest, so that all of the program is instrumented
 // (bazel/shim.bzl): two updates of two groups each, from generated parameters
-// and tokens, with the same bits in two schedules, and by two ranks in threads
-// that share the device.
+// and tokens, with the same bits in two schedules, and by two ranks in threads:
+// on one device that they share, and over NCCL on one each.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -16,6 +16,7 @@
 #include "core/parallel_for.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
+#include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
 #include "kernels/simt/shim/variant.h"
 #include "optimized/communicator/in_process.h"
@@ -55,7 +56,8 @@ struct State {
 
 // On `stream`, alone or as a rank of `communicator`.
 State TrainOn(CUstream_st* stream, const Config& config, Recompute recompute,
-              Communicator* communicator) {
+              Communicator* communicator,
+              CarrierKind carrier = CarrierKind::kHost) {
   const auto queue =
       kernels::isa_shim::MakeQueue(stream, /*workspace=*/1 << 16);
   const auto model =
@@ -71,7 +73,7 @@ State TrainOn(CUstream_st* stream, const Config& config, Recompute recompute,
   }
   const auto updater = communicator == nullptr
                            ? model->MakeUpdater()
-                           : model->MakeUpdater(*communicator);
+                           : model->MakeUpdater(*communicator, carrier);
   const int64_t length = config.model.sequence_length;
   std::vector<int32_t> inputs(static_cast<size_t>(length)), targets(inputs);
   for (int64_t update = 0; update < kUpdates; ++update) {
@@ -97,11 +99,15 @@ State Train(const Config& config, Recompute recompute) {
   return TrainOn(kernels::isa_shim::DeviceStream(), config, recompute, nullptr);
 }
 
-State TrainOnTwoRanks(const Config& config) {
+State TrainOnTwoRanks(const Config& config, CarrierKind carrier) {
+  const bool own_devices = carrier == CarrierKind::kNccl;
+  simt::SetDeviceLimits({.devices = own_devices ? 2 : 1});
   State state;
   RunInProcessRanks(2, [&](Communicator& communicator) {
+    kernels::isa_shim::UseDevice(own_devices ? communicator.rank() : 0);
     CUstream_st* const stream = kernels::isa_shim::MakeStream();
-    State own = TrainOn(stream, config, Recompute::kNone, &communicator);
+    State own =
+        TrainOn(stream, config, Recompute::kNone, &communicator, carrier);
     kernels::isa_shim::FreeStream(stream);
     if (communicator.rank() == 1) state = std::move(own);
   });
@@ -122,8 +128,10 @@ int Main() {
     }
     // MSan does not see what the C++ library does for threads.
     if (simt::kVariant == simt::kMsan) continue;
-    if (TrainOnTwoRanks(config) != once) {
-      std::printf("other bits of two ranks\n");
+    for (const CarrierKind carrier : {CarrierKind::kHost, CarrierKind::kNccl}) {
+      if (TrainOnTwoRanks(config, carrier) == once) continue;
+      std::printf("other bits of two ranks%s\n",
+                  carrier == CarrierKind::kNccl ? " over NCCL" : "");
       ++wrong;
     }
   }

@@ -6,8 +6,8 @@ namespace softmoe::optimized {
 Updater::Updater(Model& model)
     : on_backend_(model.on_backend_->MakeUpdater()) {}
 
-Updater::Updater(Model& model, Communicator& communicator)
-    : on_backend_(model.on_backend_->MakeUpdater(communicator)) {}
+Updater::Updater(Model& model, Communicator& communicator, CarrierKind carrier)
+    : on_backend_(model.on_backend_->MakeUpdater(communicator, carrier)) {}
 
 UpdateGradient Updater::ComputeGradient(const RoutingState& routing,
                                         const GroupBatch& batch) {

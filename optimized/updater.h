@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/model.h"
 #include "optimized/model_interface.h"
@@ -29,9 +30,13 @@ class Updater {
   // The same on several ranks, each with a model of its own, which hold the
   // same parameters: all ranks call every function (ranked_updater.h). Keeps
   // references.
-  // Errors   ConfigError if the groups do not divide among the ranks;
-  //          EnvironmentError if there is too little memory.
-  Updater(Model& model, Communicator& communicator);
+  //
+  //   carrier  the same on all ranks; NCCL is for models on devices, where each
+  //            rank has one of its own
+  // Errors     ConfigError if the groups do not divide among the ranks;
+  //            EnvironmentError if there is too little memory, or NCCL fails.
+  Updater(Model& model, Communicator& communicator,
+          CarrierKind carrier = CarrierKind::kHost);
 
   // The gradient of the mean loss over all groups (DESIGN.md, ruling 6).
   // Errors   NumericsError if a score, a loss or the norm is not finite.

@@ -98,7 +98,8 @@ MemoryPlan RankMemory(const Config& config, int64_t ranks,
   return optimized::PlanStep(
       config, optimized::InitialAllocations(config, /*tau=*/0),
       config.training.balance_group_sequences, recompute,
-      optimized::kProductWorkspaces, static_cast<int>(ranks));
+      optimized::kProductWorkspaces, static_cast<int>(ranks),
+      optimized::CarrierKind::kNccl);
 }
 
 std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
@@ -106,7 +107,8 @@ std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
   return optimized::LeastRecompute(
       config, optimized::InitialAllocations(config, /*tau=*/0),
       config.training.balance_group_sequences, optimized::kProductWorkspaces,
-      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks));
+      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks),
+      optimized::CarrierKind::kNccl);
 }
 
 RankTimes EstimateRankTimes(const Config& config, double active_experts,
@@ -192,8 +194,10 @@ std::string RankLegend(const Cluster& machine) {
       "Ranks: what this trainer holds in the first step on each GPU, by part; "
       "weights are the fp32 parameters, whole on every rank, and in bf16 a "
       "copy of them; moments and the sum of the gradients are shards; a rank "
-      "with g groups adds them in ceil(log2 g) more buffers; routed: what the "
-      "caps allow; GiB: all of it, with scratch and products. recompute: the "
+      "with g groups adds them in ceil(log2 g) more buffers, and what comes from "
+      "other ranks 16 MiB at a time; routed: what the caps allow; GiB: all of "
+      "it, with scratch and products, but for what NCCL keeps for itself. "
+      "recompute: the "
       "setting that computes least again with which {:.3g} GB hold it. "
       "backward: at the assumed MFU. gradients, parameters: what a rank sends "
       "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "

@@ -41,9 +41,12 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
   const int64_t quarter = 4 * 4096 * int64_t{99574};
   EXPECT_EQ(of(8, "moments"), 2 * eighth);
   EXPECT_EQ(of(4, "moments"), 2 * quarter);
-  // The own groups' sum and tree, then the shard's sum and tree.
-  EXPECT_EQ(of(8, "gradients"), 4 * total + eighth * (1 + 3));
-  EXPECT_EQ(of(4, "gradients"), 4 * total * (1 + 1) + quarter * (1 + 2));
+  // The own groups' sum and tree, then the shard's sum; of what comes from each
+  // rank, and of the tree over them, 16 MiB at a time.
+  constexpr int64_t kPiece = int64_t{16} << 20;
+  EXPECT_EQ(of(8, "gradients"), 4 * total + eighth + kPiece * (8 + 3));
+  EXPECT_EQ(of(4, "gradients"),
+            4 * total * (1 + 1) + quarter + kPiece * (4 + 2));
   for (const char* part : {"parameters", "activations", "products"}) {
     EXPECT_GT(of(8, part), 0) << part;
     EXPECT_EQ(of(8, part), alone.bytes(part)) << part;

@@ -89,6 +89,7 @@ trainer::RunOptions OptionsOfRun(const GridRun& run, const fs::path& run_folder,
             : std::max<int64_t>(1, AvailableCores() / options.jobs);
   }
   result.ranks = options.ranks;
+  result.exchange = options.exchange;
   result.quiet = true;  // GridProgress reports instead
   result.evaluations = run.evaluations;
   return result;
@@ -107,6 +108,7 @@ void AgreeOnGrid(const Grid& grid, const GridRunOptions& options) {
                         plan.keep_checkpoint);
   }
   options.processes->Agree({{{"program", Sha256OfFile("/proc/self/exe")},
+                             {"--exchange", NameOf(options.exchange)},
                              {"runs", Sha256Hex(runs)},
                              {"folder", options.folder.string()}}});
 }

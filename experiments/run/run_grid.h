@@ -29,6 +29,8 @@ struct GridRunOptions {
   int ranks = 1;
   // ...or processes, of which this one is rank 0; then `jobs` is 1.
   GridRanks* processes = nullptr;
+  // What carries between ranks (rank_devices.h).
+  trainer::ExchangeChoice exchange = trainer::ExchangeChoice::kAuto;
 };
 
 // For a grid whose file states the paper's scale, before anything is written:

@@ -23,6 +23,7 @@ const NcclLibrary& LoadNccl() {
 #include <nccl.h>
 
 #include "kernels/cuda/library_paths.h"
+#include "kernels/cuda/nccl_release.h"
 
 namespace softmoe::kernels {
 namespace {
@@ -31,16 +32,9 @@ constexpr char kName[] = "libnccl.so.2";
 
 void* handle = nullptr;  // of dlopen
 
-// 22809 is 2.28.9.
-std::string Release(int version) {
-  return std::to_string(version / 10000) + "." +
-         std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
-}
-
 // A library knows the configurations of older headers, not of newer ones.
 NcclLibrary Load() {
-  const std::string needed = Release(NCCL_VERSION_CODE);
+  const std::string needed = NcclRelease(NCCL_VERSION_CODE);
   std::string old;
   for (const std::string& path : LibraryPaths(kName, {"nccl"})) {
     void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -51,9 +45,9 @@ NcclLibrary Load() {
     if (get_version != nullptr && get_version(&version) == ncclSuccess &&
         version >= NCCL_VERSION_CODE) {
       handle = opened;
-      return {.path = path, .version = Release(version), .missing = {}};
+      return {.path = path, .version = NcclRelease(version), .missing = {}};
     }
-    if (old.empty()) old = path + " is " + Release(version);
+    if (old.empty()) old = path + " is " + NcclRelease(version);
     dlclose(opened);
   }
   return {.path = {},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "core/errors.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/nccl_release.h"
 #include "kernels/cuda/rank_link.h"
 
 #ifdef SOFTMOE_CUDA_SHIM
@@ -42,7 +44,7 @@ class NcclLink : public RankLink {
  public:
   NcclLink(const LinkId& id, int rank, int ranks, cudaStream_t stream,
            const WhileWaiting& while_waiting)
-      : NcclLink(rank, stream, while_waiting) {
+      : NcclLink(stream, while_waiting) {
     RequireLibrary();
     CheckCuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming),
               "an event");
@@ -72,14 +74,13 @@ class NcclLink : public RankLink {
                 std::span<const LinkPart> receives) override {
     Group("an exchange", [&](const auto& note) {
       for (int peer = 0; peer < static_cast<int>(sends.size()); ++peer) {
-        if (peer == rank_) continue;
         const LinkPart &send = sends[peer], &receive = receives[peer];
-        if (send.size > 0) {
-          note(ncclSend(send.data, Count(send), ncclFloat32, peer, comm_,
+        if (send.bytes > 0) {
+          note(ncclSend(send.data, Count(send), ncclUint8, peer, comm_,
                         stream_));
         }
-        if (receive.size > 0) {
-          note(ncclRecv(receive.data, Count(receive), ncclFloat32, peer, comm_,
+        if (receive.bytes > 0) {
+          note(ncclRecv(receive.data, Count(receive), ncclUint8, peer, comm_,
                         stream_));
         }
       }
@@ -90,8 +91,8 @@ class NcclLink : public RankLink {
     Group("a gathering", [&](const auto& note) {
       for (int root = 0; root < static_cast<int>(parts.size()); ++root) {
         const LinkPart& part = parts[root];
-        if (part.size == 0) continue;
-        note(ncclBroadcast(part.data, part.data, Count(part), ncclFloat32, root,
+        if (part.bytes == 0) continue;
+        note(ncclBroadcast(part.data, part.data, Count(part), ncclUint8, root,
                            comm_, stream_));
       }
     });
@@ -104,23 +105,27 @@ class NcclLink : public RankLink {
       const cudaError_t state = cudaEventQuery(event_);
       if (state == cudaSuccess) return;
       if (state != cudaErrorNotReady) {
+        HearOthers();
         Abort();
         throw NumericsError(std::string("on the device: ") +
                             cudaGetErrorString(state));
       }
-      ncclResult_t error = ncclSuccess;
-      Check("waiting", ncclCommGetAsyncError(comm_, &error));
-      Check("waiting", error);
+      (void)Progress("waiting");
       Wait();
     }
   }
 
+  void Abort() noexcept override {
+    if (comm_ != nullptr) (void)ncclCommAbort(comm_);
+    comm_ = nullptr;
+  }
+
  private:
-  NcclLink(int rank, cudaStream_t stream, const WhileWaiting& while_waiting)
-      : rank_(rank), stream_(stream), while_waiting_(while_waiting) {}
+  NcclLink(cudaStream_t stream, const WhileWaiting& while_waiting)
+      : stream_(stream), while_waiting_(while_waiting) {}
 
   static size_t Count(const LinkPart& part) {
-    return static_cast<size_t>(part.size);
+    return static_cast<size_t>(part.bytes);
   }
 
   void RequireJoined() const {
@@ -128,12 +133,6 @@ class NcclLink : public RankLink {
     throw EnvironmentError(
         "the link between the ranks' devices failed before; start all ranks "
         "again");
-  }
-
-  // What is enqueued may never end otherwise.
-  void Abort() noexcept {
-    if (comm_ != nullptr) (void)ncclCommAbort(comm_);
-    comm_ = nullptr;
   }
 
   static std::string Failure(ncclResult_t result) {
@@ -156,11 +155,24 @@ class NcclLink : public RankLink {
 
   // Until nothing that was asked for is in progress.
   void Settle(const char* what) {
-    for (;;) {
-      ncclResult_t state = ncclSuccess;
-      Check(what, ncclCommGetAsyncError(comm_, &state));
-      Check(what, state);
-      if (state != ncclInProgress) return;
+    while (Progress(what) == ncclInProgress) Wait();
+  }
+
+  // How far NCCL is by itself.
+  ncclResult_t Progress(const char* what) {
+    ncclResult_t state = ncclSuccess;
+    Check(what, ncclCommGetAsyncError(comm_, &state));
+    if (!Failure(state).empty()) HearOthers();
+    Check(what, state);
+    return state;
+  }
+
+  // What ends the waiting may be that another rank has failed or is gone. NCCL
+  // does not say who, and is heard first.
+  void HearOthers() {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::seconds kPatience(1);
+    for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
       Wait();
     }
   }
@@ -189,7 +201,6 @@ class NcclLink : public RankLink {
     Settle(what);
   }
 
-  const int rank_;
   const cudaStream_t stream_;
   const WhileWaiting while_waiting_;
   const int exceptions_ = std::uncaught_exceptions();
@@ -198,6 +209,17 @@ class NcclLink : public RankLink {
 };
 
 }  // namespace
+
+std::string LinkLibrary() {
+  RequireLibrary();
+  int version = 0;
+  const ncclResult_t result = ncclGetVersion(&version);
+  if (result != ncclSuccess) {
+    throw EnvironmentError(std::string("NCCL, its version: ") +
+                           ncclGetErrorString(result));
+  }
+  return "NCCL " + NcclRelease(version);
+}
 
 LinkId MakeLinkId() {
   RequireLibrary();
@@ -220,6 +242,8 @@ std::unique_ptr<RankLink> JoinLink(const LinkId& id, int rank, int ranks,
 }
 
 #else
+
+std::string LinkLibrary() { throw EnvironmentError(WhyNoLink()); }
 
 LinkId MakeLinkId() { throw EnvironmentError(WhyNoLink()); }
 

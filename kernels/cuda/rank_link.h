@@ -16,10 +16,10 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace softmoe::kernels {
 
-// Floats of a device; there may be none.
+// Memory of a device; there may be none.
 struct LinkPart {
-  float* data = nullptr;
-  int64_t size = 0;
+  void* data = nullptr;
+  int64_t bytes = 0;
 };
 
 // By what the ranks of one link find each other.
@@ -36,7 +36,7 @@ class RankLink {
   virtual ~RankLink() = default;
 
   // Enqueues that rank r gets sends[r], and receives[r] is overwritten with what
-  // it sends; of this rank itself, nothing. Sizes fit.
+  // it sends; this rank is one of them. Sizes fit.
   //
   //   sends, receives  [ranks]
   // Errors   EnvironmentError with what NCCL says, and what to do.
@@ -51,12 +51,17 @@ class RankLink {
   // Until all that was enqueued on the link's stream is done. Errors: as before;
   // NumericsError if some of it failed.
   virtual void Finish() = 0;
+
+  // Ends the link as an error does: what is enqueued on it waits for no other
+  // rank any more, and what it would have written means nothing.
+  virtual void Abort() noexcept = 0;
 };
 
 // isa_shim is the same source over simulated devices (simt/device/README.md).
 //
 //   WhyNoLink   why this program or machine has no NCCL, and what to do; "" if
 //               it has one
+//   LinkLibrary  "NCCL 2.28.9". Errors: EnvironmentError.
 //   MakeLinkId  that of a new link; one rank makes it and tells the others.
 //               Errors: EnvironmentError.
 //   JoinLink    the link of rank `rank`, of the device in use, on `stream`, which
@@ -66,6 +71,7 @@ class RankLink {
 #define SOFTMOE_DECLARE_RANK_LINK(isa)                                      \
   namespace isa {                                                           \
   std::string WhyNoLink();                                                  \
+  std::string LinkLibrary();                                                \
   LinkId MakeLinkId();                                                      \
   std::unique_ptr<RankLink> JoinLink(const LinkId& id, int rank, int ranks, \
                                      CUstream_st* stream,                   \

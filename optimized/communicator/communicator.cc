@@ -151,6 +151,11 @@ void Communicator::Run(const std::function<void()>& body) {
 
 void Communicator::Barrier() { Meet({.text = "waits at a barrier"}); }
 
+void Communicator::CheckOthers() {
+  if (error_) std::rethrow_exception(error_);
+  if (AnotherHasFailed()) Meet({.text = "looks after another's failure"});
+}
+
 void Communicator::Agree(std::span<const Agreement> agreements) {
   std::string text;
   for (const Agreement& agreement : agreements) {

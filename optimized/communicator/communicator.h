@@ -92,6 +92,11 @@ class Communicator {
     ExchangeBytes(InBytes<T>(shards), std::as_bytes(data), Bytes(received));
   }
 
+  // For a rank that waits for others elsewhere, and can be told to stop: throws
+  // RankError if one has failed and is about to say so, or else returns at once.
+  // Not collective.
+  void CheckOthers();
+
   // What this rank has sent to others, without the words about calls.
   int64_t sent_bytes() const { return sent_bytes_; }
 
@@ -115,6 +120,10 @@ class Communicator {
   // Returns the calls of all ranks, in their order, when all have called it.
   virtual std::vector<Call> ShareCalls(const Call& mine) = 0;
 
+  // Whether another rank's next call is known to be a failure. Waits for nobody;
+  // called between operations only.
+  virtual bool AnotherHasFailed() = 0;
+
   // sends[r] goes to rank r, receives[r] comes from it; an empty one may be
   // left out. The entries of this rank are empty. Sizes fit: the calls agreed.
   virtual void Move(std::span<const Outgoing> sends,
@@ -125,14 +134,6 @@ class Communicator {
   static Incoming Bytes(std::span<T> data) {
     static_assert(std::is_trivially_copyable_v<T>);
     return std::as_writable_bytes(data);
-  }
-  template <typename T>
-  static Shards InBytes(Shards shards) {
-    for (Shard& shard : shards) {
-      shard.begin *= static_cast<int64_t>(sizeof(T));
-      shard.end *= static_cast<int64_t>(sizeof(T));
-    }
-    return shards;
   }
 
   void CheckShards(const Shards& shards, size_t bytes) const;

@@ -2,6 +2,7 @@
 #include "optimized/communicator/in_process.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -50,6 +51,8 @@ class InProcessCommunicator : public Communicator {
     // arrivals.
     std::vector<Call> calls_;
     std::vector<std::span<const Outgoing>> sends_;
+    // Set before the failed rank arrives; then none goes on.
+    std::atomic<bool> failed_ = false;
   };
 
   InProcessCommunicator(int rank, int size, Meeting& meeting)
@@ -59,12 +62,15 @@ class InProcessCommunicator : public Communicator {
 
  private:
   std::vector<Call> ShareCalls(const Call& mine) override {
+    if (mine.kind == Call::Kind::kFailure) meeting_.failed_ = true;
     meeting_.calls_[self_] = mine;
     meeting_.Arrive();
     std::vector<Call> calls = meeting_.calls_;
     meeting_.Arrive();
     return calls;
   }
+
+  bool AnotherHasFailed() override { return meeting_.failed_; }
 
   void Move(std::span<const Outgoing> sends,
             std::span<const Incoming> receives) override {

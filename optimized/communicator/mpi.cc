@@ -45,8 +45,20 @@ class MpiCommunicator : public Communicator {
       : Communicator(rank, size), session_(session), mpi_(session.mpi_) {}
 
  private:
+  // Of messages: arrays, and words without any bytes that their sender's call is
+  // a failure, for who does not share calls yet.
+  static constexpr int kArrays = 0, kFailures = 1;
+
   // First the sizes of the texts, then the texts.
   std::vector<Call> ShareCalls(const Call& mine) override {
+    std::vector<MpiLibrary::Handle> words;
+    if (mine.kind == Call::Kind::kFailure) {
+      ForOthers([&](int rank) {
+        session_.Check(mpi_.Isend(nullptr, 0, mpi_.byte, rank, kFailures,
+                                  mpi_.world, &words.emplace_back()),
+                       "Isend");
+      });
+    }
     struct Head {
       int32_t kind, code, length;
     };
@@ -80,7 +92,23 @@ class MpiCommunicator : public Communicator {
                        texts.substr(static_cast<size_t>(offsets[r]),
                                     static_cast<size_t>(lengths[r]))});
     }
+    // Or the next communicator would find them.
+    ForOthers([&](int rank) {
+      if (calls[static_cast<size_t>(rank)].kind != Call::Kind::kFailure) return;
+      session_.Check(mpi_.Irecv(nullptr, 0, mpi_.byte, rank, kFailures,
+                                mpi_.world, &words.emplace_back()),
+                     "Irecv");
+    });
+    WaitForAll(words);
     return calls;
+  }
+
+  bool AnotherHasFailed() override {
+    int found = 0;
+    session_.Check(
+        mpi_.Iprobe(kMpiAnySource, kFailures, mpi_.world, &found, nullptr),
+        "Iprobe");
+    return found != 0;
   }
 
   void Move(std::span<const Outgoing> sends,
@@ -94,10 +122,10 @@ class MpiCommunicator : public Communicator {
         const auto piece =
             bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
         requests.emplace_back();
-        session_.Check(
-            function(piece.data(), static_cast<int>(piece.size()), mpi_.byte,
-                     static_cast<int>(rank), 0, mpi_.world, &requests.back()),
-            name);
+        session_.Check(function(piece.data(), static_cast<int>(piece.size()),
+                                mpi_.byte, static_cast<int>(rank), kArrays,
+                                mpi_.world, &requests.back()),
+                       name);
       }
     };
     for (size_t r = 0; r < receives.size(); ++r) {
@@ -106,6 +134,17 @@ class MpiCommunicator : public Communicator {
     for (size_t r = 0; r < sends.size(); ++r) {
       start(mpi_.Isend, "Isend", sends[r], r);
     }
+    WaitForAll(requests);
+  }
+
+  template <typename Body>
+  void ForOthers(const Body& body) {
+    for (int rank = 0; rank < size(); ++rank) {
+      if (rank != this->rank()) body(rank);
+    }
+  }
+
+  void WaitForAll(std::vector<MpiLibrary::Handle>& requests) {
     session_.Check(mpi_.Waitall(static_cast<int>(requests.size()),
                                 requests.data(), nullptr),
                    "Waitall");

@@ -53,6 +53,7 @@ MpiLibrary LoadMpi(const std::string& name) {
   Find(library, name, "MPI_Allgatherv", &mpi.Allgatherv);
   Find(library, name, "MPI_Isend", &mpi.Isend);
   Find(library, name, "MPI_Irecv", &mpi.Irecv);
+  Find(library, name, "MPI_Iprobe", &mpi.Iprobe);
   Find(library, name, "MPI_Waitall", &mpi.Waitall);
   Find(library, name, "ompi_mpi_comm_world", &mpi.world);
   Find(library, name, "ompi_mpi_byte", &mpi.byte);

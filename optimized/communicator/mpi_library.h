@@ -35,6 +35,8 @@ struct MpiLibrary {
                Handle comm, Handle* request);
   int (*Irecv)(void* data, int count, Handle type, int from, int tag,
                Handle comm, Handle* request);
+  // status: nullptr is MPI_STATUS_IGNORE.
+  int (*Iprobe)(int from, int tag, Handle comm, int* found, void* status);
   // statuses: nullptr is MPI_STATUSES_IGNORE.
   int (*Waitall)(int count, Handle* requests, void* statuses);
 
@@ -47,6 +49,7 @@ struct MpiLibrary {
 };
 
 inline constexpr int kMpiSuccess = 0;           // MPI_SUCCESS
+inline constexpr int kMpiAnySource = -1;        // MPI_ANY_SOURCE
 inline constexpr int kMpiThreadFunneled = 1;    // MPI_THREAD_FUNNELED
 inline constexpr int kMpiMaxErrorString = 256;  // MPI_MAX_ERROR_STRING
 inline constexpr int kMpiMaxVersion = 256;  // MPI_MAX_LIBRARY_VERSION_STRING

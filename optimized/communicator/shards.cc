@@ -23,4 +23,10 @@ Shards ShareOut(int64_t size, int64_t block, int ranks) {
   return shards;
 }
 
+int64_t LargestShard(const Shards& shards) {
+  int64_t largest = 0;
+  for (const Shard& shard : shards) largest = std::max(largest, shard.size());
+  return largest;
+}
+
 }  // namespace softmoe::optimized

@@ -27,6 +27,19 @@ using Shards = std::vector<Shard>;
 //   size, block, ranks  >= 0, >= 1, >= 1
 Shards ShareOut(int64_t size, int64_t block, int ranks);
 
+// Elements of the largest one.
+int64_t LargestShard(const Shards& shards);
+
+// Of an array of T, in bytes.
+template <typename T>
+Shards InBytes(Shards shards) {
+  for (Shard& shard : shards) {
+    shard.begin *= static_cast<int64_t>(sizeof(T));
+    shard.end *= static_cast<int64_t>(sizeof(T));
+  }
+  return shards;
+}
+
 }  // namespace softmoe::optimized
 
 #endif  // SOFTMOE_OPTIMIZED_COMMUNICATOR_SHARDS_H_

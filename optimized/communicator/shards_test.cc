@@ -18,7 +18,7 @@ RC_GTEST_PROP(ShareOut, CoversTheArrayInEvenShardsOfWholeBlocks, ()) {
   const auto ranks = *rc::gen::inRange(1, 20);
   const Shards shards = ShareOut(size, block, ranks);
   RC_ASSERT(shards.size() == static_cast<size_t>(ranks));
-  int64_t end = 0, fewest = size, most = 0;
+  int64_t end = 0, fewest = size, most = 0, largest = 0;
   for (const Shard& shard : shards) {
     RC_ASSERT(shard.begin == end);
     RC_ASSERT(shard.begin % block == 0 || shard.begin == size);
@@ -26,7 +26,9 @@ RC_GTEST_PROP(ShareOut, CoversTheArrayInEvenShardsOfWholeBlocks, ()) {
     const int64_t blocks = (shard.size() + block - 1) / block;
     fewest = std::min(fewest, blocks);
     most = std::max(most, blocks);
+    largest = std::max(largest, shard.size());
   }
+  RC_ASSERT(LargestShard(shards) == largest);
   RC_ASSERT(end == size);
   RC_ASSERT(most - fewest <= 1);
 }

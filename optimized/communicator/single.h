@@ -17,6 +17,7 @@ class SingleCommunicator : public Communicator {
 
  private:
   std::vector<Call> ShareCalls(const Call& mine) override { return {mine}; }
+  bool AnotherHasFailed() override { return false; }
   void Move(std::span<const Outgoing> /*sends*/,
             std::span<const Incoming> /*receives*/) override {}
 };

@@ -46,6 +46,12 @@ bool WouldBlock() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
+// What recv's `count` means, where some bytes were asked for.
+Moved ReceivedBy(ssize_t count) {
+  if (count > 0) return {static_cast<size_t>(count), false};
+  return {0, count == 0 || !WouldBlock()};
+}
+
 Addresses Resolve(const std::string& host, int port, int flags,
                   std::string* reason) {
   addrinfo hints = {};
@@ -185,9 +191,12 @@ Moved Socket::TrySend(std::span<const std::byte> bytes) {
 
 Moved Socket::TryReceive(std::span<std::byte> bytes) {
   if (bytes.empty()) return {};
-  const ssize_t count = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
-  if (count > 0) return {static_cast<size_t>(count), false};
-  return {0, count == 0 || !WouldBlock()};
+  return ReceivedBy(::recv(descriptor_, bytes.data(), bytes.size(), 0));
+}
+
+Moved Socket::TryPeek(std::span<std::byte> bytes) const {
+  if (bytes.empty()) return {};
+  return ReceivedBy(::recv(descriptor_, bytes.data(), bytes.size(), MSG_PEEK));
 }
 
 bool Socket::Send(std::span<const std::byte> bytes, Deadline deadline) {

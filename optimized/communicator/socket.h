@@ -40,6 +40,8 @@ class Socket {
   // What is possible at once.
   Moved TrySend(std::span<const std::byte> bytes);
   Moved TryReceive(std::span<std::byte> bytes);
+  // The same, but whoever receives next receives them again.
+  Moved TryPeek(std::span<std::byte> bytes) const;
   // All of it. False if the other side closes, or at the deadline.
   bool Send(std::span<const std::byte> bytes, Deadline deadline);
   bool Receive(std::span<std::byte> bytes, Deadline deadline);

@@ -25,12 +25,13 @@ class TcpCommunicator : public Communicator {
         watch_(watch) {}
 
  private:
-  // First the sizes of the texts, then the texts.
+  // What a rank sends of its call first; then comes the text.
+  struct Head {
+    int32_t kind, code;
+    int64_t length;
+  };
+
   std::vector<Call> ShareCalls(const Call& mine) override {
-    struct Head {
-      int32_t kind, code;
-      int64_t length;
-    };
     const auto self = static_cast<size_t>(rank());
     std::vector<Head> heads(connections_.size());
     heads[self] = {static_cast<int32_t>(mine.kind),
@@ -52,6 +53,22 @@ class TcpCommunicator : public Communicator {
       return std::as_writable_bytes(std::span(calls[rank].text));
     });
     return calls;
+  }
+
+  // Between operations, what comes next from a rank is the head of its call.
+  bool AnotherHasFailed() override {
+    for (size_t r = 0; r < connections_.size(); ++r) {
+      if (r == static_cast<size_t>(rank())) continue;
+      Head head = {};
+      const auto bytes = std::as_writable_bytes(std::span(&head, 1));
+      const Moved there = connections_[r].TryPeek(bytes);
+      if (there.closed) watch_.Lost(static_cast<int>(r));
+      if (there.bytes == bytes.size() &&
+          static_cast<Call::Kind>(head.kind) == Call::Kind::kFailure) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // Sends `mine` to all others, and receives from each what goes into

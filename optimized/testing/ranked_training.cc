@@ -94,11 +94,11 @@ Trained TrainAlone(const Config& config, int threads, int begin, int end,
 }
 
 Trained TrainRank(const Config& config, int threads, Communicator& communicator,
-                  int begin, int end, const TrainedState* from,
-                  Device& device) {
+                  int begin, int end, const TrainedState* from, Device& device,
+                  CarrierKind carrier) {
   ThreadPool pool(threads);
   Model model(config, 1, pool, device);
-  Updater updater(model, communicator);
+  Updater updater(model, communicator, carrier);
   return Train(model, updater, begin, end, from);
 }
 

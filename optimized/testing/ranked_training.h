@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/step.h"
@@ -55,7 +56,8 @@ Trained TrainAlone(const Config& config, int threads, int begin = 0,
                    Device& device = Cpu());
 Trained TrainRank(const Config& config, int threads, Communicator& communicator,
                   int begin = 0, int end = kUpdates,
-                  const TrainedState* from = nullptr, Device& device = Cpu());
+                  const TrainedState* from = nullptr, Device& device = Cpu(),
+                  CarrierKind carrier = CarrierKind::kHost);
 
 // SHA-256 of all of it but the times.
 std::string Digest(const Trained& trained);

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "optimized/communicator/shards.h"
 
 namespace softmoe::trainer {
@@ -54,6 +56,62 @@ int RanksOnDevice(const optimized::Device& device, int ranks,
       GatherTexts(device.id() + " " + ThisMachine(), processes);
   return of_process * static_cast<int>(std::ranges::count(
                           devices, devices[processes.rank()]));
+}
+
+const char* NameOf(ExchangeChoice choice) {
+  switch (choice) {
+    case ExchangeChoice::kAuto:
+      return "auto";
+    case ExchangeChoice::kHost:
+      return "host";
+    case ExchangeChoice::kNccl:
+      return "nccl";
+  }
+  return "";
+}
+
+namespace {
+
+// Throws why NCCL cannot carry to and from this process, if it cannot.
+void RequireNccl(const optimized::Device& device, int on_device) {
+  const std::string why = device.WhyNoLink();
+  const std::string option = "--exchange nccl: ";
+  const std::string remedy =
+      ", or leave --exchange out: memory of the host carries the same bits";
+  if (device.id().empty()) throw ConfigError(option + why + remedy);
+  if (on_device > 1) {
+    throw EnvironmentError(
+        option + std::to_string(on_device) +
+        " ranks share a device, and NCCL refuses two on one; start as many "
+        "ranks as there are devices" +
+        remedy);
+  }
+  if (!why.empty()) throw EnvironmentError(option + why + remedy);
+}
+
+}  // namespace
+
+optimized::CarrierKind ChooseCarrier(ExchangeChoice choice,
+                                     const optimized::Device& device, int ranks,
+                                     int on_device,
+                                     optimized::Communicator& processes) {
+  using optimized::CarrierKind;
+  if (ranks * processes.size() == 1 || choice == ExchangeChoice::kHost) {
+    return CarrierKind::kHost;
+  }
+  if (choice == ExchangeChoice::kNccl) {
+    RequireNccl(device, on_device);
+    // Before any of them writes: another may have thrown.
+    processes.Barrier();
+    return CarrierKind::kNccl;
+  }
+  std::vector<uint8_t> can(static_cast<size_t>(processes.size()));
+  can[static_cast<size_t>(processes.rank())] =
+      on_device == 1 && device.WhyNoLink().empty();
+  processes.Gather<uint8_t>(
+      optimized::ShareOut(processes.size(), 1, processes.size()), can);
+  return std::ranges::count(can, 0) == 0 ? CarrierKind::kNccl
+                                         : CarrierKind::kHost;
 }
 
 }  // namespace softmoe::trainer

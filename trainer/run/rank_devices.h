@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rank_devices.h - which device each rank computes on. Ranks that are more than
-// the devices of their machine share them: each has a model of its own there,
-// and they take turns.
+// rank_devices.h - which device each rank computes on, and what carries arrays
+// between them. Ranks that are more than the devices of their machine share
+// them: each has a model of its own there, and they take turns.
 #ifndef SOFTMOE_TRAINER_RUN_RANK_DEVICES_H_
 #define SOFTMOE_TRAINER_RUN_RANK_DEVICES_H_
 
+#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 
@@ -21,6 +22,28 @@ int RankOnMachine(optimized::Communicator& processes);
 //   ranks  that are threads of this process, at least 1
 int RanksOnDevice(const optimized::Device& device, int ranks,
                   optimized::Communicator& processes);
+
+// What a user asks to carry gradients and parameters between ranks.
+enum class ExchangeChoice {
+  kAuto,  // NCCL wherever it can, else memory of the host
+  kHost,
+  kNccl,
+};
+// "auto", as options have it.
+const char* NameOf(ExchangeChoice choice);
+
+// What carries in a run. All processes call it, with the same choice, and get
+// the same.
+//
+//   ranks      that are threads of this process
+//   on_device  what RanksOnDevice has found
+// Errors       where NCCL was chosen and cannot be, on every process: ConfigError
+//              on the CPU; EnvironmentError if ranks share a device, which NCCL
+//              refuses, or if the library is missing or too old.
+optimized::CarrierKind ChooseCarrier(ExchangeChoice choice,
+                                     const optimized::Device& device, int ranks,
+                                     int on_device,
+                                     optimized::Communicator& processes);
 
 }  // namespace softmoe::trainer
 

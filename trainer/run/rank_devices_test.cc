@@ -26,7 +26,10 @@ class FakeDevice : public optimized::Device {
   int64_t FreeMemory() const override { return 0; }
   int count() const override { return count_; }
   std::string id() const override { return id_; }
+  std::string WhyNoLink() const override { return why_no_link; }
   std::unique_ptr<Device> OfRank(int) const override { return nullptr; }
+
+  std::string why_no_link;
 
  private:
   int count_;
@@ -58,6 +61,59 @@ TEST(RankDevices, ProcessesOfAMachineAreCountedAndShareWhatHasOneId) {
     SOFTMOE_CHECK(shared(std::to_string(c.rank())) == 1);
     SOFTMOE_CHECK(shared(c.rank() == 0 ? "a" : "b") == (c.rank() == 0 ? 1 : 3));
   });
+}
+
+using optimized::CarrierKind;
+
+CarrierKind Choose(ExchangeChoice choice, const optimized::Device& device,
+                   int ranks, int on_device) {
+  optimized::SingleCommunicator alone;
+  return ChooseCarrier(choice, device, ranks, on_device, alone);
+}
+
+TEST(ChooseCarrier, TakesNcclWhereItCan) {
+  FakeDevice device(4, "a");
+  EXPECT_EQ(Choose(ExchangeChoice::kAuto, device, 4, 1), CarrierKind::kNccl);
+  EXPECT_EQ(Choose(ExchangeChoice::kNccl, device, 4, 1), CarrierKind::kNccl);
+  EXPECT_EQ(Choose(ExchangeChoice::kHost, device, 4, 1), CarrierKind::kHost);
+  // One rank sends nothing.
+  EXPECT_EQ(Choose(ExchangeChoice::kNccl, device, 1, 1), CarrierKind::kHost);
+  EXPECT_EQ(Choose(ExchangeChoice::kAuto, device, 4, 2), CarrierKind::kHost);
+  EXPECT_EQ(Choose(ExchangeChoice::kAuto, optimized::Cpu(), 4, 1),
+            CarrierKind::kHost);
+  device.why_no_link = "NCCL is too old";
+  EXPECT_EQ(Choose(ExchangeChoice::kAuto, device, 4, 1), CarrierKind::kHost);
+}
+
+TEST(ChooseCarrier, SaysWhyNcclCannot) {
+  FakeDevice device(4, "a");
+  EXPECT_THROW(Choose(ExchangeChoice::kNccl, device, 4, 2), EnvironmentError);
+  EXPECT_THROW(Choose(ExchangeChoice::kNccl, optimized::Cpu(), 4, 1),
+               ConfigError);
+  device.why_no_link = "NCCL is too old: 2.3; install 2.28";
+  try {
+    Choose(ExchangeChoice::kNccl, device, 4, 1);
+    FAIL() << "accepted";
+  } catch (const EnvironmentError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--exchange nccl: NCCL is too old: 2.3; install 2.28, or "
+                 "leave --exchange out: memory of the host carries the same "
+                 "bits");
+  }
+}
+
+// One that cannot decides for all.
+TEST(ChooseCarrier, IsTheSameOnAllProcesses) {
+  const auto choose = [](ExchangeChoice choice) {
+    optimized::RunInProcessRanks(3, [&](optimized::Communicator& c) {
+      FakeDevice device(1, std::to_string(c.rank()));
+      if (c.rank() == 1) device.why_no_link = "there is no NCCL";
+      SOFTMOE_CHECK(ChooseCarrier(choice, device, 1, 1, c) ==
+                    CarrierKind::kHost);
+    });
+  };
+  choose(ExchangeChoice::kAuto);
+  EXPECT_THROW(choose(ExchangeChoice::kNccl), EnvironmentError);
 }
 
 }  // namespace

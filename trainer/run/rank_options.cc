@@ -2,6 +2,7 @@
 #include "trainer/run/rank_options.h"
 
 #include <charconv>
+#include <map>
 #include <system_error>
 
 #include "core/errors.h"
@@ -32,6 +33,17 @@ CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
       "and know the same secret (SOFTMOE_RANKS_SECRET or, better, "
       "SOFTMOE_RANKS_SECRET_FILE); both with --threads each; never changes the "
       "result, unless a line says so [1]");
+  std::map<std::string, ExchangeChoice> choices;
+  for (const ExchangeChoice choice :
+       {ExchangeChoice::kAuto, ExchangeChoice::kHost, ExchangeChoice::kNccl}) {
+    choices[NameOf(choice)] = choice;
+  }
+  app.add_option("--exchange", options->exchange,
+                 "what carries gradients and parameters between ranks: nccl, "
+                 "from device to device, for ranks with a device each; host, "
+                 "through memory of the host; auto: nccl where it can, else "
+                 "host; never changes the result [auto]")
+      ->transform(CLI::CheckedTransformer(choices));
   // A day at most.
   app.add_option("--silence-limit", options->processes.silence_limit,
                  "seconds within which all processes end, with 5, after one of "

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "trainer/run/rank_devices.h"
 #include "trainer/run/rank_main.h"
 
 namespace softmoe::trainer {
@@ -15,6 +16,7 @@ namespace softmoe::trainer {
 struct RankOptions {
   std::string ranks = "1";    // as it was given
   RankMainOptions processes;  // limits; the rest is for the program to fill in
+  ExchangeChoice exchange = ExchangeChoice::kAuto;
 
   RankKind kind() const;
   // The ranks in threads of each process: 1 where processes are the ranks.
@@ -22,8 +24,8 @@ struct RankOptions {
   int in_process() const;
 };
 
-// Adds --ranks, --silence-limit and --join-limit to `app`, whose results go into
-// `options`. Returns --ranks.
+// Adds --ranks, --exchange, --silence-limit and --join-limit to `app`, whose
+// results go into `options`. Returns --ranks.
 CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options);
 
 }  // namespace softmoe::trainer

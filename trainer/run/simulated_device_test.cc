@@ -29,8 +29,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kSteps = 3;
 
-// Of cudaError_t.
+// Of cudaError_t, and of ncclResult_t.
 constexpr int kNoDevice = 100, kLaunchFailure = 719;
+constexpr int kRemoteError = 6;
 
 class SimulatedRun : public testing::Test {
  protected:
@@ -128,8 +129,8 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
   ExpectSameTensors(CheckpointOf("unbroken"), CheckpointOf("broken"));
 }
 
-// 20 steps on one device that they share, and on one each; whoever began, and
-// whoever goes on.
+// 20 steps on one device that they share, and on one each, then over NCCL unless
+// told otherwise; whoever began, and whoever goes on.
 TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
   config_.training.steps = 20;
   config_.training.eval_every = 8;
@@ -149,7 +150,13 @@ TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
   options = Options("four");
   options.ranks = 4;
   simt::SetDeviceLimits({.devices = 4});
+  options.exchange = ExchangeChoice::kHost;
   expect_as_alone(TrainRun(config_, options), "four");
+  EXPECT_EQ(simt::CallsOf("ncclSend"), 0);
+  options.folder = folder_ / "over_nccl";
+  options.exchange = ExchangeChoice::kAuto;
+  expect_as_alone(TrainRun(config_, options), "over_nccl");
+  EXPECT_GT(simt::CallsOf("ncclSend"), 0);
 
   Interrupt("broken", 3);
   options = Options("broken");
@@ -177,6 +184,44 @@ TEST_F(SimulatedRun, ADeviceThatDoesNotHoldAllOfItsRanksIsRefused) {
   simt::SetDeviceLimits({.devices = 2, .memory = queues + one});
   EXPECT_EQ(TrainRun(config_, options).steps.size(),
             static_cast<size_t>(kSteps));
+}
+
+TEST_F(SimulatedRun, NcclIsRefusedWhereItCannotCarry) {
+  config_.training.global_batch_sequences = 8;
+  RunOptions options = Options("run");
+  options.ranks = 2;
+  options.exchange = ExchangeChoice::kNccl;
+  ExpectSays(Refusal<EnvironmentError>(options),
+             {"--exchange nccl", "2 ranks share a device",
+              "as many ranks as "
+              "there are devices",
+              "leave --exchange out"});
+  options.runtime.device = "cpu";
+  ExpectSays(Refusal<ConfigError>(options),
+             {"--exchange nccl", "on the CPU", "--device=cuda"});
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+  options.exchange = ExchangeChoice::kAuto;
+  EXPECT_EQ(TrainRun(config_, options).steps.size(),
+            static_cast<size_t>(kSteps));
+}
+
+// A rank whose network fails in the middle of a run.
+TEST_F(SimulatedRun, RanksEndTogetherWhenNcclFails) {
+  config_.training.global_batch_sequences = 8;
+  simt::SetDeviceLimits({.devices = 2});
+  Interrupt("run", 1);
+  RunOptions options = Options("run");
+  options.ranks = 2;
+  options.on_step = [](const StepRecord& record) {
+    if (record.step == 2) {
+      simt::FailCall("ncclCommGetAsyncError", 3, kRemoteError);
+    }
+  };
+  ExpectSays(Refusal<EnvironmentError>(options), {"NCCL, ", "NCCL_DEBUG=INFO"});
+  EXPECT_EQ(simt::LiveNcclCommunicators(), 0);
+  EXPECT_EQ(Checkpoint(CheckpointOf("run")).state().step, 1);
+  EXPECT_FALSE(fs::exists(folder_ / "run/result.h5"));
+  EXPECT_TRUE(Train("run").resumed);
 }
 
 TEST_F(SimulatedRun, RanksEndTogetherWhenTheDeviceFails) {

@@ -93,7 +93,8 @@ std::filesystem::path OutputFolder(const Arguments& arguments,
 }
 
 void PrintPlan(const Config& config, const std::filesystem::path& folder,
-               const std::string& tokens, int ranks) {
+               const std::string& tokens, int ranks,
+               const std::string& exchange) {
   const auto need = softmoe::trainer::EstimateResources(config, ranks);
   const auto& training = config.training;
   const int64_t tokens_per_step =
@@ -106,7 +107,7 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
       "sequences\n"
       "memory           {} for parameters, gradients and moments{}; "
       "activations apart\n"
-      "disk             {} (a checkpoint has {})\n",
+      "disk             {} (a checkpoint has {})\n{}",
       folder.string(), tokens, need.parameters,
       tokens_per_step * training.steps, training.steps, tokens_per_step,
       training.global_batch_sequences / training.balance_group_sequences,
@@ -114,7 +115,8 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
       need.calibration_bytes > 0
           ? ", " + FormatBytes(need.calibration_bytes) + " to calibrate tau"
           : "",
-      FormatBytes(need.disk_bytes), FormatBytes(need.checkpoint_bytes));
+      FormatBytes(need.disk_bytes), FormatBytes(need.checkpoint_bytes),
+      exchange);
   fmt::print("schedules        step: learning rate, temperature\n");
   int64_t last = -1;
   for (double part : {0.0, training.warmup_fraction, 0.25, 0.5, 0.75, 1.0}) {
@@ -126,6 +128,24 @@ void PrintPlan(const Config& config, const std::filesystem::path& folder,
                softmoe::trainer::LearningRate(training, m),
                softmoe::trainer::Temperature(config, m));
   }
+}
+
+// What the plan says of ranks: which devices there are is known later.
+std::string ExchangeLine(softmoe::trainer::ExchangeChoice choice, int ranks) {
+  using softmoe::trainer::ExchangeChoice;
+  if (ranks == 1) return "";
+  const std::string name = NameOf(choice);
+  switch (choice) {
+    case ExchangeChoice::kAuto:
+      return "exchange         " + name +
+             ": between ranks over NCCL where each has a device of its own, "
+             "else through memory of the host\n";
+    case ExchangeChoice::kHost:
+      return "exchange         " + name + ": through memory of the host\n";
+    case ExchangeChoice::kNccl:
+      return "exchange         " + name + ": from device to device\n";
+  }
+  return "";
 }
 
 void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
@@ -141,6 +161,14 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
   line(metrics::kRunSeconds, result.seconds);
   fmt::print("{:<22}{}{}\n", "result", (folder / "result.h5").string(),
              result.resumed ? " (trained in several sessions)" : "");
+}
+
+// Of those that the choice leaves open, the one that takes most memory.
+softmoe::optimized::CarrierKind LargestCarrier(
+    softmoe::trainer::ExchangeChoice choice) {
+  using softmoe::optimized::CarrierKind;
+  return choice == softmoe::trainer::ExchangeChoice::kHost ? CarrierKind::kHost
+                                                           : CarrierKind::kNccl;
 }
 
 // The tokens of the configuration's corpus. Rank 0 prepares what the others
@@ -189,7 +217,8 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   }
   if (leads && draft.runtime.device == "cuda") {
     fmt::print("\n{}", softmoe::optimized::StepMemoryText(
-                           config, draft.runtime.recompute, ranks));
+                           config, draft.runtime.recompute, ranks,
+                           LargestCarrier(arguments.ranks.exchange)));
   }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;
@@ -197,7 +226,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
               arguments.data.empty()
                   ? "prepared from " + config.data.corpus
                   : softmoe::UserPath(arguments.data).string(),
-              ranks);
+              ranks, ExchangeLine(arguments.ranks.exchange, ranks));
     return ExitCode::kDone;
   }
   std::fflush(stdout);
@@ -210,6 +239,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   options.folder = folder;
   options.runtime = draft.runtime;
   options.ranks = in_process;
+  options.exchange = arguments.ranks.exchange;
   options.processes = &processes;
   options.quiet = arguments.quiet;
   if (arguments.data.empty()) {

@@ -55,7 +55,8 @@ std::vector<optimized::Agreement> Agreements(const RunIdentity& identity) {
 
 RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
                  optimized::Communicator& communicator,
-                 optimized::Device& device, const StopSignal& stop)
+                 optimized::CarrierKind carrier, optimized::Device& device,
+                 const StopSignal& stop)
     : identity_(identity),
       options_(options),
       config_(identity_.config),
@@ -68,7 +69,7 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
              options.runtime.recompute),
       updater_(communicator.size() == 1
                    ? optimized::Updater(model_)
-                   : optimized::Updater(model_, communicator)),
+                   : optimized::Updater(model_, communicator, carrier)),
       step_(model_, updater_, data_) {
   const std::filesystem::path path = options_.folder / kCheckpointName;
   if (std::filesystem::exists(path)) {
@@ -359,21 +360,23 @@ RunOptions OptionsOfRank(RunOptions options, int rank) {
 // result is that of rank 0, whose clock counts.
 RunResult RunOnRanks(const RunIdentity& identity, const RunOptions& options,
                      optimized::Communicator& processes,
+                     optimized::CarrierKind carrier,
                      optimized::Device& device) {
   const StopSignal stop;
   if (options.ranks == 1) {
     RunOptions own = options;
     if (processes.rank() != 0) Silence(&own);
-    return RunLoop(identity, own, processes, device, stop).Run();
+    return RunLoop(identity, own, processes, carrier, device, stop).Run();
   }
   RunResult result;
   optimized::RunInProcessRanks(
       options.ranks, [&](optimized::Communicator& communicator) {
         const int rank = communicator.rank();
         const auto other = rank == 0 ? nullptr : device.OfRank(rank);
-        RunResult of_rank = RunLoop(identity, OptionsOfRank(options, rank),
-                                    communicator, other ? *other : device, stop)
-                                .Run();
+        RunResult of_rank =
+            RunLoop(identity, OptionsOfRank(options, rank), communicator,
+                    carrier, other ? *other : device, stop)
+                .Run();
         if (rank == 0) result = std::move(of_rank);
       });
   return result;
@@ -423,12 +426,28 @@ void EvaluateLater(const RunOptions& options,
   if (!plan.keep_checkpoint) RemoveCheckpoint(checkpoint);
 }
 
+// For the user, of ranks on devices.
+std::string DeviceRanksText(int on_device, optimized::CarrierKind carrier) {
+  const std::string sharing = fmt::format(
+      "{} ranks share a device: each has a model of its own there, and they "
+      "take turns. As many devices as ranks would be faster; the bits are the "
+      "same. ",
+      on_device);
+  return (on_device > 1 ? sharing : "") +
+         (carrier == optimized::CarrierKind::kNccl
+              ? "Gradients and parameters go between ranks over NCCL, from "
+                "device to device"
+              : "Gradients and parameters go between ranks through memory of "
+                "the host");
+}
+
 // Before ranks do anything together. Builds are the same if their bytes are:
 // the version of the code may be unknown.
-void AgreeOnRun(const RunIdentity& identity,
+void AgreeOnRun(const RunIdentity& identity, ExchangeChoice exchange,
                 optimized::Communicator& processes) {
   if (processes.size() == 1) return;
   std::vector<optimized::Agreement> run = Agreements(identity);
+  run.push_back({"--exchange", NameOf(exchange)});
   run.push_back({"program", Sha256OfFile("/proc/self/exe")});
   processes.Agree(run);
 }
@@ -474,7 +493,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
   RunIdentity identity =
       IdentifyRun(config, options.tokens, device->identity());
   identity.ranks = ranks_in_identity;
-  AgreeOnRun(identity, processes);
+  AgreeOnRun(identity, options.exchange, processes);
   // What rank 0 finds there, so that all do the same.
   const auto is_finished = [&] {
     uint8_t finished[] = {leads && std::filesystem::exists(result_path)};
@@ -482,16 +501,15 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
     return finished[0] != 0;
   };
   if (!is_finished()) {
+    const int on_device = RanksOnDevice(*device, options.ranks, processes);
+    const optimized::CarrierKind carrier = ChooseCarrier(
+        options.exchange, *device, options.ranks, on_device, processes);
     if (options.runtime.device == "cuda") {
-      const int on_device = RanksOnDevice(*device, options.ranks, processes);
       optimized::RequireStepMemory(config, options.runtime.recompute,
-                                   device->FreeMemory(), ranks, on_device);
-      if (on_device > 1 && leads && !options.quiet) {
-        fmt::print(
-            "{} ranks share a device: each has a model of its own there, and "
-            "they take turns. As many devices as ranks would be faster; the "
-            "bits are the same\n",
-            on_device);
+                                   device->FreeMemory(), ranks, on_device,
+                                   carrier);
+      if (ranks > 1 && leads && !options.quiet) {
+        fmt::print("{}\n", DeviceRanksText(on_device, carrier));
       }
     }
     std::optional<FolderLock> lock;
@@ -512,7 +530,8 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
         }
         RequireDiskSpace(config, options.folder);
       }
-      RunResult result = RunOnRanks(identity, options, processes, *device);
+      RunResult result =
+          RunOnRanks(identity, options, processes, carrier, *device);
       if (!leads) return result;
       WriteRunResult(result, result_path);
       if (!options.evaluations.keep_checkpoint) {

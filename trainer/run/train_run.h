@@ -17,6 +17,7 @@
 #include "core/config/config.h"
 #include "core/parallel_for.h"
 #include "core/process/stop_signal.h"
+#include "optimized/carrier_kind.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/model.h"
@@ -39,12 +40,13 @@ class RunLoop {
   //
   //   options       of this rank; options.ranks is the communicator's business
   //   communicator  that of this rank: all ranks make a RunLoop and run it
+  //   carrier       what carries between them; the same on all
   //   device        what this rank computes on, of which `identity` tells
   //
   // Keeps references to `communicator`, `device` and `stop`.
   RunLoop(const RunIdentity& identity, const RunOptions& options,
-          optimized::Communicator& communicator, optimized::Device& device,
-          const StopSignal& stop);
+          optimized::Communicator& communicator, optimized::CarrierKind carrier,
+          optimized::Device& device, const StopSignal& stop);
 
   // Trains to the end, writes the final checkpoint, validates, and measures
   // what options.evaluations asks for.

@@ -12,6 +12,7 @@
 #include "optimized/communicator/communicator.h"
 #include "trainer/evaluation/evaluation_plan.h"
 #include "trainer/results/run_result.h"
+#include "trainer/run/rank_devices.h"
 
 namespace softmoe::trainer {
 
@@ -27,6 +28,8 @@ struct RunOptions {
   // has several ranks, `ranks` is 1. All see the folder and the tokens under the
   // same paths.
   optimized::Communicator* processes = nullptr;
+  // What carries between ranks of either kind; the same on all. Changes no bit.
+  ExchangeChoice exchange = ExchangeChoice::kAuto;
   bool quiet = false;
   EvaluationPlan evaluations;  // by default: none, and the checkpoint stays
   std::function<void(const StepRecord&)> on_step;  // after every step
@@ -55,7 +58,8 @@ std::string OtherBitsOfRanks(const Config& config, int ranks);
 // Errors   before anything is written: ConfigError as RanksInIdentity, and for
 //          a precision that runtime.device does not have; EnvironmentError if
 //          that is not there, or if its memory does not hold a step of all ranks
-//          that share it (rank_devices.h).
+//          that share it (rank_devices.h), or if NCCL was chosen and cannot
+//          carry (ChooseCarrier).
 // Of several processes, all return the same, but nothing of a finished run: that
 // is rank 0's to read.
 RunResult TrainRun(const Config& config, const RunOptions& options);

@@ -46,6 +46,9 @@ int Patience();
 // What ncclGetVersion finds: 22809 is 2.28.9.
 void SetNcclVersion(int version);
 int LiveNcclCommunicators();
+// What NCCL has carried from rank `from` to rank `to`, of all communicators of
+// this process.
+int64_t NcclBytes(int from, int to);
 
 // After an error that a device reports from then on for all that is called
 // (a kernel that failed): forgets it. What was queued is gone, memory and

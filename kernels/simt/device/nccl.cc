@@ -26,6 +26,10 @@ namespace {
 
 int version = NCCL_VERSION_CODE;
 
+// By sender and receiver.
+constexpr int kMostRanks = 16;
+int64_t carried[kMostRanks][kMostRanks] = {};
+
 Refusals& TheRefusals() {
   static thread_local Refusals refusals;
   return refusals;
@@ -302,7 +306,7 @@ class GroupWork : public Work {
       Read(sender, root);
       for (int rank = 0; rank < comm_->clique->size(); ++rank) {
         Operation& own = rank == comm_->rank ? op : *Counterpart(op, rank);
-        Write(Member(rank), root, own);
+        Write(sender, Member(rank), root, own);
       }
       for (int rank = 0; rank < comm_->clique->size(); ++rank) {
         if (rank != comm_->rank) Counterpart(op, rank)->done = true;
@@ -314,8 +318,10 @@ class GroupWork : public Work {
     const bool sends = op.kind == Operation::kSend;
     Operation& send = sends ? op : other;
     Operation& receive = sends ? other : op;
-    Read(sends ? comm_ : Member(op.peer), send);
-    Write(sends ? Member(op.peer) : comm_, send, receive);
+    const ncclComm* peer = Member(op.peer);
+    const ncclComm* sender = sends ? comm_ : peer;
+    Read(sender, send);
+    Write(sender, sends ? peer : comm_, send, receive);
     send.done = receive.done = true;
   }
 
@@ -325,9 +331,13 @@ class GroupWork : public Work {
     NoteRead(op.from, op.bytes);
     Release(&op.tag);
   }
-  static void Write(const ncclComm* receiver, Operation& send,
-                    const Operation& receive) {
+  static void Write(const ncclComm* sender, const ncclComm* receiver,
+                    Operation& send, const Operation& receive) {
     if (receive.to == send.from) return;  // a broadcast's root, in place
+    if (sender != receiver) {
+      carried[sender->rank][receiver->rank] +=
+          static_cast<int64_t>(receive.bytes);
+    }
     const ActAs as(*receiver->stream);
     receiver->queued.front()->AcquireQueued();
     Acquire(&send.tag);
@@ -503,6 +513,18 @@ ncclResult_t EndGroup() {
   OpenGroup& group = TheOpenGroup();
   if (group.work == nullptr) return ncclSuccess;
   ncclComm* comm = group.work->comm();
+  int alone = 0;  // sends to the own rank that nothing in the group receives
+  for (const Operation& op : group.work->operations()) {
+    if (op.kind == Operation::kBroadcast || op.peer != comm->rank) continue;
+    alone += op.kind == Operation::kSend ? 1 : -1;
+  }
+  if (alone != 0) {
+    DropGroup();
+    return SOFTMOE_REFUSE(ncclInvalidUsage,
+                          "rank %d sends to itself without receiving that in "
+                          "the same group, or receives without sending",
+                          comm->rank);
+  }
   comm->ended = group.work;
   comm->asked = 0;
   group.work = nullptr;
@@ -517,8 +539,7 @@ ncclResult_t Ask(const char* call, ncclComm* comm, Operation op, size_t count,
   SOFTMOE_RETURN_IF_NOT_SUCCESS(CheckStream(call, comm, stream));
   Clique& clique = *comm->clique;
   const bool broadcast = op.kind == Operation::kBroadcast;
-  if (op.peer < 0 || op.peer >= clique.size() ||
-      (!broadcast && op.peer == comm->rank)) {
+  if (op.peer < 0 || op.peer >= clique.size()) {
     return SOFTMOE_REFUSE(ncclInvalidArgument,
                           "%s by rank %d of %d, with rank %d", call, comm->rank,
                           clique.size(), op.peer);
@@ -576,6 +597,11 @@ ncclResult_t Ask(const char* call, ncclComm* comm, Operation op, size_t count,
 void SetNcclVersion(int new_version) {
   const HostCall host_call;
   version = new_version;
+}
+
+int64_t NcclBytes(int from, int to) {
+  const HostCall host_call;
+  return carried[from][to];
 }
 
 int LiveNcclCommunicators() {

@@ -723,6 +723,18 @@ Outcome DestroyedWhileQueued() {
 }
 
 Outcome SentToItself() {
+  return OnRanks(2, [](Rank& r) {
+    float* received = r.Allocate();
+    r.Try(ncclGroupStart());
+    r.Send(r.AllocateFilled(static_cast<float>(r.rank)), r.rank);
+    r.Receive(received, r.rank);
+    r.Try(ncclGroupEnd());
+    r.Poll();
+    r.Expect(received, static_cast<float>(r.rank));
+  });
+}
+
+Outcome SentToItselfAlone() {
   return OnRanks(2, [](Rank& r) { r.Send(r.AllocateFilled(1), r.rank); });
 }
 
@@ -755,6 +767,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"ordered by events (correct)",      {kClean,  kClean,  kClean,  kClean},  OrderedByEvents},
     {"nothing is sent (correct)",        {kClean,  kClean,  kClean,  kClean},  NothingIsSent},
     {"aborted while waiting (correct)",  {kClean,  kClean,  kClean,  kClean},  AbortedWhileWaiting},
+    {"sent to itself (correct)",         {kClean,  kClean,  kClean,  kClean},  SentToItself},
     {"without groups (correct)",         {kClean,  kClean,  kClean,  kClean},  WithoutGroups},
     {"every call can fail (correct)",    {kClean,  kClean,  kClean,  kClean},  EveryCallCanFail},
 
@@ -795,7 +808,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"used before it is ready",          {kRefuse, kRefuse, kRefuse, kRefuse}, UsedBeforeItIsReady, "while the communicator is in progress"},
     {"used after abort",                 {kRefuse, kRefuse, kRefuse, kRefuse}, UsedAfterAbort, "does not exist (any more)"},
     {"destroyed while queued",           {kRefuse, kRefuse, kRefuse, kRefuse}, DestroyedWhileQueued, "something is still queued"},
-    {"sent to itself",                   {kRefuse, kRefuse, kRefuse, kRefuse}, SentToItself, "of 2, with rank "},
+    {"sent to itself alone",             {kRefuse, kRefuse, kRefuse, kRefuse}, SentToItselfAlone, "sends to itself without receiving"},
     {"sent to nobody",                   {kRefuse, kRefuse, kRefuse, kRefuse}, SentToNobody, "of 2, with rank 2"},
     {"end without start",                {kRefuse, kRefuse, kRefuse, kRefuse}, EndWithoutStart, "ncclGroupEnd without ncclGroupStart"},
     {"network fails",                    {kRefuse, kRefuse, kRefuse, kRefuse}, NetworkFails, "as a test ordered"},

@@ -114,6 +114,7 @@ void CheckOne(Communicator& communicator, int64_t number, Chance& chance) {
 void CheckOperations(Communicator& communicator, uint32_t seed) {
   Chance chance(seed);
   for (int64_t number = 0; number < 30; ++number) {
+    communicator.CheckOthers();  // some are in the next operation by now
     switch (Below(4, chance)) {
       case 0:
         communicator.Barrier();
@@ -211,6 +212,17 @@ std::vector<Mistake> Mistakes(int ranks) {
              }),
          code, "the disk is full"});
   }
+  mistakes.push_back({"a failure while others wait elsewhere",
+                      apart(
+                          [](Communicator& c) {
+                            c.Barrier();
+                            throw EnvironmentError("the disk is full");
+                          },
+                          [](Communicator& c) {
+                            c.Barrier();
+                            for (;;) c.CheckOthers();
+                          }),
+                      ExitCode::kEnvironment, "the disk is full"});
   mistakes.push_back({"an exception of the library",
                       apart([](Communicator&) { throw std::bad_alloc(); }, end),
                       ExitCode::kEnvironment, "out of memory"});

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carrier.h - what carries arrays as large as the parameters from rank to rank,
+// from where one computes to where the other does: through memory of the host,
+// with the communicator, or from device to device, over NCCL. Nothing is
+// computed on the way, so the bits are the same.
+//
+// Everything small - sums of blocks, statistics, agreements - is the
+// communicator's.
+#ifndef SOFTMOE_OPTIMIZED_CARRIER_H_
+#define SOFTMOE_OPTIMIZED_CARRIER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+
+#include "optimized/backend.h"
+#include "optimized/carrier_kind.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/communicator/shards.h"
+
+namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
+
+// All ranks call Exchange and Gather with the same shards, in the same order,
+// each for arrays where it computes.
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+
+  // Enqueues that every rank gets its shard of this rank's `data`; what is
+  // enqueued afterwards may overwrite it.
+  //
+  //   shards  of `data`, none larger than MakeCarrier was told
+  virtual void Exchange(const Shards& shards, std::span<const float> data) = 0;
+
+  // Enqueues that `row` is what rank `rank` had in this rank's shard, in the last
+  // Exchange.
+  //
+  //   row  [own shard]
+  virtual void Receive(int rank, std::span<float> row) = 0;
+
+  // Enqueues that `data`, of which every rank has its shard, is complete.
+  template <typename T>
+  void Gather(const Shards& shards, std::span<T> data) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    GatherBytes(InBytes<T>(shards), std::as_writable_bytes(data));
+  }
+
+  // Until everything that was enqueued on the queue is done.
+  // Errors   NumericsError if some of it failed; RankError if another rank has.
+  virtual void Finish() = 0;
+
+  // After an error, before the host waits for the queue by itself: what is
+  // enqueued there waits for no other rank any more.
+  virtual void Abandon() noexcept = 0;
+
+ protected:
+  virtual void GatherBytes(const Shards& shards, std::span<std::byte> data) = 0;
+};
+
+// That of a rank. Keeps references to `communicator` and `queue`. All ranks
+// call it.
+//
+//   largest_shard  of those in Exchange, elements
+// Errors   for NCCL: as JoinLink in kernels/cuda/rank_link.h, and RankError.
+std::unique_ptr<Carrier> MakeCarrier(CarrierKind kind, int64_t largest_shard,
+                                     Communicator& communicator, Queue& queue);
+
+}  // namespace SOFTMOE_BACKEND
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_CARRIER_H_

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gradients over the simulated NCCL, a piece of each shard at a time: whatever
+// the pieces and the schedule, the sum is that along the tree.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "core/philox.h"
+#include "kernels/cuda/device.h"
+#include "kernels/simt/device/device.h"
+#include "kernels/simt/shim/simulator.h"
+#include "optimized/buffer.h"
+#include "optimized/communicator/in_process.h"
+#include "optimized/gradient_exchange.h"
+
+namespace softmoe::optimized {
+namespace {
+
+using Floats = std::vector<float>;
+
+// Numbers over many binades, so that the order of a sum shows in its bits.
+Floats Partial(int rank, int round, int64_t size) {
+  const RandomKey key{5, RandomStream::kTestData, static_cast<uint32_t>(round),
+                      static_cast<uint32_t>(rank)};
+  Floats values;
+  for (int64_t i = 0; i < size; ++i) {
+    const auto words = PhiloxWords(key, static_cast<uint64_t>(i));
+    values.push_back(static_cast<float>(
+        std::ldexp(UniformFromWord(words[0]) - 0.5, words[1] % 16)));
+  }
+  return values;
+}
+
+// The definition, literally.
+Floats SumOverRanks(int begin, int end, int round, int64_t size) {
+  if (end - begin == 1) return Partial(begin, round, size);
+  const int middle = begin + (end - begin) / 2;
+  Floats sum = SumOverRanks(begin, middle, round, size);
+  const Floats right = SumOverRanks(middle, end, round, size);
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += right[i];
+  return sum;
+}
+
+// The last of two sums by `ranks` ranks with a device each.
+Floats SumOverNccl(int ranks, int64_t size, int64_t piece) {
+  simt::SetDeviceLimits({.devices = ranks});
+  Floats whole(static_cast<size_t>(size), NAN);
+  RunInProcessRanks(ranks, [&](Communicator& communicator) {
+    device::UseDevice(communicator.rank());
+    CUstream_st* const stream = device::MakeStream();
+    {
+      const auto queue = device::MakeQueue(stream, /*workspace=*/1 << 16);
+      GradientExchange exchange(size, piece, CarrierKind::kNccl, communicator,
+                                *queue);
+      const Shard own = exchange.own_shard();
+      const Buffer<float> partial(size), sum(own.size());
+      for (int round = 0; round < 2; ++round) {
+        WriteArray<float>(*queue, Partial(communicator.rank(), round, size),
+                          partial.data());
+        exchange.Sum(partial.span(), sum.span());
+      }
+      exchange.carrier().Finish();
+      ReadArray<float>(
+          *queue, sum.data(),
+          std::span(whole).subspan(static_cast<size_t>(own.begin),
+                                   static_cast<size_t>(own.size())));
+    }
+    device::FreeStream(stream);
+  });
+  return whole;
+}
+
+class SimulatedExchange : public testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(simt::LiveAllocations(), 0);
+    EXPECT_EQ(simt::LiveNcclCommunicators(), 0);
+    simt::SetDeviceLimits({});
+    simt::SetSchedule(simt::Schedule::kAscending);
+  }
+};
+
+TEST_F(SimulatedExchange, AddsTheRanksAlongTheTreeInPieces) {
+  // More than four blocks of the norm, so that shards differ in size.
+  constexpr int64_t kSize = 4 * 4096 + 77;
+  for (const int ranks : {2, 3}) {
+    const Floats expected = SumOverRanks(0, ranks, /*round=*/1, kSize);
+    for (const int64_t piece : {int64_t{3001}, int64_t{4096}, kSize}) {
+      EXPECT_TRUE(SumOverNccl(ranks, kSize, piece) == expected)
+          << ranks << " ranks, pieces of " << piece;
+    }
+  }
+}
+
+TEST_F(SimulatedExchange, AddsThemSoInEverySchedule) {
+  constexpr int64_t kSize = 3 * 4096;
+  const Floats expected = SumOverRanks(0, 3, /*round=*/1, kSize);
+  for (const auto schedule :
+       {simt::Schedule::kDescending, simt::Schedule::kRandom}) {
+    simt::SetSchedule(schedule, 3);
+    EXPECT_TRUE(SumOverNccl(3, kSize, 1500) == expected);
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::optimized
