@@ -12,6 +12,7 @@
 #include "kernels/cuda/device_probes.h"
 #include "kernels/cuda/product_choice.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/rank_link.h"
 #include "property_tests/gpu/device_array.h"
 #include "property_tests/gpu/paper_shapes.h"
 
@@ -194,6 +195,8 @@ bool TellProbes(const StageContext& context) {
   }
   return all;
 }
+
+std::string WhyNoNccl() { return device::WhyNoLink(); }
 
 bool TellCeilings(const StageContext& context) {
   const Shapes shapes = TheShapes();

@@ -18,6 +18,9 @@ namespace softmoe::gpu {
 // Whether this program has the simulated device for CUDA's; starts nothing.
 bool IsSimulated();
 
+// Why there is no NCCL here, and what to do; "" if there is. Starts nothing.
+std::string WhyNoNccl();
+
 // The implementation of `verify` that runs here: "cuda", "cuda:bf16", "shim".
 std::string ImplementationOf(const std::string& precision);
 
@@ -25,6 +28,8 @@ std::string ImplementationOf(const std::string& precision);
 // there is no device, or too little memory; NumericsError if the device fails.
 bool TellFacts(const StageContext& context);
 bool TellProbes(const StageContext& context);
+// A communicator of one rank, through every call that ranks make of NCCL.
+bool TellNccl(const StageContext& context);
 bool TellCeilings(const StageContext& context);
 // Operations at the paper's shapes, in fp32 and bf16.
 bool TellTimes(const StageContext& context);

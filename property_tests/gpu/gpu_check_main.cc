@@ -63,7 +63,7 @@ ExitCode Run(int argc, char** argv) {
                  "the program `grid`, to train a grid with");
   app.add_option("--grid-file", arguments.grid_file, "that grid");
   app.add_option("--plant", arguments.run.planted,
-                 "an operation that is to be wrong: must be found");
+                 "an operation, or nccl, that is to be wrong: must be found");
   app.add_option("--child", arguments.child, "run one stage, here")->group("");
   app.add_option("--seconds", arguments.seconds, "of that stage")->group("");
   try {

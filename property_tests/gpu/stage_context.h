@@ -18,7 +18,8 @@ using Line = nlohmann::ordered_json;
 struct StageContext {
   std::function<void(const Line& line)> tell;
   double seconds = 60;  // after which the stage is killed
-  // An operation that is to be wrong, for the test of all this; "": none.
+  // An operation, or NCCL ("nccl"), that is to be wrong, for the test of all
+  // this; "": none.
   std::string planted;
   // Few cases: under a tool that makes everything a hundred times slower.
   bool brief = false;

@@ -32,6 +32,7 @@ struct Body {
 std::vector<Body> CheapBodies() {
   std::vector<Body> bodies = {{kFactsStage, 60, TellFacts},
                               {"probes", 60, TellProbes},
+                              {kNcclStage, 60, TellNccl},
                               {"ceilings", 60, TellCeilings}};
   for (const OperationRun& run : OperationRuns()) {
     bodies.push_back({"operation " + run.operation + " " + run.precision, 40,
@@ -138,10 +139,13 @@ Stage GridStage(const StageOptions& options) {
 }  // namespace
 
 std::vector<Stage> Stages(const StageOptions& options) {
-  if (!options.planted.empty()) CheckPlanted(options.planted);
+  if (!options.planted.empty() && options.planted != kNcclStage) {
+    CheckPlanted(options.planted);
+  }
   std::vector<Stage> stages;
   for (const Body& body : CheapBodies()) {
     stages.push_back({.name = body.name, .seconds = Limit(body.seconds)});
+    if (body.name == kNcclStage) stages.back().why_not = WhyNoNccl();
   }
   for (const char* tool : {"memcheck", "racecheck", "initcheck"}) {
     stages.push_back(SanitizerStage(tool));

@@ -26,6 +26,9 @@ struct Stage {
 // is tried.
 inline constexpr char kFactsStage[] = "facts";
 
+// That asks NCCL, which can be told to be wrong as operations can.
+inline constexpr char kNcclStage[] = "nccl";
+
 struct StageOptions {
   std::string planted;
   // The program `grid` and a grid for it to train; "": that is not run.
@@ -33,7 +36,7 @@ struct StageOptions {
   std::filesystem::path grid_out;  // where its results go
 };
 
-// Errors: ConfigError if `planted` is no operation.
+// Errors: ConfigError if `planted` is neither an operation nor NCCL.
 std::vector<Stage> Stages(const StageOptions& options);
 
 // The body of the stage with this name, which has no command. Returns whether

@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/files/atomic_file.h"
 #include "core/files/runfiles.h"
+#include "kernels/simt/device/device.h"
 
 namespace softmoe::gpu {
 namespace {
@@ -57,6 +58,57 @@ TEST(OperationStage, FailsWithAnOperationThatIsWrong) {
   EXPECT_TRUE(RunStage("operation cast bf16", "add").passed);
 }
 
+TEST(NcclStage, GoesThroughEveryCall) {
+  const std::vector<std::string> calls = {
+      "ncclGetVersion", "ncclGetUniqueId",       "ncclCommInitRankConfig",
+      "ncclSend",       "ncclCommGetAsyncError", "ncclRecv",
+      "ncclBroadcast",  "ncclGroupStart",        "ncclGroupEnd",
+      "ncclCommAbort",  "ncclCommDestroy"};
+  for (const std::string& call : calls) {
+    EXPECT_EQ(simt::CallsOf(call.c_str()), 0) << call;
+  }
+  const Told told = RunStage(kNcclStage);
+  EXPECT_TRUE(told.passed);
+  ASSERT_EQ(told.lines.size(), 2u);
+  for (const Line& line : told.lines) {
+    EXPECT_EQ(line["passed"], true);
+    EXPECT_EQ(line["answer"], "NCCL 2.28.9");
+  }
+  for (const std::string& call : calls) {
+    EXPECT_GT(simt::CallsOf(call.c_str()), 0) << call;
+  }
+  EXPECT_EQ(simt::LiveNcclCommunicators(), 0);
+  EXPECT_EQ(simt::LiveAllocations(), 0);
+}
+
+TEST(NcclStage, NoticesAByteThatDoesNotArrive) {
+  const Told told = RunStage(kNcclStage, kNcclStage);
+  EXPECT_FALSE(told.passed);
+  ASSERT_EQ(told.lines.size(), 2u);
+  EXPECT_EQ(told.lines[0]["passed"], false);
+  EXPECT_EQ(told.lines[0]["answer"],
+            "what was exchanged of 1 bytes: byte 0 is 0, and was 7; "
+            "what was exchanged of 4096 bytes: byte 4095 is 0, and was 6; "
+            "what was exchanged of 3000001 bytes: byte 3000000 is 0, and was "
+            "199; ");
+  EXPECT_EQ(told.lines[1]["passed"], true);
+  StageOptions options;
+  options.planted = kNcclStage;
+  EXPECT_NO_THROW((void)Stages(options));
+}
+
+TEST(NcclStage, SaysWhichCallFails) {
+  simt::FailCall("ncclBroadcast", 1, 2);
+  try {
+    (void)RunStage(kNcclStage);
+    FAIL() << "passed";
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("ncclBroadcast fails"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(StageList, HasEveryOperationInBothPrecisions) {
   std::vector<std::string> names;
   for (const Stage& stage : Stages(StageOptions())) names.push_back(stage.name);
@@ -65,9 +117,9 @@ TEST(StageList, HasEveryOperationInBothPrecisions) {
     return std::ranges::find(names, name) - names.begin();
   };
   const auto end = static_cast<int64_t>(names.size());
-  for (const char* name :
-       {"operation gemm fp32", "operation gemm bf16", "operation router fp32",
-        "operation cast bf16", "model", "update", "repeat", "memcheck"}) {
+  for (const char* name : {"operation gemm fp32", "operation gemm bf16",
+                           "operation router fp32", "operation cast bf16",
+                           "nccl", "model", "update", "repeat", "memcheck"}) {
     EXPECT_LT(place(name), place("times")) << name;
   }
   EXPECT_LT(place("times"), place("step with AE = 2 in bf16"));

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A communicator of one rank: it sends to itself what ranks send each other, so
+// that NCCL on this machine has had every call, and whatever it answers is
+// looked at. What only several ranks can show is not asked here.
+#include <fmt/format.h>
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "core/errors.h"
+#include "kernels/cuda/rank_link.h"
+#include "property_tests/gpu/device_array.h"
+
+namespace softmoe::gpu {
+namespace {
+
+using kernels::LinkPart;
+
+// Bytes, none of them a multiple of anything; 3 MB and a bit are several of
+// NCCL's steps.
+constexpr int64_t kSizes[] = {1, 4096, 3 * 1000 * 1000 + 1};
+
+std::vector<uint8_t> Numbered(int64_t size, uint8_t first) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(size));
+  std::iota(bytes.begin(), bytes.end(), first);
+  return bytes;
+}
+
+class Stream {
+ public:
+  Stream() : stream_(device::MakeStream()) {}
+  ~Stream() { device::FreeStream(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  CUstream_st* get() const { return stream_; }
+
+ private:
+  CUstream_st* stream_;
+};
+
+std::unique_ptr<kernels::RankLink> JoinAlone(const Stream& stream) {
+  return device::JoinLink(device::MakeLinkId(), /*rank=*/0, /*ranks=*/1,
+                          stream.get(), [] {});
+}
+
+LinkPart All(const DeviceArray<uint8_t>& array) {
+  return {array.data(), array.bytes()};
+}
+
+// "" if `array` is what was sent.
+std::string Difference(const std::string& what,
+                       const DeviceArray<uint8_t>& array,
+                       const std::vector<uint8_t>& sent) {
+  std::vector<uint8_t> got(sent.size());
+  device::CopyAcrossDevice(got.data(), array.data(), got.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == sent[i]) continue;
+    return fmt::format("{} of {} bytes: byte {} is {}, and was {}; ", what,
+                       sent.size(), i, got[i], sent[i]);
+  }
+  return "";
+}
+
+// Send, receive and broadcast, of all sizes. `planted`: the last byte does not
+// arrive, for the test of all this.
+std::string WhatCameWrong(bool planted) {
+  const Stream stream;
+  const auto link = JoinAlone(stream);
+  std::string wrong;
+  for (const int64_t size : kSizes) {
+    const std::vector<uint8_t> sent = Numbered(size, 7);
+    const DeviceArray<uint8_t> from(sent), to(Numbered(size, 100));
+    device::FinishStream(device::DeviceStream());
+    link->Exchange({{All(from)}}, {{All(to)}});
+    link->Gather({{All(from)}});
+    link->Finish();
+    if (planted) {
+      device::ClearOnDevice(to.data() + size - 1, 1, device::DeviceStream());
+    }
+    wrong += Difference("what was exchanged", to, sent) +
+             Difference("what was gathered", from, sent);
+  }
+  return wrong;
+}
+
+// An aborted link ends at once, says so, and another one can take its place.
+std::string WhatAbortLeaves() {
+  const Stream stream;
+  const auto link = JoinAlone(stream);
+  link->Abort();
+  const DeviceArray<uint8_t> array(Numbered(1, 1));
+  try {
+    link->Gather({{All(array)}});
+  } catch (const EnvironmentError&) {
+    return WhatCameWrong(/*planted=*/false);
+  }
+  return "a link that was aborted gathers; ";
+}
+
+bool Tell(const StageContext& context, const std::string& name,
+          const std::string& wrong, const std::string& answer) {
+  context.tell({{"kind", "probe"},
+                {"name", name},
+                {"passed", wrong.empty()},
+                {"answer", wrong.empty() ? answer : wrong}});
+  return wrong.empty();
+}
+
+}  // namespace
+
+bool TellNccl(const StageContext& context) {
+  const std::string library = device::LinkLibrary();
+  const bool carries =
+      Tell(context, "one NCCL rank gets what it sends itself, bit for bit",
+           WhatCameWrong(context.planted == "nccl"), library);
+  return Tell(context, "an NCCL rank that aborts can join anew",
+              WhatAbortLeaves(), library) &&
+         carries;
+}
+
+}  // namespace softmoe::gpu
