@@ -181,6 +181,13 @@ TEST_F(Cli, DryRunPrintsThePlanAndWritesNothing) {
   EXPECT_SAYS(plan, "2 balance groups of 2 sequences");
   EXPECT_SAYS(plan, run_.string());
   EXPECT_FALSE(std::filesystem::exists(run_));
+  EXPECT_EQ(plan.output.find("exchange"), std::string::npos);
+  const ProgramResult ranks = Train({"--dry-run", "--ranks", "2"});
+  EXPECT_SAYS(ranks,
+              "exchange         auto: between ranks over NCCL where each has");
+  const ProgramResult host =
+      Train({"--dry-run", "--ranks", "2", "--exchange", "host"});
+  EXPECT_SAYS(host, "exchange         host: through memory of the host\n");
 }
 
 TEST_F(Cli, RanksLeaveWhatOneProcessLeaves) {
@@ -221,6 +228,10 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
       {{"--ranks", "0", "--dry-run"}, "0 ranks"},
       {{"--ranks", "two"}, "--ranks two: give a number of ranks, mpi, or env"},
       {{"--ranks", "2", "--profile"}, "--ranks"},
+      {{"--ranks", "2", "--exchange", "nccl"},
+       "--exchange nccl: NCCL is for ranks on devices, and these are on the "
+       "CPU"},
+      {{"--ranks", "2", "--exchange", "pigeons"}, "pigeons"},
   };
   for (const auto& [arguments, expected] : cases) {
     const ProgramResult result = Train(arguments);
