@@ -28,6 +28,7 @@ kernels::RopeArgsOf<Activation> Rope(const Pass& pass, Activation* qkv,
 void AttentionBlockForward(const Pass& pass, int64_t layer) {
   const ModelConfig& m = pass.config.model;
   const LayerOffsets& offsets = pass.layout.layers[layer];
+  const LayerOffsets& fp32_offsets = pass.fp32_layout.layers[layer];
   const LayerActivations& acts = pass.work.layers[layer];
   const int64_t n = pass.num_tokens, d = m.d_model;
 
@@ -36,7 +37,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
                        .d_model = d,
                        .epsilon = static_cast<float>(m.norm_epsilon),
                        .x = acts.residual.data(),
-                       .weight = pass.parameters + offsets.attention_norm,
+                       .weight = pass.fp32 + fp32_offsets.attention_norm,
                        .y = acts.attention_normed.data(),
                        .rstd = acts.attention_rstd.data()},
                       pass.queue);
@@ -82,6 +83,7 @@ void AttentionBlockForward(const Pass& pass, int64_t layer) {
 void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
   const ModelConfig& m = pass.config.model;
   const LayerOffsets& offsets = pass.layout.layers[layer];
+  const LayerOffsets& fp32_offsets = pass.fp32_layout.layers[layer];
   const LayerActivations& acts = pass.work.layers[layer];
   const Workspace& work = pass.work;
   const int64_t n = pass.num_tokens, d = m.d_model;
@@ -155,7 +157,7 @@ void AttentionBlockBackward(const Pass& pass, int64_t layer, float* gradients) {
   ops::RmsNormBackward({.num_tokens = n,
                         .d_model = d,
                         .x = acts.residual.data(),
-                        .weight = pass.parameters + offsets.attention_norm,
+                        .weight = pass.fp32 + fp32_offsets.attention_norm,
                         .rstd = acts.attention_rstd.data(),
                         .d_y = work.d_normed.data(),
                         .d_x = work.d_residual.data(),

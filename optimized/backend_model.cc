@@ -37,14 +37,12 @@ void CheckTokens(const char* what, std::span<const int32_t> tokens,
 }  // namespace
 
 BackendModel::BackendModel(const Config& config, int64_t group_sequences,
-                           Recompute recompute, Queue& queue)
+                           Recompute recompute, Queue& queue,
+                           Communicator* communicator)
     : config_(config),
       layout_(config),
       queue_(queue),
-      parameters_(layout_.total),
-      weights_(kPrecision == Precision::kFp32
-                   ? Buffer<Activation>()
-                   : Buffer<Activation>(layout_.total)),
+      parameters_(layout_, communicator, queue),
       work_(config, group_sequences * config.model.sequence_length, recompute,
             queue),
       budget_logits_(layout_.budget_logits < 0
@@ -53,18 +51,10 @@ BackendModel::BackendModel(const Config& config, int64_t group_sequences,
       groups_(static_cast<size_t>(work_.report.num_passes())),
       routing_copies_(static_cast<size_t>(config.model.num_layers)) {
   SOFTMOE_CHECK(config.training.precision == kPrecision);
-  ClearArray(queue, layout_.total, parameters_.data());
-  CastWeights();
-}
-
-void BackendModel::CastWeights() {
-  (void)CastTo(queue_, layout_.total, parameters_.data(), weights_.data());
 }
 
 std::vector<float> BackendModel::ReadParameters() const {
-  std::vector<float> values(static_cast<size_t>(layout_.total));
-  ReadArray<float>(queue_, parameters_.data(), values);
-  return values;
+  return parameters_.Read();
 }
 
 void BackendModel::WriteParameters(std::span<const float> values,
@@ -73,8 +63,7 @@ void BackendModel::WriteParameters(std::span<const float> values,
   SOFTMOE_CHECK(first >= 0 && size <= layout_.total - first)
       << size << " values from " << first << " on, of " << layout_.total
       << " parameters";
-  WriteArray(queue_, values, parameters_.data() + first);
-  CastWeights();
+  parameters_.Write(values, first);
   for (size_t l = 0; l < budget_logits_.size(); ++l) {
     const int64_t at = layout_.budget_logits + static_cast<int64_t>(l) - first;
     if (at >= 0 && at < size) budget_logits_[l] = values[at];
@@ -120,9 +109,9 @@ Pass BackendModel::Begin(const Batch& batch, double group_scale,
           .work = work_,
           .queue = queue_,
           .routing = routing_,
-          .parameters = parameters_.data(),
-          .weights = InPlaceOr<const float, const Activation>(
-              parameters_.data(), weights_.data()),
+          .weights = parameters_.weights().data(),
+          .fp32 = parameters_.fp32(),
+          .fp32_layout = parameters_.fp32_layout(),
           .inputs =
               work_.sent_inputs.Send(queue_, batch.inputs, work_.inputs.data()),
           .targets = work_.sent_targets.Send(queue_, batch.targets,
@@ -142,7 +131,7 @@ void BackendModel::ForwardLayers(const Pass& pass) {
   ops::EmbeddingForward({.num_tokens = pass.num_tokens,
                          .d_model = m.d_model,
                          .ids = pass.inputs,
-                         .table = parameters_.data() + layout_.embedding,
+                         .table = pass.fp32 + pass.fp32_layout.embedding,
                          .out = work_.layers[0].residual.data()},
                         queue_);
   for (int64_t l = 0; l < m.num_layers; ++l) {
@@ -161,7 +150,7 @@ void BackendModel::Head(const Pass& pass, double loss_scale, float* gradients) {
                        .d_model = m.d_model,
                        .epsilon = static_cast<float>(m.norm_epsilon),
                        .x = work_.final_residual.data(),
-                       .weight = parameters_.data() + layout_.final_norm,
+                       .weight = pass.fp32 + pass.fp32_layout.final_norm,
                        .y = work_.final_normed.data(),
                        .rstd = work_.final_rstd.data()},
                       queue_);
@@ -269,7 +258,7 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
   ops::RmsNormBackward({.num_tokens = pass.num_tokens,
                         .d_model = m.d_model,
                         .x = work_.final_residual.data(),
-                        .weight = parameters_.data() + layout_.final_norm,
+                        .weight = pass.fp32 + pass.fp32_layout.final_norm,
                         .rstd = work_.final_rstd.data(),
                         .d_y = work_.d_normed.data(),
                         .d_x = work_.d_residual.data(),
@@ -349,10 +338,11 @@ RoutingView BackendModel::LastRouting(int64_t layer) {
 }
 
 int64_t BackendModel::MemoryBytes() const {
-  return parameters_.bytes() + weights_.bytes() + work_.bytes();
+  return parameters_.bytes() + work_.bytes();
 }
 
 std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater() {
+  SOFTMOE_CHECK(!parameters_.shared()) << "a model of one of several ranks";
   RequireMemory(PlanUpdates(config_), FreeBytes());
   return std::make_unique<BackendUpdater>(*this);
 }
@@ -362,6 +352,9 @@ std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater(
   // Refuses groups that do not divide, before what they need is planned.
   (void)GroupsOfRank(NumGroups(config_.training), communicator.size(),
                      communicator.rank());
+  SOFTMOE_CHECK(parameters_.shared() || communicator.size() == 1 ||
+                kPrecision == Precision::kFp32)
+      << "a model that was made without the ranks' communicator";
   RequireMemory(PlanUpdates(config_, communicator.size(), carrier),
                 FreeBytes());
   return std::make_unique<RankedUpdater>(*this, communicator, carrier);
@@ -369,15 +362,17 @@ std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater(
 
 std::unique_ptr<ModelInterface> MakeModel(const Config& config,
                                           int64_t group_sequences, Queue& queue,
-                                          Recompute recompute) {
-  MemoryPlan plan = PlanModel(config);
+                                          Recompute recompute,
+                                          Communicator* communicator) {
+  MemoryPlan plan =
+      PlanModel(config, communicator == nullptr ? 1 : communicator->size());
   plan.Add(PlanPasses(config,
                       SizesOf(InitialAllocations(config, /*tau=*/0),
                               group_sequences * config.model.sequence_length),
                       recompute, kMemory));
   RequireMemory(plan, FreeBytes());
   return std::make_unique<BackendModel>(config, group_sequences, recompute,
-                                        queue);
+                                        queue, communicator);
 }
 
 }  // namespace SOFTMOE_BACKEND

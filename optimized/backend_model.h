@@ -13,7 +13,9 @@
 #include "core/config/parameter_layout.h"
 #include "optimized/allocation.h"
 #include "optimized/backend.h"
+#include "optimized/backend_parameters.h"
 #include "optimized/buffer.h"
+#include "optimized/communicator/communicator.h"
 #include "optimized/model_interface.h"
 #include "optimized/pass.h"
 #include "optimized/step.h"
@@ -24,8 +26,9 @@ inline namespace SOFTMOE_BACKEND {
 
 class BackendModel : public ModelInterface {
  public:
+  // Keeps references to `queue` and `communicator` (device.h).
   BackendModel(const Config& config, int64_t group_sequences,
-               Recompute recompute, Queue& queue);
+               Recompute recompute, Queue& queue, Communicator* communicator);
   // Memory that is in use must not be freed.
   ~BackendModel() override { WaitFor(queue_); }
 
@@ -48,10 +51,7 @@ class BackendModel : public ModelInterface {
                                                 CarrierKind carrier) override;
 
   Queue& queue() const { return queue_; }
-  // Who changes them calls CastWeights.
-  std::span<float> parameters() { return parameters_.span(); }
-  // Enqueues that products read the weights that parameters() then has.
-  void CastWeights();
+  BackendParameters& parameters() { return parameters_; }
   // The host's copy of the budget logits, by which it allocates without asking
   // the device; empty if they are not learned. Who changes parameters() changes
   // it alike.
@@ -93,8 +93,7 @@ class BackendModel : public ModelInterface {
   Config config_;
   ParameterLayout layout_;
   Queue& queue_;
-  Buffer<float> parameters_;
-  Buffer<Activation> weights_;  // parameters_ for products; none if of floats
+  BackendParameters parameters_;
   Workspace work_;
   std::vector<float> budget_logits_;
   // Of the groups at hand:
@@ -114,7 +113,8 @@ class BackendModel : public ModelInterface {
 //          (memory_plan.h).
 std::unique_ptr<ModelInterface> MakeModel(const Config& config,
                                           int64_t group_sequences, Queue& queue,
-                                          Recompute recompute);
+                                          Recompute recompute,
+                                          Communicator* communicator);
 
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

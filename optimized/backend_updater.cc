@@ -74,9 +74,10 @@ void BackendUpdater::Apply(double learning_rate, int64_t completed_updates) {
                              .first_moment = budget_first_moment_,
                              .second_moment = budget_second_moment_});
   }
+  BackendParameters& parameters = model_.parameters();
   optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
-                    model_.parameters());
-  model_.CastWeights();
+                    parameters.Masters({0, model_.layout().total}));
+  parameters.CopyMasters();
 }
 
 template <typename T>

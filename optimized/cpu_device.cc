@@ -17,11 +17,11 @@ class CpuDevice : public Device {
             .model = {},
             .libraries = {}};
   }
-  std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                            int64_t group_sequences,
-                                            ThreadPool& pool,
-                                            Recompute recompute) override {
-    return backend_cpu::MakeModel(config, group_sequences, pool, recompute);
+  std::unique_ptr<ModelInterface> MakeModel(
+      const Config& config, int64_t group_sequences, ThreadPool& pool,
+      Recompute recompute, Communicator* communicator) override {
+    return backend_cpu::MakeModel(config, group_sequences, pool, recompute,
+                                  communicator);
   }
   int64_t FreeMemory() const override {
     return std::numeric_limits<int64_t>::max();

@@ -34,12 +34,15 @@ class Device {
   virtual DeviceIdentity identity() const = 0;
 
   // A model that computes here, with the threads of `pool` where it needs the
-  // host. Keeps references to both.
+  // host. Keeps references to all.
+  //
+  //   communicator  of the ranks that train it, if there are several: in bf16
+  //                 each holds a part of it only (backend_parameters.h). nullptr:
+  //                 it is not trained, or by one process
   // Errors   std::bad_alloc, or EnvironmentError, if there is too little memory.
-  virtual std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                                    int64_t group_sequences,
-                                                    ThreadPool& pool,
-                                                    Recompute recompute) = 0;
+  virtual std::unique_ptr<ModelInterface> MakeModel(
+      const Config& config, int64_t group_sequences, ThreadPool& pool,
+      Recompute recompute, Communicator* communicator) = 0;
 
   // Bytes of memory that models may take, as far as anybody can say.
   virtual int64_t FreeMemory() const = 0;

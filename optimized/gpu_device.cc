@@ -17,7 +17,8 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BF16_BACKEND {
 std::unique_ptr<ModelInterface> MakeModel(const Config& config,
                                           int64_t group_sequences, Queue& queue,
-                                          Recompute recompute);
+                                          Recompute recompute,
+                                          Communicator* communicator);
 }
 
 inline namespace SOFTMOE_BACKEND {
@@ -44,14 +45,14 @@ class GpuDevice : public Device {
             .model = facts_.model,
             .libraries = facts_.libraries};
   }
-  std::unique_ptr<ModelInterface> MakeModel(const Config& config,
-                                            int64_t group_sequences,
-                                            ThreadPool& /*pool*/,
-                                            Recompute recompute) override {
+  std::unique_ptr<ModelInterface> MakeModel(
+      const Config& config, int64_t group_sequences, ThreadPool& /*pool*/,
+      Recompute recompute, Communicator* communicator) override {
     const auto make_model = config.training.precision == Precision::kFp32
                                 ? &SOFTMOE_BACKEND::MakeModel
                                 : &SOFTMOE_BF16_BACKEND::MakeModel;
-    return make_model(config, group_sequences, *queue_, recompute);
+    return make_model(config, group_sequences, *queue_, recompute,
+                      communicator);
   }
   int64_t FreeMemory() const override { return FreeBytes(); }
   int count() const override { return facts_.count; }

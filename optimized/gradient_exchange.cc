@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/errors.h"
-#include "kernels/adamw.h"
+#include "optimized/parameter_shards.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
@@ -26,7 +26,7 @@ GradientExchange::GradientExchange(int64_t size, int64_t piece,
                                    Queue& queue)
     : rank_(communicator.rank()),
       ranks_(communicator.size()),
-      shards_(ShareOut(size, kernels::kSumOfSquaresBlock, ranks_)),
+      shards_(ParameterShards(size, ranks_)),
       piece_(piece),
       carrier_(MakeCarrier(kind, std::min(piece, LargestShard(shards_)),
                            communicator, queue)),

@@ -17,6 +17,7 @@
 #include "kernels/route_plan.h"
 #include "kernels/router.h"
 #include "optimized/communicator/shards.h"
+#include "optimized/parameter_shards.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -311,16 +312,34 @@ MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
   return plan;
 }
 
-MemoryPlan PlanModel(const Config& config) {
+namespace {
+
+void PlanParameters(const Config& config, int ranks, MemoryPlan* plan) {
+  const ParameterLayout layout(config);
+  if (config.training.precision == Precision::kFp32) {
+    plan->Add("parameters", "parameters", 4 * layout.total);
+    return;
+  }
+  if (ranks > 1) {
+    plan->Add("parameters", "own shard",
+              4 * LargestShard(ParameterShards(layout.total, ranks)));
+    plan->Add("parameters", "read in fp32",
+              4 * Fp32Tensors(layout).packed().total);
+    plan->Add("parameters", "staged", 4 * StagedParameters(layout.total));
+  } else {
+    plan->Add("parameters", "parameters", 4 * layout.total);
+  }
+  plan->Add("parameters", "copy in bf16", 2 * layout.total);
+}
+
+}  // namespace
+
+MemoryPlan PlanModel(const Config& config, int ranks) {
   const ModelConfig& m = config.model;
   const int64_t num_passes = NumPasses(config.training);
   const int64_t angles = m.sequence_length * (m.head_dim() / 2) * 4;
-  const int64_t total = ParameterLayout(config).total;
   MemoryPlan plan;
-  plan.Add("parameters", "parameters", 4 * total);
-  if (config.training.precision == Precision::kBf16) {
-    plan.Add("parameters", "copy in bf16", 2 * total);
-  }
+  PlanParameters(config, ranks, &plan);
   plan.Add("tables", "cosine", angles);
   plan.Add("tables", "sine", angles);
   plan.Add("reports", "counts", 8 * num_passes * ReportCounts(m));
@@ -339,8 +358,7 @@ MemoryPlan PlanUpdates(const Config& config, int ranks, CarrierKind carrier) {
   const int64_t num_groups = NumGroups(config.training);
   MemoryPlan plan;
   if (ranks > 1) {
-    const int64_t shard =
-        LargestShard(ShareOut(total, kernels::kSumOfSquaresBlock, ranks));
+    const int64_t shard = LargestShard(ParameterShards(total, ranks));
     const int64_t piece = ExchangePiece(carrier, shard);
     plan.Add("moments", "first", 4 * shard);
     plan.Add("moments", "second", 4 * shard);
@@ -379,7 +397,7 @@ MemoryPlan PlanStep(const Config& config,
                     int64_t group_sequences, Recompute recompute,
                     int64_t product_workspaces, int ranks,
                     CarrierKind carrier) {
-  MemoryPlan plan = PlanModel(config);
+  MemoryPlan plan = PlanModel(config, ranks);
   plan.Add(PlanUpdates(config, ranks, carrier));
   plan.Add(PlanPasses(
       config,
@@ -500,6 +518,10 @@ std::optional<Recompute> LeastRecompute(
     }
   }
   return std::nullopt;
+}
+
+int64_t StagedParameters(int64_t total) {
+  return std::min(total, int64_t{1} << 15);
 }
 
 int64_t NumGroups(const TrainingConfig& training) {

@@ -173,9 +173,9 @@ MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
                       Recompute recompute, MemoryKind kind);
 
 // What there is besides, whatever the caps: of a model, and of its updates, on
-// each of `ranks` ranks, among which the balance groups divide. What NCCL keeps
-// for itself is not counted.
-MemoryPlan PlanModel(const Config& config);
+// each of `ranks` ranks, among which the balance groups divide. Shards are the
+// largest of a rank. What NCCL keeps for itself is not counted.
+MemoryPlan PlanModel(const Config& config, int ranks = 1);
 MemoryPlan PlanUpdates(const Config& config, int ranks = 1,
                        CarrierKind carrier = CarrierKind::kHost);
 
@@ -185,6 +185,10 @@ MemoryPlan PlanUpdates(const Config& config, int ranks = 1,
 // plans assume, these take 0.3 ms, and from 20 ranks they are 320 MiB, where
 // whole shards of the paper's model would be 6 GiB.
 int64_t ExchangePiece(CarrierKind carrier, int64_t largest_shard);
+
+// How many of `total` parameters a device is sent at a time to have them cast,
+// where ranks share the masters (backend_parameters.h).
+int64_t StagedParameters(int64_t total);
 
 // The balance groups of an update; the passes of which a model reports at a
 // time (pass_report.h): as many, but one at least.

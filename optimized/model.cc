@@ -6,9 +6,10 @@
 namespace softmoe::optimized {
 
 Model::Model(const Config& config, int64_t group_sequences, ThreadPool& pool,
-             Device& device, Recompute recompute)
+             Device& device, Recompute recompute, Communicator* communicator)
     : pool_(pool),
-      on_backend_(device.MakeModel(config, group_sequences, pool, recompute)) {}
+      on_backend_(device.MakeModel(config, group_sequences, pool, recompute,
+                                   communicator)) {}
 
 const Config& Model::config() const { return on_backend_->config(); }
 

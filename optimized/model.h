@@ -28,15 +28,20 @@ class Model {
   // Keeps references to `pool` and `device`, on which it computes. Allocates
   // what a group of `group_sequences` sequences needs; a smaller group is fine.
   // `recompute` changes no bit.
+  //
+  //   communicator  of the ranks that will train it; nullptr if they are not
+  //                 several
   // Errors   as Device::MakeModel.
   Model(const Config& config, int64_t group_sequences, ThreadPool& pool,
-        Device& device = Cpu(), Recompute recompute = Recompute::kNone);
+        Device& device = Cpu(), Recompute recompute = Recompute::kNone,
+        Communicator* communicator = nullptr);
 
   const Config& config() const;
   const ParameterLayout& layout() const;
 
   // Copies of the parameters, in the order of layout(): all of them, and those
-  // from `first` on. They live where the model computes.
+  // from `first` on. They live where the model computes. With a communicator,
+  // all ranks call these, with the same values.
   std::vector<float> ReadParameters() const;
   void WriteParameters(std::span<const float> values, int64_t first = 0);
 

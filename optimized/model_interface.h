@@ -61,16 +61,18 @@ class ModelInterface {
   virtual int64_t MemoryBytes() const = 0;
   // Keeps a reference to this model.
   virtual std::unique_ptr<UpdaterInterface> MakeUpdater() = 0;
-  // That of one of several ranks (ranked_updater.h), and to `communicator`.
+  // That of one of several ranks (ranked_updater.h), and to `communicator`, with
+  // which the model was made.
   virtual std::unique_ptr<UpdaterInterface> MakeUpdater(
       Communicator& communicator, CarrierKind carrier) = 0;
 };
 
 inline namespace backend_cpu {
-// Keeps a reference to `pool`.
+// Keeps references to `pool` and `communicator` (device.h).
 std::unique_ptr<ModelInterface> MakeModel(
     const Config& config, int64_t group_sequences, ThreadPool& pool,
-    Recompute recompute = Recompute::kNone);
+    Recompute recompute = Recompute::kNone,
+    Communicator* communicator = nullptr);
 }  // namespace backend_cpu
 
 }  // namespace softmoe::optimized

@@ -74,7 +74,7 @@ void ComputeNorm(const Pass& pass, int64_t layer) {
        .d_model = m.d_model,
        .epsilon = static_cast<float>(m.norm_epsilon),
        .x = acts.moe_residual.data(),
-       .weight = pass.parameters + pass.layout.layers[layer].moe_norm,
+       .weight = pass.fp32 + pass.fp32_layout.layers[layer].moe_norm,
        .y = acts.moe_normed.data(),
        .rstd = acts.moe_rstd.data()},
       pass.queue);
@@ -102,7 +102,7 @@ void ComputeScores(const Pass& pass, int64_t layer) {
                  ProductWork(1, pass.num_tokens, m.num_experts, m.d_model));
   const float* input = RouterInput(pass, layer);
   ops::Gemm({.a = input,
-             .b = pass.parameters + pass.layout.layers[layer].router_weight,
+             .b = pass.fp32 + pass.fp32_layout.layers[layer].router_weight,
              .c = acts.scores.data(),
              .m = pass.num_tokens,
              .n = m.num_experts,
@@ -228,7 +228,6 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   const int64_t num_experts = pass.config.model.num_experts;
   const LayerActivations& acts = pass.work.layers[layer];
   const Workspace& work = pass.work;
-  const int64_t router_weight = pass.layout.layers[layer].router_weight;
   const bool jitter = AddsNoise(pass, NoiseKind::kInputJitter);
   // Where RouterInput has left its input; its gradient is a part of d_normed,
   // and apart from it where that is not of floats or to be jittered.
@@ -243,7 +242,7 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   // d_router_weight = input^T d_scores
   ops::Gemm({.a = input,
              .b = work.d_scores.data(),
-             .c = gradients + router_weight,
+             .c = gradients + pass.layout.layers[layer].router_weight,
              .m = d,
              .n = num_experts,
              .k = n,
@@ -254,7 +253,7 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
             pass.queue);
   // d_input = d_scores router_weight^T
   ops::Gemm({.a = work.d_scores.data(),
-             .b = pass.parameters + router_weight,
+             .b = pass.fp32 + pass.fp32_layout.layers[layer].router_weight,
              .c = d_input,
              .m = n,
              .n = d,
@@ -355,16 +354,17 @@ void MoeBlockBackward(const Pass& pass, int64_t layer,
   RouteBackward(pass, layer, allocation);
   ScoresBackward(pass, layer, gradients);
   BeginOperation("norm, backward", MoveWork(4, pass.num_tokens * m.d_model));
-  ops::RmsNormBackward({.num_tokens = pass.num_tokens,
-                        .d_model = m.d_model,
-                        .x = acts.moe_residual.data(),
-                        .weight = pass.parameters + offsets.moe_norm,
-                        .rstd = acts.moe_rstd.data(),
-                        .d_y = work.d_normed.data(),
-                        .d_x = work.d_residual.data(),
-                        .d_weight = gradients + offsets.moe_norm,
-                        .scratch = work.norm_scratch.data()},
-                       pass.queue);
+  ops::RmsNormBackward(
+      {.num_tokens = pass.num_tokens,
+       .d_model = m.d_model,
+       .x = acts.moe_residual.data(),
+       .weight = pass.fp32 + pass.fp32_layout.layers[layer].moe_norm,
+       .rstd = acts.moe_rstd.data(),
+       .d_y = work.d_normed.data(),
+       .d_x = work.d_residual.data(),
+       .d_weight = gradients + offsets.moe_norm,
+       .scratch = work.norm_scratch.data()},
+      pass.queue);
 }
 
 }  // namespace SOFTMOE_BACKEND

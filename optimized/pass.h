@@ -22,12 +22,13 @@ struct Pass {
   Workspace& work;
   Queue& queue;
   const RoutingState& routing;
-  const float* parameters;    // [layout.total]
-  const Activation* weights;  // the same, as products read them; not of norms,
-                              // embedding and router, which read `parameters`
-  const int32_t* inputs;      // [num_tokens]
-  const int32_t* targets;     // [num_tokens]
-  double group_scale;         // of the load-balance and z loss; see model.h
+  const Activation* weights;  // [layout.total] as products read them
+  const float* fp32;          // what embedding, norms and routers read, at the
+                              // offsets of fp32_layout
+  const ParameterLayout& fp32_layout;
+  const int32_t* inputs;   // [num_tokens]
+  const int32_t* targets;  // [num_tokens]
+  double group_scale;      // of the load-balance and z loss; see model.h
   int64_t num_sequences;
   int64_t num_tokens;   // num_sequences * sequence_length
   int64_t first_token;  // global index of the first token

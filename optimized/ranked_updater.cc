@@ -161,19 +161,23 @@ double RankedUpdater::GradientNorm() {
 }
 
 void RankedUpdater::Apply(double learning_rate, int64_t completed_updates) {
-  const std::span<float> parameters = model_.parameters();
+  BackendParameters& parameters = model_.parameters();
   const std::span<float> budget = model_.host_budget_logits();
   WithOthers([&] {
     optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
-                      OwnShard<float>(parameters));
-    exchange_.carrier().Gather(exchange_.shards(), parameters);
-    model_.CastWeights();
+                      parameters.Masters(exchange_.own_shard()));
+    parameters.CopyMasters();
+    Carrier& carrier = exchange_.carrier();
+    carrier.Gather(exchange_.shards(), parameters.weights());
+    if (!parameters.packed().empty()) {
+      carrier.Gather(parameters.packed_shards(), parameters.packed());
+    }
     if (!budget.empty()) {
       budget_.Start(model_.queue(),
-                    parameters.data() + model_.layout().budget_logits,
+                    parameters.fp32() + parameters.fp32_layout().budget_logits,
                     static_cast<int64_t>(budget.size()));
     }
-    exchange_.carrier().Finish();
+    carrier.Finish();
   });
   if (!budget.empty()) std::ranges::copy(budget_.view(), budget.begin());
 }

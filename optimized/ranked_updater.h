@@ -4,9 +4,11 @@
 //
 //   own balance groups -> this rank's part of the gradient, along the tree
 //   -> sum over ranks, a shard for each -> norm -> AdamW on the own shard
-//   -> parameters gathered
+//   -> what passes read of the parameters gathered: the parameters; in bf16
+//   copies of them (backend_parameters.h)
 //
-// So each rank holds the moments of its shard only (ZeRO-1). Where ranks are
+// So each rank holds the moments of its shard only, and in bf16 the parameters
+// in fp32, too (ZeRO-1: parameter_shards.h). Where ranks are
 // subtrees (rank_groups.h), parameters, moments, norm and statistics have the
 // bits of one process on such a device, whatever carries the arrays (carrier.h).
 // They are computed with where the model computes.

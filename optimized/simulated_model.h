@@ -15,12 +15,13 @@
 namespace softmoe::optimized {
 inline namespace backend_simulated {
 
-// Keeps a reference to `queue`.
+// Keeps references to `queue` and `communicator` (device.h).
 // Errors   EnvironmentError if the device has less memory than planned
 //          (memory_plan.h).
 std::unique_ptr<ModelInterface> MakeModel(
     const Config& config, int64_t group_sequences, kernels::Queue& queue,
-    Recompute recompute = Recompute::kNone);
+    Recompute recompute = Recompute::kNone,
+    Communicator* communicator = nullptr);
 
 }  // namespace backend_simulated
 
@@ -28,7 +29,8 @@ std::unique_ptr<ModelInterface> MakeModel(
 inline namespace backend_simulated_bf16 {
 std::unique_ptr<ModelInterface> MakeModel(
     const Config& config, int64_t group_sequences, kernels::Queue& queue,
-    Recompute recompute = Recompute::kNone);
+    Recompute recompute = Recompute::kNone,
+    Communicator* communicator = nullptr);
 }
 }  // namespace softmoe::optimized
 

@@ -7,17 +7,21 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "kernels/simt/device/device.h"
 #include "kernels/simt/shim/simulator.h"
+#include "optimized/allocation.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/device.h"
 #include "optimized/memory_plan.h"
 #include "optimized/model.h"
+#include "optimized/parameter_shards.h"
 #include "optimized/step_traffic.h"
 #include "optimized/testing/ranked_training.h"
 #include "optimized/updater.h"
@@ -104,8 +108,62 @@ TEST_F(SimulatedRanks, ThatShareADeviceTrainToTheBitsOfOneProcess) {
   for (const int ranks : {1, 2, 4}) {
     ExpectTheBitsOf(alone, OnRanks(config, ranks));
   }
-  const Config in_bf16 = DeviceConfig(4, Precision::kBf16);
-  ExpectTheBitsOf(Alone(in_bf16), OnRanks(in_bf16, 2));
+}
+
+// Each holds a shard of the parameters in fp32, and has to read what the others'
+// updates gave.
+TEST_F(SimulatedRanks, TrainInBf16ToTheBitsOfOneProcess) {
+  const Config config = DeviceConfig(4, Precision::kBf16);
+  const Trained alone = Alone(config);
+  for (const int ranks : {1, 2, 4}) {
+    ExpectTheBitsOf(alone, OnRanks(config, ranks));
+  }
+}
+
+// The next pass, too: without an update after it, that of a validation.
+TEST_F(SimulatedRanks, ReadInBf16WhatOneProcessReads) {
+  const Config config = DeviceConfig(4, Precision::kBf16);
+  const UpdateText text(7, 4);
+  const auto passes = [&](Model& model) {
+    std::vector<double> losses;
+    for (int64_t group = 0; group < 4; ++group) {
+      losses.push_back(model.Forward(text.Group(group), {.tau = 1.0}).loss_sum);
+    }
+    return losses;
+  };
+  const TrainedState state = Alone(config).state;
+  const std::vector<double> expected = [&] {
+    const auto device = MakeDevice(OnCuda());
+    ThreadPool pool(1);
+    Model model(config, 1, pool, *device);
+    model.WriteParameters(state.parameters);
+    return passes(model);
+  }();
+  for (const int ranks : {2, 4}) {
+    std::vector<std::vector<double>> losses(static_cast<size_t>(2 * ranks));
+    RunInProcessRanks(ranks, [&](Communicator& communicator) {
+      const auto device = MakeDevice(OnCuda(), communicator.rank());
+      ThreadPool pool(1);
+      Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
+      // Of parameters that were updated, and that were written in parts which
+      // are neither tensors nor shards.
+      Updater updater(model, communicator);
+      model.InitializeParameters(4);
+      for (int update = 0; update < kFew; ++update) {
+        TrainUpdate(updater, update);
+      }
+      const auto r = static_cast<size_t>(communicator.rank());
+      losses[r] = passes(model);
+      const std::span<const float> all = state.parameters;
+      model.WriteParameters(std::vector<float>(all.size(), 0.25f));
+      model.WriteParameters(all.subspan(5001), 5001);
+      model.WriteParameters(all.first(5001), 0);
+      losses[static_cast<size_t>(ranks) + r] = passes(model);
+    });
+    for (const std::vector<double>& of_rank : losses) {
+      EXPECT_EQ(of_rank, expected) << ranks << " ranks";
+    }
+  }
 }
 
 TEST_F(SimulatedRanks, OverNcclTrainToTheBitsOfOneProcess) {
@@ -124,7 +182,6 @@ TEST_F(SimulatedRanks, OverNcclTrainToTheBitsOfOneProcess) {
 // Nothing of it through the host's communicator.
 TEST_F(SimulatedRanks, OverNcclSendWhatIsPlanned) {
   constexpr int kRanks = 4;
-  const Config config = DeviceConfig(kRanks);
   const auto carried = [] {
     std::vector<int64_t> bytes;
     for (int from = 0; from < kRanks; ++from) {
@@ -134,23 +191,31 @@ TEST_F(SimulatedRanks, OverNcclSendWhatIsPlanned) {
     }
     return bytes;
   };
-  const std::vector<int64_t> before = carried();
-  OverNccl(config, kRanks, 0, 3);
-  const std::vector<int64_t> after = carried();
-  for (int from = 0; from < kRanks; ++from) {
-    for (int to = 0; to < kRanks; ++to) {
-      const StepTraffic planned = TrafficOfStep(config, kRanks, from, to);
-      const auto pair = static_cast<size_t>(kRanks * from + to);
-      EXPECT_EQ(after[pair] - before[pair],
-                3 * (planned.gradients + planned.parameters))
-          << from << " to " << to;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    const Config config = DeviceConfig(kRanks, precision);
+    const std::vector<int64_t> before = carried();
+    OverNccl(config, kRanks, 0, 3);
+    const std::vector<int64_t> after = carried();
+    for (int from = 0; from < kRanks; ++from) {
+      for (int to = 0; to < kRanks; ++to) {
+        const StepTraffic planned = TrafficOfStep(config, kRanks, from, to);
+        const auto pair = static_cast<size_t>(kRanks * from + to);
+        EXPECT_EQ(after[pair] - before[pair],
+                  3 * (planned.gradients + planned.parameters))
+            << from << " to " << to;
+      }
     }
   }
 }
 
 // Some ranks have no shard of so few parameters.
 TEST_F(SimulatedRanks, TrainAModelThatIsSmallerThanABlock) {
-  const Config config = GroupsOfOneSequence(4);
+  Config config = GroupsOfOneSequence(4);
+  ExpectTheBitsOf(Alone(config), OnRanks(config, 4));
+  config.model.num_heads = 1;
+  config.model.d_ffn = 8;
+  config.model.vocab_size = 24;
+  config.training.precision = Precision::kBf16;
   ExpectTheBitsOf(Alone(config), OnRanks(config, 4));
 }
 
@@ -174,8 +239,7 @@ TEST_F(SimulatedRanks, GiveTheSameBitsInEverySchedule) {
   }
 }
 
-TEST_F(SimulatedRanks, GoOnWithWhatAnotherNumberOfThemLeft) {
-  const Config config = DeviceConfig(4);
+void ExpectGoOn(const Config& config) {
   const Trained alone = Alone(config);
   constexpr int kHalf = kFew / 2;
   for (const auto& [first, second] : {std::pair{1, 2}, {2, 4}, {4, 1}}) {
@@ -191,6 +255,11 @@ TEST_F(SimulatedRanks, GoOnWithWhatAnotherNumberOfThemLeft) {
   EXPECT_TRUE(Alone(config, kHalf, kFew, &half).state == alone.state);
 }
 
+TEST_F(SimulatedRanks, GoOnWithWhatAnotherNumberOfThemLeft) {
+  ExpectGoOn(DeviceConfig(4));
+  ExpectGoOn(DeviceConfig(4, Precision::kBf16));
+}
+
 TEST_F(SimulatedRanks, WouldShowAnotherOrder) {
   const Config config = DeviceConfig(6);
   const std::vector<Trained> ranks = OnRanks(config, 3);  // no subtrees
@@ -198,48 +267,138 @@ TEST_F(SimulatedRanks, WouldShowAnotherOrder) {
   EXPECT_TRUE(ranks[2].state == ranks[0].state);
 }
 
+// What a rank of the largest shard holds in the first step.
+int64_t Planned(const Config& config, int ranks,
+                CarrierKind carrier = CarrierKind::kHost) {
+  return PlanStep(config, InitialAllocations(config, /*tau=*/0), 1,
+                  Recompute::kNone, /*product_workspaces=*/0, ranks, carrier)
+      .bytes();
+}
+
 // One after the other, so that what each takes is known.
 TEST_F(SimulatedRanks, TakeTheMemoryThatIsPlanned) {
-  for (const int ranks : {2, 3}) {
-    const Config config = DeviceConfig(2 * ranks);
-    std::vector<int64_t> taken(static_cast<size_t>(ranks));
-    RunInProcessRanks(ranks, [&](Communicator& communicator) {
-      const auto device = MakeDevice(OnCuda(), communicator.rank());
-      ThreadPool pool(1);
-      Model model(config, 1, pool, *device);
-      std::unique_ptr<Updater> updater;
-      for (int rank = 0; rank < ranks; ++rank) {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    for (const int ranks : {2, 3}) {
+      const Config config = DeviceConfig(2 * ranks, precision);
+      std::vector<int64_t> taken(static_cast<size_t>(ranks));
+      RunInProcessRanks(ranks, [&](Communicator& communicator) {
+        const auto device = MakeDevice(OnCuda(), communicator.rank());
+        ThreadPool pool(1);
+        std::unique_ptr<Model> model;
+        std::unique_ptr<Updater> updater;
+        for (int rank = 0; rank < ranks; ++rank) {
+          communicator.Barrier();
+          if (rank != communicator.rank()) continue;
+          const auto before = static_cast<int64_t>(simt::LiveBytes());
+          model = std::make_unique<Model>(config, 1, pool, *device,
+                                          Recompute::kNone, &communicator);
+          updater = std::make_unique<Updater>(*model, communicator);
+          taken[static_cast<size_t>(rank)] =
+              static_cast<int64_t>(simt::LiveBytes()) - before;
+        }
         communicator.Barrier();
-        if (rank != communicator.rank()) continue;
-        const auto before = static_cast<int64_t>(simt::LiveBytes());
-        updater = std::make_unique<Updater>(model, communicator);
-        taken[static_cast<size_t>(rank)] =
-            static_cast<int64_t>(simt::LiveBytes()) - before;
-      }
-      communicator.Barrier();
-    });
-    EXPECT_EQ(*std::ranges::max_element(taken),
-              PlanUpdates(config, ranks).bytes());
+      });
+      EXPECT_EQ(*std::ranges::max_element(taken), Planned(config, ranks));
+    }
   }
 }
 
 TEST_F(SimulatedRanks, OverNcclTakeTheMemoryThatIsPlanned) {
-  for (const int ranks : {2, 3}) {
-    const Config config = DeviceConfig(2 * ranks);
-    simt::SetDeviceLimits({.devices = ranks});
-    std::vector<int64_t> taken(static_cast<size_t>(ranks));
-    RunInProcessRanks(ranks, [&](Communicator& communicator) {
-      const auto device = MakeDevice(OnCuda(), communicator.rank());
-      ThreadPool pool(1);
-      Model model(config, 1, pool, *device);
-      const int64_t before = device->FreeMemory();
-      const Updater updater(model, communicator, CarrierKind::kNccl);
-      taken[static_cast<size_t>(communicator.rank())] =
-          before - device->FreeMemory();
-    });
-    EXPECT_EQ(*std::ranges::max_element(taken),
-              PlanUpdates(config, ranks, CarrierKind::kNccl).bytes());
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    for (const int ranks : {2, 3}) {
+      const Config config = DeviceConfig(2 * ranks, precision);
+      simt::SetDeviceLimits({.devices = ranks});
+      std::vector<int64_t> taken(static_cast<size_t>(ranks));
+      RunInProcessRanks(ranks, [&](Communicator& communicator) {
+        const auto device = MakeDevice(OnCuda(), communicator.rank());
+        ThreadPool pool(1);
+        const int64_t before = device->FreeMemory();
+        Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
+        const Updater updater(model, communicator, CarrierKind::kNccl);
+        taken[static_cast<size_t>(communicator.rank())] =
+            before - device->FreeMemory();
+      });
+      EXPECT_EQ(*std::ranges::max_element(taken),
+                Planned(config, ranks, CarrierKind::kNccl));
+    }
   }
+}
+
+// Not even while parameters are drawn, updated, read and written is there more.
+TEST_F(SimulatedRanks, NeedNoMoreMemoryThanIsPlanned) {
+  constexpr int kRanks = 2;
+  const Config config = DeviceConfig(kRanks, Precision::kBf16);
+  RunInProcessRanks(kRanks, [&](Communicator& communicator) {
+    const auto device = MakeDevice(OnCuda(), communicator.rank());
+    ThreadPool pool(1);
+    communicator.Barrier();
+    if (communicator.rank() == 0) {
+      simt::SetDeviceLimits(
+          {.memory = simt::LiveBytes() +
+                     static_cast<size_t>(kRanks * Planned(config, kRanks))});
+    }
+    communicator.Barrier();
+    Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
+    Updater updater(model, communicator);
+    model.InitializeParameters(4);
+    TrainUpdate(updater, 0);
+    model.WriteParameters(model.ReadParameters());
+  });
+}
+
+// As bf16 all that is theirs, and as fp32 what is read so.
+TEST_F(SimulatedRanks, SendWhatIsPlannedInBf16) {
+  const Config config = DeviceConfig(4, Precision::kBf16);
+  constexpr int kRanks = 4;
+  std::vector<int64_t> sent(kRanks);
+  RunInProcessRanks(kRanks, [&](Communicator& communicator) {
+    const auto device = MakeDevice(OnCuda(), communicator.rank());
+    ThreadPool pool(1);
+    Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
+    Updater updater(model, communicator);
+    model.InitializeParameters(4);
+    const int64_t before = communicator.sent_bytes();
+    TrainUpdate(updater, 0);
+    sent[static_cast<size_t>(communicator.rank())] =
+        communicator.sent_bytes() - before;
+  });
+  int64_t parameters = 0;
+  for (int from = 0; from < kRanks; ++from) {
+    int64_t planned = 0;
+    for (int to = 0; to < kRanks; ++to) {
+      const StepTraffic traffic = TrafficOfStep(config, kRanks, from, to);
+      planned += traffic.total();
+      parameters += traffic.parameters;
+    }
+    EXPECT_EQ(sent[static_cast<size_t>(from)], planned) << from;
+  }
+  const ParameterLayout layout(config);
+  EXPECT_EQ(parameters,
+            (kRanks - 1) *
+                (2 * layout.total + 4 * Fp32Tensors(layout).packed().total));
+}
+
+TEST_F(SimulatedRanks, HaveModelsThatWereMadeForThem) {
+  const Config config = DeviceConfig(2, Precision::kBf16);
+  EXPECT_THROW(RunInProcessRanks(2,
+                                 [&](Communicator& communicator) {
+                                   const auto device = MakeDevice(
+                                       OnCuda(), communicator.rank());
+                                   ThreadPool pool(1);
+                                   Model model(config, 1, pool, *device);
+                                   Updater updater(model, communicator);
+                                 }),
+               InternalError);
+  EXPECT_THROW(RunInProcessRanks(2,
+                                 [&](Communicator& communicator) {
+                                   const auto device = MakeDevice(
+                                       OnCuda(), communicator.rank());
+                                   ThreadPool pool(1);
+                                   Model model(config, 1, pool, *device,
+                                               Recompute::kNone, &communicator);
+                                   Updater updater(model);
+                                 }),
+               InternalError);
 }
 
 TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {

@@ -60,10 +60,11 @@ State TrainOn(CUstream_st* stream, const Config& config, Recompute recompute,
               CarrierKind carrier = CarrierKind::kHost) {
   const auto queue =
       kernels::isa_shim::MakeQueue(stream, /*workspace=*/1 << 16);
-  const auto model =
-      config.training.precision == Precision::kFp32
-          ? backend_simulated::MakeModel(config, 1, *queue, recompute)
-          : backend_simulated_bf16::MakeModel(config, 1, *queue, recompute);
+  const auto model = config.training.precision == Precision::kFp32
+                         ? backend_simulated::MakeModel(config, 1, *queue,
+                                                        recompute, communicator)
+                         : backend_simulated_bf16::MakeModel(
+                               config, 1, *queue, recompute, communicator);
   const ParameterLayout& layout = model->layout();
   ThreadPool pool(1);
   for (size_t i = 0; i < layout.tensors.size(); ++i) {

@@ -5,24 +5,40 @@
 
 #include "core/config/parameter_layout.h"
 #include "kernels/adamw.h"
+#include "kernels/simt/bf16.h"
 #include "optimized/communicator/shards.h"
 #include "optimized/gather_stats.h"
 #include "optimized/memory_plan.h"
+#include "optimized/parameter_shards.h"
 #include "optimized/rank_groups.h"
 
 namespace softmoe::optimized {
+namespace {
+
+// Of what rank `rank` updates, as passes read it.
+int64_t ParameterBytes(const Config& config, const Shards& shards, int rank) {
+  const auto r = static_cast<size_t>(rank);
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  if (config.training.precision == Precision::kFp32) {
+    return kFloat * shards[r].size();
+  }
+  const Fp32Tensors fp32{ParameterLayout(config)};
+  return static_cast<int64_t>(sizeof(kernels::Bf16)) * shards[r].size() +
+         kFloat * fp32.PackedShards(shards)[r].size();
+}
+
+}  // namespace
 
 StepTraffic TrafficOfStep(const Config& config, int ranks, int from, int to) {
   const GroupRange groups =
       GroupsOfRank(NumGroups(config.training), ranks, from);
   if (from == to) return {};
-  const Shards shards = ShareOut(ParameterLayout(config).total,
-                                 kernels::kSumOfSquaresBlock, ranks);
+  const Shards shards = ParameterShards(ParameterLayout(config).total, ranks);
   const Shard& own = shards[static_cast<size_t>(from)];
   const Shard& other = shards[static_cast<size_t>(to)];
   StepTraffic traffic;
   traffic.gradients = static_cast<int64_t>(sizeof(float)) * other.size();
-  traffic.parameters = static_cast<int64_t>(sizeof(float)) * own.size();
+  traffic.parameters = ParameterBytes(config, shards, from);
   traffic.norm = static_cast<int64_t>(sizeof(double)) *
                  (kernels::SumOfSquaresScratch(own.end) -
                   kernels::SumOfSquaresScratch(own.begin));

@@ -11,7 +11,8 @@
 
 namespace softmoe::optimized {
 
-// Bytes that one rank sends to one other.
+// Bytes that one rank sends to one other. Parameters are sent as passes read
+// them: in bf16 all as bf16, and what is read in fp32 as that, too.
 struct StepTraffic {
   int64_t gradients = 0;   // of the other's shard
   int64_t parameters = 0;  // of its own shard, after the update

@@ -47,10 +47,18 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
   EXPECT_EQ(of(8, "gradients"), 4 * total + eighth + kPiece * (8 + 3));
   EXPECT_EQ(of(4, "gradients"),
             4 * total * (1 + 1) + quarter + kPiece * (4 + 2));
-  for (const char* part : {"parameters", "activations", "products"}) {
+  for (const char* part : {"activations", "products"}) {
     EXPECT_GT(of(8, part), 0) << part;
     EXPECT_EQ(of(8, part), alone.bytes(part)) << part;
   }
+  // In bf16 a shard of them in fp32, 2^15 on their way to the copy, all in bf16,
+  // and the embedding, 21 norms and 10 routers in fp32.
+  ASSERT_EQ(config.training.precision, Precision::kBf16);
+  const int64_t copy = 2 * total + 256;  // a multiple of 512
+  EXPECT_EQ(alone.bytes("parameters"), 4 * total + copy);
+  EXPECT_EQ(of(8, "parameters"),
+            eighth + (int64_t{4} << 15) + copy +
+                4 * (32768 * 640 + 21 * 640 + 10 * 640 * 32));
   EXPECT_LT(RankMemory(config, 8, Recompute::kLayer).bytes(),
             RankMemory(config, 8, Recompute::kNone).bytes());
   EXPECT_THROW(RankMemory(config, 20, Recompute::kNone), ConfigError);
@@ -78,7 +86,9 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   // Of 1,631,409,280 parameters rank 0 has 49,786 blocks of 4096.
   constexpr double kAll = 1631409280, kOwn = 49786 * 4096;
   EXPECT_DOUBLE_EQ(times.gradients, 4 * (kAll - kOwn) / kLinkInNode);
-  EXPECT_DOUBLE_EQ(times.parameters, 4 * 7 * kOwn / kLinkInNode);
+  // Sent as bf16; the embedding, norms and routers of two layers as fp32.
+  constexpr double kFp32 = 32768 * 640 + 2 * (2 * 640 + 640 * 32);
+  EXPECT_DOUBLE_EQ(times.parameters, 7 * (2 * kOwn + 4 * kFp32) / kLinkInNode);
   // All but the embedding and the first layer: norms, attention, router, and
   // 32 experts.
   constexpr double kLast =
@@ -116,8 +126,9 @@ TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
   const std::string text = DescribeRanks({row}, machine);
   for (const char* part :
        {"Ranks of owt: 8 GPUs on 1 node, 8 on each", "1, 2, 4, 8 ranks give",
-        // 4 bytes of all but its own shard; of its own shard, to seven others.
-        "of gradients 5,709,943,296", "parameters 5,709,856,768", "sparse-1"}) {
+        // 4 bytes of all but its own shard; of its own shard, to seven others,
+        // 2, and 4 of the embedding and of two layers' norms and routers.
+        "of gradients 5,709,943,296", "parameters 3,443,349,504", "sparse-1"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   for (const char* part : {"ASSUMED", "450 GB/s", "50 GB/s", "96 GB"}) {

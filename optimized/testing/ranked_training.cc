@@ -20,12 +20,7 @@ Trained Train(Model& model, Updater& updater, int begin, int end,
   }
   Trained trained;
   for (int update = begin; update < end; ++update) {
-    const UpdateText text(update, updater.num_groups());
-    const RoutingState routing{
-        .temperature = 1.5, .tau = 1.0, .noise = true, .step = update};
-    trained.updates.push_back(updater.ComputeGradient(
-        routing, [&](int64_t group) { return text.Group(group); }));
-    updater.Apply(0.05, update);
+    trained.updates.push_back(TrainUpdate(updater, update));
   }
   trained.last_gradient = updater.ReadGradient();
   trained.state = {model.ReadParameters(), updater.ReadFirstMoment(),
@@ -85,6 +80,16 @@ Batch UpdateText::Group(int64_t group) const {
   return {1, tokens.first(kLength), tokens.subspan(1), group * kLength};
 }
 
+UpdateGradient TrainUpdate(Updater& updater, int update) {
+  const UpdateText text(update, updater.num_groups());
+  const RoutingState routing{
+      .temperature = 1.5, .tau = 1.0, .noise = true, .step = update};
+  UpdateGradient gradient = updater.ComputeGradient(
+      routing, [&](int64_t group) { return text.Group(group); });
+  updater.Apply(0.05, update);
+  return gradient;
+}
+
 Trained TrainAlone(const Config& config, int threads, int begin, int end,
                    const TrainedState* from, Device& device) {
   ThreadPool pool(threads);
@@ -97,7 +102,7 @@ Trained TrainRank(const Config& config, int threads, Communicator& communicator,
                   int begin, int end, const TrainedState* from, Device& device,
                   CarrierKind carrier) {
   ThreadPool pool(threads);
-  Model model(config, 1, pool, device);
+  Model model(config, 1, pool, device, Recompute::kNone, &communicator);
   Updater updater(model, communicator, carrier);
   return Train(model, updater, begin, end, from);
 }

@@ -15,6 +15,7 @@
 #include "optimized/communicator/communicator.h"
 #include "optimized/device.h"
 #include "optimized/step.h"
+#include "optimized/updater.h"
 
 namespace softmoe::optimized {
 
@@ -58,6 +59,9 @@ Trained TrainRank(const Config& config, int threads, Communicator& communicator,
                   int begin = 0, int end = kUpdates,
                   const TrainedState* from = nullptr, Device& device = Cpu(),
                   CarrierKind carrier = CarrierKind::kHost);
+
+// One of those updates.
+UpdateGradient TrainUpdate(Updater& updater, int update);
 
 // SHA-256 of all of it but the times.
 std::string Digest(const Trained& trained);

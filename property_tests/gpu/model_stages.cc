@@ -92,7 +92,7 @@ class Training {
  public:
   Training(Device& device, const Config& config)
       : config_(config),
-        model_(device.MakeModel(config, 1, Pool(), Recompute::kNone)),
+        model_(device.MakeModel(config, 1, Pool(), Recompute::kNone, nullptr)),
         updater_(model_->MakeUpdater()) {
     model_->WriteParameters(SmallParameters(config), 0);
   }
@@ -133,7 +133,8 @@ std::string Differences(const Trained& got, const Trained& expected) {
 // Gradient, norm and new parameters of one update.
 std::string UpdateDefects(Device& device, const Config& config) {
   const std::vector<float> start = SmallParameters(config);
-  const auto model = device.MakeModel(config, 1, Pool(), Recompute::kNone);
+  const auto model =
+      device.MakeModel(config, 1, Pool(), Recompute::kNone, nullptr);
   const auto updater = model->MakeUpdater();
   model->WriteParameters(start, 0);
   const int64_t length = config.model.sequence_length;
@@ -200,7 +201,7 @@ bool TellModel(const StageContext& context) {
           property_tests::MakeModelCase(config, /*num_sequences=*/2, seed),
           [&](const Config& c, int64_t group_sequences) {
             return device->MakeModel(c, group_sequences, Pool(),
-                                     Recompute::kNone);
+                                     Recompute::kNone, nullptr);
           });
       // A case in which a tensor happens to be too small to say anything is
       // drawn again, but not for ever.

@@ -18,9 +18,9 @@ class FakeDevice : public optimized::Device {
  public:
   FakeDevice(int count, const std::string& id) : count_(count), id_(id) {}
   optimized::DeviceIdentity identity() const override { return {}; }
-  std::unique_ptr<optimized::ModelInterface> MakeModel(const Config&, int64_t,
-                                                       ThreadPool&,
-                                                       Recompute) override {
+  std::unique_ptr<optimized::ModelInterface> MakeModel(
+      const Config&, int64_t, ThreadPool&, Recompute,
+      optimized::Communicator*) override {
     throw InternalError("not asked");
   }
   int64_t FreeMemory() const override { return 0; }

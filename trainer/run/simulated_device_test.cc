@@ -75,6 +75,8 @@ class SimulatedRun : public testing::Test {
     };
     EXPECT_THROW(TrainRun(config_, options), StoppedError);
   }
+  // Of a run of two ranks, one of four, and one that was interrupted.
+  void ExpectRanksTrainToTheBitsOfOne();
   // What TrainRun says when it throws an ErrorType.
   template <typename ErrorType>
   std::string Refusal(const RunOptions& options) const {
@@ -131,7 +133,7 @@ TEST_F(SimulatedRun, IsInterruptedAndGoesOnBitForBit) {
 
 // 20 steps on one device that they share, and on one each, then over NCCL unless
 // told otherwise; whoever began, and whoever goes on.
-TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
+void SimulatedRun::ExpectRanksTrainToTheBitsOfOne() {
   config_.training.steps = 20;
   config_.training.eval_every = 8;
   config_.training.global_batch_sequences = 4;
@@ -150,13 +152,14 @@ TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
   options = Options("four");
   options.ranks = 4;
   simt::SetDeviceLimits({.devices = 4});
+  const int sends = simt::CallsOf("ncclSend");  // of all tests
   options.exchange = ExchangeChoice::kHost;
   expect_as_alone(TrainRun(config_, options), "four");
-  EXPECT_EQ(simt::CallsOf("ncclSend"), 0);
+  EXPECT_EQ(simt::CallsOf("ncclSend"), sends);
   options.folder = folder_ / "over_nccl";
   options.exchange = ExchangeChoice::kAuto;
   expect_as_alone(TrainRun(config_, options), "over_nccl");
-  EXPECT_GT(simt::CallsOf("ncclSend"), 0);
+  EXPECT_GT(simt::CallsOf("ncclSend"), sends);
 
   Interrupt("broken", 3);
   options = Options("broken");
@@ -169,6 +172,15 @@ TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
   options.ranks = 2;
   options.on_step = nullptr;
   expect_as_alone(TrainRun(config_, options), "broken");
+}
+
+TEST_F(SimulatedRun, RanksTrainToTheBitsOfOne) {
+  ExpectRanksTrainToTheBitsOfOne();
+}
+
+TEST_F(SimulatedRun, RanksTrainInBf16ToTheBitsOfOne) {
+  config_.training.precision = Precision::kBf16;
+  ExpectRanksTrainToTheBitsOfOne();
 }
 
 TEST_F(SimulatedRun, ADeviceThatDoesNotHoldAllOfItsRanksIsRefused) {

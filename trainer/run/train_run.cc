@@ -66,7 +66,7 @@ RunLoop::RunLoop(const RunIdentity& identity, const RunOptions& options,
       pool_(static_cast<int>(options.runtime.threads)),
       data_(config_, options.tokens),
       model_(config_, config_.training.balance_group_sequences, pool_, device,
-             options.runtime.recompute),
+             options.runtime.recompute, &communicator),
       updater_(communicator.size() == 1
                    ? optimized::Updater(model_)
                    : optimized::Updater(model_, communicator, carrier)),

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// backend_parameters.h - a model's parameters on one backend: the masters, which
+// are fp32 and change with an update, and what passes read.
+//
+//   fp32                   the masters are whole, and passes read them
+//   bf16                   the masters are whole; products read a copy in bf16,
+//                          all else reads the masters
+//   bf16, one of several   of the masters there is this rank's shard; products
+//   ranks                  read a copy in bf16, all else another one, of the
+//                          tensors that it reads (parameter_shards.h)
+#ifndef SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
+#define SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/config/parameter_layout.h"
+#include "optimized/backend.h"
+#include "optimized/buffer.h"
+#include "optimized/communicator/communicator.h"
+#include "optimized/communicator/shards.h"
+#include "optimized/parameter_shards.h"
+
+namespace softmoe::optimized {
+inline namespace SOFTMOE_BACKEND {
+
+class BackendParameters {
+ public:
+  // Keeps references. All are 0.
+  //
+  //   communicator  of the ranks that train the model; nullptr if nobody does,
+  //                 or one process alone
+  BackendParameters(const ParameterLayout& layout, Communicator* communicator,
+                    Queue& queue);
+  // Memory that is in use must not be freed.
+  ~BackendParameters() { WaitFor(queue_); }
+  BackendParameters(const BackendParameters&) = delete;
+  BackendParameters& operator=(const BackendParameters&) = delete;
+
+  // Whether other ranks have other shards of the masters.
+  bool shared() const { return communicator_ != nullptr; }
+
+  // Copies of all parameters, and of those from `first` on. Where the masters
+  // are shared, all ranks call these, Write with the same arguments. Both wait
+  // for what was enqueued before.
+  std::vector<float> Read() const;
+  void Write(std::span<const float> values, int64_t first);
+
+  // Of `part` of all parameters, which must be here. Who changes them calls
+  // CopyMasters.
+  std::span<float> Masters(const Shard& part);
+  // Enqueues that the copies are what the masters here then are. What other
+  // ranks have of them is then to be gathered: weights() with the ranks' shards,
+  // packed() with packed_shards().
+  void CopyMasters();
+
+  // What products read [layout.total]: the masters in fp32, else the copy.
+  std::span<Activation> weights();
+  // The copy of what is read in fp32; empty where that is read from the masters.
+  std::span<float> packed() { return packed_.span(); }
+  const Shards& packed_shards() const { return packed_shards_; }
+
+  // What is read in fp32, and where it is there.
+  const float* fp32() const {
+    return shared() ? packed_.data() : masters_.data();
+  }
+  const ParameterLayout& fp32_layout() const {
+    return shared() ? tensors_.packed() : layout_;
+  }
+
+  int64_t bytes() const;
+
+ private:
+  // What products read, of parameters that the host has.
+  void SendWeights(std::span<const float> values, int64_t first);
+
+  const ParameterLayout& layout_;
+  Queue& queue_;
+  Communicator* communicator_;  // of those that share the masters
+  Fp32Tensors tensors_;
+  Shards shards_;  // of the masters; one, if they are not shared
+  Shard held_;     // that which is here
+  Shards packed_shards_;
+  std::vector<Fp32Tensors::Piece> held_pieces_;  // what of packed_ is in held_
+  Buffer<float> masters_;                        // [held_]
+  Buffer<Activation> weights_;  // [layout.total] of bf16; none of floats
+  Buffer<float> packed_;        // if they are shared, as `staged_`
+  Buffer<float> staged_;        // on the way to weights_
+};
+
+}  // namespace SOFTMOE_BACKEND
+}  // namespace softmoe::optimized
+
+#endif  // SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
