@@ -199,7 +199,7 @@ TEST_F(SimulatedRanks, OverNcclSendWhatIsPlanned) {
     for (int from = 0; from < kRanks; ++from) {
       for (int to = 0; to < kRanks; ++to) {
         const StepTraffic planned = TrafficOfStep(config, kRanks, from, to);
-        const auto pair = static_cast<size_t>(kRanks * from + to);
+        const size_t pair = static_cast<size_t>(kRanks) * from + to;
         EXPECT_EQ(after[pair] - before[pair],
                   3 * (planned.gradients + planned.parameters))
             << from << " to " << to;
