@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "core/config/config_toml.h"
@@ -15,6 +16,13 @@ namespace softmoe::mutation {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Whether it begins as `.member = value` does, which no switch can choose.
+bool NamesMember(const std::string& expression) {
+  return expression.size() > 1 && expression[0] == '.' &&
+         (std::isalpha(static_cast<unsigned char>(expression[1])) != 0 ||
+          expression[1] == '_');
+}
 
 Fault ReadFault(const toml::table* table, const std::string& area) {
   TomlReader reader(table);
@@ -37,6 +45,11 @@ Fault ReadFault(const toml::table* table, const std::string& area) {
   reader.Finish();
   if (expression.empty() == statement.empty()) {
     reader.Fail("give either `expression` or `statement`");
+  }
+  if (NamesMember(expression)) {
+    reader.FailAt("expression",
+                  "a member that is initialised by name is no expression: "
+                  "its name belongs to `before`");
   }
   if (fault.mutant.area() != area ||
       fault.mutant.id.size() <= area.size() + 1) {

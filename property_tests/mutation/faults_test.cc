@@ -221,6 +221,8 @@ TEST(ReadFaults, RefusesWhatIsNoTableOfFaults) {
       {Entry("area.a", "instead = \"y\""), "either `expression` or"},
       {Entry("area.a", "expression = \"x\""), "'instead' is missing"},
       {Entry("area.a", unknown), "befor"},
+      {Entry("area.a", "expression = \".size = n\"\ninstead = \".size = m\""),
+       "its name belongs to `before`"},
       {Entry("other.a", "expression = \"x\"\ninstead = \"y\""),
        "must be 'area.WHAT_IS_WRONG'"},
       {Entry("area.", "expression = \"x\"\ninstead = \"y\""),
