@@ -354,7 +354,7 @@ mutant_build = rule(
     attrs = {
         "targets": attr.label_list(aspects = [code_aspect], mandatory = True, doc = "Tests and binaries."),
         "faults": attr.label_list(allow_files = [".toml"], mandatory = True),
-        "rewriter": attr.label(cfg = "exec", executable = True, mandatory = True),
+        "rewriter": attr.label(cfg = "target", executable = True, mandatory = True),
         "switch": attr.label(aspects = [code_aspect], mandatory = True, doc = "Linked into every program."),
         "switch_header": attr.label(allow_single_file = True, mandatory = True, doc = "Included before every source."),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),

@@ -35,7 +35,7 @@ UNINSTRUMENTED = [
 _FLAGS = [
     "-std=c++20",
     "-O1",
-    "-g",
+    "-g1",
     "-march=x86-64-v3",
     "-ffp-contract=off",
     "-fno-omit-frame-pointer",

@@ -9,6 +9,8 @@
 #ifndef SOFTMOE_CORE_PHILOX_H_
 #define SOFTMOE_CORE_PHILOX_H_
 
+// Philox4x32 needs no intrinsics, whose headers take a second to compile.
+#define R123_USE_SSE 0
 #include <Random123/philox.h>
 
 #include <array>
