@@ -585,6 +585,7 @@ class CommandLine {
     plan->add_option("--ranks", arguments_.ranks.ranks,
                      "ranks of each run, in the commands for slurm [1]")
         ->check(CLI::PositiveNumber);
+    trainer::AddExchangeOption(*plan, &arguments_.ranks);
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
     for (CLI::App* command : {run, report}) {

@@ -192,6 +192,10 @@ TEST_F(GridLaunch, RanksOfATaskFindEachOther) {
   const ProgramResult plan =
       Grid({"plan", "micro.toml", "--launcher", "slurm", "--ranks", "2"});
   EXPECT_SAYS(plan, Bytes("runs/micro/slurm/softmoe-micro-text.sh"));
+  EXPECT_EQ(plan.output.find("--exchange"), std::string::npos);
+  EXPECT_SAYS(Grid({"plan", "micro.toml", "--launcher", "slurm", "--ranks", "2",
+                    "--exchange", "host"}),
+              "--exchange host");
 }
 
 TEST_F(GridLaunch, WhatSlurmRefusesEndsWithFive) {

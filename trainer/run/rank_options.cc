@@ -24,15 +24,7 @@ int RankOptions::in_process() const {
                     ": give a number of ranks, mpi, or env");
 }
 
-CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
-  CLI::Option* const ranks = app.add_option(
-      "--ranks", options->ranks,
-      "N: ranks that share the batch and the threads of this process; mpi: the "
-      "processes of an mpirun or srun; env: processes that find each other by "
-      "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or are started by srun, "
-      "and know the same secret (SOFTMOE_RANKS_SECRET or, better, "
-      "SOFTMOE_RANKS_SECRET_FILE); both with --threads each; never changes the "
-      "result, unless a line says so [1]");
+void AddExchangeOption(CLI::App& app, RankOptions* options) {
   std::map<std::string, ExchangeChoice> choices;
   for (const ExchangeChoice choice :
        {ExchangeChoice::kAuto, ExchangeChoice::kHost, ExchangeChoice::kNccl}) {
@@ -44,6 +36,18 @@ CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
                  "through memory of the host; auto: nccl where it can, else "
                  "host; never changes the result [auto]")
       ->transform(CLI::CheckedTransformer(choices));
+}
+
+CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options) {
+  CLI::Option* const ranks = app.add_option(
+      "--ranks", options->ranks,
+      "N: ranks that share the batch and the threads of this process; mpi: the "
+      "processes of an mpirun or srun; env: processes that find each other by "
+      "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or are started by srun, "
+      "and know the same secret (SOFTMOE_RANKS_SECRET or, better, "
+      "SOFTMOE_RANKS_SECRET_FILE); both with --threads each; never changes the "
+      "result, unless a line says so [1]");
+  AddExchangeOption(app, options);
   // A day at most.
   app.add_option("--silence-limit", options->processes.silence_limit,
                  "seconds within which all processes end, with 5, after one of "

@@ -24,6 +24,9 @@ struct RankOptions {
   int in_process() const;
 };
 
+// Adds --exchange to `app`, whose result goes into `options`.
+void AddExchangeOption(CLI::App& app, RankOptions* options);
+
 // Adds --ranks, --exchange, --silence-limit and --join-limit to `app`, whose
 // results go into `options`. Returns --ranks.
 CLI::Option* AddRankOptions(CLI::App& app, RankOptions* options);
