@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/config/config.h"
+
 namespace softmoe::kernels {
 
 struct BenchmarkSize {
@@ -19,6 +21,16 @@ struct BenchmarkSize {
   int64_t grid_groups = 1;  // balance groups of a step of the grid
 
   int64_t tokens() const { return num_sequences * sequence_length; }
+
+  ModelConfig Model() const {
+    return {.num_layers = num_layers,
+            .d_model = d_model,
+            .num_heads = num_heads,
+            .d_ffn = d_ffn,
+            .num_experts = num_experts,
+            .vocab_size = vocab_size,
+            .sequence_length = sequence_length};
+  }
 
   // What a row of results says it measured; compare.py reads it, too.
   std::string Label() const {

@@ -245,7 +245,7 @@ StepStats BackendModel::ForwardBackward(const Batch& batch,
 
 void BackendModel::StartGradients(const Batch& batch, double loss_scale,
                                   double group_scale, int64_t group,
-                                  float* gradients) {
+                                  float* gradients, const DownTo& down_to) {
   const ModelConfig& m = config_.model;
   const Pass pass = Begin(batch, group_scale, group);
   ForwardLayers(pass);
@@ -265,11 +265,13 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
                         .d_weight = gradients + layout_.final_norm,
                         .scratch = work_.norm_scratch.data()},
                        queue_);
+  down_to(layout_.final_norm);
   for (int64_t l = m.num_layers - 1; l >= 0; --l) {
     // What is recomputed is still that of the last layer.
     if (l + 1 < m.num_layers) RecomputeLayer(pass, l);
     MoeBlockBackward(pass, l, allocations_[l], gradients);
     AttentionBlockBackward(pass, l, gradients);
+    down_to(layout_.layers[l].attention_norm);
   }
   BeginOperation("embedding, backward",
                  MoveWork(1, pass.num_tokens * m.d_model) +
@@ -282,13 +284,15 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
                           .d_table = gradients + layout_.embedding,
                           .scratch = work_.embedding_scratch.data()},
                          queue_);
-  if (budget_logits_.empty()) return;
-  ops::BudgetGradient({.num_layers = m.num_layers,
-                       .spare_budget = SpareBudget(config_),
-                       .shares = shares_,
-                       .d_mean_active = work_.report.d_mean_active(group),
-                       .d_budget_logits = gradients + layout_.budget_logits},
-                      queue_);
+  if (!budget_logits_.empty()) {
+    ops::BudgetGradient({.num_layers = m.num_layers,
+                         .spare_budget = SpareBudget(config_),
+                         .shares = shares_,
+                         .d_mean_active = work_.report.d_mean_active(group),
+                         .d_budget_logits = gradients + layout_.budget_logits},
+                        queue_);
+  }
+  down_to(0);
 }
 
 std::vector<float> BackendModel::CollectSoftWeightRatios(
@@ -355,8 +359,7 @@ std::unique_ptr<UpdaterInterface> BackendModel::MakeUpdater(
   SOFTMOE_CHECK(parameters_.shared() || communicator.size() == 1 ||
                 kPrecision == Precision::kFp32)
       << "a model that was made without the ranks' communicator";
-  RequireMemory(PlanUpdates(config_, communicator.size(), carrier),
-                FreeBytes());
+  RequireMemory(PlanUpdates(config_, communicator.size()), FreeBytes());
   return std::make_unique<RankedUpdater>(*this, communicator, carrier);
 }
 

@@ -5,6 +5,7 @@
 #define SOFTMOE_OPTIMIZED_BACKEND_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -63,8 +64,14 @@ class BackendModel : public ModelInterface {
   // groups as an update has.
   void StartGroups(const RoutingState& routing);
   // With gradients [layout().total] where the model computes.
-  void StartGradients(const Batch& batch, double loss_scale, double group_scale,
-                      int64_t group, float* gradients);
+  //
+  //   down_to  called again and again: what is enqueued by then gives the
+  //            gradients of all parameters from `parameter` on, but for those of
+  //            the budget logits; with 0, of all
+  using DownTo = std::function<void(int64_t parameter)>;
+  void StartGradients(
+      const Batch& batch, double loss_scale, double group_scale, int64_t group,
+      float* gradients, const DownTo& down_to = [](int64_t) {});
   void StartReports(int64_t num_groups);
   // Errors: as ForwardBackward.
   StepStats ReadReport(int64_t group) const;

@@ -10,11 +10,6 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-template <typename T>
-std::span<T> PartOf(std::span<T> values, int64_t begin, int64_t size) {
-  return values.subspan(static_cast<size_t>(begin), static_cast<size_t>(size));
-}
-
 // What of `part` is in `within`.
 Shard Clamped(const Shard& part, const Shard& within) {
   return {std::clamp(part.begin, within.begin, within.end),
@@ -25,6 +20,12 @@ Communicator* IfShared(Communicator* communicator) {
   const bool shared = kPrecision == Precision::kBf16 &&
                       communicator != nullptr && communicator->size() > 1;
   return shared ? communicator : nullptr;
+}
+
+std::vector<Bucket> BucketsOf(const ParameterLayout& layout,
+                              const Communicator* communicator) {
+  if (communicator == nullptr) return {};
+  return ParameterBuckets(layout, communicator->size());
 }
 
 template <typename T>
@@ -40,10 +41,10 @@ BackendParameters::BackendParameters(const ParameterLayout& layout,
       queue_(queue),
       communicator_(IfShared(communicator)),
       tensors_(layout),
-      shards_(
-          ParameterShards(layout.total, shared() ? communicator_->size() : 1)),
-      held_(shards_[static_cast<size_t>(shared() ? communicator_->rank() : 0)]),
-      masters_(held_.size()),
+      buckets_(BucketsOf(layout, communicator_)),
+      held_(shared() ? PiecesOfRank(buckets_, communicator_->rank())
+                     : std::vector<PackedPiece>{{0, 0, layout.total}}),
+      masters_(SizeOf(held_)),
       weights_(
           BufferIf<Activation>(kPrecision == Precision::kBf16, layout.total)),
       packed_(BufferIf<float>(shared(), tensors_.packed().total)),
@@ -52,33 +53,39 @@ BackendParameters::BackendParameters(const ParameterLayout& layout,
   ClearArray(queue, weights_.size(), weights_.data());
   ClearArray(queue, packed_.size(), packed_.data());
   if (!shared()) return;
-  packed_shards_ = tensors_.PackedShards(shards_);
-  held_pieces_ = tensors_.PiecesOf(held_);
+  for (const Bucket& bucket : buckets_) {
+    packed_shards_.push_back(tensors_.PackedShards(bucket.shards));
+  }
 }
 
 std::vector<float> BackendParameters::Read() const {
   std::vector<float> values(static_cast<size_t>(layout_.total));
-  ReadArray<float>(queue_, masters_.data(),
-                   PartOf(std::span(values), held_.begin, held_.size()));
-  if (shared()) communicator_->Gather<float>(shards_, values);
+  for (const PackedPiece& held : held_) {
+    ReadArray<float>(queue_, masters_.data() + held.packed,
+                     PartOf(std::span(values), held.range()));
+  }
+  for (const Bucket& bucket : buckets_) {
+    communicator_->Gather<float>(bucket.shards, values);
+  }
   return values;
 }
 
 void BackendParameters::Write(std::span<const float> values, int64_t first) {
   const Shard written = {first, first + static_cast<int64_t>(values.size())};
-  const Shard own = Clamped(held_, written);
-  if (own.size() > 0) {
-    WriteArray(queue_, PartOf(values, own.begin - first, own.size()),
-               Masters(own).data());
+  const auto of = [&](const Shard& part) {
+    return PartOf(values, {part.begin - first, part.end - first});
+  };
+  for (const PackedPiece& held : held_) {
+    const Shard own = Clamped(held.range(), written);
+    if (own.size() > 0) WriteArray(queue_, of(own), Masters(own).data());
   }
   if (!shared()) {
-    CopyMasters();
+    CopyMasters(written);
     return;
   }
   // Every rank is given what the others have.
-  for (const Fp32Tensors::Piece& piece : tensors_.PiecesOf(written)) {
-    WriteArray(queue_, PartOf(values, piece.offset - first, piece.size),
-               packed_.data() + piece.packed);
+  for (const PackedPiece& piece : tensors_.PiecesOf(written)) {
+    WriteArray(queue_, of(piece.range()), packed_.data() + piece.packed);
   }
   SendWeights(values, first);
 }
@@ -88,24 +95,27 @@ void BackendParameters::SendWeights(std::span<const float> values,
   const auto total = static_cast<int64_t>(values.size());
   for (int64_t begin = 0; begin < total; begin += staged_.size()) {
     const int64_t size = std::min(staged_.size(), total - begin);
-    WriteArray(queue_, PartOf(values, begin, size), staged_.data());
+    WriteArray(queue_, PartOf(values, {begin, begin + size}), staged_.data());
     (void)CastTo(queue_, size, staged_.data(), weights_.data() + first + begin);
   }
 }
 
 std::span<float> BackendParameters::Masters(const Shard& part) {
-  SOFTMOE_CHECK(part.begin >= held_.begin && part.end <= held_.end)
-      << "parameters from " << part.begin << " to " << part.end << ", here are "
-      << held_.begin << " to " << held_.end;
-  return PartOf(masters_.span(), part.begin - held_.begin, part.size());
+  const auto held = std::ranges::find_if(held_, [&](const PackedPiece& piece) {
+    return piece.offset <= part.begin && part.end <= piece.end();
+  });
+  SOFTMOE_CHECK(held != held_.end()) << "parameters from " << part.begin
+                                     << " to " << part.end << " are not here";
+  const int64_t begin = held->packed + (part.begin - held->offset);
+  return PartOf(masters_.span(), {begin, begin + part.size()});
 }
 
-void BackendParameters::CopyMasters() {
-  (void)CastTo(queue_, held_.size(), masters_.data(),
-               weights_.data() + held_.begin);
-  for (const Fp32Tensors::Piece& piece : held_pieces_) {
-    CopyArray(queue_, piece.size,
-              Masters({piece.offset, piece.offset + piece.size}).data(),
+void BackendParameters::CopyMasters(const Shard& part) {
+  (void)CastTo(queue_, part.size(), Masters(part).data(),
+               weights_.data() + part.begin);
+  if (!shared()) return;
+  for (const PackedPiece& piece : tensors_.PiecesOf(part)) {
+    CopyArray(queue_, piece.size, Masters(piece.range()).data(),
               packed_.data() + piece.packed);
   }
 }

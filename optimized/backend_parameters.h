@@ -6,12 +6,13 @@
 //   fp32                   the masters are whole, and passes read them
 //   bf16                   the masters are whole; products read a copy in bf16,
 //                          all else reads the masters
-//   bf16, one of several   of the masters there is this rank's shard; products
+//   bf16, one of several   of the masters there are this rank's shards; products
 //   ranks                  read a copy in bf16, all else another one, of the
 //                          tensors that it reads (parameter_shards.h)
 #ifndef SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 #define SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -48,19 +49,21 @@ class BackendParameters {
   std::vector<float> Read() const;
   void Write(std::span<const float> values, int64_t first);
 
-  // Of `part` of all parameters, which must be here. Who changes them calls
-  // CopyMasters.
+  // Of `part` of all parameters, which must be in one piece that is here. Who
+  // changes them calls CopyMasters.
   std::span<float> Masters(const Shard& part);
-  // Enqueues that the copies are what the masters here then are. What other
-  // ranks have of them is then to be gathered: weights() with the ranks' shards,
-  // packed() with packed_shards().
-  void CopyMasters();
+  // Enqueues that the copies of them are what the masters then are. What other
+  // ranks have is then to be gathered: of weights() the shards of a bucket, of
+  // packed() its packed_shards().
+  void CopyMasters(const Shard& part);
 
   // What products read [layout.total]: the masters in fp32, else the copy.
   std::span<Activation> weights();
   // The copy of what is read in fp32; empty where that is read from the masters.
   std::span<float> packed() { return packed_.span(); }
-  const Shards& packed_shards() const { return packed_shards_; }
+  const Shards& packed_shards(size_t bucket) const {
+    return packed_shards_[bucket];
+  }
 
   // What is read in fp32, and where it is there.
   const float* fp32() const {
@@ -80,14 +83,13 @@ class BackendParameters {
   Queue& queue_;
   Communicator* communicator_;  // of those that share the masters
   Fp32Tensors tensors_;
-  Shards shards_;  // of the masters; one, if they are not shared
-  Shard held_;     // that which is here
-  Shards packed_shards_;
-  std::vector<Fp32Tensors::Piece> held_pieces_;  // what of packed_ is in held_
-  Buffer<float> masters_;                        // [held_]
-  Buffer<Activation> weights_;  // [layout.total] of bf16; none of floats
-  Buffer<float> packed_;        // if they are shared, as `staged_`
-  Buffer<float> staged_;        // on the way to weights_
+  std::vector<Bucket> buckets_;        // if the masters are shared
+  std::vector<PackedPiece> held_;      // of the masters, what is here
+  std::vector<Shards> packed_shards_;  // of each bucket, what is in packed_
+  Buffer<float> masters_;              // held_
+  Buffer<Activation> weights_;         // [layout.total] of bf16; none of floats
+  Buffer<float> packed_;               // if they are shared, as `staged_`
+  Buffer<float> staged_;               // on the way to weights_
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -75,9 +75,10 @@ void BackendUpdater::Apply(double learning_rate, int64_t completed_updates) {
                              .second_moment = budget_second_moment_});
   }
   BackendParameters& parameters = model_.parameters();
+  const Shard all = {0, model_.layout().total};
   optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
-                    parameters.Masters({0, model_.layout().total}));
-  parameters.CopyMasters();
+                    parameters.Masters(all));
+  parameters.CopyMasters(all);
 }
 
 template <typename T>

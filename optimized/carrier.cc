@@ -4,41 +4,55 @@
 #include <vector>
 
 #include "core/errors.h"
-#include "kernels/cuda/rank_link.h"
 #include "optimized/buffer.h"
+#include "optimized/link_carrier.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-template <typename T>
-std::span<T> PartOf(std::span<T> data, const Shard& shard) {
-  return data.subspan(static_cast<size_t>(shard.begin),
-                      static_cast<size_t>(shard.size()));
-}
-
-// Waits for the queue before the host reads or writes what it has in common
-// with it.
+// Through memory of the host, which waits for the queue before it reads or
+// writes what they have in common.
 class HostCarrier : public Carrier {
  public:
-  HostCarrier(Communicator& communicator, Queue& queue)
-      : communicator_(communicator), queue_(queue) {}
+  HostCarrier(int64_t largest_shard, Communicator& communicator, Queue& queue)
+      : communicator_(communicator),
+        queue_(queue),
+        sent_(static_cast<size_t>(communicator.size())),
+        rows_((communicator.size() - 1) * largest_shard) {}
 
-  void Exchange(const Shards& shards, std::span<const float> data) override {
-    sent_.Start(queue_, data.data(), static_cast<int64_t>(data.size()));
+  Stream& stream() override { return queue_; }
+  bool RunsBeside() const override { return false; }
+
+  void Exchange(const Shards& shards, std::span<float> data) override {
+    row_ = shards[static_cast<size_t>(communicator_.rank())].size();
+    const auto size = static_cast<size_t>((communicator_.size() - 1) * row_);
+    SOFTMOE_CHECK(size <= rows_.span().size())
+        << "a row of " << row_ << ", for " << rows_.size() << " in all";
+    for (size_t r = 0; r < shards.size(); ++r) {
+      const std::span<float> part = PartOf(data, shards[r]);
+      // The own part is not sent.
+      sent_[r].Start(queue_, part.data(), IsOwn(r) ? 0 : shards[r].size());
+    }
     optimized::Finish(queue_);  // for what was received last, too
-    row_ = static_cast<size_t>(
-        shards[static_cast<size_t>(communicator_.rank())].size());
-    const size_t size = row_ * static_cast<size_t>(communicator_.size());
-    communicator_.ExchangeShards<float>(shards, sent_.view(),
-                                        {received_.OfSize(size), size});
+    float* const received = InMemoryOfTheHost(size);
+    std::vector<std::span<const float>> parts;
+    std::vector<std::span<float>> rows;
+    for (size_t r = 0; r < shards.size(); ++r) {
+      parts.push_back(IsOwn(r) ? PartOf(data, shards[r]) : sent_[r].view());
+      rows.push_back(IsOwn(r) ? std::span<float>() : RowIn(received, r));
+    }
+    communicator_.Exchange<float>(parts, rows);
+    if (received != rows_.data()) {
+      SendArray<float>(queue_, {received, size}, rows_.data());
+    }
   }
 
-  void Receive(int rank, std::span<float> row) override {
-    SOFTMOE_CHECK(row.size() == row_) << row.size() << " of " << row_;
-    SendArray<float>(queue_, {received_.data() + rank * row_, row_},
-                     row.data());
+  std::span<float> Row(int rank) override {
+    return RowIn(rows_.data(), static_cast<size_t>(rank));
   }
+
+  void Join() override {}
 
   void Finish() override { optimized::Finish(queue_); }
 
@@ -46,86 +60,44 @@ class HostCarrier : public Carrier {
   void Abandon() noexcept override {}
 
  private:
+  bool IsOwn(size_t rank) const {
+    return rank == static_cast<size_t>(communicator_.rank());
+  }
+
+  // Those of the others, one after the other.
+  std::span<float> RowIn(float* rows, size_t rank) const {
+    const auto self = static_cast<size_t>(communicator_.rank());
+    const auto row = static_cast<size_t>(row_);
+    return {rows + (rank < self ? rank : rank - 1) * row, row};
+  }
+
+  float* InMemoryOfTheHost(size_t size) {
+    return kMemory == MemoryKind::kHost ? rows_.data() : received_.OfSize(size);
+  }
+
   void GatherBytes(const Shards& shards, std::span<std::byte> data) override {
-    const std::span<std::byte> all(gathered_.OfSize(data.size()), data.size());
-    const Shard& own = shards[static_cast<size_t>(communicator_.rank())];
-    ReadArray<std::byte>(queue_, PartOf(data, own).data(), PartOf(all, own));
-    communicator_.Gather<std::byte>(shards, all);
-    WriteArray<std::byte>(queue_, all, data.data());
+    if constexpr (kMemory == MemoryKind::kHost) {
+      communicator_.Gather<std::byte>(shards, data);
+      return;
+    }
+    const Shard whole = {shards.front().begin, shards.back().end};
+    const Shards parts = Shifted(shards, -whole.begin);
+    const Shard& own = parts[static_cast<size_t>(communicator_.rank())];
+    const std::span<std::byte> there = PartOf(data, whole);
+    const std::span<std::byte> here(gathered_.OfSize(there.size()),
+                                    there.size());
+    ReadArray<std::byte>(queue_, PartOf(there, own).data(), PartOf(here, own));
+    communicator_.Gather<std::byte>(parts, here);
+    WriteArray<std::byte>(queue_, here, there.data());
   }
 
   Communicator& communicator_;
   Queue& queue_;
-  size_t row_ = 0;  // of received_
-  FetchedArray<float> sent_;
-  HostArray<float> received_;      // [ranks, own shard]
-  HostArray<std::byte> gathered_;  // all of it
-};
-
-std::unique_ptr<kernels::RankLink> LinkOf(Communicator& communicator,
-                                          Queue& queue) {
-  kernels::LinkId id = {};
-  if (communicator.rank() == 0) id = MakeLinkId();
-  communicator.Broadcast<char>(id, 0);
-  return JoinLink(id, communicator.rank(), communicator.size(), queue,
-                  [&communicator] { communicator.CheckOthers(); });
-}
-
-// The host waits in Finish, and for NCCL to have taken in what is asked of it.
-class LinkCarrier : public Carrier {
- public:
-  LinkCarrier(int64_t largest_shard, Communicator& communicator, Queue& queue)
-      : ranks_(communicator.size()),
-        rank_(communicator.rank()),
-        queue_(queue),
-        received_(ranks_ * largest_shard),
-        link_(LinkOf(communicator, queue)) {}
-
-  void Exchange(const Shards& shards, std::span<const float> data) override {
-    row_ = shards[static_cast<size_t>(rank_)].size();
-    SOFTMOE_CHECK(ranks_ * row_ <= received_.size())
-        << "a shard of " << row_ << ", for " << received_.size() / ranks_;
-    std::vector<kernels::LinkPart> sends, receives;
-    for (int rank = 0; rank < ranks_; ++rank) {
-      const std::span<const float> part =
-          PartOf(data, shards[static_cast<size_t>(rank)]);
-      // Which is only read.
-      sends.push_back({const_cast<float*>(part.data()),
-                       static_cast<int64_t>(part.size_bytes())});
-      receives.push_back(
-          {Row(rank), row_ * static_cast<int64_t>(sizeof(float))});
-    }
-    link_->Exchange(sends, receives);
-  }
-
-  void Receive(int rank, std::span<float> row) override {
-    SOFTMOE_CHECK(static_cast<int64_t>(row.size()) == row_)
-        << row.size() << " of " << row_;
-    CopyArray<float>(queue_, row_, Row(rank), row.data());
-  }
-
-  void Finish() override { link_->Finish(); }
-
-  void Abandon() noexcept override { link_->Abort(); }
-
- private:
-  float* Row(int rank) const { return received_.data() + rank * row_; }
-
-  void GatherBytes(const Shards& shards, std::span<std::byte> data) override {
-    std::vector<kernels::LinkPart> parts;
-    for (const Shard& shard : shards) {
-      const std::span<std::byte> part = PartOf(data, shard);
-      parts.push_back({part.data(), static_cast<int64_t>(part.size())});
-    }
-    link_->Gather(parts);
-  }
-
-  const int ranks_, rank_;
-  Queue& queue_;
-  int64_t row_ = 0;         // of received_
-  Buffer<float> received_;  // [ranks, own shard]
-  // The first to end: it may still use the memory.
-  std::unique_ptr<kernels::RankLink> link_;
+  int64_t row_ = 0;                        // of rows_
+  std::vector<FetchedArray<float>> sent_;  // to each rank
+  Buffer<float> rows_;                     // [other ranks, own shard]
+  HostArray<float> received_;              // the same, of a device
+  HostArray<std::byte> gathered_;
 };
 
 }  // namespace
@@ -133,9 +105,9 @@ class LinkCarrier : public Carrier {
 std::unique_ptr<Carrier> MakeCarrier(CarrierKind kind, int64_t largest_shard,
                                      Communicator& communicator, Queue& queue) {
   if (kind == CarrierKind::kHost) {
-    return std::make_unique<HostCarrier>(communicator, queue);
+    return std::make_unique<HostCarrier>(largest_shard, communicator, queue);
   }
-  return std::make_unique<LinkCarrier>(largest_shard, communicator, queue);
+  return MakeLinkCarrier(largest_shard, communicator, queue);
 }
 
 }  // namespace SOFTMOE_BACKEND

@@ -2,8 +2,8 @@
 //
 // carrier.h - what carries arrays as large as the parameters from rank to rank,
 // from where one computes to where the other does: through memory of the host,
-// with the communicator, or from device to device, over NCCL. Nothing is
-// computed on the way, so the bits are the same.
+// with the communicator, or from device to device, over NCCL (link_carrier.h).
+// Nothing is computed on the way, so the bits are the same.
 //
 // Everything small - sums of blocks, statistics, agreements - is the
 // communicator's.
@@ -30,19 +30,28 @@ class Carrier {
  public:
   virtual ~Carrier() = default;
 
-  // Enqueues that every rank gets its shard of this rank's `data`; what is
-  // enqueued afterwards may overwrite it.
-  //
-  //   shards  of `data`, none larger than MakeCarrier was told
-  virtual void Exchange(const Shards& shards, std::span<const float> data) = 0;
+  // Where what comes in is worked on: the queue, or a stream beside it, so
+  // that carrying goes on while the queue computes.
+  virtual Stream& stream() = 0;
+  virtual bool RunsBeside() const = 0;
 
-  // Enqueues that `row` is what rank `rank` had in this rank's shard, in the last
-  // Exchange.
+  // Enqueues on stream(), after all that is on the queue, that every other rank
+  // gets its shard of this rank's `data`, and Row what it has in this rank's.
+  // Until a Join the queue leaves these shards alone.
   //
-  //   row  [own shard]
-  virtual void Receive(int rank, std::span<float> row) = 0;
+  //   shards  within `data`, none larger than MakeCarrier was told
+  virtual void Exchange(const Shards& shards, std::span<float> data) = 0;
 
-  // Enqueues that `data`, of which every rank has its shard, is complete.
+  // What rank `rank`, another one, had in this rank's shard in the last
+  // Exchange; for stream(), until the next one.
+  virtual std::span<float> Row(int rank) = 0;
+
+  // What is enqueued on the queue from now on comes after all that is on
+  // stream().
+  virtual void Join() = 0;
+
+  // Enqueues on stream(), after all that is on the queue, that the shards of
+  // `data`, of which every rank has its own, are there on all of them.
   template <typename T>
   void Gather(const Shards& shards, std::span<T> data) {
     static_assert(std::is_trivially_copyable_v<T>);

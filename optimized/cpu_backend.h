@@ -22,7 +22,6 @@
 #include "kernels/balance_loss.h"
 #include "kernels/budget_gradient.h"
 #include "kernels/cross_entropy.h"
-#include "kernels/cuda/rank_link.h"
 #include "kernels/embedding.h"
 #include "kernels/expert_mlp.h"
 #include "kernels/gemm.h"
@@ -38,6 +37,9 @@ inline namespace backend_cpu {
 
 // What operations are enqueued on.
 using Queue = ThreadPool;
+
+// Beside it nothing runs.
+using Stream = Queue;
 
 // What activations and operands of products are stored as.
 using Activation = float;
@@ -163,17 +165,6 @@ class FetchedArray {
 
 // Bytes that AllocateArray may still give, as far as anybody can say.
 inline int64_t FreeBytes() { return std::numeric_limits<int64_t>::max(); }
-
-// Of devices: nobody asks for one here (ChooseCarrier in
-// trainer/run/rank_devices.h).
-inline kernels::LinkId MakeLinkId() {
-  throw InternalError("ranks on the CPU have no link between devices");
-}
-inline std::unique_ptr<kernels::RankLink> JoinLink(
-    const kernels::LinkId& /*id*/, int /*rank*/, int /*ranks*/,
-    Queue& /*queue*/, const kernels::WhileWaiting& /*while_waiting*/) {
-  throw InternalError("ranks on the CPU have no link between devices");
-}
 
 }  // namespace backend_cpu
 }  // namespace softmoe::optimized

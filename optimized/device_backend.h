@@ -20,7 +20,6 @@
 #include "kernels/cuda/noise_kernels.h"
 #include "kernels/cuda/products.h"
 #include "kernels/cuda/queue.h"
-#include "kernels/cuda/rank_link.h"
 #include "kernels/cuda/routing_kernels.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/rmsnorm.h"
@@ -34,6 +33,9 @@ inline namespace SOFTMOE_BACKEND {
 namespace device = ::softmoe::kernels::SOFTMOE_DEVICE;
 
 using Queue = kernels::Queue;
+
+// Where kernels alone are enqueued: a queue, or what runs beside it.
+using Stream = kernels::Stream;
 
 #ifdef SOFTMOE_BF16
 using Activation = kernels::Bf16;
@@ -82,8 +84,8 @@ SOFTMOE_KERNEL_OF(Rope);
 
 // And from one type to another.
 template <typename X, typename Y>
-void Add(const kernels::AddArgsOf<X, Y>& args, Queue& queue) {
-  device::Add(args, queue.stream());
+void Add(const kernels::AddArgsOf<X, Y>& args, Stream& stream) {
+  device::Add(args, stream.stream());
 }
 template <typename X, typename Y>
 void InputJitter(const kernels::InputJitterArgsOf<X, Y>& args, Queue& queue) {
@@ -205,15 +207,6 @@ class FetchedArray {
   HostArray<T> copy_;
   size_t size_ = 0;
 };
-
-// What ranks send each other from device to device (kernels/cuda/rank_link.h),
-// on the queue.
-inline kernels::LinkId MakeLinkId() { return device::MakeLinkId(); }
-inline std::unique_ptr<kernels::RankLink> JoinLink(
-    const kernels::LinkId& id, int rank, int ranks, Queue& queue,
-    const kernels::WhileWaiting& while_waiting) {
-  return device::JoinLink(id, rank, ranks, queue.stream(), while_waiting);
-}
 
 }  // namespace SOFTMOE_BACKEND
 }  // namespace softmoe::optimized

@@ -8,6 +8,7 @@
 
 #include "core/errors.h"
 #include "kernels/cuda/device_facts.h"
+#include "kernels/cuda/rank_link.h"
 #include "optimized/backend.h"
 #include "optimized/backend_model.h"
 

@@ -7,54 +7,63 @@
 //
 // As many bytes as a reduce-scatter in a ring, but an order that is the same
 // for any number of ranks (RanksAreSubtrees) and whatever carries the bytes.
+//
+// The buckets go one after the other, so that those which a backward pass has
+// done can go while it does the others.
 #ifndef SOFTMOE_OPTIMIZED_GRADIENT_EXCHANGE_H_
 #define SOFTMOE_OPTIMIZED_GRADIENT_EXCHANGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "optimized/backend.h"
 #include "optimized/carrier.h"
 #include "optimized/communicator/communicator.h"
 #include "optimized/communicator/shards.h"
-#include "optimized/gradient_tree.h"
+#include "optimized/parameter_shards.h"
 
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
 class GradientExchange {
  public:
-  // Keeps references. Beside what the carrier needs it holds ceil(log2(ranks))
-  // pieces of a shard.
+  // Keeps references.
   //
-  //   piece  elements of each shard that are exchanged at a time: memory for
-  //          `ranks` of them is all that a device needs for what it receives
-  GradientExchange(int64_t size, int64_t piece, CarrierKind kind,
+  //   buckets  of all gradients, as ParameterBuckets gives them
+  //   piece    elements of each shard that are exchanged at a time, >= 1: what
+  //            a rank receives takes memory for as many from each other
+  GradientExchange(std::vector<Bucket> buckets, int64_t piece, CarrierKind kind,
                    Communicator& communicator, Queue& queue);
 
-  // Of a buffer of `size` elements. They begin at blocks of the norm
-  // (kSumOfSquaresBlock), so that it is added in the order of one process.
-  const Shards& shards() const { return shards_; }
-  Shard own_shard() const { return shards_[static_cast<size_t>(rank_)]; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
 
   // What carries, for other arrays as well.
   Carrier& carrier() const { return *carrier_; }
 
-  // All ranks call it. Enqueues that `sum` is overwritten with this rank's shard
-  // of the sum over ranks; `partial` may be written again when it returns, by
-  // what is enqueued.
+  // For all ranks to call alike. Enqueues that this rank's shards of `gradient`
+  // are overwritten with their sums over ranks, for the buckets that a backward
+  // pass has completed when it has come down to `parameter`; the other ranks'
+  // shards mean nothing any more. The queue must not touch these buckets until
+  // Finish, which does the rest of them, and after which the queue has the sums.
   //
-  //   partial  [size] this rank's sum over its own groups
-  //   sum      [own_shard().size()], apart from `partial`
-  void Sum(std::span<const float> partial, std::span<float> sum);
+  //   gradient  of all parameters, on the queue: this rank's sum over its own
+  //             groups
+  void SumDownTo(int64_t parameter, std::span<float> gradient);
+  void Finish(std::span<float> gradient);
 
  private:
+  void SumBucket(const Shards& shards, std::span<float> gradient);
+  std::span<float> SumRows(int begin, int end, std::span<float> own);
+
   const int rank_, ranks_;
-  const Shards shards_;
+  const std::vector<Bucket> buckets_;
   const int64_t piece_;
+  const size_t size_;  // of all gradients
   std::unique_ptr<Carrier> carrier_;
-  GradientTree tree_;
+  size_t next_ = 0;  // of buckets_
 };
 
 }  // namespace SOFTMOE_BACKEND

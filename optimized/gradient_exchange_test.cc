@@ -5,13 +5,16 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/philox.h"
 #include "kernels/adamw.h"
 #include "optimized/communicator/in_process.h"
+#include "optimized/gradient_tree.h"
 #include "optimized/rank_groups.h"
 
 namespace softmoe::optimized {
@@ -41,25 +44,39 @@ Floats TreeSum(int64_t size, GroupRange groups, ThreadPool& pool) {
 // Longer than any shard here.
 constexpr int64_t kWhole = int64_t{1} << 20;
 
-// What `ranks` ranks make of the gradients of `groups` groups: the shards one
-// after the other.
-Floats SumOfRanks(int64_t size, int64_t groups, int ranks,
+// Two buckets of `size` gradients, cut at a block of the norm: the later one
+// first, as a backward pass completes them.
+std::vector<Bucket> CutAt(int64_t block, int64_t size, int ranks) {
+  const int64_t cut = std::min(block * kernels::kSumOfSquaresBlock, size);
+  const auto shards = [&](int64_t begin, int64_t end) {
+    return Shifted(ShareOut(end - begin, kernels::kSumOfSquaresBlock, ranks),
+                   begin);
+  };
+  return {{shards(cut, size), cut}, {shards(0, cut), 0}};
+}
+
+// What `ranks` ranks make of the gradients of `groups` groups: their shards,
+// where they belong.
+Floats SumOfRanks(int64_t size, int64_t groups, int ranks, int64_t block = 2,
                   int64_t piece = kWhole) {
   Floats whole(static_cast<size_t>(size), NAN);
   RunInProcessRanks(ranks, [&](Communicator& communicator) {
     ThreadPool pool(1 + communicator.rank() % 2);
-    GradientExchange exchange(size, piece, CarrierKind::kHost, communicator,
-                              pool);
-    const Floats partial =
-        TreeSum(size, GroupsOfRank(groups, ranks, communicator.rank()), pool);
-    const Shard shard = exchange.own_shard();
+    GradientExchange exchange(CutAt(block, size, ranks), piece,
+                              CarrierKind::kHost, communicator, pool);
+    const std::vector<PackedPiece> own =
+        PiecesOfRank(exchange.buckets(), communicator.rank());
     // Twice: buffers are used again.
     for (int round = 0; round < 2; ++round) {
-      exchange.Sum(partial,
-                   std::span(whole).subspan(static_cast<size_t>(shard.begin),
-                                            static_cast<size_t>(shard.size())));
+      Floats gradient =
+          TreeSum(size, GroupsOfRank(groups, ranks, communicator.rank()), pool);
+      exchange.Finish(gradient);
+      for (const PackedPiece& shard : own) {
+        std::ranges::copy(PartOf(std::span(gradient), shard.range()),
+                          whole.begin() + shard.offset);
+      }
     }
-    SOFTMOE_CHECK(communicator.sent_bytes() == 2 * 4 * (size - shard.size()))
+    SOFTMOE_CHECK(communicator.sent_bytes() == 2 * 4 * (size - SizeOf(own)))
         << communicator.sent_bytes();
   });
   return whole;
@@ -77,10 +94,11 @@ RC_GTEST_PROP(GradientExchange, GivesTheBitsOfOneProcessWhereRanksAreSubtrees,
   const int64_t size = AnySize(), groups = ranks * per_rank;
   RC_PRE(RanksAreSubtrees(groups, ranks));
   ThreadPool pool(2);
+  const auto block = *rc::gen::inRange<int64_t>(0, 7);
   const auto piece = *rc::gen::inRange<int64_t>(500, 9000);
   const Floats alone = TreeSum(size, {0, groups}, pool);
-  RC_ASSERT(SumOfRanks(size, groups, ranks) == alone);
-  RC_ASSERT(SumOfRanks(size, groups, ranks, piece) == alone);
+  RC_ASSERT(SumOfRanks(size, groups, ranks, block) == alone);
+  RC_ASSERT(SumOfRanks(size, groups, ranks, block, piece) == alone);
 }
 
 // The definition, literally.
@@ -113,31 +131,46 @@ TEST(GradientExchange, OrderMattersForTheseNumbers) {
       << "the other tests would pass with any order";
 }
 
-TEST(GradientExchange, ShardsBeginAtBlocksOfTheNorm) {
-  RunInProcessRanks(3, [](Communicator& communicator) {
+TEST(GradientExchange, SumsTheBucketsThatAreComplete) {
+  constexpr int64_t kSize = 5 * kernels::kSumOfSquaresBlock;
+  constexpr int64_t kCut = 2 * kernels::kSumOfSquaresBlock;
+  RunInProcessRanks(2, [](Communicator& communicator) {
     ThreadPool pool(1);
-    const int64_t block = kernels::kSumOfSquaresBlock;
-    const GradientExchange exchange(4 * block + 1, kWhole, CarrierKind::kHost,
-                                    communicator, pool);
-    SOFTMOE_CHECK(
-        (exchange.shards() ==
-         Shards{{0, block}, {block, 3 * block}, {3 * block, 4 * block + 1}}));
+    GradientExchange exchange(CutAt(2, kSize, 2), kWhole, CarrierKind::kHost,
+                              communicator, pool);
+    const auto r = static_cast<size_t>(communicator.rank());
+    const Shard late = exchange.buckets()[0].shards[r];
+    const Shard early = exchange.buckets()[1].shards[r];
+    Floats gradient(kSize, static_cast<float>(1 + communicator.rank()));
+    const auto is = [&](const Shard& shard, float value) {
+      return std::ranges::count(PartOf(std::span(gradient), shard), value) ==
+             shard.size();
+    };
+    const float own = gradient[0];
+    exchange.SumDownTo(kCut + 1, gradient);
+    SOFTMOE_CHECK(is(late, own) && is(early, own));
+    exchange.SumDownTo(kCut, gradient);
+    SOFTMOE_CHECK(is(late, 3) && is(early, own));
+    exchange.SumDownTo(1, gradient);
+    SOFTMOE_CHECK(is(late, 3) && is(early, own));
+    exchange.Finish(gradient);
+    SOFTMOE_CHECK(is(late, 3) && is(early, 3));
   });
 }
 
 TEST(GradientExchange, RefusesArraysOfAnotherSize) {
-  const auto sum = [](size_t partial_size, size_t sum_size) {
+  const auto sum = [](size_t size) {
     RunInProcessRanks(1, [&](Communicator& communicator) {
       ThreadPool pool(1);
-      GradientExchange exchange(10, kWhole, CarrierKind::kHost, communicator,
-                                pool);
-      Floats result(sum_size);
-      exchange.Sum(Floats(partial_size), result);
+      GradientExchange exchange(CutAt(0, 10, 1), kWhole, CarrierKind::kHost,
+                                communicator, pool);
+      Floats gradient(size);
+      exchange.Finish(gradient);
     });
   };
-  sum(10, 10);
-  EXPECT_THROW(sum(9, 10), InternalError);
-  EXPECT_THROW(sum(10, 9), InternalError);
+  sum(10);
+  EXPECT_THROW(sum(9), InternalError);
+  EXPECT_THROW(sum(11), InternalError);
 }
 
 }  // namespace

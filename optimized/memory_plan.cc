@@ -322,7 +322,7 @@ void PlanParameters(const Config& config, int ranks, MemoryPlan* plan) {
   }
   if (ranks > 1) {
     plan->Add("parameters", "own shard",
-              4 * LargestShard(ParameterShards(layout.total, ranks)));
+              4 * LargestPart(ParameterBuckets(layout, ranks)));
     plan->Add("parameters", "read in fp32",
               4 * Fp32Tensors(layout).packed().total);
     plan->Add("parameters", "staged", 4 * StagedParameters(layout.total));
@@ -347,32 +347,22 @@ MemoryPlan PlanModel(const Config& config, int ranks) {
   return plan;
 }
 
-int64_t ExchangePiece(CarrierKind carrier, int64_t largest_shard) {
-  constexpr int64_t kOfADevice = (int64_t{16} << 20) / sizeof(float);
-  return carrier == CarrierKind::kHost ? largest_shard
-                                       : std::min(largest_shard, kOfADevice);
-}
-
-MemoryPlan PlanUpdates(const Config& config, int ranks, CarrierKind carrier) {
-  const int64_t total = ParameterLayout(config).total;
+MemoryPlan PlanUpdates(const Config& config, int ranks) {
+  const ParameterLayout layout(config);
+  const int64_t total = layout.total;
   const int64_t num_groups = NumGroups(config.training);
   MemoryPlan plan;
   if (ranks > 1) {
-    const int64_t shard = LargestShard(ParameterShards(total, ranks));
-    const int64_t piece = ExchangePiece(carrier, shard);
+    const std::vector<Bucket> buckets = ParameterBuckets(layout, ranks);
+    const int64_t shard = LargestPart(buckets);
+    const int64_t piece = std::min(kExchangePiece, LargestShard(buckets));
     plan.Add("moments", "first", 4 * shard);
     plan.Add("moments", "second", 4 * shard);
     plan.Add("gradients", "sum of a rank", 4 * total);
     for (int64_t i = 0; i < TreeBuffers(num_groups / ranks); ++i) {
       plan.Add("gradients", "tree", 4 * total);
     }
-    plan.Add("gradients", "sum", 4 * shard);
-    for (int64_t i = 0; i < TreeBuffers(ranks); ++i) {
-      plan.Add("gradients", "tree of ranks", 4 * piece);
-    }
-    if (carrier == CarrierKind::kNccl) {
-      plan.Add("gradients", "from ranks", 4 * ranks * piece);
-    }
+    plan.Add("gradients", "from ranks", 4 * (ranks - 1) * piece);
     for (const int64_t size : {total, shard}) {
       plan.Add("scratch", "sum_of_squares",
                8 * kernels::SumOfSquaresScratch(size));
@@ -395,10 +385,9 @@ MemoryPlan PlanUpdates(const Config& config, int ranks, CarrierKind carrier) {
 MemoryPlan PlanStep(const Config& config,
                     std::span<const LayerAllocation> allocations,
                     int64_t group_sequences, Recompute recompute,
-                    int64_t product_workspaces, int ranks,
-                    CarrierKind carrier) {
+                    int64_t product_workspaces, int ranks) {
   MemoryPlan plan = PlanModel(config, ranks);
-  plan.Add(PlanUpdates(config, ranks, carrier));
+  plan.Add(PlanUpdates(config, ranks));
   plan.Add(PlanPasses(
       config,
       SizesOf(allocations, group_sequences * config.model.sequence_length),
@@ -421,19 +410,17 @@ constexpr const char* kSmallerGroups =
 
 // Of the first step; the caps do not depend on tau.
 MemoryPlan PlanFirstStep(const Config& config, Recompute recompute,
-                         int64_t product_workspaces, int ranks,
-                         CarrierKind carrier) {
+                         int64_t product_workspaces, int ranks) {
   return PlanStep(config, InitialAllocations(config, /*tau=*/0),
                   config.training.balance_group_sequences, recompute,
-                  product_workspaces, ranks, carrier);
+                  product_workspaces, ranks);
 }
 std::optional<Recompute> LeastForFirstStep(const Config& config,
                                            int64_t product_workspaces,
-                                           int64_t memory, int ranks,
-                                           CarrierKind carrier) {
+                                           int64_t memory, int ranks) {
   return LeastRecompute(config, InitialAllocations(config, /*tau=*/0),
                         config.training.balance_group_sequences,
-                        product_workspaces, memory, ranks, carrier);
+                        product_workspaces, memory, ranks);
 }
 
 [[noreturn]] void ThrowTooLittle(const MemoryPlan& plan, int64_t free_bytes,
@@ -446,10 +433,10 @@ std::optional<Recompute> LeastForFirstStep(const Config& config,
 
 }  // namespace
 
-std::string StepMemoryText(const Config& config, Recompute recompute, int ranks,
-                           CarrierKind carrier) {
+std::string StepMemoryText(const Config& config, Recompute recompute,
+                           int ranks) {
   const auto plan = [&](Recompute of) {
-    return PlanFirstStep(config, of, kProductWorkspaces, ranks, carrier);
+    return PlanFirstStep(config, of, kProductWorkspaces, ranks);
   };
   constexpr int64_t kH100 = 80'000'000'000;
   std::string text =
@@ -463,7 +450,7 @@ std::string StepMemoryText(const Config& config, Recompute recompute, int ranks,
             FormatBytes(plan(each).bytes());
   }
   const auto least =
-      LeastForFirstStep(config, kProductWorkspaces, kH100, ranks, carrier);
+      LeastForFirstStep(config, kProductWorkspaces, kH100, ranks);
   return text + "; an H100 with 80 GB " +
          (least ? "holds the step with " + Quoted(*least)
                 : std::string("holds none of them: ") + kSmallerGroups) +
@@ -480,16 +467,13 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes) {
 }
 
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes, int ranks, int on_device,
-                       CarrierKind carrier) {
+                       int64_t free_bytes, int ranks, int on_device) {
   constexpr int64_t kInTheQueue = 0;
   const int64_t share =
       (free_bytes - (on_device - 1) * kProductWorkspaces) / on_device;
-  const MemoryPlan plan =
-      PlanFirstStep(config, recompute, kInTheQueue, ranks, carrier);
+  const MemoryPlan plan = PlanFirstStep(config, recompute, kInTheQueue, ranks);
   if (plan.bytes() <= share) return;
-  const auto least =
-      LeastForFirstStep(config, kInTheQueue, share, ranks, carrier);
+  const auto least = LeastForFirstStep(config, kInTheQueue, share, ranks);
   ThrowTooLittle(
       plan, std::max<int64_t>(0, share),
       (on_device > 1 ? std::to_string(on_device) +
@@ -498,9 +482,9 @@ void RequireStepMemory(const Config& config, Recompute recompute,
                      : std::string()) +
           (least ? "let runtime.recompute be " + Quoted(*least) +
                        ", which needs " +
-                       FormatBytes(PlanFirstStep(config, *least, kInTheQueue,
-                                                 ranks, carrier)
-                                       .bytes()) +
+                       FormatBytes(
+                           PlanFirstStep(config, *least, kInTheQueue, ranks)
+                               .bytes()) +
                        ", takes time for memory and changes no result"
                  : std::string("no runtime.recompute makes it fit: ") +
                        kSmallerGroups));
@@ -509,10 +493,10 @@ void RequireStepMemory(const Config& config, Recompute recompute,
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
     int64_t group_sequences, int64_t product_workspaces, int64_t memory,
-    int ranks, CarrierKind carrier) {
+    int ranks) {
   for (const Recompute recompute : kRecomputes) {
     if (PlanStep(config, allocations, group_sequences, recompute,
-                 product_workspaces, ranks, carrier)
+                 product_workspaces, ranks)
             .bytes() <= memory) {
       return recompute;
     }

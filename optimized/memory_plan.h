@@ -19,7 +19,6 @@
 #include "core/config/config.h"
 #include "kernels/simt/bf16.h"
 #include "optimized/allocation.h"
-#include "optimized/carrier_kind.h"
 
 namespace softmoe::optimized {
 
@@ -176,15 +175,13 @@ MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
 // each of `ranks` ranks, among which the balance groups divide. Shards are the
 // largest of a rank. What NCCL keeps for itself is not counted.
 MemoryPlan PlanModel(const Config& config, int ranks = 1);
-MemoryPlan PlanUpdates(const Config& config, int ranks = 1,
-                       CarrierKind carrier = CarrierKind::kHost);
+MemoryPlan PlanUpdates(const Config& config, int ranks = 1);
 
-// Elements of a shard that ranks exchange at a time, where the largest has
-// `largest_shard` (gradient_exchange.h). Memory of the host may have it whole. A
-// device has 16 MiB from each rank: at 50 GB/s, the slowest of the links that
-// plans assume, these take 0.3 ms, and from 20 ranks they are 320 MiB, where
-// whole shards of the paper's model would be 6 GiB.
-int64_t ExchangePiece(CarrierKind carrier, int64_t largest_shard);
+// Elements of a shard that ranks exchange at a time, at most
+// (gradient_exchange.h): 16 MiB from each rank. At 50 GB/s, the slowest of the
+// links that plans assume, these take 0.3 ms, and from 20 ranks they are
+// 320 MiB, where whole shards of the paper's model would be 6 GiB.
+inline constexpr int64_t kExchangePiece = (int64_t{16} << 20) / sizeof(float);
 
 // How many of `total` parameters a device is sent at a time to have them cast,
 // where ranks share the masters (backend_parameters.h).
@@ -206,8 +203,7 @@ int64_t ReportSums(const ModelConfig& model);
 MemoryPlan PlanStep(const Config& config,
                     std::span<const LayerAllocation> allocations,
                     int64_t group_sequences, Recompute recompute,
-                    int64_t product_workspaces, int ranks = 1,
-                    CarrierKind carrier = CarrierKind::kHost);
+                    int64_t product_workspaces, int ranks = 1);
 
 // Bytes that products take on a device: the workspaces of a queue, to which
 // gpu_device.cc holds this number.
@@ -217,8 +213,7 @@ inline constexpr int64_t kProductWorkspaces = int64_t{160} << 20;
 // by part, what it takes with each setting of runtime.recompute, and which of
 // them an H100 with 80 GB holds.
 std::string StepMemoryText(const Config& config, Recompute recompute,
-                           int ranks = 1,
-                           CarrierKind carrier = CarrierKind::kHost);
+                           int ranks = 1);
 
 // Throws EnvironmentError with the plan, and what takes less, if it needs more
 // than there is free.
@@ -231,15 +226,14 @@ void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
 //   on_device  that share this device: each needs its part, and but for the one
 //              that has it already, a queue
 void RequireStepMemory(const Config& config, Recompute recompute,
-                       int64_t free_bytes, int ranks = 1, int on_device = 1,
-                       CarrierKind carrier = CarrierKind::kHost);
+                       int64_t free_bytes, int ranks = 1, int on_device = 1);
 
 // The setting that computes least again with which a device of `memory` bytes
 // holds PlanStep; none if none does.
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
     int64_t group_sequences, int64_t product_workspaces, int64_t memory,
-    int ranks = 1, CarrierKind carrier = CarrierKind::kHost);
+    int ranks = 1);
 
 // Of a device: queries whose attention weights are held at a time, and tokens
 // whose logits are; of the host, 0.

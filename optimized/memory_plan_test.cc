@@ -135,8 +135,9 @@ TEST(MemoryPlan, OfThePapersWholeStepInBf16) {
             4 * (3 * 30 * 128 * 2048 + 2 * tokens * 64));
 }
 
-// By hand: of 398294 blocks of 4096 parameters an eighth, rounded up; the
-// embedding, 21 norms, 10 routers and 10 budget logits; 2^15 on their way.
+// By hand: an eighth of the blocks of 4096 of each bucket (parameter_shards.h),
+// and what the last rank has of those that do not divide; the embedding, 21
+// norms, 10 routers and 10 budget logits; 2^15 on their way.
 TEST(MemoryPlan, OfARankInBf16HasAShardOfTheParameters) {
   Config config = PaperConfig();
   const int64_t parameters = 1'631'409'290;
@@ -145,12 +146,12 @@ TEST(MemoryPlan, OfARankInBf16HasAShardOfTheParameters) {
   };
   EXPECT_EQ(bytes(8), bytes(1));  // in fp32 they are what is read
   config.training.precision = Precision::kBf16;
-  const int64_t shard = 49787 * 4096;
+  const int64_t shard = 49790 * 4096 + 1162;
   const int64_t read = 32768 * 640 + 21 * 640 + 10 * 640 * 32 + 10;
   const int64_t expected =
       4 * shard + 4 * read + 4 * (int64_t{1} << 15) + 2 * parameters;
   EXPECT_GE(bytes(8), expected);
-  EXPECT_LE(bytes(8), expected + 1024);  // rounded up
+  EXPECT_LE(bytes(8), expected + 3 * 511);  // rounded up
   EXPECT_EQ(StagedParameters(1000), 1000);
   const auto step = [&](int ranks) {
     return PlanStep(config, InitialAllocations(config, 0), 30, Recompute::kNone,

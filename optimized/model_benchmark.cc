@@ -39,16 +39,6 @@ namespace {
 
 using kernels::BenchmarkSize;
 
-ModelConfig ModelOf(const BenchmarkSize& size) {
-  return {.num_layers = size.num_layers,
-          .d_model = size.d_model,
-          .num_heads = size.num_heads,
-          .d_ffn = size.d_ffn,
-          .num_experts = size.num_experts,
-          .vocab_size = size.vocab_size,
-          .sequence_length = size.sequence_length};
-}
-
 // A row of the results at one size: "midi/soft_fixed2".
 struct Row {
   const char* name;
@@ -81,7 +71,7 @@ std::string NameOf(const BenchmarkSize& size, const Row& row) {
 
 Config ConfigOf(const BenchmarkSize& size, const Row& row, int64_t groups) {
   Config config;
-  config.model = ModelOf(size);
+  config.model = size.Model();
   config.router.kind = row.kind;
   config.router.mean_active_experts = row.mean_active_experts;
   config.training.global_batch_sequences = size.num_sequences;

@@ -85,18 +85,23 @@ kernels::AdamWArgs Optimizer::Step(double learning_rate,
 
 void Optimizer::Update(double learning_rate, int64_t completed_updates,
                        double norm, std::span<const float> gradient,
-                       std::span<float> parameters) {
-  SOFTMOE_CHECK(static_cast<int64_t>(gradient.size()) == total_ &&
-                static_cast<int64_t>(parameters.size()) == total_)
-      << gradient.size() << " gradients, " << parameters.size()
-      << " parameters, expected " << total_;
-  BeginOperation("AdamW", {.bytes = 28.0 * static_cast<double>(total_)});
+                       std::span<float> parameters, int64_t first) {
+  const auto size = static_cast<int64_t>(parameters.size());
+  SOFTMOE_CHECK(gradient.size() == parameters.size() && first >= 0 &&
+                size <= total_ - first)
+      << gradient.size() << " gradients, " << size << " parameters from "
+      << first << " on, of " << total_;
+  BeginOperation("AdamW", {.bytes = 28.0 * static_cast<double>(size)});
   for (const Run& run : runs_) {
+    const int64_t begin = std::max(run.offset, first);
+    const int64_t end = std::min(run.offset + run.size, first + size);
+    if (begin >= end) continue;
     kernels::AdamWArgs args = Step(learning_rate, completed_updates, norm, run);
-    args.gradient = gradient.data() + run.offset;
-    args.parameter = parameters.data() + run.offset;
-    args.first_moment = first_moment_.data() + run.offset;
-    args.second_moment = second_moment_.data() + run.offset;
+    args.size = end - begin;
+    args.gradient = gradient.data() + (begin - first);
+    args.parameter = parameters.data() + (begin - first);
+    args.first_moment = first_moment_.data() + begin;
+    args.second_moment = second_moment_.data() + begin;
     ops::AdamW(args, queue_);
   }
 }

@@ -40,15 +40,17 @@ class Optimizer {
   void StartGradientNorm(std::span<const float> gradient);
   double FinishGradientNorm() const;
 
-  // Updates `parameters` and the moments.
+  // Updates `parameters` and the moments: of the layout what begins at `first`,
+  // as much as is given.
   //
   //   learning_rate      >= 0
   //   completed_updates  >= 0; the first update has 0
-  //   norm               GradientNorm(gradient), finite
-  //   gradient           [layout.total]
-  //   parameters         [layout.total]
+  //   norm               of the whole gradient, finite
+  //   gradient           [n], of at most layout.total - first
+  //   parameters         [n]
   void Update(double learning_rate, int64_t completed_updates, double norm,
-              std::span<const float> gradient, std::span<float> parameters);
+              std::span<const float> gradient, std::span<float> parameters,
+              int64_t first = 0);
 
   // The same update of a copy that the host keeps of the tensor at `offset`, and
   // of its moments: the same bits. All of the tensor's size, and of the host.

@@ -16,8 +16,73 @@ constexpr int64_t kAligned = 256 / static_cast<int64_t>(sizeof(float));
 
 }  // namespace
 
-Shards ParameterShards(int64_t total, int ranks) {
-  return ShareOut(total, kernels::kSumOfSquaresBlock, ranks);
+std::vector<Bucket> ParameterBuckets(const ParameterLayout& layout, int ranks) {
+  constexpr int64_t kBlock = kernels::kSumOfSquaresBlock;
+  std::vector<Bucket> buckets;
+  const auto add = [&](int64_t begin, int64_t end, int64_t complete_at) {
+    if (begin >= end) return;
+    buckets.push_back(
+        {Shifted(ShareOut(end - begin, kBlock, ranks), begin), complete_at});
+  };
+  // The gradients of the budget logits come last of all.
+  const int64_t late = layout.budget_logits < 0
+                           ? layout.total
+                           : layout.budget_logits / kBlock * kBlock;
+  int64_t end = late;
+  const auto add_from = [&](int64_t offset) {
+    const int64_t begin =
+        std::min((offset + kBlock - 1) / kBlock * kBlock, end);
+    add(begin, end, offset);
+    end = begin;
+  };
+  add_from(layout.final_norm);
+  for (size_t l = layout.layers.size(); l-- > 0;) {
+    add_from(layout.layers[l].attention_norm);
+  }
+  add_from(0);
+  add(late, layout.total, 0);
+  return buckets;
+}
+
+std::vector<PackedPiece> PiecesOfRank(std::span<const Bucket> buckets,
+                                      int rank) {
+  std::vector<PackedPiece> pieces;
+  for (const Bucket& bucket : buckets) {
+    const Shard& shard = bucket.shards[static_cast<size_t>(rank)];
+    pieces.push_back({shard.begin, 0, shard.size()});
+  }
+  std::vector<PackedPiece*> in_order;
+  for (PackedPiece& piece : pieces) in_order.push_back(&piece);
+  std::ranges::sort(in_order, {}, &PackedPiece::offset);
+  int64_t packed = 0;
+  for (PackedPiece* piece : in_order) {
+    piece->packed = packed;
+    packed += piece->size;
+  }
+  return pieces;
+}
+
+int64_t SizeOf(std::span<const PackedPiece> pieces) {
+  int64_t size = 0;
+  for (const PackedPiece& piece : pieces) size += piece.size;
+  return size;
+}
+
+int64_t LargestPart(std::span<const Bucket> buckets) {
+  int64_t largest = 0;
+  const auto ranks = static_cast<int>(buckets.front().shards.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    largest = std::max(largest, SizeOf(PiecesOfRank(buckets, rank)));
+  }
+  return largest;
+}
+
+int64_t LargestShard(std::span<const Bucket> buckets) {
+  int64_t largest = 0;
+  for (const Bucket& bucket : buckets) {
+    largest = std::max(largest, LargestShard(bucket.shards));
+  }
+  return largest;
 }
 
 Fp32Tensors::Fp32Tensors(const ParameterLayout& layout) : packed_(layout) {
@@ -48,11 +113,11 @@ Fp32Tensors::Fp32Tensors(const ParameterLayout& layout) : packed_(layout) {
   SOFTMOE_CHECK(offset == offsets.end());
 }
 
-std::vector<Fp32Tensors::Piece> Fp32Tensors::PiecesOf(const Shard& part) const {
-  std::vector<Piece> pieces;
-  for (const Piece& tensor : tensors_) {
+std::vector<PackedPiece> Fp32Tensors::PiecesOf(const Shard& part) const {
+  std::vector<PackedPiece> pieces;
+  for (const PackedPiece& tensor : tensors_) {
     const int64_t begin = std::max(tensor.offset, part.begin);
-    const int64_t end = std::min(tensor.offset + tensor.size, part.end);
+    const int64_t end = std::min(tensor.end(), part.end);
     if (begin >= end) continue;
     pieces.push_back(
         {begin, tensor.packed + (begin - tensor.offset), end - begin});
@@ -61,11 +126,13 @@ std::vector<Fp32Tensors::Piece> Fp32Tensors::PiecesOf(const Shard& part) const {
 }
 
 Shards Fp32Tensors::PackedShards(const Shards& shards) const {
+  const std::vector<PackedPiece> all =
+      PiecesOf({shards.front().begin, shards.back().end});
   Shards packed;
-  int64_t end = 0;
+  int64_t end = all.empty() ? 0 : all.front().packed;
   for (const Shard& shard : shards) {
     const int64_t begin = end;
-    const std::vector<Piece> pieces = PiecesOf(shard);
+    const std::vector<PackedPiece> pieces = PiecesOf(shard);
     if (!pieces.empty()) end = pieces.back().packed + pieces.back().size;
     packed.push_back({begin, end});
   }

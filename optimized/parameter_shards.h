@@ -11,6 +11,7 @@
 #define SOFTMOE_OPTIMIZED_PARAMETER_SHARDS_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/config/parameter_layout.h"
@@ -18,9 +19,50 @@
 
 namespace softmoe::optimized {
 
-// Those of `total` parameters. They begin at blocks of the gradient's norm
-// (kSumOfSquaresBlock), so that it is added in the order of one process.
-Shards ParameterShards(int64_t total, int ranks);
+// Parameters whose gradients are exchanged together: a range of them, of which
+// every rank has a shard. So what a backward pass has done can go to the ranks
+// while it goes on, and all of them receive as much.
+struct Bucket {
+  Shards shards;  // among all parameters, one after the other
+  // A backward pass that has come down to this parameter has computed the
+  // gradients of the range (backend_model.h).
+  int64_t complete_at;
+
+  int64_t begin() const { return shards.front().begin; }
+  int64_t end() const { return shards.back().end; }
+};
+
+// Of all parameters, in the order in which a backward pass completes them: the
+// head's, those of each layer, the embedding's, that of the budget logits; an
+// empty one is left out. Shards begin at blocks of the gradient's norm
+// (kSumOfSquaresBlock), so that it is added in the order of one process: a block
+// that two buckets would share is in the later one.
+std::vector<Bucket> ParameterBuckets(const ParameterLayout& layout, int ranks);
+
+// Where a piece of all parameters is in an array that holds some of them, one
+// after the other.
+struct PackedPiece {
+  int64_t offset;  // among all parameters
+  int64_t packed;  // in the packed array
+  int64_t size;
+
+  int64_t end() const { return offset + size; }
+  Shard range() const { return {offset, end()}; }
+  friend bool operator==(const PackedPiece&, const PackedPiece&) = default;
+};
+
+// The shard of rank `rank` of each bucket, which may be empty; packed in the
+// order of the parameters, so that they begin at blocks there, too. And how many
+// parameters that are.
+std::vector<PackedPiece> PiecesOfRank(std::span<const Bucket> buckets,
+                                      int rank);
+int64_t SizeOf(std::span<const PackedPiece> pieces);
+
+// The same of the rank that has most.
+int64_t LargestPart(std::span<const Bucket> buckets);
+
+// The largest of one bucket.
+int64_t LargestShard(std::span<const Bucket> buckets);
 
 // The tensors that are read in fp32 in either precision: embedding, norms and
 // routers' weights by passes, the budget logits by the host. Packed: one after
@@ -34,19 +76,14 @@ class Fp32Tensors {
   const ParameterLayout& packed() const { return packed_; }
 
   // What of them is in `part` of all parameters.
-  struct Piece {
-    int64_t offset;  // among all parameters
-    int64_t packed;  // in the packed array
-    int64_t size;
-  };
-  std::vector<Piece> PiecesOf(const Shard& part) const;
+  std::vector<PackedPiece> PiecesOf(const Shard& part) const;
 
-  // The shards of the packed array: what of it lies in those of all parameters.
+  // Shards of the packed array: what of it lies in those of all parameters.
   Shards PackedShards(const Shards& shards) const;
 
  private:
   ParameterLayout packed_;
-  std::vector<Piece> tensors_;
+  std::vector<PackedPiece> tensors_;
 };
 
 }  // namespace softmoe::optimized

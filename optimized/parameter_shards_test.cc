@@ -2,9 +2,13 @@
 #include "optimized/parameter_shards.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config/config.h"
@@ -104,10 +108,102 @@ TEST(Fp32Tensors, AreCutWhereShardsAre) {
             (Shards{{0, 40}, {40, 60}, {60, 230}}));
 }
 
-TEST(ParameterShards, AreOfWholeBlocksOfTheNorm) {
-  EXPECT_EQ(ParameterShards(3 * 4096 + 5, 2),
-            (Shards{{0, 2 * 4096}, {2 * 4096, 3 * 4096 + 5}}));
-  EXPECT_EQ(ParameterShards(kTotal, 2), (Shards{{0, 0}, {0, kTotal}}));
+TEST(Fp32Tensors, OfABucketBeginWhereItDoes) {
+  const Fp32Tensors tensors{ParameterLayout(SmallConfig())};
+  EXPECT_EQ(tensors.PackedShards({{40, 304}, {304, kTotal}}),
+            (Shards{{40, 60}, {60, 230}}));
+  EXPECT_EQ(tensors.PackedShards({{124, 200}, {200, 304}}),
+            (Shards{{0, 0}, {0, 0}}));  // experts
+}
+
+// Layers of nearly five blocks.
+Config LayersOfBlocks() {
+  Config config = SmallConfig();
+  config.model = {.num_layers = 2,
+                  .d_model = 32,
+                  .num_heads = 2,
+                  .d_ffn = 40,
+                  .num_experts = 4,
+                  .vocab_size = 17,
+                  .sequence_length = 5};
+  return config;
+}
+
+// Embedding 0, layer 0 at 544, layer 1 at 20192, final norm 39840, head 39872,
+// budget logits 40416, total 40418. Blocks begin at multiples of 4096, and the
+// one that has two layers' parameters is in the bucket of the lower.
+TEST(ParameterBuckets, AreOfLayersInWholeBlocks) {
+  constexpr int64_t kBlock = 4096;
+  const ParameterLayout layout(LayersOfBlocks());
+  ASSERT_EQ(layout.total, 40418);
+  const std::vector<Bucket> buckets = ParameterBuckets(layout, 2);
+  ASSERT_EQ(buckets.size(), 4u);
+  EXPECT_EQ(buckets[0].shards,
+            (Shards{{5 * kBlock, 7 * kBlock}, {7 * kBlock, 9 * kBlock}}));
+  EXPECT_EQ(buckets[0].complete_at, 20192);
+  EXPECT_EQ(buckets[1].shards,
+            (Shards{{kBlock, 3 * kBlock}, {3 * kBlock, 5 * kBlock}}));
+  EXPECT_EQ(buckets[1].complete_at, 544);
+  EXPECT_EQ(buckets[2].shards, (Shards{{0, 0}, {0, kBlock}}));
+  EXPECT_EQ(buckets[2].complete_at, 0);
+  // With the budget logits the end of the head, and of layer 1.
+  EXPECT_EQ(buckets[3].shards,
+            (Shards{{9 * kBlock, 9 * kBlock}, {9 * kBlock, 40418}}));
+  EXPECT_EQ(buckets[3].complete_at, 0);
+
+  EXPECT_EQ(PiecesOfRank(buckets, 1),
+            (std::vector<PackedPiece>{{7 * kBlock, 3 * kBlock, 2 * kBlock},
+                                      {3 * kBlock, kBlock, 2 * kBlock},
+                                      {0, 0, kBlock},
+                                      {9 * kBlock, 5 * kBlock, 3554}}));
+  EXPECT_EQ(SizeOf(PiecesOfRank(buckets, 0)), 4 * kBlock);
+  EXPECT_EQ(LargestPart(buckets), 5 * kBlock + 3554);
+  EXPECT_EQ(LargestShard(buckets), 2 * kBlock);
+}
+
+TEST(ParameterBuckets, AreOneForASmallModel) {
+  const std::vector<Bucket> buckets =
+      ParameterBuckets(ParameterLayout(SmallConfig()), 2);
+  ASSERT_EQ(buckets.size(), 1u);
+  EXPECT_EQ(buckets[0].shards, (Shards{{0, 0}, {0, kTotal}}));
+  EXPECT_EQ(buckets[0].complete_at, 0);
+}
+
+RC_GTEST_PROP(ParameterBuckets, HaveEveryParameterOnceAndWhenItIsComplete, ()) {
+  Config config = LayersOfBlocks();
+  config.model.num_layers = *rc::gen::inRange<int64_t>(1, 5);
+  config.model.d_model = 2 * *rc::gen::inRange<int64_t>(1, 30);
+  config.model.d_ffn = *rc::gen::inRange<int64_t>(1, 60);
+  config.model.vocab_size = *rc::gen::inRange<int64_t>(1, 300);
+  config.router.kind =
+      *rc::gen::element(RouterKind::kSparse, RouterKind::kSoftLearned);
+  const auto ranks = *rc::gen::inRange(1, 6);
+  const ParameterLayout layout(config);
+  const std::vector<Bucket> buckets = ParameterBuckets(layout, ranks);
+  Shards all;
+  int64_t reached = layout.total;
+  for (const Bucket& bucket : buckets) {
+    RC_ASSERT(bucket.complete_at <= reached);
+    reached = bucket.complete_at;
+    RC_ASSERT(bucket.end() > bucket.begin());
+    // Backward passes go down the layout, but for the budget logits.
+    RC_ASSERT(bucket.begin() >= bucket.complete_at);
+    RC_ASSERT(layout.budget_logits < 0 || bucket.complete_at == 0 ||
+              bucket.end() <= layout.budget_logits);
+    for (const Shard& shard : bucket.shards) {
+      RC_ASSERT(shard.begin % 4096 == 0 || shard.begin == layout.total);
+      all.push_back(shard);
+    }
+  }
+  std::ranges::sort(all, {}, [](const Shard& shard) {
+    return std::pair(shard.begin, shard.end);
+  });
+  int64_t end = 0;
+  for (const Shard& shard : all) {
+    RC_ASSERT(shard.begin == end);
+    end = shard.end;
+  }
+  RC_ASSERT(end == layout.total);
 }
 
 }  // namespace

@@ -16,41 +16,43 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-// A layout of what lies in `shard` alone, for the optimizer, which knows
-// tensors by place and kind.
-ParameterLayout Clipped(ParameterLayout layout, const Shard& shard) {
+// A layout of these pieces alone, for the optimizer, which knows tensors by
+// place and kind.
+ParameterLayout LayoutOf(std::span<const PackedPiece> pieces,
+                         ParameterLayout layout) {
   std::vector<ParameterTensor> tensors;
-  for (ParameterTensor& tensor : layout.tensors) {
-    const int64_t begin = std::max(tensor.offset, shard.begin);
-    const int64_t end = std::min(tensor.offset + tensor.size, shard.end);
-    if (begin >= end) continue;
-    tensor.offset = begin - shard.begin;
-    tensor.size = end - begin;
-    tensors.push_back(std::move(tensor));
+  for (const PackedPiece& piece : pieces) {
+    for (ParameterTensor tensor : layout.tensors) {
+      const int64_t begin = std::max(tensor.offset, piece.offset);
+      const int64_t end = std::min(tensor.offset + tensor.size, piece.end());
+      if (begin >= end) continue;
+      tensor.offset = piece.packed + (begin - piece.offset);
+      tensor.size = end - begin;
+      tensors.push_back(std::move(tensor));
+    }
   }
+  std::ranges::sort(tensors, {}, &ParameterTensor::offset);
   layout.tensors = std::move(tensors);
-  layout.total = shard.size();
+  layout.total = SizeOf(pieces);
   return layout;
 }
 
-// How much of a shard is exchanged at a time.
-int64_t PieceOf(const ParameterLayout& layout, int ranks, CarrierKind carrier) {
-  return ExchangePiece(
-      carrier,
-      LargestShard(ShareOut(layout.total, kernels::kSumOfSquaresBlock, ranks)));
-}
-
-// The blocks of the norm in each shard.
-Shards BlocksOf(const Shards& shards) {
-  Shards blocks;
-  for (const Shard& shard : shards) {
-    blocks.push_back({kernels::SumOfSquaresScratch(shard.begin),
-                      kernels::SumOfSquaresScratch(shard.end)});
-  }
-  return blocks;
-}
-
 }  // namespace
+
+RankedUpdater::RankedBlocks::RankedBlocks(const std::vector<Bucket>& buckets) {
+  const auto ranks = static_cast<int>(buckets.front().shards.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto begin = static_cast<int64_t>(blocks.size());
+    for (const PackedPiece& piece : PiecesOfRank(buckets, rank)) {
+      const int64_t end = kernels::SumOfSquaresScratch(piece.end());
+      for (int64_t block = kernels::SumOfSquaresScratch(piece.offset);
+           block < end; ++block) {
+        blocks.push_back(block);
+      }
+    }
+    of_rank.push_back({begin, static_cast<int64_t>(blocks.size())});
+  }
+}
 
 RankedUpdater::RankedUpdater(BackendModel& model, Communicator& communicator,
                              CarrierKind carrier)
@@ -60,16 +62,14 @@ RankedUpdater::RankedUpdater(BackendModel& model, Communicator& communicator,
       own_groups_(
           GroupsOfRank(num_groups_, communicator.size(), communicator.rank())),
       tree_(model.layout().total, own_groups_.size(), model.queue()),
-      partial_(model.layout().total),
-      exchange_(model.layout().total,
-                PieceOf(model.layout(), communicator.size(), carrier), carrier,
-                communicator, model.queue()),
-      gradient_(exchange_.own_shard().size()),
-      blocks_(BlocksOf(exchange_.shards())),
-      block_sums_(blocks_.back().end),
+      gradient_(model.layout().total),
+      exchange_(ParameterBuckets(model.layout(), communicator.size()),
+                kExchangePiece, carrier, communicator, model.queue()),
+      own_(PiecesOfRank(exchange_.buckets(), communicator.rank())),
+      blocks_(exchange_.buckets()),
+      block_sums_(static_cast<int64_t>(blocks_.blocks.size())),
       sum_of_squares_(1),
-      optimizer_(model.config().training,
-                 Clipped(model.layout(), exchange_.own_shard()),
+      optimizer_(model.config().training, LayoutOf(own_, model.layout()),
                  model.queue()) {}
 
 std::vector<StepStats> RankedUpdater::StartOwnGroups(
@@ -83,16 +83,22 @@ std::vector<StepStats> RankedUpdater::StartOwnGroups(
     *model_seconds +=
         std::chrono::duration<double>(Clock::now() - start).count();
   };
+  // The gradients of the only group are this rank's.
+  const bool at_once =
+      own_groups_.size() == 1 && exchange_.carrier().RunsBeside();
+  const auto down_to = [&](int64_t parameter) {
+    if (at_once) exchange_.SumDownTo(parameter, gradient_.span());
+  };
   const auto leaf = [&](int64_t group, std::span<float> gradient) {
     const Batch tokens = batch(group);
     const auto start = Clock::now();
     model_.StartGradients(tokens, 1.0 / num_tokens,
                           1.0 / static_cast<double>(num_groups_),
-                          group - own_groups_.begin, gradient.data());
+                          group - own_groups_.begin, gradient.data(), down_to);
     count_time(start);
   };
   model_.StartGroups(routing);
-  tree_.Sum(own_groups_.begin, own_groups_.end, leaf, partial_.span());
+  tree_.Sum(own_groups_.begin, own_groups_.end, leaf, gradient_.span());
   model_.StartReports(own_groups_.size());
   const auto start = Clock::now();
   Finish(model_.queue());
@@ -116,14 +122,15 @@ void RankedUpdater::WithOthers(const Work& work) {
   }
 }
 
-// The other ranks get nothing of a gradient that some number spoils.
+// Where some number spoils the gradient, that rank ends, and with it all others
+// before they have a norm: nothing is updated.
 UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
                                               const GroupBatch& batch) {
   UpdateGradient result;
   WithOthers([&] {
     const std::vector<StepStats> own =
         StartOwnGroups(routing, batch, &result.model_seconds);
-    exchange_.Sum(partial_.span(), gradient_.span());
+    exchange_.Finish(gradient_.span());
     norm_ = GradientNorm();
     result.groups = GatherStats(own, model_.config().model, communicator_);
   });
@@ -133,18 +140,19 @@ UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
 
 double RankedUpdater::GradientNorm() {
   Queue& queue = model_.queue();
-  const Shard own = blocks_[static_cast<size_t>(communicator_.rank())];
-  double* const own_sums = block_sums_.data() + own.begin;
-  ops::SumOfSquares({.size = gradient_.size(),
-                     .x = gradient_.data(),
-                     .result = sum_of_squares_.data(),
-                     .scratch = own_sums},
-                    queue);
-  fetched_.Start(queue, own_sums, own.size());
+  for (const PackedPiece& piece : own_) {
+    if (piece.size == 0) continue;
+    const int64_t first_block = piece.offset / kernels::kSumOfSquaresBlock;
+    ops::SumOfSquares({.size = piece.size,
+                       .x = gradient_.data() + piece.offset,
+                       .result = sum_of_squares_.data(),
+                       .scratch = block_sums_.data() + first_block},
+                      queue);
+  }
+  fetched_.Start(queue, block_sums_.data(), block_sums_.size());
   exchange_.carrier().Finish();
-  std::vector<double> sums(static_cast<size_t>(block_sums_.size()));
-  std::ranges::copy(fetched_.view(), sums.begin() + own.begin);
-  communicator_.Gather<double>(blocks_, sums);
+  std::vector<double> sums(fetched_.view().begin(), fetched_.view().end());
+  GatherBlockSums(sums);
   // As one process does.
   WriteArray<double>(queue, sums, block_sums_.data());
   ops::SumOfBlocks({.blocks = block_sums_.size(),
@@ -160,18 +168,35 @@ double RankedUpdater::GradientNorm() {
   return norm;
 }
 
+void RankedUpdater::GatherBlockSums(std::span<double> sums) {
+  std::vector<double> by_rank;
+  for (const int64_t block : blocks_.blocks) by_rank.push_back(sums[block]);
+  communicator_.Gather<double>(blocks_.of_rank, by_rank);
+  for (size_t i = 0; i < by_rank.size(); ++i) {
+    sums[blocks_.blocks[i]] = by_rank[i];
+  }
+}
+
 void RankedUpdater::Apply(double learning_rate, int64_t completed_updates) {
   BackendParameters& parameters = model_.parameters();
   const std::span<float> budget = model_.host_budget_logits();
   WithOthers([&] {
-    optimizer_.Update(learning_rate, completed_updates, norm_, gradient_.span(),
-                      parameters.Masters(exchange_.own_shard()));
-    parameters.CopyMasters();
     Carrier& carrier = exchange_.carrier();
-    carrier.Gather(exchange_.shards(), parameters.weights());
-    if (!parameters.packed().empty()) {
-      carrier.Gather(parameters.packed_shards(), parameters.packed());
+    for (size_t b = 0; b < own_.size(); ++b) {
+      const Shard own = own_[b].range();
+      if (own.size() > 0) {
+        optimizer_.Update(learning_rate, completed_updates, norm_,
+                          PartOf(gradient_.span(), own),
+                          parameters.Masters(own), own_[b].packed);
+        parameters.CopyMasters(own);
+      }
+      // While the next one is updated, and still in caches.
+      carrier.Gather(exchange_.buckets()[b].shards, parameters.weights());
+      if (parameters.shared()) {
+        carrier.Gather(parameters.packed_shards(b), parameters.packed());
+      }
     }
+    carrier.Join();
     if (!budget.empty()) {
       budget_.Start(model_.queue(),
                     parameters.fp32() + parameters.fp32_layout().budget_logits,
@@ -182,32 +207,35 @@ void RankedUpdater::Apply(double learning_rate, int64_t completed_updates) {
   if (!budget.empty()) std::ranges::copy(budget_.view(), budget.begin());
 }
 
-template <typename T>
-std::span<T> RankedUpdater::OwnShard(std::span<T> all) const {
-  const Shard shard = exchange_.own_shard();
-  return all.subspan(static_cast<size_t>(shard.begin),
-                     static_cast<size_t>(shard.size()));
-}
-
-std::vector<float> RankedUpdater::Gathered(
-    std::span<const float> own_shard) const {
+template <typename At>
+std::vector<float> RankedUpdater::Gathered(const At& at) const {
   std::vector<float> all(static_cast<size_t>(model_.layout().total));
-  ReadArray<float>(model_.queue(), own_shard.data(),
-                   OwnShard<float>(std::span(all)));
-  communicator_.Gather<float>(exchange_.shards(), all);
+  for (const PackedPiece& piece : own_) {
+    ReadArray<float>(model_.queue(), at(piece),
+                     PartOf(std::span(all), piece.range()));
+  }
+  for (const Bucket& bucket : exchange_.buckets()) {
+    communicator_.Gather<float>(bucket.shards, all);
+  }
   return all;
 }
 
 std::vector<float> RankedUpdater::ReadGradient() const {
-  return Gathered(gradient_.span());
+  return Gathered([&](const PackedPiece& piece) {
+    return gradient_.data() + piece.offset;
+  });
 }
 
 std::vector<float> RankedUpdater::ReadFirstMoment() const {
-  return Gathered(optimizer_.first_moment());
+  return Gathered([&](const PackedPiece& piece) {
+    return optimizer_.first_moment().data() + piece.packed;
+  });
 }
 
 std::vector<float> RankedUpdater::ReadSecondMoment() const {
-  return Gathered(optimizer_.second_moment());
+  return Gathered([&](const PackedPiece& piece) {
+    return optimizer_.second_moment().data() + piece.packed;
+  });
 }
 
 void RankedUpdater::WriteMoments(std::span<const float> first,
@@ -216,9 +244,12 @@ void RankedUpdater::WriteMoments(std::span<const float> first,
   SOFTMOE_CHECK(first.size() == total && second.size() == total)
       << first.size() << " and " << second.size() << " moments, expected "
       << total;
-  WriteArray(model_.queue(), OwnShard(first), optimizer_.first_moment().data());
-  WriteArray(model_.queue(), OwnShard(second),
-             optimizer_.second_moment().data());
+  for (const PackedPiece& piece : own_) {
+    WriteArray(model_.queue(), PartOf(first, piece.range()),
+               optimizer_.first_moment().data() + piece.packed);
+    WriteArray(model_.queue(), PartOf(second, piece.range()),
+               optimizer_.second_moment().data() + piece.packed);
+  }
 }
 
 }  // namespace SOFTMOE_BACKEND

@@ -3,11 +3,14 @@
 // ranked_updater.h - updates of a model that several ranks train (SPEC.md 4):
 //
 //   own balance groups -> this rank's part of the gradient, along the tree
-//   -> sum over ranks, a shard for each -> norm -> AdamW on the own shard
+//   -> sum over ranks, shards for each -> norm -> AdamW on the own shards
 //   -> what passes read of the parameters gathered: the parameters; in bf16
 //   copies of them (backend_parameters.h)
 //
-// So each rank holds the moments of its shard only, and in bf16 the parameters
+// A rank that has one group, and carries while it computes, sends the gradients
+// of each layer as soon as its backward pass has them.
+//
+// So each rank holds the moments of its shards only, and in bf16 the parameters
 // in fp32, too (ZeRO-1: parameter_shards.h). Where ranks are
 // subtrees (rank_groups.h), parameters, moments, norm and statistics have the
 // bits of one process on such a device, whatever carries the arrays (carrier.h).
@@ -27,6 +30,7 @@
 #include "optimized/gradient_tree.h"
 #include "optimized/model_interface.h"
 #include "optimized/optimizer.h"
+#include "optimized/parameter_shards.h"
 #include "optimized/rank_groups.h"
 #include "optimized/step.h"
 
@@ -35,7 +39,7 @@ inline namespace SOFTMOE_BACKEND {
 
 // Updater (updater.h) says what the functions mean. All ranks call each of
 // them: those that read an array gather its shards, and of what is written to
-// the moments a rank keeps its shard.
+// the moments a rank keeps its shards.
 class RankedUpdater : public UpdaterInterface {
  public:
   // Keeps references. The moments start at zero.
@@ -57,7 +61,16 @@ class RankedUpdater : public UpdaterInterface {
   int64_t num_groups() const override { return num_groups_; }
 
  private:
-  // Of this rank's groups, whose gradients are then enqueued.
+  // The blocks of the norm, rank by rank.
+  struct RankedBlocks {
+    explicit RankedBlocks(const std::vector<Bucket>& buckets);
+
+    std::vector<int64_t> blocks;
+    Shards of_rank;  // of `blocks`
+  };
+
+  // Of this rank's groups, whose gradients are then enqueued, and some of them
+  // perhaps exchanged.
   std::vector<StepStats> StartOwnGroups(const RoutingState& routing,
                                         const GroupBatch& batch,
                                         double* model_seconds);
@@ -67,28 +80,29 @@ class RankedUpdater : public UpdaterInterface {
   // ends, the queue does not afterwards.
   template <typename Work>
   void WithOthers(const Work& work);
-  // An array of which each rank has its shard, where the model computes: all of
-  // it, by the communicator.
-  std::vector<float> Gathered(std::span<const float> own_shard) const;
-  // This rank's shard of an array [layout.total].
-  template <typename T>
-  std::span<T> OwnShard(std::span<T> all) const;
+  // Completes, on all ranks, the sums of blocks of which each has its own.
+  void GatherBlockSums(std::span<double> sums);
+  // All of an array of which each rank has its shards, each at at(piece), where
+  // the model computes: by the communicator.
+  template <typename At>
+  std::vector<float> Gathered(const At& at) const;
 
   BackendModel& model_;
   Communicator& communicator_;
   int64_t num_groups_;
   GroupRange own_groups_;
-  GradientTree tree_;              // over the own groups
-  Buffer<float> partial_;          // [layout.total]: their sum
-  GradientExchange exchange_;      // over ranks
-  Buffer<float> gradient_;         // [own shard]
-  Shards blocks_;                  // of the norm's block sums
-  Buffer<double> block_sums_;      // of all ranks
+  GradientTree tree_;             // over the own groups
+  Buffer<float> gradient_;        // [layout.total]: their sum; then, in the own
+                                  // shards, that over ranks
+  GradientExchange exchange_;     // over ranks
+  std::vector<PackedPiece> own_;  // of each bucket, as in the moments
+  RankedBlocks blocks_;           // of the norm
+  Buffer<double> block_sums_;     // of all ranks
   Buffer<double> sum_of_squares_;  // [1]
   FetchedArray<double> fetched_;   // of either
   FetchedArray<float> budget_;     // the budget logits
   double norm_ = 0;                // of all ranks' gradient
-  Optimizer optimizer_;            // of the own shard
+  Optimizer optimizer_;            // of the own shards
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/philox.h"
@@ -15,6 +16,7 @@
 #include "optimized/buffer.h"
 #include "optimized/communicator/in_process.h"
 #include "optimized/gradient_exchange.h"
+#include "optimized/testing/simulated_devices.h"
 
 namespace softmoe::optimized {
 namespace {
@@ -44,7 +46,15 @@ Floats SumOverRanks(int begin, int end, int round, int64_t size) {
   return sum;
 }
 
-// The last of two sums by `ranks` ranks with a device each.
+// Two buckets, cut after the second block: the later one first.
+std::vector<Bucket> TwoBuckets(int64_t size, int ranks) {
+  constexpr int64_t kCut = 2 * 4096;
+  return {{Shifted(ShareOut(size - kCut, 4096, ranks), kCut), kCut},
+          {ShareOut(kCut, 4096, ranks), 0}};
+}
+
+// The last of two sums by `ranks` ranks with a device each. Nobody waits between
+// what writes the gradients, what sums them and what reads the sums.
 Floats SumOverNccl(int ranks, int64_t size, int64_t piece) {
   simt::SetDeviceLimits({.devices = ranks});
   Floats whole(static_cast<size_t>(size), NAN);
@@ -53,35 +63,40 @@ Floats SumOverNccl(int ranks, int64_t size, int64_t piece) {
     CUstream_st* const stream = device::MakeStream();
     {
       const auto queue = device::MakeQueue(stream, /*workspace=*/1 << 16);
-      GradientExchange exchange(size, piece, CarrierKind::kNccl, communicator,
-                                *queue);
-      const Shard own = exchange.own_shard();
-      const Buffer<float> partial(size), sum(own.size());
+      GradientExchange exchange(TwoBuckets(size, ranks), piece,
+                                CarrierKind::kNccl, communicator, *queue);
+      const Buffer<float> partials(2 * size), gradient(size), sums(size);
       for (int round = 0; round < 2; ++round) {
         WriteArray<float>(*queue, Partial(communicator.rank(), round, size),
-                          partial.data());
-        exchange.Sum(partial.span(), sum.span());
+                          partials.data() + round * size);
+      }
+      const Shard late = {exchange.buckets()[0].begin(), size};
+      const Shard early = {0, late.begin};
+      for (int round = 0; round < 2; ++round) {
+        const auto compute = [&](const Shard& part) {
+          CopyArray(*queue, part.size(),
+                    partials.data() + round * size + part.begin,
+                    gradient.data() + part.begin);
+        };
+        compute(late);
+        exchange.SumDownTo(late.begin, gradient.span());
+        compute(early);
+        exchange.Finish(gradient.span());
+        CopyArray(*queue, size, gradient.data(), sums.data());
       }
       exchange.carrier().Finish();
-      ReadArray<float>(
-          *queue, sum.data(),
-          std::span(whole).subspan(static_cast<size_t>(own.begin),
-                                   static_cast<size_t>(own.size())));
+      for (const PackedPiece& own :
+           PiecesOfRank(exchange.buckets(), communicator.rank())) {
+        ReadArray<float>(*queue, sums.data() + own.offset,
+                         PartOf(std::span(whole), own.range()));
+      }
     }
     device::FreeStream(stream);
   });
   return whole;
 }
 
-class SimulatedExchange : public testing::Test {
- protected:
-  void TearDown() override {
-    EXPECT_EQ(simt::LiveAllocations(), 0);
-    EXPECT_EQ(simt::LiveNcclCommunicators(), 0);
-    simt::SetDeviceLimits({});
-    simt::SetSchedule(simt::Schedule::kAscending);
-  }
-};
+using SimulatedExchange = SimulatedDevices;
 
 TEST_F(SimulatedExchange, AddsTheRanksAlongTheTreeInPieces) {
   // More than four blocks of the norm, so that shards differ in size.

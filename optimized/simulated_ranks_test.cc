@@ -24,6 +24,7 @@
 #include "optimized/parameter_shards.h"
 #include "optimized/step_traffic.h"
 #include "optimized/testing/ranked_training.h"
+#include "optimized/testing/simulated_devices.h"
 #include "optimized/updater.h"
 
 namespace softmoe::optimized {
@@ -52,15 +53,7 @@ Config DeviceConfig(int64_t groups, Precision precision = Precision::kFp32) {
   return config;
 }
 
-class SimulatedRanks : public testing::Test {
- protected:
-  void TearDown() override {
-    EXPECT_EQ(simt::LiveAllocations(), 0);
-    EXPECT_EQ(simt::LiveNcclCommunicators(), 0);
-    simt::SetDeviceLimits({});
-    simt::SetSchedule(simt::Schedule::kAscending);
-  }
-};
+using SimulatedRanks = SimulatedDevices;
 
 Trained Alone(const Config& config, int begin = 0, int end = kFew,
               const TrainedState* from = nullptr) {
@@ -268,10 +261,9 @@ TEST_F(SimulatedRanks, WouldShowAnotherOrder) {
 }
 
 // What a rank of the largest shard holds in the first step.
-int64_t Planned(const Config& config, int ranks,
-                CarrierKind carrier = CarrierKind::kHost) {
+int64_t Planned(const Config& config, int ranks) {
   return PlanStep(config, InitialAllocations(config, /*tau=*/0), 1,
-                  Recompute::kNone, /*product_workspaces=*/0, ranks, carrier)
+                  Recompute::kNone, /*product_workspaces=*/0, ranks)
       .bytes();
 }
 
@@ -318,8 +310,7 @@ TEST_F(SimulatedRanks, OverNcclTakeTheMemoryThatIsPlanned) {
         taken[static_cast<size_t>(communicator.rank())] =
             before - device->FreeMemory();
       });
-      EXPECT_EQ(*std::ranges::max_element(taken),
-                Planned(config, ranks, CarrierKind::kNccl));
+      EXPECT_EQ(*std::ranges::max_element(taken), Planned(config, ranks));
     }
   }
 }
@@ -467,6 +458,64 @@ void ExpectThatBothSayIt(const std::vector<std::string>& texts) {
 TEST_F(SimulatedRanks, EndTogetherWhenACallFails) {
   ExpectThatBothSayIt(WhereACallFails(CarrierKind::kHost, "cudaLaunchKernelEx",
                                       20, kLaunchFailure));
+}
+
+// How many products rank 0 has asked for when it first asks NCCL for something,
+// while rank 1 does nothing.
+int ProductsBeforeTheExchange(const Config& config) {
+  int products = -1;
+  const auto train = [&](Communicator& communicator) {
+    const auto device = MakeDevice(OnCuda(), communicator.rank());
+    ThreadPool pool(1);
+    Model model(config, 1, pool, *device);
+    model.InitializeParameters(4);
+    Updater updater(model, communicator, CarrierKind::kNccl);
+    const UpdateText text(0, updater.num_groups());
+    communicator.Barrier();
+    if (communicator.rank() == 0) {
+      simt::FailCall("ncclGroupStart", 1, kSystemError);
+    }
+    const int before = simt::CallsOf("cublasLtMatmul");
+    try {
+      updater.ComputeGradient({.tau = 1.0}, [&](int64_t group) {
+        while (communicator.rank() == 1) communicator.CheckOthers();
+        return text.Group(group);
+      });
+    } catch (const EnvironmentError&) {
+      products = simt::CallsOf("cublasLtMatmul") - before;
+      throw;
+    }
+  };
+  EXPECT_THROW(RunInProcessRanks(2, train), EnvironmentError);
+  return products;
+}
+
+TEST_F(SimulatedRanks, OverNcclExchangeWhileTheyCompute) {
+  simt::SetDeviceLimits({.devices = 2});
+  for (const int64_t own_groups : {1, 2}) {
+    const Config config = DeviceConfig(2 * own_groups);
+    const int all = [&] {
+      const auto device = MakeDevice(OnCuda());
+      ThreadPool pool(1);
+      Model model(config, 1, pool, *device);
+      model.InitializeParameters(4);
+      std::vector<float> gradients(static_cast<size_t>(model.layout().total));
+      const int before = simt::CallsOf("cublasLtMatmul");
+      for (int64_t group = 0; group < own_groups; ++group) {
+        model.ForwardBackward(UpdateText(0, 2 * own_groups).Group(group),
+                              {.tau = 1.0}, 1, 1, gradients);
+      }
+      return simt::CallsOf("cublasLtMatmul") - before;
+    }();
+    const int products = ProductsBeforeTheExchange(config);
+    EXPECT_GT(products, 0);
+    if (own_groups == 1) {
+      EXPECT_LT(products, all);
+    } else {
+      // Nothing is complete before the last group's gradients are added.
+      EXPECT_EQ(products, all);
+    }
+  }
 }
 
 // In the middle of passes, in the exchange, while parameters are gathered: a

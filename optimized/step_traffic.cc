@@ -15,14 +15,15 @@
 namespace softmoe::optimized {
 namespace {
 
-// Of what rank `rank` updates, as passes read it.
-int64_t ParameterBytes(const Config& config, const Shards& shards, int rank) {
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+
+// Of what rank `rank` updates of a bucket, as passes read it.
+int64_t ParameterBytes(const Config& config, const Fp32Tensors& fp32,
+                       const Shards& shards, int rank) {
   const auto r = static_cast<size_t>(rank);
-  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   if (config.training.precision == Precision::kFp32) {
     return kFloat * shards[r].size();
   }
-  const Fp32Tensors fp32{ParameterLayout(config)};
   return static_cast<int64_t>(sizeof(kernels::Bf16)) * shards[r].size() +
          kFloat * fp32.PackedShards(shards)[r].size();
 }
@@ -33,15 +34,17 @@ StepTraffic TrafficOfStep(const Config& config, int ranks, int from, int to) {
   const GroupRange groups =
       GroupsOfRank(NumGroups(config.training), ranks, from);
   if (from == to) return {};
-  const Shards shards = ParameterShards(ParameterLayout(config).total, ranks);
-  const Shard& own = shards[static_cast<size_t>(from)];
-  const Shard& other = shards[static_cast<size_t>(to)];
+  const ParameterLayout layout(config);
+  const Fp32Tensors fp32(layout);
   StepTraffic traffic;
-  traffic.gradients = static_cast<int64_t>(sizeof(float)) * other.size();
-  traffic.parameters = ParameterBytes(config, shards, from);
-  traffic.norm = static_cast<int64_t>(sizeof(double)) *
-                 (kernels::SumOfSquaresScratch(own.end) -
-                  kernels::SumOfSquaresScratch(own.begin));
+  for (const Bucket& bucket : ParameterBuckets(layout, ranks)) {
+    const Shard& own = bucket.shards[static_cast<size_t>(from)];
+    traffic.gradients += kFloat * bucket.shards[static_cast<size_t>(to)].size();
+    traffic.parameters += ParameterBytes(config, fp32, bucket.shards, from);
+    traffic.norm += static_cast<int64_t>(sizeof(double)) *
+                    (kernels::SumOfSquaresScratch(own.end) -
+                     kernels::SumOfSquaresScratch(own.begin));
+  }
   traffic.statistics = groups.size() * StatsBytes(config.model);
   return traffic;
 }

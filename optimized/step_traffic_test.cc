@@ -9,7 +9,6 @@
 #include "core/config/parameter_layout.h"
 #include "core/errors.h"
 #include "optimized/communicator/in_process.h"
-#include "optimized/communicator/shards.h"
 #include "optimized/parameter_shards.h"
 #include "optimized/testing/ranked_training.h"
 
@@ -73,18 +72,20 @@ TEST(TrafficOfStep, IsThatOfARing) {
   EXPECT_EQ(parameters, 3 * bytes);
 }
 
-// Of what rank 0 has of the parameters: the embedding of 17 words and nearly
-// all of layer 0. simulated_ranks_test.cc counts it.
+// Of what rank 0 of four has of the parameters: the first whole block of each
+// layer (parameter_shards_test.cc). simulated_ranks_test.cc counts it.
 TEST(TrafficOfStep, InBf16IsOfTheTypesThatAreRead) {
   Config config = LargerConfig(4);
-  const Shards shards = ParameterShards(ParameterLayout(config).total, 4);
-  ASSERT_EQ(shards[0], (Shard{0, 8192}));
+  ASSERT_EQ(
+      SizeOf(PiecesOfRank(ParameterBuckets(ParameterLayout(config), 4), 0)),
+      8192);
   const StepTraffic fp32 = TrafficOfStep(config, 4, 0, 1);
   EXPECT_EQ(fp32.parameters, 4 * 8192);
   config.training.precision = Precision::kBf16;
   const StepTraffic bf16 = TrafficOfStep(config, 4, 0, 1);
-  // d_model is 32, and there are 4 experts: two norms and the router's weight.
-  EXPECT_EQ(bf16.parameters, 2 * 8192 + 4 * (17 * 32 + 2 * 32 + 32 * 4));
+  // d_model is 32, and there are 4 experts: of each of two layers, the norm
+  // before the experts and the router's weight.
+  EXPECT_EQ(bf16.parameters, 2 * 8192 + 4 * 2 * (32 + 32 * 4));
   EXPECT_EQ(bf16.gradients, fp32.gradients);
   EXPECT_EQ(bf16.norm, fp32.norm);
   EXPECT_EQ(bf16.statistics, fp32.statistics);

@@ -98,8 +98,7 @@ MemoryPlan RankMemory(const Config& config, int64_t ranks,
   return optimized::PlanStep(
       config, optimized::InitialAllocations(config, /*tau=*/0),
       config.training.balance_group_sequences, recompute,
-      optimized::kProductWorkspaces, static_cast<int>(ranks),
-      optimized::CarrierKind::kNccl);
+      optimized::kProductWorkspaces, static_cast<int>(ranks));
 }
 
 std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
@@ -107,8 +106,7 @@ std::optional<Recompute> RecomputeThatFits(const Config& config, int64_t ranks,
   return optimized::LeastRecompute(
       config, optimized::InitialAllocations(config, /*tau=*/0),
       config.training.balance_group_sequences, optimized::kProductWorkspaces,
-      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks),
-      optimized::CarrierKind::kNccl);
+      static_cast<int64_t>(gpu_bytes), static_cast<int>(ranks));
 }
 
 RankTimes EstimateRankTimes(const Config& config, double active_experts,
@@ -147,9 +145,9 @@ RankTimes EstimateRankTimes(const Config& config, double active_experts,
                                  : layout.final_norm;
   const double early =
       1 - static_cast<double>(comes_last) / static_cast<double>(layout.total);
-  times.can_be_hidden =
-      std::min(early * times.gradients,
-               times.backward / static_cast<double>(own_groups));
+  if (own_groups == 1) {
+    times.can_be_hidden = std::min(early * times.gradients, times.backward);
+  }
   return times;
 }
 
@@ -194,18 +192,19 @@ std::string RankLegend(const Cluster& machine) {
       "Ranks: what this trainer holds in the first step on each GPU, by part; "
       "weights are in fp32 the parameters, whole on every rank; in bf16, "
       "whole, what passes read, for products a copy in bf16, and of the fp32 "
-      "parameters a shard; moments and the sum of the gradients are shards; a "
-      "rank with g groups adds them in ceil(log2 g) more buffers, and what "
-      "comes from other ranks 16 MiB at a time; routed: what the caps allow; "
+      "parameters a shard; moments are shards; a rank with g groups adds their "
+      "gradients in ceil(log2 g) more buffers, and what comes from other ranks "
+      "16 MiB at a time; routed: what the caps allow; "
       "GiB: all of it, with scratch and products, but for what NCCL keeps for "
       "itself. recompute: the setting that computes least again with which "
       "{:.3g} GB hold it. "
       "backward: at the assumed MFU. gradients, parameters: what a rank sends "
       "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "
       "and {:.0f} GB/s between nodes. can be hidden: the share of the time on "
-      "the wire that the backward pass could cover if each layer's gradients "
-      "were sent once they are there; this build sends them after it, and "
-      "hides nothing.",
+      "the wire that the backward pass can cover, since over NCCL a rank of "
+      "one "
+      "group sends each layer's gradients once they are there; of several "
+      "groups none.",
       machine.gpu_bytes / 1e9, kLinkInNode / 1e9, kLinkBetweenNodes / 1e9));
 }
 

@@ -34,19 +34,18 @@ TEST(RankMemory, ShardsTheMomentsAndAddsOwnGroupsInATree) {
   EXPECT_EQ(RankMemory(config, 1, Recompute::kNone).bytes(), alone.bytes());
   EXPECT_EQ(of(1, "gradients"), 4 * total * (1 + 3));
 
-  // 398,294 blocks of 4096 elements: 49,787 of them, the last one not full, are
-  // an eighth, 99,574 a quarter.
+  // Of 398,294 blocks of 4096 elements an eighth, and a quarter, of each of 12
+  // buckets (parameter_shards.h): most where those that do not divide are.
   ASSERT_EQ((total + 4095) / 4096, 398294);
-  const int64_t eighth = 4 * 4096 * int64_t{49787};
-  const int64_t quarter = 4 * 4096 * int64_t{99574};
+  const int64_t eighth = 4 * 4096 * int64_t{49790};
+  const int64_t quarter = 4 * (4096 * int64_t{99579} + 1152);
   EXPECT_EQ(of(8, "moments"), 2 * eighth);
   EXPECT_EQ(of(4, "moments"), 2 * quarter);
-  // The own groups' sum and tree, then the shard's sum; of what comes from each
-  // rank, and of the tree over them, 16 MiB at a time.
+  // The own groups' sum and tree; of what comes from each other rank, 16 MiB at
+  // a time.
   constexpr int64_t kPiece = int64_t{16} << 20;
-  EXPECT_EQ(of(8, "gradients"), 4 * total + eighth + kPiece * (8 + 3));
-  EXPECT_EQ(of(4, "gradients"),
-            4 * total * (1 + 1) + quarter + kPiece * (4 + 2));
+  EXPECT_EQ(of(8, "gradients"), 4 * total + kPiece * 7);
+  EXPECT_EQ(of(4, "gradients"), 4 * total * (1 + 1) + kPiece * 3);
   for (const char* part : {"activations", "products"}) {
     EXPECT_GT(of(8, part), 0) << part;
     EXPECT_EQ(of(8, part), alone.bytes(part)) << part;
@@ -83,11 +82,14 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   EXPECT_DOUBLE_EQ(
       times.backward,
       2 * CountForwardFlops(config.model, 2).total() * tokens / 0.5e15);
-  // Of 1,631,409,280 parameters rank 0 has 49,786 blocks of 4096.
-  constexpr double kAll = 1631409280, kOwn = 49786 * 4096;
+  // Of 1,631,409,280 parameters rank 0 has 49,780 blocks of 4096.
+  constexpr double kAll = 1631409280, kOwn = 49780 * 4096;
   EXPECT_DOUBLE_EQ(times.gradients, 4 * (kAll - kOwn) / kLinkInNode);
-  // Sent as bf16; the embedding, norms and routers of two layers as fp32.
-  constexpr double kFp32 = 32768 * 640 + 2 * (2 * 640 + 640 * 32);
+  // Sent as bf16; an eighth of the embedding, routers and the norms before the
+  // experts as fp32, and of the norms before attention the first, and of two
+  // more what is not in the block before.
+  constexpr double kFp32 =
+      32768 * 640 / 8 + 10 * (640 + 640 * 32) + 640 + 384 + 128;
   EXPECT_DOUBLE_EQ(times.parameters, 7 * (2 * kOwn + 4 * kFp32) / kLinkInNode);
   // All but the embedding and the first layer: norms, attention, router, and
   // 32 experts.
@@ -98,21 +100,20 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   EXPECT_DOUBLE_EQ(times.share(),
                    times.can_be_hidden / (times.gradients + times.parameters));
 
-  // In two nodes, the shards of ranks 4 to 7, from block 199,147 on, go through
-  // the slower link.
+  // In two nodes, the shards of ranks 4 to 7, of 199,149 blocks and a bit, go
+  // through the slower link.
   cluster.gpus_per_node = 4;
   times = EstimateRankTimes(config, 2, cluster);
   EXPECT_DOUBLE_EQ(times.gradients,
-                   4 * (kAll - 199147 * 4096.0) / kLinkBetweenNodes);
+                   4 * (199149 * 4096.0 + 1152) / kLinkBetweenNodes);
   // Where computing is fast, it hides less.
   cluster.peak_flops = 1e19;
   times = EstimateRankTimes(config, 2, cluster);
   EXPECT_EQ(times.can_be_hidden, times.backward);
 
-  // Of two groups, only the last one's backward pass has anything to hide.
+  // Of two groups nothing is sent before their sum.
   cluster.gpus = 4;
-  times = EstimateRankTimes(config, 2, cluster);
-  EXPECT_EQ(times.can_be_hidden, times.backward / 2);
+  EXPECT_EQ(EstimateRankTimes(config, 2, cluster).can_be_hidden, 0);
   cluster.gpus = 1;
   EXPECT_EQ(EstimateRankTimes(config, 2, cluster).share(), 0);
 }
@@ -127,8 +128,8 @@ TEST(DescribeRanks, SaysWhatEachGpuHoldsAndSends) {
   for (const char* part :
        {"Ranks of owt: 8 GPUs on 1 node, 8 on each", "1, 2, 4, 8 ranks give",
         // 4 bytes of all but its own shard; of its own shard, to seven others,
-        // 2, and 4 of the embedding and of two layers' norms and routers.
-        "of gradients 5,709,943,296", "parameters 3,443,349,504", "sparse-1"}) {
+        // 2, and 4 of an eighth of the embedding and of most norms and routers.
+        "of gradients 5,710,041,600", "parameters 2,933,930,496", "sparse-1"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   for (const char* part : {"ASSUMED", "450 GB/s", "50 GB/s", "96 GB"}) {

@@ -63,6 +63,13 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace softmoe::kernels {
 
+// Where kernels are enqueued, to run one after the other.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual CUstream_st* stream() = 0;
+};
+
 SOFTMOE_DECLARE_DEVICE(isa_cuda);
 SOFTMOE_DECLARE_DEVICE(isa_shim);
 

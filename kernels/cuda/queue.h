@@ -15,10 +15,9 @@
 #include <memory>
 #include <type_traits>
 
+#include "kernels/cuda/device.h"
 #include "kernels/gemm.h"
 #include "kernels/simt/bf16.h"
-
-struct CUstream_st;  // cudaStream_t is a pointer to it
 
 namespace softmoe::kernels {
 
@@ -47,14 +46,10 @@ ProductArgs ProductOf(const GemmArgsOf<Operand, Result>& p) {
           .result = kStorageOf<Result>};
 }
 
-class Queue {
+class Queue : public Stream {
  public:
   // Streams beside the main one.
   static constexpr int kSides = 4;
-
-  virtual ~Queue() = default;
-
-  virtual CUstream_st* stream() = 0;
 
   // Enqueues products. An empty sum (k = 0) writes zeros, or adds nothing.
   // Errors   InternalError if the library has no algorithm or refuses.

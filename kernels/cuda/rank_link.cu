@@ -48,6 +48,8 @@ class NcclLink : public RankLink {
     RequireLibrary();
     CheckCuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming),
               "an event");
+    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+              "a stream");
     ncclUniqueId nccl_id;
     static_assert(sizeof(nccl_id.internal) == sizeof(id));
     std::memcpy(nccl_id.internal, id.data(), id.size());
@@ -63,12 +65,16 @@ class NcclLink : public RankLink {
   // be waiting for what never comes.
   ~NcclLink() override {
     if (std::uncaught_exceptions() > exceptions_) Abort();
-    if (comm_ != nullptr) {
-      (void)cudaStreamSynchronize(stream_);
-      (void)ncclCommDestroy(comm_);
-    }
+    if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);
+    if (comm_ != nullptr) (void)ncclCommDestroy(comm_);
+    if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
     if (event_ != nullptr) (void)cudaEventDestroy(event_);
   }
+
+  CUstream_st* stream() override { return stream_; }
+
+  void Follow() override { Order(beside_, stream_); }
+  void Join() override { Order(stream_, beside_); }
 
   void Exchange(std::span<const LinkPart> sends,
                 std::span<const LinkPart> receives) override {
@@ -100,15 +106,14 @@ class NcclLink : public RankLink {
 
   void Finish() override {
     RequireJoined();
-    CheckCuda(cudaEventRecord(event_, stream_), "an event");
+    CheckCuda(cudaEventRecord(event_, beside_), "an event");
     for (;;) {
       const cudaError_t state = cudaEventQuery(event_);
       if (state == cudaSuccess) return;
       if (state != cudaErrorNotReady) {
         HearOthers();
         Abort();
-        throw NumericsError(std::string("on the device: ") +
-                            cudaGetErrorString(state));
+        CheckCuda(state, "what ranks exchange");
       }
       (void)Progress("waiting");
       Wait();
@@ -121,8 +126,16 @@ class NcclLink : public RankLink {
   }
 
  private:
-  NcclLink(cudaStream_t stream, const WhileWaiting& while_waiting)
-      : stream_(stream), while_waiting_(while_waiting) {}
+  NcclLink(cudaStream_t beside, const WhileWaiting& while_waiting)
+      : beside_(beside), while_waiting_(while_waiting) {}
+
+  // What is enqueued on `later` from now on comes after all that is on
+  // `earlier`.
+  void Order(cudaStream_t earlier, cudaStream_t later) {
+    RequireJoined();
+    CheckCuda(cudaEventRecord(event_, earlier), "the order of streams");
+    CheckCuda(cudaStreamWaitEvent(later, event_, 0), "the order of streams");
+  }
 
   static size_t Count(const LinkPart& part) {
     return static_cast<size_t>(part.bytes);
@@ -201,11 +214,12 @@ class NcclLink : public RankLink {
     Settle(what);
   }
 
-  const cudaStream_t stream_;
+  const cudaStream_t beside_;
   const WhileWaiting while_waiting_;
   const int exceptions_ = std::uncaught_exceptions();
-  cudaEvent_t event_ = nullptr;
-  ncclComm_t comm_ = nullptr;  // null: aborted
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t event_ = nullptr;  // of one order after the other
+  ncclComm_t comm_ = nullptr;    // null: aborted
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-struct CUstream_st;  // cudaStream_t is a pointer to it
+#include "kernels/cuda/device.h"
 
 namespace softmoe::kernels {
 
@@ -29,14 +29,20 @@ using LinkId = std::array<char, 128>;
 // waiting, and the link.
 using WhileWaiting = std::function<void()>;
 
-// All ranks call the same functions, in the same order, from one thread each.
-// After an error the link is gone: each function throws EnvironmentError.
-class RankLink {
+// A stream beside the one that ranks compute on, so that both are busy at the
+// same time. All ranks call Exchange and Gather, in the same order, from one
+// thread each. After an error the link is gone: each function throws
+// EnvironmentError.
+class RankLink : public Stream {
  public:
-  virtual ~RankLink() = default;
+  // What is enqueued here from now on comes after all that is on the stream
+  // beside; what is enqueued there from now on comes after all that is here.
+  virtual void Follow() = 0;
+  virtual void Join() = 0;
 
   // Enqueues that rank r gets sends[r], and receives[r] is overwritten with what
-  // it sends; this rank is one of them. Sizes fit.
+  // it sends; this rank is one of them. Sizes fit; nothing goes where there are
+  // no bytes.
   //
   //   sends, receives  [ranks]
   // Errors   EnvironmentError with what NCCL says, and what to do.
@@ -48,7 +54,7 @@ class RankLink {
   //   parts  [ranks]: of the same sizes on all ranks
   virtual void Gather(std::span<const LinkPart> parts) = 0;
 
-  // Until all that was enqueued on the link's stream is done. Errors: as before;
+  // Until all that is on the stream beside is done. Errors: as before;
   // NumericsError if some of it failed.
   virtual void Finish() = 0;
 
@@ -64,10 +70,10 @@ class RankLink {
 //   LinkLibrary  "NCCL 2.28.9". Errors: EnvironmentError.
 //   MakeLinkId  that of a new link; one rank makes it and tells the others.
 //               Errors: EnvironmentError.
-//   JoinLink    the link of rank `rank`, of the device in use, on `stream`, which
-//               must outlive it. Returns when all ranks have joined. Errors:
-//               EnvironmentError: there is no NCCL, two ranks have one device,
-//               or NCCL fails.
+//   JoinLink    the link of rank `rank`, of the device in use, beside `stream`,
+//               which must outlive it. Returns when all ranks have joined.
+//               Errors: EnvironmentError: there is no NCCL, two ranks have one
+//               device, or NCCL fails.
 #define SOFTMOE_DECLARE_RANK_LINK(isa)                                      \
   namespace isa {                                                           \
   std::string WhyNoLink();                                                  \

@@ -149,8 +149,10 @@ void ExchangeAndGather(Rank& r) {
       receives.push_back(received.part(peer * own, own));
       parts.push_back(gathered.part(kBegins[peer], kSizes[peer]));
     }
+    r.link.Follow();
     r.link.Exchange(sends, receives);
     r.link.Gather(parts);
+    r.link.Join();
     r.link.Finish();
   }
   const std::vector<float> rows = received.Read();
@@ -177,8 +179,41 @@ void Exchange(Rank& r) {
     sends.push_back(all.part(4 * peer, 4));
     receives.push_back(received.part(4 * peer, 4));
   }
+  r.link.Follow();
   r.link.Exchange(sends, receives);
+  r.link.Join();
   r.link.Finish();
+}
+
+// What the stream beside has still to write is sent, and it reads what came: for
+// several pieces, which the link takes to and fro.
+void ExchangeInOrder(Rank& r) {
+  const int64_t own = 64;
+  Floats written(r, r.ranks * own, static_cast<float>(1000 * r.rank));
+  Floats sent(r, r.ranks * own, -1), received(r, r.ranks * own, -2);
+  Floats read(r, 2 * r.ranks * own, -3);
+  const size_t bytes = static_cast<size_t>(r.ranks * own) * sizeof(float);
+  for (int round = 0; round < 2; ++round) {
+    CopyOnDevice(sent.data(), written.data(), bytes, r.stream);
+    std::vector<LinkPart> sends, receives;
+    for (int peer = 0; peer < r.ranks; ++peer) {
+      sends.push_back(sent.part(peer * own, own));
+      receives.push_back(received.part(peer * own, own));
+    }
+    r.link.Follow();
+    r.link.Exchange(sends, receives);
+    r.link.Join();
+    CopyOnDevice(read.data() + round * r.ranks * own, received.data(), bytes,
+                 r.stream);
+    ClearOnDevice(sent.data(), bytes, r.stream);
+  }
+  r.link.Finish();
+  const std::vector<float> all = read.Read();
+  for (int64_t i = 0; i < 2 * r.ranks * own; ++i) {
+    const int64_t peer = i / own % r.ranks;
+    Expect(all[i] == static_cast<float>(1000 * peer + r.rank * own + i % own),
+           "what was read after an exchange");
+  }
 }
 
 void CheckResults() {
@@ -187,8 +222,10 @@ void CheckResults() {
         simt::Schedule::kRandom}) {
     simt::SetSchedule(schedule, 3);
     for (const int ranks : {1, 2, 3}) {
-      for (const std::string& text : OnRanks(ranks, ExchangeAndGather)) {
-        Expect(text.empty(), text.c_str());
+      for (const Body body : {ExchangeAndGather, ExchangeInOrder}) {
+        for (const std::string& text : OnRanks(ranks, body)) {
+          Expect(text.empty(), text.c_str());
+        }
       }
     }
   }

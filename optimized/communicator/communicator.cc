@@ -16,12 +16,13 @@ std::string To(int root) {
   return root < 0 ? "all ranks" : Rank(static_cast<size_t>(root));
 }
 
-// "in shards of 16, 12 bytes"
-std::string Describe(const Shards& shards) {
-  std::string text = " in shards of ";
-  for (const Shard& shard : shards) {
-    if (&shard != shards.data()) text += ", ";
-    text += std::to_string(shard.size());
+// "16, 12 bytes"
+template <typename Parts>
+std::string Sizes(const Parts& parts) {
+  std::string text;
+  for (const auto& part : parts) {
+    if (&part != parts.data()) text += ", ";
+    text += std::to_string(part.size());
   }
   return text + " bytes";
 }
@@ -181,7 +182,7 @@ void Communicator::BroadcastBytes(Incoming data, int root) {
 
 void Communicator::CheckShards(const Shards& shards, size_t bytes) const {
   SOFTMOE_CHECK(shards.size() == static_cast<size_t>(size_) &&
-                shards.back().end == static_cast<int64_t>(bytes))
+                shards.back().end <= static_cast<int64_t>(bytes))
       << shards.size() << " shards for " << size_ << " ranks and " << bytes
       << " bytes";
 }
@@ -190,11 +191,9 @@ void Communicator::GatherBytes(const Shards& shards, Incoming data, int root) {
   SOFTMOE_CHECK(root == kAllRanks || (0 <= root && root < size_))
       << "to rank " << root;
   CheckShards(shards, data.size());
-  Meet({.text = "gathers" + Describe(shards) + " to " + To(root)});
+  Meet({.text = "gathers shards of " + Sizes(shards) + " to " + To(root)});
   const auto shard = [&](int rank) {
-    const Shard& of_rank = shards[static_cast<size_t>(rank)];
-    return data.subspan(static_cast<size_t>(of_rank.begin),
-                        static_cast<size_t>(of_rank.size()));
+    return PartOf(data, shards[static_cast<size_t>(rank)]);
   };
   std::vector<Outgoing> sends(static_cast<size_t>(size_));
   std::vector<Incoming> receives(static_cast<size_t>(size_));
@@ -210,25 +209,21 @@ void Communicator::GatherBytes(const Shards& shards, Incoming data, int root) {
   MoveCounted(sends, receives);
 }
 
-void Communicator::ExchangeBytes(const Shards& shards, Outgoing data,
-                                 Incoming received) {
-  CheckShards(shards, data.size());
-  const auto row =
-      static_cast<size_t>(shards[static_cast<size_t>(rank_)].size());
-  SOFTMOE_CHECK(received.size() == row * static_cast<size_t>(size_))
-      << received.size() << " bytes for " << size_ << " shards of " << row;
-  Meet({.text = "exchanges" + Describe(shards)});
-  std::vector<Outgoing> sends;
-  std::vector<Incoming> receives;
-  for (size_t r = 0; r < shards.size(); ++r) {
-    sends.push_back(data.subspan(static_cast<size_t>(shards[r].begin),
-                                 static_cast<size_t>(shards[r].size())));
-    receives.push_back(received.subspan(r * row, row));
-  }
+void Communicator::ExchangeBytes(std::vector<Outgoing> sends,
+                                 std::vector<Incoming> receives) {
   const auto self = static_cast<size_t>(rank_);
-  std::ranges::copy(sends[self], receives[self].begin());
-  sends[self] = {};
+  const auto ranks = static_cast<size_t>(size_);
+  SOFTMOE_CHECK(sends.size() == ranks && receives.size() == ranks)
+      << sends.size() << " parts and " << receives.size() << " rows for "
+      << ranks << " ranks";
+  const size_t row = sends[self].size();
   receives[self] = {};
+  for (size_t r = 0; r < ranks; ++r) {
+    SOFTMOE_CHECK(r == self || receives[r].size() == row)
+        << receives[r].size() << " bytes for a row of " << row;
+  }
+  Meet({.text = "exchanges parts of " + Sizes(sends)});
+  sends[self] = {};
   MoveCounted(sends, receives);
 }
 

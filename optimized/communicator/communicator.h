@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/errors.h"
@@ -70,26 +71,32 @@ class Communicator {
     BroadcastBytes(Bytes(data), root);
   }
 
-  // Each rank has its own shard of `data`; completes `data` on all ranks, or
-  // on `root` only.
+  // Each rank has its own shard of `data`; completes their shards on all ranks,
+  // or on `root` only.
   //
-  //   shards  the same on all ranks
+  //   shards  within `data`, the same on all ranks
   static constexpr int kAllRanks = -1;
   template <typename T>
   void Gather(const Shards& shards, std::span<T> data, int root = kAllRanks) {
     GatherBytes(InBytes<T>(shards), Bytes(data), root);
   }
 
-  // Sends every rank its shard of this rank's `data`: row r of `received` is
-  // rank r's data in this rank's shard.
+  // Sends every other rank its part, and overwrites the rows with what they
+  // send: parts[r] goes to rank r, and into rows[r] what it sends.
   //
-  //   shards    the same on all ranks
-  //   data      all of it
-  //   received  [size(), shards[rank()].size()], apart from `data`
+  //   parts  [size()], of the same sizes on all ranks
+  //   rows   [size()], each of the size of parts[rank()], apart from the parts;
+  //          that of this rank is left alone, as is its part
   template <typename T>
-  void ExchangeShards(const Shards& shards, std::span<const T> data,
-                      std::span<T> received) {
-    ExchangeBytes(InBytes<T>(shards), std::as_bytes(data), Bytes(received));
+  void Exchange(const std::vector<std::span<const T>>& parts,
+                const std::vector<std::span<T>>& rows) {
+    std::vector<Outgoing> sends;
+    std::vector<Incoming> receives;
+    for (const std::span<const T>& part : parts) {
+      sends.push_back(std::as_bytes(part));
+    }
+    for (const std::span<T>& row : rows) receives.push_back(Bytes(row));
+    ExchangeBytes(std::move(sends), std::move(receives));
   }
 
   // For a rank that waits for others elsewhere, and can be told to stop: throws
@@ -139,7 +146,8 @@ class Communicator {
   void CheckShards(const Shards& shards, size_t bytes) const;
   void BroadcastBytes(Incoming data, int root);
   void GatherBytes(const Shards& shards, Incoming data, int root);
-  void ExchangeBytes(const Shards& shards, Outgoing data, Incoming received);
+  void ExchangeBytes(std::vector<Outgoing> sends,
+                     std::vector<Incoming> receives);
 
   // Does `work`, or throws the error that an earlier operation ended with.
   template <typename Work>

@@ -126,8 +126,14 @@ TEST(InProcessRanks, RefuseArraysThatDoNotFitTheirShards) {
     c.Gather<float>(ShareOut(8, 1, 2), data, 2);
   });
   refused([](Communicator& c) {
-    std::vector<float> data(8), received(7);
-    c.ExchangeShards<float>(ShareOut(8, 1, 2), data, received);
+    const std::vector<float> data(8);
+    std::vector<float> received(7);
+    c.Exchange<float>(PartsOf(std::span(data), ShareOut(8, 1, 2)),
+                      PartsOf(std::span(received), {{0, 4}, {4, 7}}));
+  });
+  refused([](Communicator& c) {
+    const std::vector<float> data(8);
+    c.Exchange<float>(PartsOf(std::span(data), ShareOut(8, 1, 2)), {});
   });
   refused([](Communicator& c) {
     std::vector<float> data(8);

@@ -23,6 +23,22 @@ Shards ShareOut(int64_t size, int64_t block, int ranks) {
   return shards;
 }
 
+Shards Rows(int64_t size, int rows) {
+  Shards shards;
+  for (int row = 0; row < rows; ++row) {
+    shards.push_back({row * size, (row + 1) * size});
+  }
+  return shards;
+}
+
+Shards Shifted(Shards shards, int64_t by) {
+  for (Shard& shard : shards) {
+    shard.begin += by;
+    shard.end += by;
+  }
+  return shards;
+}
+
 int64_t LargestShard(const Shards& shards) {
   int64_t largest = 0;
   for (const Shard& shard : shards) largest = std::max(largest, shard.size());

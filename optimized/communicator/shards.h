@@ -5,6 +5,7 @@
 #define SOFTMOE_OPTIMIZED_COMMUNICATOR_SHARDS_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace softmoe::optimized {
@@ -27,8 +28,28 @@ using Shards = std::vector<Shard>;
 //   size, block, ranks  >= 0, >= 1, >= 1
 Shards ShareOut(int64_t size, int64_t block, int ranks);
 
+// The same, `by` elements further on.
+Shards Shifted(Shards shards, int64_t by);
+
 // Elements of the largest one.
 int64_t LargestShard(const Shards& shards);
+
+// The elements of `data` that are in `part`.
+template <typename T>
+std::span<T> PartOf(std::span<T> data, const Shard& part) {
+  return data.subspan(static_cast<size_t>(part.begin),
+                      static_cast<size_t>(part.size()));
+}
+
+template <typename T>
+std::vector<std::span<T>> PartsOf(std::span<T> data, const Shards& shards) {
+  std::vector<std::span<T>> parts;
+  for (const Shard& shard : shards) parts.push_back(PartOf(data, shard));
+  return parts;
+}
+
+// One after the other, `rows` of `size` elements each.
+Shards Rows(int64_t size, int rows);
 
 // Of an array of T, in bytes.
 template <typename T>

@@ -37,6 +37,24 @@ TEST(ShareOut, LeavesSomeRanksWithoutBlocks) {
   EXPECT_EQ(ShareOut(10, 8, 4), (Shards{{0, 0}, {0, 8}, {8, 8}, {8, 10}}));
 }
 
+TEST(Rows, LieOneAfterTheOther) {
+  EXPECT_EQ(Rows(3, 2), (Shards{{0, 3}, {3, 6}}));
+  EXPECT_EQ(Rows(0, 2), (Shards{{0, 0}, {0, 0}}));
+}
+
+TEST(Shifted, MovesEachShard) {
+  EXPECT_EQ(Shifted({{3, 3}, {3, 6}}, -3), (Shards{{0, 0}, {0, 3}}));
+}
+
+TEST(PartsOf, AreWhereTheShardsAre) {
+  std::vector<int> data = {5, 6, 7, 8};
+  const auto parts = PartsOf(std::span(data), {{1, 1}, {1, 3}});
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(parts[0].empty());
+  EXPECT_EQ(parts[1].data(), data.data() + 1);
+  EXPECT_EQ(parts[1].size(), 2u);
+}
+
 TEST(ShareOut, RefusesWhatCannotBeShared) {
   EXPECT_THROW(ShareOut(-1, 8, 1), InternalError);
   EXPECT_THROW(ShareOut(8, 0, 1), InternalError);

@@ -74,8 +74,10 @@ std::string WhatCameWrong(bool planted) {
     const std::vector<uint8_t> sent = Numbered(size, 7);
     const DeviceArray<uint8_t> from(sent), to(Numbered(size, 100));
     device::FinishStream(device::DeviceStream());
+    link->Follow();
     link->Exchange({{All(from)}}, {{All(to)}});
     link->Gather({{All(from)}});
+    link->Join();
     link->Finish();
     if (planted) {
       device::ClearOnDevice(to.data() + size - 1, 1, device::DeviceStream());

@@ -163,14 +163,6 @@ void PrintResult(const RunResult& result, const std::filesystem::path& folder) {
              result.resumed ? " (trained in several sessions)" : "");
 }
 
-// Of those that the choice leaves open, the one that takes most memory.
-softmoe::optimized::CarrierKind LargestCarrier(
-    softmoe::trainer::ExchangeChoice choice) {
-  using softmoe::optimized::CarrierKind;
-  return choice == softmoe::trainer::ExchangeChoice::kHost ? CarrierKind::kHost
-                                                           : CarrierKind::kNccl;
-}
-
 // The tokens of the configuration's corpus. Rank 0 prepares what the others
 // find in the cache.
 std::filesystem::path Prepare(const softmoe::ConfigDraft& draft, bool quiet,
@@ -217,8 +209,7 @@ ExitCode Train(const Arguments& arguments, Communicator& processes) {
   }
   if (leads && draft.runtime.device == "cuda") {
     fmt::print("\n{}", softmoe::optimized::StepMemoryText(
-                           config, draft.runtime.recompute, ranks,
-                           LargestCarrier(arguments.ranks.exchange)));
+                           config, draft.runtime.recompute, ranks));
   }
   if (arguments.dry_run) {
     if (!leads) return ExitCode::kDone;

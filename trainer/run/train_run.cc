@@ -506,8 +506,7 @@ RunResult TrainRun(const Config& config, const RunOptions& options) {
         options.exchange, *device, options.ranks, on_device, processes);
     if (options.runtime.device == "cuda") {
       optimized::RequireStepMemory(config, options.runtime.recompute,
-                                   device->FreeMemory(), ranks, on_device,
-                                   carrier);
+                                   device->FreeMemory(), ranks, on_device);
       if (ranks > 1 && leads && !options.quiet) {
         fmt::print("{}\n", DeviceRanksText(on_device, carrier));
       }

@@ -48,13 +48,7 @@ Config SmokeConfig(RouterKind kind) {
   const auto& size = kernels::kBenchmarkSizes[0];
   SOFTMOE_CHECK(std::string(size.name) == "smoke") << size.name;
   Config config;
-  config.model = {.num_layers = size.num_layers,
-                  .d_model = size.d_model,
-                  .num_heads = size.num_heads,
-                  .d_ffn = size.d_ffn,
-                  .num_experts = size.num_experts,
-                  .vocab_size = size.vocab_size,
-                  .sequence_length = size.sequence_length};
+  config.model = size.Model();
   config.router.kind = kind;
   config.router.mean_active_experts = kind == RouterKind::kSparse ? 2 : 1.5;
   config.training.steps = 20;

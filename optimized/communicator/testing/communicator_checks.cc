@@ -73,20 +73,23 @@ void CheckExchange(Communicator& communicator, int64_t number,
   const Shard mine = shards[static_cast<size_t>(rank)];
   const auto data = Values<T>(number, rank, shards.back().end);
   std::vector<T> received(
-      static_cast<size_t>(mine.size() * communicator.size()));
+      static_cast<size_t>(mine.size() * communicator.size()), T(77));
   const int64_t sent = communicator.sent_bytes();
-  communicator.ExchangeShards<T>(shards, data, received);
+  communicator.Exchange<T>(
+      PartsOf(std::span(data), shards),
+      PartsOf(std::span(received), Rows(mine.size(), communicator.size())));
   std::vector<T> expected;
   for (int r = 0; r < communicator.size(); ++r) {
     for (int64_t i = mine.begin; i < mine.end; ++i) {
-      expected.push_back(Value<T>(number, r, i));
+      // The own row is left alone.
+      expected.push_back(r == rank ? T(77) : Value<T>(number, r, i));
     }
   }
-  Expect(received == expected, communicator, "ExchangeShards");
+  Expect(received == expected, communicator, "Exchange");
   Expect(
       communicator.sent_bytes() - sent ==
           static_cast<int64_t>(sizeof(T)) * (shards.back().end - mine.size()),
-      communicator, "the bytes of ExchangeShards");
+      communicator, "the bytes of Exchange");
 }
 
 template <typename T>
@@ -151,10 +154,11 @@ std::vector<Mistake> Mistakes(int ranks) {
   const auto exchange = [](int64_t size, int64_t block) {
     return [=](Communicator& c) {
       const Shards shards = ShareOut(size, block, c.size());
-      std::vector<float> data(static_cast<size_t>(size));
-      std::vector<float> received(static_cast<size_t>(
-          shards[static_cast<size_t>(c.rank())].size() * c.size()));
-      c.ExchangeShards<float>(shards, data, received);
+      const int64_t own = shards[static_cast<size_t>(c.rank())].size();
+      const std::vector<float> data(static_cast<size_t>(size));
+      std::vector<float> received(static_cast<size_t>(own * c.size()));
+      c.Exchange<float>(PartsOf(std::span(data), shards),
+                        PartsOf(std::span(received), Rows(own, c.size())));
     };
   };
   const auto agree = [](const std::string& tokens) {
@@ -184,7 +188,7 @@ std::vector<Mistake> Mistakes(int ranks) {
       {"another root", apart(broadcast(3, 1), broadcast(3, 0)),
        ExitCode::kSelfCheck, name + " broadcasts 12 bytes from rank 1"},
       {"other shards", apart(exchange(8, 1), exchange(8, 8)),
-       ExitCode::kSelfCheck, name + " exchanges in shards of "},
+       ExitCode::kSelfCheck, name + " exchanges parts of "},
       {"to all ranks or to one", apart(gather_to_first, gather),
        ExitCode::kSelfCheck, " bytes to rank 0;"},
       {"an end too early", apart(end, barrier), ExitCode::kSelfCheck,
