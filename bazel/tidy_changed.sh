@@ -3,7 +3,7 @@
 #
 # tidy_changed.sh [COMMIT [SECONDS]] - clang-tidy on what changed since COMMIT.
 #
-#   bazel/tidy_changed.sh HEAD~20 480     what .ci/run does
+#   bazel/tidy_changed.sh HEAD~20 480     what .ci/run does, if it has the time
 #   bazel/tidy_changed.sh                 what is not committed yet
 #
 # Checks the targets that have a changed C++ file of ours, a few at a time, and

@@ -89,7 +89,7 @@ TEST(EstimateRankTimes, HidesWhatIsThereBeforeTheBackwardPassEnds) {
   // experts as fp32, and of the norms before attention the first, and of two
   // more what is not in the block before.
   constexpr double kFp32 =
-      32768 * 640 / 8 + 10 * (640 + 640 * 32) + 640 + 384 + 128;
+      32768 * 640 / 8.0 + 10 * (640 + 640 * 32) + 640 + 384 + 128;
   EXPECT_DOUBLE_EQ(times.parameters, 7 * (2 * kOwn + 4 * kFp32) / kLinkInNode);
   // All but the embedding and the first layer: norms, attention, router, and
   // 32 experts.
