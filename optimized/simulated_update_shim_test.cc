@@ -136,7 +136,7 @@ int Main() {
       ++wrong;
     }
   }
-  return wrong;
+  return wrong == 0 ? 0 : 1;
 }
 
 }  // namespace
