@@ -202,8 +202,7 @@ std::string RankLegend(const Cluster& machine) {
       "in a step, over links ASSUMED to carry {:.0f} GB/s each way in a node "
       "and {:.0f} GB/s between nodes. can be hidden: the share of the time on "
       "the wire that the backward pass can cover, since over NCCL a rank of "
-      "one "
-      "group sends each layer's gradients once they are there; of several "
+      "one group sends each layer's gradients once they are there; of several "
       "groups none.",
       machine.gpu_bytes / 1e9, kLinkInNode / 1e9, kLinkBetweenNodes / 1e9));
 }
