@@ -30,8 +30,12 @@ def _cuda_library_impl(ctx):
         arguments.add_all(ctx.attr.copts)
         arguments.add_all(["-o", output, source])
         ctx.actions.run_shell(
+            # nvcc names its temporary files by its process number, which is the
+            # same in every sandbox: in /tmp, they would be those of its neighbours.
             # All that ptxas did not print is a warning or an error: show it.
             command = """
+                TMPDIR=$(mktemp -d) || exit; export TMPDIR
+                trap 'rm -rf "$TMPDIR"' EXIT
                 resources=$1; shift
                 "$@" 2> "$resources"; status=$?
                 grep -v -e '^ptxas info' -e '^    [0-9]* bytes stack frame' "$resources" >&2
