@@ -42,20 +42,28 @@ void ExpectMeanings(const char* call, const std::function<void()>& call_it,
 
 TEST(CallErrors, OfCuda) {
   const std::vector<Meaning> meanings = {
-      // A kernel's: an illegal, a misaligned address, a failed launch.
+      // A kernel's: an illegal, a misaligned address, its stack, instruction,
+      // address space, program counter, a failed launch.
       {700, ExitCode::kFailed, "on the device: "},
       {716, ExitCode::kFailed, "on the device: "},
+      {714, ExitCode::kFailed, "on the device: "},
+      {715, ExitCode::kFailed, "on the device: "},
+      {717, ExitCode::kFailed, "on the device: "},
+      {718, ExitCode::kFailed, "on the device: "},
       {719, ExitCode::kFailed, "on the device: "},
-      // A call that cannot be: value, configuration, direction, handle.
+      // A call that cannot be: value, configuration, direction, handle, more
+      // resources than a block can have.
       {1, ExitCode::kSelfCheck, ": "},
       {9, ExitCode::kSelfCheck, ": "},
       {21, ExitCode::kSelfCheck, ": "},
       {400, ExitCode::kSelfCheck, ": "},
+      {701, ExitCode::kSelfCheck, ": "},
       // The machine's: memory, a device in use by others, one that is broken,
-      // one that was taken away.
+      // one that ends what takes long, one that was taken away.
       {2, ExitCode::kEnvironment, "take a device with more memory"},
       {46, ExitCode::kEnvironment, "nvidia-smi"},
       {214, ExitCode::kEnvironment, "nvidia-smi"},
+      {702, ExitCode::kEnvironment, "nvidia-smi"},
       {999, ExitCode::kEnvironment, "nvidia-smi"},
   };
   ExpectMeanings(

@@ -22,17 +22,23 @@ namespace softmoe::kernels::SOFTMOE_ISA {
 inline void CheckCuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   const std::string why = cudaGetErrorString(error);
-  // The numbers of what a kernel can end with, of which the next call is told.
-  if (cudaErrorIllegalAddress <= error && error <= cudaErrorLaunchFailure) {
-    throw NumericsError("on the device: " + why + " (before or at: " + what +
-                        ")");
-  }
   const std::string message = std::string(what) + ": " + why;
   switch (error) {
+    // What a kernel can end with, of which the next call is told.
+    case cudaErrorIllegalAddress:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      throw NumericsError("on the device: " + why + " (before or at: " + what +
+                          ")");
     case cudaErrorInvalidValue:
     case cudaErrorInvalidConfiguration:
     case cudaErrorInvalidMemcpyDirection:
     case cudaErrorInvalidResourceHandle:
+    case cudaErrorLaunchOutOfResources:  // a kernel with too many registers
       throw InternalError(message);
     case cudaErrorMemoryAllocation:
       throw EnvironmentError(message +

@@ -390,6 +390,12 @@ const char* cudaGetErrorName(cudaError_t error) {
     SOFTMOE_NAME(cudaErrorInvalidResourceHandle);
     SOFTMOE_NAME(cudaErrorNotReady);
     SOFTMOE_NAME(cudaErrorIllegalAddress);
+    SOFTMOE_NAME(cudaErrorLaunchOutOfResources);
+    SOFTMOE_NAME(cudaErrorHardwareStackError);
+    SOFTMOE_NAME(cudaErrorIllegalInstruction);
+    SOFTMOE_NAME(cudaErrorMisalignedAddress);
+    SOFTMOE_NAME(cudaErrorInvalidAddressSpace);
+    SOFTMOE_NAME(cudaErrorInvalidPc);
     SOFTMOE_NAME(cudaErrorLaunchFailure);
     SOFTMOE_NAME(cudaErrorUnknown);
   }
