@@ -10,12 +10,6 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-// What of `part` is in `within`.
-Shard Clamped(const Shard& part, const Shard& within) {
-  return {std::clamp(part.begin, within.begin, within.end),
-          std::clamp(part.end, within.begin, within.end)};
-}
-
 Communicator* IfShared(Communicator* communicator) {
   const bool shared = kPrecision == Precision::kBf16 &&
                       communicator != nullptr && communicator->size() > 1;
@@ -76,7 +70,7 @@ void BackendParameters::Write(std::span<const float> values, int64_t first) {
     return PartOf(values, {part.begin - first, part.end - first});
   };
   for (const PackedPiece& held : held_) {
-    const Shard own = Clamped(held.range(), written);
+    const Shard own = Overlap(held.range(), written);
     if (own.size() > 0) WriteArray(queue_, of(own), Masters(own).data());
   }
   if (!shared()) {

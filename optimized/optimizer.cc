@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "core/profile.h"
+#include "optimized/communicator/shards.h"
 #include "optimized/diverged.h"
 
 namespace softmoe::optimized {
@@ -93,15 +94,15 @@ void Optimizer::Update(double learning_rate, int64_t completed_updates,
       << first << " on, of " << total_;
   BeginOperation("AdamW", {.bytes = 28.0 * static_cast<double>(size)});
   for (const Run& run : runs_) {
-    const int64_t begin = std::max(run.offset, first);
-    const int64_t end = std::min(run.offset + run.size, first + size);
-    if (begin >= end) continue;
+    const Shard both =
+        Overlap({run.offset, run.offset + run.size}, {first, first + size});
+    if (both.size() == 0) continue;
     kernels::AdamWArgs args = Step(learning_rate, completed_updates, norm, run);
-    args.size = end - begin;
-    args.gradient = gradient.data() + (begin - first);
-    args.parameter = parameters.data() + (begin - first);
-    args.first_moment = first_moment_.data() + begin;
-    args.second_moment = second_moment_.data() + begin;
+    args.size = both.size();
+    args.gradient = gradient.data() + (both.begin - first);
+    args.parameter = parameters.data() + (both.begin - first);
+    args.first_moment = first_moment_.data() + both.begin;
+    args.second_moment = second_moment_.data() + both.begin;
     ops::AdamW(args, queue_);
   }
 }

@@ -116,11 +116,10 @@ Fp32Tensors::Fp32Tensors(const ParameterLayout& layout) : packed_(layout) {
 std::vector<PackedPiece> Fp32Tensors::PiecesOf(const Shard& part) const {
   std::vector<PackedPiece> pieces;
   for (const PackedPiece& tensor : tensors_) {
-    const int64_t begin = std::max(tensor.offset, part.begin);
-    const int64_t end = std::min(tensor.end(), part.end);
-    if (begin >= end) continue;
-    pieces.push_back(
-        {begin, tensor.packed + (begin - tensor.offset), end - begin});
+    const Shard both = Overlap(tensor.range(), part);
+    if (both.size() == 0) continue;
+    pieces.push_back({both.begin, tensor.packed + (both.begin - tensor.offset),
+                      both.size()});
   }
   return pieces;
 }

@@ -23,11 +23,11 @@ ParameterLayout LayoutOf(std::span<const PackedPiece> pieces,
   std::vector<ParameterTensor> tensors;
   for (const PackedPiece& piece : pieces) {
     for (ParameterTensor tensor : layout.tensors) {
-      const int64_t begin = std::max(tensor.offset, piece.offset);
-      const int64_t end = std::min(tensor.offset + tensor.size, piece.end());
-      if (begin >= end) continue;
-      tensor.offset = piece.packed + (begin - piece.offset);
-      tensor.size = end - begin;
+      const Shard both =
+          Overlap({tensor.offset, tensor.offset + tensor.size}, piece.range());
+      if (both.size() == 0) continue;
+      tensor.offset = piece.packed + (both.begin - piece.offset);
+      tensor.size = both.size();
       tensors.push_back(std::move(tensor));
     }
   }

@@ -7,6 +7,11 @@
 
 namespace softmoe::optimized {
 
+Shard Overlap(const Shard& a, const Shard& b) {
+  const int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
 Shards ShareOut(int64_t size, int64_t block, int ranks) {
   SOFTMOE_CHECK(size >= 0 && block > 0 && ranks > 0)
       << size << " elements in blocks of " << block << " for " << ranks

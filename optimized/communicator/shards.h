@@ -21,6 +21,9 @@ struct Shard {
 // Those of all ranks, in the order of the ranks: together the whole array.
 using Shards = std::vector<Shard>;
 
+// The elements that are in both; an empty one where none is.
+Shard Overlap(const Shard& a, const Shard& b);
+
 // Shares out `size` elements so that every shard begins at a multiple of
 // `block` and the numbers of blocks differ by at most one. With fewer blocks
 // than ranks, some shards are empty.

@@ -12,6 +12,19 @@
 namespace softmoe::optimized {
 namespace {
 
+TEST(Overlap, IsWhatBothHave) {
+  EXPECT_EQ(Overlap({2, 8}, {4, 10}), (Shard{4, 8}));
+  EXPECT_EQ(Overlap({4, 10}, {2, 8}), (Shard{4, 8}));
+  EXPECT_EQ(Overlap({2, 8}, {4, 5}), (Shard{4, 5}));
+  EXPECT_EQ(Overlap({4, 5}, {2, 8}), (Shard{4, 5}));
+}
+
+TEST(Overlap, IsEmptyWhereNothingIsShared) {
+  EXPECT_EQ(Overlap({2, 4}, {4, 6}).size(), 0);
+  EXPECT_EQ(Overlap({2, 4}, {7, 9}).size(), 0);
+  EXPECT_EQ(Overlap({7, 9}, {2, 4}).size(), 0);
+}
+
 RC_GTEST_PROP(ShareOut, CoversTheArrayInEvenShardsOfWholeBlocks, ()) {
   const auto size = *rc::gen::inRange<int64_t>(0, 5000);
   const auto block = *rc::gen::inRange<int64_t>(1, 300);
