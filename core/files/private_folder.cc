@@ -12,16 +12,26 @@
 #include "core/errors.h"
 
 namespace softmoe {
+namespace {
 
-PrivateFolder::PrivateFolder() {
+namespace fs = std::filesystem;
+
+fs::path UsualParent() {
   std::error_code error;
-  std::filesystem::path parent = std::filesystem::temp_directory_path(error);
-  if (error) parent = "/tmp";
+  const fs::path named = fs::temp_directory_path(error);
+  return error ? "/tmp" : named;
+}
+
+}  // namespace
+
+PrivateFolder::PrivateFolder() : PrivateFolder(UsualParent()) {}
+
+PrivateFolder::PrivateFolder(const fs::path& parent) {
   std::string name = (parent / "softmoe-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     throw EnvironmentError(
-        fmt::format("cannot make a folder like {}: {}; set TMPDIR to a folder "
-                    "that can be written",
+        fmt::format("cannot make a folder like {}: {}; name a folder that can "
+                    "be written, or set TMPDIR to one",
                     name, std::strerror(errno)));
   }
   path_ = name;
@@ -29,7 +39,7 @@ PrivateFolder::PrivateFolder() {
 
 PrivateFolder::~PrivateFolder() {
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
 }
 
 }  // namespace softmoe

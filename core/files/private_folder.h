@@ -11,8 +11,10 @@ namespace softmoe {
 
 class PrivateFolder {
  public:
-  // Made below $TMPDIR, or /tmp. Throws EnvironmentError.
+  // Made below `parent`; below $TMPDIR, or /tmp, where none is named. Throws
+  // EnvironmentError.
   PrivateFolder();
+  explicit PrivateFolder(const std::filesystem::path& parent);
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;

@@ -27,6 +27,12 @@ TEST(PrivateFolder, IsTheOwnersAloneAndGoesWithItsContent) {
   EXPECT_FALSE(fs::exists(path));
 }
 
+TEST(PrivateFolder, IsBelowTheParentThatIsNamed) {
+  const PrivateFolder parent;
+  const PrivateFolder folder(parent.path());
+  EXPECT_EQ(folder.path().parent_path(), parent.path());
+}
+
 TEST(PrivateFolder, SaysWhereItCannotBeMade) {
   // Where not even root can make a folder.
   ASSERT_EQ(::setenv("TMPDIR", "/proc", 1), 0);

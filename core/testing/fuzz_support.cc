@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "core/files/private_folder.h"
 
 namespace softmoe::fuzz {
 
@@ -114,29 +115,18 @@ double Choices::Real() {
 
 namespace {
 
-// Removed when the process exits normally.
-struct Folder {
-  Folder() {
-    const char* wanted = std::getenv("TEST_TMPDIR");
-    std::string name = wanted != nullptr               ? wanted
-                       : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
-                                                       : "/tmp";
-    name += "/softmoe_fuzz.XXXXXX";
-    Require(mkdtemp(name.data()) != nullptr, "cannot make " + name);
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-};
+fs::path ParentOfScratch() {
+  const char* wanted = std::getenv("TEST_TMPDIR");
+  if (wanted != nullptr) return wanted;
+  return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
 
 }  // namespace
 
 const fs::path& ScratchFolder() {
-  static const Folder folder;
-  return folder.path;
+  // Removed when the process exits normally.
+  static const PrivateFolder folder(ParentOfScratch());
+  return folder.path();
 }
 
 void WriteScratch(const fs::path& path, std::string_view bytes) {
