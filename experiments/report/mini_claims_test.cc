@@ -240,8 +240,8 @@ TEST(JudgeMiniClaims, SaysWhatIsNotThere) {
   judged = *JudgeMiniClaims(outcome);
   EXPECT_EQ(judged.verdicts.finished, 74);
   EXPECT_EQ(judged.verdicts.missing,
-            (std::vector<std::string>{"gcide/sparse-1/1234",
-                                      "foldoc/sparse-4/1235"}));
+            (std::vector<std::string>{"gcide/sparse-1/seed1234",
+                                      "foldoc/sparse-4/seed1235"}));
   EXPECT_EQ(judged.unplanned,
             std::vector<std::string>{"gcide/sparse-2/seed1238"});
   for (const golden::MiniatureVerdict& claim : judged.verdicts.claims) {

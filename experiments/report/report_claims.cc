@@ -169,8 +169,7 @@ std::string ClaimsHtml(const MiniClaims& judged) {
           verdicts.hash)),
       HtmlOf("The paper's claims, in a form without scale.",
              golden::MiniatureClaimTable(verdicts)),
-      HtmlOf("Each measure by the case that decides it: effect, two-sided 95 % "
-             "interval, seeds.",
+      HtmlOf(golden::MiniatureMeasureLegend(),
              golden::MiniatureMeasureTable(verdicts)),
       Details("Every case", HtmlOf("Of every measure.",
                                    golden::MiniatureCaseTable(verdicts))),

@@ -48,6 +48,9 @@ TEST(MiniatureClaim, BudgetGroupByHand) {
   EXPECT_DOUBLE_EQ(star.freedom, 24);
   const double error = MadeUpDeviation() * std::sqrt(2.0 / 4);
   EXPECT_NEAR(star.seed_error, error, kRounding);
+  EXPECT_DOUBLE_EQ(star.resolves,
+                   star.seed_error * (StudentQuantile(1 - 0.05 / 12 / 2, 24) +
+                                      StudentQuantile(0.8, 24)));
   const double t_975_24 = 2.0638985616280205;
   EXPECT_NEAR(star.interval.low, -0.07 - t_975_24 * error, kRounding);
   EXPECT_NEAR(star.interval.high, -0.07 + t_975_24 * error, kRounding);

@@ -106,11 +106,29 @@ std::optional<int64_t> SeedsNeeded(const MiniatureMeasure& measure,
   return high;
 }
 
-double DetectableDifference(double deviation, double freedom, int64_t seeds,
-                            double level, double power) {
+bool PointsToClaim(const MiniatureMeasure& measure, double estimate) {
+  switch (measure.holds) {
+    case Holds::kBelow:
+      return estimate < measure.margin;
+    case Holds::kAbove:
+      return estimate > measure.margin;
+    case Holds::kWithin:
+      return std::abs(estimate) < measure.margin;
+  }
+  return false;
+}
+
+double DetectableEffect(double error, double freedom, double level,
+                        double power) {
   return (StudentQuantile(1 - level / 2, freedom) +
           StudentQuantile(power, freedom)) *
-         deviation * std::sqrt(2 / static_cast<double>(seeds));
+         error;
+}
+
+double DetectableDifference(double deviation, double freedom, int64_t seeds,
+                            double level, double power) {
+  return DetectableEffect(deviation * std::sqrt(2 / static_cast<double>(seeds)),
+                          freedom, level, power);
 }
 
 }  // namespace softmoe::golden

@@ -31,6 +31,9 @@ struct MeasureTest {
 // directions.
 MeasureTest Combine(const std::vector<MiniatureCase>& cases, int64_t needed);
 
+// Whether an estimate of theta lies where `holds` wants theta.
+bool PointsToClaim(const MiniatureMeasure& measure, double estimate);
+
 // The least number of seeds in every case for which Combine's p is at most
 // `level`, if estimates and deviations stay the same; nullopt if 10,000 are not
 // enough. For cases that do not decide yet.

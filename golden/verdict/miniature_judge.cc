@@ -47,13 +47,13 @@ class MiniatureJudge {
     for (size_t c = 0; c < claims_.claims.size(); ++c) {
       for (size_t m = 0; m < claims_.claims[c].measures.size(); ++m) {
         MiniatureMeasureVerdict& verdict = verdicts_.claims[c].measures[m];
-        for (MiniatureCase& each : verdict.cases) AddInterval(&each);
+        for (MiniatureCase& each : verdict.cases) AddPrecision(&each);
         if (verdict.status == MiniatureStatus::kUndecided) {
           verdict.seeds_needed =
               SeedsNeeded(claims_.claims[c].measures[m], verdict.cases,
                           verdict.cases_needed, LevelOfOne());
         }
-        verdict.reason = Reason(verdict);
+        verdict.reason = Reason(claims_.claims[c].measures[m], verdict);
       }
     }
     AddResolution();
@@ -146,11 +146,13 @@ class MiniatureJudge {
     return claims_.level / static_cast<double>(claims_.num_measures());
   }
 
-  void AddInterval(MiniatureCase* each) {
+  void AddPrecision(MiniatureCase* each) {
     if (!each->problem.empty()) return;
-    const double half =
-        Quantile(each->freedom) * std::max(each->seed_error, each->least_error);
+    const double error = std::max(each->seed_error, each->least_error);
+    const double half = Quantile(each->freedom) * error;
     each->interval = {each->estimate - half, each->estimate + half};
+    each->resolves =
+        DetectableEffect(error, each->freedom, LevelOfOne(), kPower);
   }
 
   // The same few degrees of freedom occur again and again.
@@ -190,12 +192,14 @@ class MiniatureJudge {
     }
   }
 
-  std::string Reason(const MiniatureMeasureVerdict& measure) const {
-    const int64_t holding = std::count_if(
-        measure.cases.begin(), measure.cases.end(),
-        [](const MiniatureCase& each) {
-          return each.problem.empty() && each.p_shown < each.p_contradicted;
-        });
+  std::string Reason(const MiniatureMeasure& definition,
+                     const MiniatureMeasureVerdict& measure) const {
+    size_t tested = 0, holding = 0;
+    for (const MiniatureCase& each : measure.cases) {
+      if (!each.problem.empty()) continue;
+      ++tested;
+      if (PointsToClaim(definition, each.estimate)) ++holding;
+    }
     std::string text;
     switch (measure.status) {
       case MiniatureStatus::kMistrusted:
@@ -207,7 +211,11 @@ class MiniatureJudge {
         return Problems(measure.cases);
       default:
         text = fmt::format("{} of {} cases point to the claim, {} needed",
-                           holding, measure.cases.size(), measure.cases_needed);
+                           holding, tested, measure.cases_needed);
+        if (tested < measure.cases.size()) {
+          text += fmt::format(" (of {}, not all of which can be tested)",
+                              measure.cases.size());
+        }
     }
     if (measure.status == MiniatureStatus::kUndecided) {
       text += fmt::format("; leans to {}",
@@ -231,15 +239,21 @@ class MiniatureJudge {
     constexpr size_t kMost = 2;
     std::vector<std::string> problems;
     for (const MiniatureCase& each : cases) {
-      if (!each.problem.empty() && std::find(problems.begin(), problems.end(),
-                                             each.problem) == problems.end()) {
-        problems.push_back(each.problem);
+      if (each.problem.empty()) continue;
+      const std::string problem =
+          (each.corpus.empty() ? "" : each.corpus + ": ") + each.problem;
+      if (std::find(problems.begin(), problems.end(), problem) ==
+          problems.end()) {
+        problems.push_back(problem);
       }
     }
     const size_t others = problems.size() - std::min(kMost, problems.size());
     problems.resize(problems.size() - others);
     std::string text = fmt::format("{}", fmt::join(problems, "; "));
-    if (others > 0) text += fmt::format("; and {} more reasons", others);
+    if (others > 0) {
+      text +=
+          fmt::format("; and {} more reason{}", others, others > 1 ? "s" : "");
+    }
     return text;
   }
 

@@ -12,6 +12,7 @@
 
 #include "core/errors.h"
 #include "golden/testing/miniature_test_util.h"
+#include "golden/verdict/miniature_evidence.h"
 #include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
@@ -89,6 +90,36 @@ TEST(MiniatureJudge, HolmHoldsBackWhatOneTestWouldDecide) {
   const MiniatureVerdicts reversed =
       TestMiniature(one, results(one, -difference));
   EXPECT_EQ(ClaimOf(reversed, "P1").status, kContradicted);
+}
+
+// What cannot be tested points nowhere.
+TEST(MiniatureJudge, CountsTheCasesThatPointToAClaim) {
+  const MiniatureVerdicts verdicts = JudgeMadeUp([](size_t, MiniatureRun* run) {
+    AddToLoss("softmoe-star-1-calibrated", 1, run);
+    if (run->row == "softmoe-2-calibrated") run->infer_ae = 4.5;
+  });
+  const MiniatureMeasureVerdict& measure = MeasureOf(verdicts, "C1.group");
+  EXPECT_EQ(measure.status, kContradicted);
+  EXPECT_EQ(measure.reason,
+            "6 of 8 cases point to the claim, 10 needed (of 10, not all of "
+            "which can be tested)");
+}
+
+TEST(PointsToClaim, GoesByTheEstimateAlone) {
+  MiniatureMeasure measure;
+  measure.margin = 0.5;
+  auto at = [&](Holds holds, double estimate) {
+    measure.holds = holds;
+    return PointsToClaim(measure, estimate);
+  };
+  EXPECT_TRUE(at(Holds::kBelow, 0.49));
+  EXPECT_FALSE(at(Holds::kBelow, 0.51));
+  EXPECT_TRUE(at(Holds::kAbove, 0.51));
+  EXPECT_FALSE(at(Holds::kAbove, 0.49));
+  EXPECT_TRUE(at(Holds::kWithin, -0.49));
+  EXPECT_TRUE(at(Holds::kWithin, 0.49));
+  EXPECT_FALSE(at(Holds::kWithin, -0.51));
+  EXPECT_FALSE(at(Holds::kWithin, 0.51));
 }
 
 TEST(MiniatureJudge, NoisyRowIsNamedAndKeepsItsOwnDeviation) {
@@ -170,7 +201,7 @@ TEST(MiniatureJudge, SaysWhyAnAllocationCannotBeRead) {
         }));
     return MeasureOf(verdicts, measure).reason;
   };
-  const std::string run = "softmoe-2-calibrated, seed 1235, ";
+  const std::string run = "gcide: softmoe-2-calibrated, seed 1235, ";
   for (const char* measure : {"C2.share", "C2.order", "C3.early"}) {
     EXPECT_EQ(reason({}, measure),
               run + "has no learned allocation over two layers or more")
@@ -204,9 +235,9 @@ TEST(MiniatureJudge, CurveNeedsAllSparseRows) {
     EXPECT_EQ(CaseOf(verdicts, "C1.group", "gcide", row).problem, "");
   }
   EXPECT_EQ(MeasureOf(verdicts, "C1.curve").reason,
-            "sparse-1, seed 1236, gave no number");
+            "gcide: sparse-1, seed 1236, gave no number");
   EXPECT_EQ(MeasureOf(verdicts, "C8.halving").reason,
-            "sparse-1, seed 1236, gave no number");
+            "gcide: sparse-1, seed 1236, gave no number");
 }
 
 TEST(MiniatureJudge, RunWithoutActiveExpertsHasNoGroup) {
@@ -248,7 +279,7 @@ TEST(MiniatureJudge, MissingRunsMakeEveryVerdictInterim) {
   const MiniatureVerdicts verdicts = TestMiniature(FrozenClaims(), results);
   EXPECT_EQ(verdicts.finished, 75);
   ASSERT_EQ(verdicts.missing.size(), 1u);
-  EXPECT_EQ(verdicts.missing[0], "gcide/sparse-3-jitter-0.05/1237");
+  EXPECT_EQ(verdicts.missing[0], "gcide/sparse-3-jitter-0.05/seed1237");
   for (const MiniatureVerdict& claim : verdicts.claims) {
     EXPECT_EQ(claim.status, kInterim) << claim.id;
   }
@@ -278,13 +309,13 @@ TEST(MiniatureJudge, RunsThatDoNotBelongAreRefused) {
   const MiniatureResults good = MadeUpResults(FrozenClaims());
   MiniatureResults bad = good;
   bad.runs.push_back(bad.runs[0]);
-  ExpectRefused(bad, "run gcide/sparse-1/1234 is there twice");
+  ExpectRefused(bad, "run gcide/sparse-1/seed1234 is there twice");
   bad = good;
   bad.runs[0].seed = 99;
-  ExpectRefused(bad, "run gcide/sparse-1/99 is not planned");
+  ExpectRefused(bad, "run gcide/sparse-1/seed99 is not planned");
   bad = good;
   bad.runs[0].row = "sparse-5";
-  ExpectRefused(bad, "run gcide/sparse-5/1234 is not planned");
+  ExpectRefused(bad, "run gcide/sparse-5/seed1234 is not planned");
   auto soft = [](MiniatureResults* results) -> MiniatureRun& {
     for (MiniatureRun& run : results->runs) {
       if (run.row == "softmoe-2-calibrated") return run;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "core/philox.h"
 #include "golden/testing/miniature_test_util.h"
 #include "golden/verdict/miniature_judge.h"
+#include "golden/verdict/miniature_noise.h"
+#include "golden/verdict/statistics.h"
 
 namespace softmoe::golden {
 namespace {
@@ -223,6 +226,55 @@ TEST(PlantedEffect, TwelveTestsFindWhatTheyArePlannedToFind) {
   EXPECT_NEAR(ShareFound(PairClaims(12, 4), planned, &false_finds), kPower,
               kPowerError);
   EXPECT_LT(false_finds, kFamilyLimit * kDraws);
+}
+
+// Of nine rows with the same deviation: how often some row is taken for much
+// noisier than the others, and how often an interval of 95 % for the difference
+// of two pooled rows holds the truth.
+struct TakenForNoisy {
+  double share = 0, coverage = 0;
+};
+
+TakenForNoisy OfEqualRows(int64_t num_seeds) {
+  int noisy = 0, covered = 0, intervals = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Normals normals(static_cast<uint32_t>(draw));
+    SeedValues values;
+    std::map<std::string, double> means;
+    for (char row = 'a'; row <= 'i'; ++row) {
+      for (int64_t seed = 0; seed < num_seeds; ++seed) {
+        const double value = normals.Next();
+        values[{row}][seed] = value;
+        means[{row}] += value / static_cast<double>(num_seeds);
+      }
+    }
+    const RowNoise noise = PoolRows(values, Noise::kPaired, 3, 0.34);
+    if (!noise.own.empty()) ++noisy;
+    for (char row = 'a'; row < 'i'; row += 2) {
+      const std::string first = {row}, second = {static_cast<char>(row + 1)};
+      const auto count = static_cast<size_t>(num_seeds);
+      const SumError sum =
+          ErrorOf({{first, 1, count}, {second, -1, count}}, noise);
+      ++intervals;
+      if (std::abs(means[first] - means[second]) <=
+          StudentQuantile(0.975, sum.freedom) * sum.error) {
+        ++covered;
+      }
+    }
+  }
+  return {static_cast<double>(noisy) / kDraws,
+          static_cast<double>(covered) / intervals};
+}
+
+// FORMAT.md, "Claims in miniature", gives these numbers.
+TEST(PlantedEffect, OfTwoSeedsChanceMakesSomeRowsLookNoisy) {
+  const TakenForNoisy two = OfEqualRows(2);
+  EXPECT_NEAR(two.share, 0.37, 0.033);  // three standard errors
+  EXPECT_GT(two.coverage, 0.90);
+  EXPECT_LT(two.coverage, 0.93);
+  const TakenForNoisy four = OfEqualRows(4);
+  EXPECT_LT(four.share, 0.02);
+  EXPECT_GT(four.coverage, 0.94);
 }
 
 }  // namespace

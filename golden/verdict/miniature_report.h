@@ -28,6 +28,9 @@ MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
 // What all of it is, and what it is not: a reproduction.
 const char* MiniatureDisclaimer();
 
+// How the columns of MiniatureMeasureTable are to be read.
+const char* MiniatureMeasureLegend();
+
 // "INTERIM (SHOWN so far)".
 std::string ClaimStatusText(const MiniatureVerdict& claim);
 
@@ -40,7 +43,7 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
 
 // Mean and deviation over seeds of every planned row that has runs, including
-// those that enter no claim.
+// those that enter no claim, which are marked.
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 

@@ -52,11 +52,17 @@ TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
   const MiniatureClaims& claims = FrozenClaims();
   MiniatureResults results = Results();
   results.runs.resize(results.runs.size() - 12);
-  const std::string text = DescribeMiniature(JudgeMiniature(claims, results));
+  const MiniatureVerdicts verdicts = JudgeMiniature(claims, results);
+  const std::string text = DescribeMiniature(verdicts);
   ExpectHas(text, "runs     64 of 76 planned\n");
-  ExpectHas(text, "missing: gcide/sparse-1-jitter-0.05/1234");
+  ExpectHas(text, "missing: gcide/sparse-1-jitter-0.05/seed1234");
   ExpectHas(text, "and 6 more\n");
   ExpectHas(text, "C1     INTERIM (SHOWN so far)");
+  EXPECT_EQ(MeasureOf(verdicts, "C7.jitter").reason,
+            "gcide: sparse-1-jitter-0.05 has fewer than two runs; gcide: "
+            "sparse-2-jitter-0.05 has fewer than two runs; and 1 more reason");
+  // No measure has a verdict yet, either.
+  ExpectHas(text, "measure        so far ");
 }
 
 // Also of a row that enters no claim.
@@ -120,6 +126,7 @@ TEST(MiniatureJson, HasEveryNumberOfTheText) {
   const MiniatureCase& first = MeasureOf(verdicts, "C1.group").cases[0];
   EXPECT_EQ(group["cases"][0]["effect"], first.estimate);
   EXPECT_EQ(group["cases"][0]["interval"][0], first.interval.low);
+  EXPECT_EQ(group["cases"][0]["resolves"], first.resolves);
   EXPECT_FALSE(group.contains("seeds_needed"));
   const auto& jitter = json["claims"][6]["measures"][0];
   EXPECT_EQ(jitter["status"], "UNDECIDED");
@@ -139,6 +146,7 @@ MiniatureVerdicts Everything() {
   holds.least_error = 0.0625;
   holds.freedom = 24;
   holds.interval = {-0.25, 0.0009765625};
+  holds.resolves = 0.3125;
   holds.p_shown = 0.0078125;
   holds.p_contradicted = 0.9921875;
   MiniatureCase own = holds;
@@ -159,6 +167,7 @@ MiniatureVerdicts Everything() {
   benchmark.seed_error = 0.25;
   benchmark.freedom = 4.5;
   benchmark.interval = {0.25, 0.75};
+  benchmark.resolves = 1.5;
   benchmark.p_shown = 0.25;
   benchmark.p_contradicted = 0.5;
   auto measure = [](const char* id, MiniatureStatus status,
@@ -242,12 +251,18 @@ claim  verdict                 what it says
 C1     INTERIM (SHOWN so far)  A title
 C2     UNDECIDED               Another title
 
-measure  verdict       effect   from         to  unit        margin  seeds      p  seeds needed   deciding case
--------  ------------  ------  -----  ---------  ---------  -------  -----  -----  -------------  -------------
-C1.one   SHOWN         -0.125  -0.25  +0.000977  nat/token  -0.0312      4  0.016  -              gcide: a - b
-C1.two   NOT_TESTABLE       -      -          -  nat/token  -0.0312      -  0.016  -              -
-C2.far   UNDECIDED       +0.5  +0.25      +0.75  nat/token  -0.0312      3  0.016  none would do  1 - 1.5
-C2.near  UNDECIDED     -0.125  -0.25  +0.000977  nat/token  -0.0312      4  0.016  7              gcide: a - b
+measure  so far        effect   from         to  unit        margin  resolves  seeds      p  seeds needed   deciding case
+-------  ------------  ------  -----  ---------  ---------  -------  --------  -----  -----  -------------  -------------
+C1.one   SHOWN         -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  -              gcide: a - b
+C1.two   NOT_TESTABLE       -      -          -  nat/token  -0.0312         -      -  0.016  -              -
+C2.far   UNDECIDED       +0.5  +0.25      +0.75  nat/token  -0.0312       1.5      3  0.016  none would do  1 - 1.5
+C2.near  UNDECIDED     -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  7              gcide: a - b
+
+Effect, interval (two-sided, 95 %, for that case alone) and seeds are those of the case that
+decides; p counts both directions, before Holm's procedure over all measures. Resolves: how far from
+the margin an effect must lie for such a case alone to be decided, first in Holm's order, in 80 % of
+draws. CONTRADICTED: so many cases are reversed that too few can hold; where all must, one is
+enough.
 
 C1.one, text of C1.one: reason of C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one
   C1.one C1.one C1.one.
@@ -301,6 +316,9 @@ TEST(DescribeMiniatureRows, WritesMeansAndDeviationsOverTheirSeeds) {
   MiniatureClaims claims;
   claims.planned = {{{"a", "b", "c"}, "gcide", {1, 2, 3}},
                     {{"a"}, "foldoc", {1, 2}}};
+  MiniatureMeasure measure;
+  measure.pooled = {"a"};
+  claims.claims.emplace_back().measures = {measure};
   MiniatureResults results;
   auto add = [&](const char* row, const char* corpus, int64_t seed,
                  double loss) {
@@ -321,10 +339,10 @@ TEST(DescribeMiniatureRows, WritesMeansAndDeviationsOverTheirSeeds) {
   add("a", "gcide", 3, 3);
   EXPECT_EQ(
       DescribeMiniatureRows(claims, results),
-      R"(corpus  row  seeds  loss (deviation)  infer-AE (deviation)  train-AE (deviation)  load variance (deviation)
-------  ---  -----  ----------------  --------------------  --------------------  -------------------------
+      R"(corpus  row  seeds  loss (deviation)  infer-AE (deviation)  train-AE (deviation)  load variance (deviation)  remarks
+------  ---  -----  ----------------  --------------------  --------------------  -------------------------  ----------
 gcide   a        3           3 (0.5)                 6 (1)                 3 (0)        0.0029297 (0.00049)
-gcide   c        1              1.25                   2.5                     3                  0.0012207
+gcide   c        1              1.25                   2.5                     3                  0.0012207  not judged
 foldoc  a        1                 8                    16                     3                  0.0078125
 )");
 }
@@ -377,6 +395,7 @@ TEST(MiniatureJson, WritesEverything) {
                 -0.25,
                 0.0009765625
               ],
+              "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875
             },
@@ -391,6 +410,7 @@ TEST(MiniatureJson, WritesEverything) {
                 -0.25,
                 0.0009765625
               ],
+              "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875,
               "own_deviation": [
@@ -428,6 +448,7 @@ TEST(MiniatureJson, WritesEverything) {
                 -0.25,
                 0.0009765625
               ],
+              "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875
             },
@@ -469,6 +490,7 @@ TEST(MiniatureJson, WritesEverything) {
                 0.25,
                 0.75
               ],
+              "resolves": 1.5,
               "p_shown": 0.25,
               "p_contradicted": 0.5
             }
@@ -497,6 +519,7 @@ TEST(MiniatureJson, WritesEverything) {
                 -0.25,
                 0.0009765625
               ],
+              "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875,
               "own_deviation": [
@@ -515,6 +538,7 @@ TEST(MiniatureJson, WritesEverything) {
                 -0.25,
                 0.0009765625
               ],
+              "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875
             }

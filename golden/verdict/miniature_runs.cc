@@ -13,7 +13,7 @@ namespace softmoe::golden {
 
 std::string NameOfRun(const std::string& corpus, const std::string& row,
                       int64_t seed) {
-  return fmt::format("{}/{}/{}", corpus, row, seed);
+  return fmt::format("{}/{}/seed{}", corpus, row, seed);
 }
 
 namespace {
