@@ -159,7 +159,8 @@ double SecondsOf(const std::function<void()>& work) {
 
 double Median(std::vector<double> values) {
   std::ranges::sort(values);
-  return values[values.size() / 2];
+  const size_t last = values.size() - 1;
+  return (values[last / 2] + values[(last + 1) / 2]) / 2;
 }
 
 void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
