@@ -60,7 +60,7 @@ Examples:
       which operations have been verified on a device, of these records
 
 Conformance vectors (inputs, cotangents, expected outputs, gradients and bounds
-of an operation, in plain HDF5, for other frameworks) need the reference, which
+of an operation, in HDF5, for other frameworks) need the reference, which
 this program must not contain: ./bazelw run //:verify -- export-vectors,
 check-vectors.
 

@@ -148,7 +148,8 @@ int main(int argc, char** argv) {
   Options options;
   app.add_option("--area", options.areas,
                  "lapsum, routing, budget, kernels, numerics, training, "
-                 "harness, reference, reports, plan, readers [all]");
+                 "harness, reference, reports, plan, readers, device, ranks, "
+                 "gpu_check, miniature [all]");
   app.add_option("--mutant", options.mutants, "ids, as --list shows them");
   app.add_option("--jobs", options.jobs, "tests at a time [2]")
       ->check(CLI::Range(1, 256));
