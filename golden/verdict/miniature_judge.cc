@@ -46,14 +46,14 @@ class MiniatureJudge {
     verdicts_.hash = claims_.Hash();
     for (size_t c = 0; c < claims_.claims.size(); ++c) {
       for (size_t m = 0; m < claims_.claims[c].measures.size(); ++m) {
+        const MiniatureMeasure& measure = claims_.claims[c].measures[m];
         MiniatureMeasureVerdict& verdict = verdicts_.claims[c].measures[m];
         for (MiniatureCase& each : verdict.cases) AddPrecision(&each);
         if (verdict.status == MiniatureStatus::kUndecided) {
-          verdict.seeds_needed =
-              SeedsNeeded(claims_.claims[c].measures[m], verdict.cases,
-                          verdict.cases_needed, LevelOfOne());
+          verdict.seeds_needed = SeedsNeeded(
+              measure, verdict.cases, verdict.cases_needed, LevelOfOne());
         }
-        verdict.reason = Reason(claims_.claims[c].measures[m], verdict);
+        verdict.reason = Reason(measure, verdict);
       }
     }
     AddResolution();

@@ -248,7 +248,9 @@ TakenForNoisy OfEqualRows(int64_t num_seeds) {
         means[{row}] += value / static_cast<double>(num_seeds);
       }
     }
-    const RowNoise noise = PoolRows(values, Noise::kPaired, 3, 0.34);
+    const RowNoise noise =
+        PoolRows(values, Noise::kPaired, FrozenClaims().own_deviation,
+                 FrozenClaims().own_deviation_rows);
     if (!noise.own.empty()) ++noisy;
     for (char row = 'a'; row < 'i'; row += 2) {
       const std::string first = {row}, second = {static_cast<char>(row + 1)};

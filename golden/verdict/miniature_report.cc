@@ -189,8 +189,7 @@ const char* MiniatureDisclaimer() {
 
 const char* MiniatureMeasureLegend() {
   return "Effect, interval (two-sided, 95 %, for that case alone) and seeds "
-         "are "
-         "those of the case that decides; p counts both directions, before "
+         "are those of the case that decides; p counts both directions, before "
          "Holm's procedure over all measures. Resolves: how far from the "
          "margin an effect must lie for such a case alone to be decided, first "
          "in Holm's order, in 80 % of draws. CONTRADICTED: so many cases are "
