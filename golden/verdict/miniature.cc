@@ -364,6 +364,10 @@ nlohmann::json MeasureJson(const MiniatureMeasure& measure) {
 
 }  // namespace
 
+bool MiniatureMeasure::Uses(const std::string& row) const {
+  return Contains(pooled, row) || Contains(against_pooled, row);
+}
+
 int64_t MiniatureClaims::num_measures() const {
   size_t count = 0;
   for (const MiniatureClaim& claim : claims) count += claim.measures.size();

@@ -72,6 +72,8 @@ struct MiniatureMeasure {
   std::vector<double> active_experts;       // kLogThroughput: ascending
   int64_t least_samples = 0;                // kLogThroughput: at least 2
 
+  // Whether it takes in the row: those that are compared are pooled, too.
+  bool Uses(const std::string& row) const;
   // Cases that must hold, of `cases`.
   int64_t CasesNeeded(int64_t cases) const {
     return of_cases == OfCases::kEvery ? cases : cases / 2 + 1;

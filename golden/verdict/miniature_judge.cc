@@ -95,15 +95,12 @@ class MiniatureJudge {
   }
 
   bool HasEqualSeeds(const MiniatureMeasure& measure) const {
-    for (const std::string& corpus : measure.corpora) {
-      // The rows that are compared are in the pools, too.
-      for (const auto* rows : {&measure.pooled, &measure.against_pooled}) {
-        for (const std::string& row : *rows) {
-          if (equal_.contains({corpus, row})) return true;
-        }
-      }
-    }
-    return false;
+    return std::ranges::any_of(equal_, [&](const auto& corpus_and_row) {
+      const auto& [corpus, row] = corpus_and_row;
+      return std::ranges::find(measure.corpora, corpus) !=
+                 measure.corpora.end() &&
+             measure.Uses(row);
+    });
   }
 
   void TestClaim(const MiniatureClaim& claim) {

@@ -165,15 +165,10 @@ std::string MeanText(const std::vector<double>& values) {
   return text;
 }
 
-// Whether any measure takes in the row. What is pooled holds what is compared.
 bool IsJudged(const MiniatureClaims& claims, const std::string& row) {
   for (const MiniatureClaim& claim : claims.claims) {
     for (const MiniatureMeasure& measure : claim.measures) {
-      for (const auto* rows : {&measure.pooled, &measure.against_pooled}) {
-        if (std::find(rows->begin(), rows->end(), row) != rows->end()) {
-          return true;
-        }
-      }
+      if (measure.Uses(row)) return true;
     }
   }
   return false;
