@@ -25,10 +25,11 @@ class CommittedRecord : public GridProgram {
     record_ = fs::absolute("golden/runs/mini.h5").string();
     verdicts_ = ReadWholeFile("golden/runs/mini_verdicts.txt");
     golden_ = fs::absolute("golden/golden").string();
+    readme_ = ReadWholeFile("README.md");
     GridProgram::SetUp();
   }
 
-  std::string record_, verdicts_, golden_;
+  std::string record_, verdicts_, golden_, readme_;
 };
 
 // With 1 while runs are missing.
@@ -48,6 +49,16 @@ TEST_F(CommittedRecord, IsJudgedAlikeByGolden) {
   EXPECT_NE(claims.find("\nC9 "), std::string::npos) << verdicts_;
   EXPECT_TRUE(judged.output.ends_with(claims)) << kRenew << "\n"
                                                << judged.output;
+}
+
+TEST_F(CommittedRecord, IsWhatTheReadmeSays) {
+  WriteFileAtomically(folder_ / "README.md", readme_);
+  const auto written = RunProgram(
+      {golden_, "claims-table", record_, "--into", "README.md"}, folder_);
+  ExpectEnd(written, 0, {});
+  EXPECT_EQ(Bytes("README.md"), readme_)
+      << "`./bazelw run //:golden -- claims-table golden/runs/mini.h5 --into "
+         "README.md` writes the tables anew";
 }
 
 }  // namespace

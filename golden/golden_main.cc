@@ -15,6 +15,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/paths.h"
 #include "core/files/runfiles.h"
+#include "core/text/generated_part.h"
 #include "core/text/suggestion.h"
 #include "golden/document/document.h"
 #include "golden/gpu_runs/gpu_run_file.h"
@@ -54,6 +55,8 @@ Examples:
       miniature: rows against each other, no reproduction
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
+  golden claims-table golden/runs/mini.h5 --into README.md
+      the same claims as tables of a document
   golden import-gpu-run gpu_record.jsonl
       keeps what run_all.sh found on a machine with a GPU, in golden/gpu_runs
   golden gpu-table --into README.md
@@ -170,15 +173,23 @@ ExitCode Worse(ExitCode a, ExitCode b) {
   return ExitCode::kDone;
 }
 
+softmoe::golden::RecordedResults ReadRecord(
+    const std::filesystem::path& path,
+    const softmoe::golden::MiniatureClaims& claims) {
+  softmoe::golden::RecordedResults recorded =
+      softmoe::golden::ReadRecordedResults(path);
+  RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());
+  return recorded;
+}
+
 // A record of runs: its documents, then the claims in miniature, which change
 // nothing in how this ends unless they are not to be trusted.
 Comparison CompareRecord(const std::filesystem::path& path,
                          const Document& golden,
                          const std::set<Status>& allowed) {
   using namespace softmoe::golden;  // NOLINT: a main
-  const RecordedResults recorded = ReadRecordedResults(path);
   const MiniatureClaims claims = LoadMiniatureClaims();
-  RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());
+  const RecordedResults recorded = ReadRecord(path, claims);
   Comparison all;
   auto json = nlohmann::ordered_json::object();
   for (const auto& [name, document] : recorded.documents) {
@@ -216,6 +227,41 @@ ExitCode Compare(const CompareOptions& options) {
                                  comparison.json);
   }
   return comparison.code;
+}
+
+// Prints `tables`, or writes them into the document `into`, if there is one, in
+// the place of what `command` wrote there before.
+void Publish(const std::string& tables, const std::string& command,
+             const std::string& into) {
+  if (into.empty()) {
+    std::fputs(tables.c_str(), stdout);
+    return;
+  }
+  const std::filesystem::path path = softmoe::UserPath(into);
+  softmoe::WriteFileAtomically(
+      path, softmoe::WithGeneratedPart(softmoe::ReadWholeFile(path),
+                                       "./bazelw run //:golden -- " + command,
+                                       tables, path.string()));
+}
+
+struct ClaimsOptions {
+  std::string record, into;
+};
+
+ExitCode ShowClaimsTable(const ClaimsOptions& options) {
+  using namespace softmoe::golden;  // NOLINT: a main
+  const std::filesystem::path path = softmoe::UserPath(options.record);
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  const RecordedResults recorded = ReadRecord(path, claims);
+  if (recorded.miniature.runs.empty()) {
+    throw softmoe::DataError(path.string() +
+                             ": holds no run of the mini grid, on which alone "
+                             "the claims are judged in miniature; give a "
+                             "record of `grid record mini`");
+  }
+  Publish(MiniatureMarkdown(JudgeMiniature(claims, recorded.miniature)),
+          "claims-table", options.into);
+  return ExitCode::kDone;
 }
 
 struct GpuOptions {
@@ -269,13 +315,7 @@ ExitCode ShowGpuTable(const GpuOptions& options) {
   const std::string table =
       GpuTable(runs, ParseOperationSources(softmoe::ReadWholeFile(
                          softmoe::RunfilePath("bazel/operation_sources.txt"))));
-  if (options.into.empty()) {
-    std::fputs(table.c_str(), stdout);
-    return ExitCode::kDone;
-  }
-  const std::filesystem::path into = softmoe::UserPath(options.into);
-  softmoe::WriteFileAtomically(
-      into, WithGpuTable(softmoe::ReadWholeFile(into), table, into.string()));
+  Publish(table, "gpu-table", options.into);
   return ExitCode::kDone;
 }
 
@@ -311,6 +351,14 @@ int main(int argc, char** argv) {
                    "a class of verdicts that counts as PASS in the exit code; "
                    "may be repeated")
       ->check(CLI::IsMember({"inconclusive", "not_comparable", "mistrusted"}));
+  ClaimsOptions claims_options;
+  CLI::App* claims_table = app.add_subcommand(
+      "claims-table", "the claims in miniature, as tables of a document");
+  claims_table
+      ->add_option("record", claims_options.record, "what `grid record` kept")
+      ->required();
+  claims_table->add_option("--into", claims_options.into,
+                           "document whose tables are to be written again");
   GpuOptions gpu_options;
   CLI::App* import_run = app.add_subcommand(
       "import-gpu-run", "keep the record of a run on a device");
@@ -337,6 +385,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
   return softmoe::RunMain("golden", [&] {
+    if (claims_table->parsed()) return ShowClaimsTable(claims_options);
     if (import_run->parsed()) return ImportGpuRun(gpu_options);
     if (gpu_table->parsed()) return ShowGpuTable(gpu_options);
     return show->parsed() ? Show(show_options) : Compare(compare_options);

@@ -360,5 +360,36 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   ExpectSays(damaged, "is damaged");
 }
 
+TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
+  const fs::path folder = FreshFolder("main_claims");
+  const std::string margins = FrozenClaims().Hash();
+  WriteRecord(margins, MadeUpResults(FrozenClaims()), folder / "record.h5");
+  const Output printed = RunGolden("claims-table record.h5", folder);
+  EXPECT_EQ(printed.exit_code, 0) << printed.text;
+  ExpectSays(printed, "76 of 76 planned runs.\n");
+  ExpectSays(printed, "| C1 Soft routing beats sparse | SHOWN | C1.group: ");
+  const std::string begin =
+      "<!-- begin: ./bazelw run //:golden -- claims-table -->\n";
+  const std::string end = "<!-- end -->\n";
+  WriteFileAtomically(folder / "README.md", "a\n" + begin + "old\n" + end);
+  const Output written =
+      RunGolden("claims-table record.h5 --into README.md", folder);
+  EXPECT_EQ(written.exit_code, 0) << written.text;
+  EXPECT_EQ(ReadWholeFile(folder / "README.md"),
+            "a\n" + begin + "\n" + printed.text + "\n" + end);
+
+  WriteFileAtomically(folder / "plain.md", "a\n");
+  const Output placeless =
+      RunGolden("claims-table record.h5 --into plain.md", folder);
+  EXPECT_EQ(placeless.exit_code, 2);
+  ExpectSays(placeless, "plain.md: what this command writes goes between");
+  WriteRecord(margins, {}, folder / "other.h5");
+  const Output other = RunGolden("claims-table other.h5", folder);
+  EXPECT_EQ(other.exit_code, 2);
+  ExpectSays(other, "other.h5: holds no run of the mini grid");
+  WriteRecord(std::string(64, '0'), {}, folder / "margins.h5");
+  EXPECT_EQ(RunGolden("claims-table margins.h5", folder).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace softmoe::golden

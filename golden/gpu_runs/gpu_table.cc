@@ -14,9 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kBegin[] = "<!-- begin: ./bazelw run //:golden -- gpu-table -->";
-constexpr char kEnd[] = "<!-- end -->";
-
 std::string DateOf(const GpuRecord& run) { return run.Only("facts")["date"]; }
 
 // The lines of one operation, one for each precision.
@@ -123,21 +120,6 @@ std::string GpuTable(const std::vector<GpuRecord>& runs,
                         StateOf(latest_first, operation, hash));
   }
   return text;
-}
-
-std::string WithGpuTable(const std::string& document, const std::string& table,
-                         const std::string& place) {
-  const size_t begin = document.find(kBegin);
-  const size_t end = document.find(kEnd, begin);
-  if (begin == std::string::npos || end == std::string::npos) {
-    throw DataError(
-        fmt::format("{}: the table goes between the lines '{}' and '{}', which "
-                    "are missing; "
-                    "add them",
-                    place, kBegin, kEnd));
-  }
-  return document.substr(0, begin) + kBegin + "\n\n" + table + "\n" +
-         document.substr(end);
 }
 
 }  // namespace softmoe::golden

@@ -23,11 +23,6 @@ OperationSources ParseOperationSources(const std::string& text);
 std::string GpuTable(const std::vector<GpuRecord>& runs,
                      const OperationSources& sources);
 
-// `document` with `table` between the two lines that mark its place. Throws
-// DataError, naming `place`, if there are none.
-std::string WithGpuTable(const std::string& document, const std::string& table,
-                         const std::string& place);
-
 }  // namespace softmoe::golden
 
 #endif  // SOFTMOE_GOLDEN_GPU_RUNS_GPU_TABLE_H_

@@ -112,22 +112,5 @@ TEST(OperationSourcesFile, IsReadStrictly) {
   }
 }
 
-TEST(Document, HasThePlaceOfTheTable) {
-  const std::string begin =
-      "<!-- begin: ./bazelw run //:golden -- gpu-table -->";
-  EXPECT_EQ(
-      WithGpuTable("a\n" + begin + "\nold\n<!-- end -->\nb\n", "new\n", "here"),
-      "a\n" + begin + "\n\nnew\n\n<!-- end -->\nb\n");
-  for (const std::string& text :
-       {std::string("a"), begin, std::string("<!-- end -->")}) {
-    try {
-      (void)WithGpuTable(text, "new", "here.md");
-      FAIL() << text;
-    } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("here.md"), std::string::npos);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace softmoe::golden

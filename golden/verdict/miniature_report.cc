@@ -70,21 +70,17 @@ std::string LeftOut(const MiniatureResolution& each, const char* column,
          "\n";
 }
 
+std::string LeftOutRows(const MiniatureVerdicts& verdicts) {
+  std::string text;
+  for (const MiniatureResolution& each : verdicts.resolution) {
+    text += LeftOut(each, "deviation", each.plain_own) +
+            LeftOut(each, "paired", each.paired_own);
+  }
+  return text;
+}
+
 std::string Resolution(const MiniatureVerdicts& verdicts) {
   if (verdicts.resolution.empty()) return "";
-  TextTable table({"corpus", "rows", "seeds", "deviation", "paired",
-                   "gain of pairing", "one test", "all measures"});
-  std::string left_out;
-  for (const MiniatureResolution& each : verdicts.resolution) {
-    table.Add({each.corpus, fmt::format("{}", each.rows),
-               fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
-               fmt::format("{:.3g}", each.paired),
-               fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
-               fmt::format("{:.3g}", each.one_test),
-               fmt::format("{:.3g}", each.family)});
-    left_out += LeftOut(each, "deviation", each.plain_own) +
-                LeftOut(each, "paired", each.paired_own);
-  }
   return Wrap(
              "Deviation of a run's final loss over seeds (nat/token); the same "
              "with the effect common to all rows of a seed taken out "
@@ -93,7 +89,22 @@ std::string Resolution(const MiniatureVerdicts& verdicts) {
              "rows that is found in 80 % of cases, by one test and among all "
              "measures:",
              kWidth, 0) +
-         "\n" + table.Text() + left_out;
+         "\n" + TextOf(MiniatureResolutionTable(verdicts)) +
+         LeftOutRows(verdicts);
+}
+
+std::string MarkdownLine(const std::vector<std::string>& cells) {
+  return fmt::format("| {} |\n", fmt::join(cells, " | "));
+}
+
+std::string MarkdownOf(const MiniatureTable& table) {
+  std::string text = MarkdownLine(table.header) + "|";
+  for (size_t i = 0; i < table.header.size(); ++i) text += "-|";
+  text += "\n";
+  for (const std::vector<std::string>& row : table.rows) {
+    text += MarkdownLine(row);
+  }
+  return text;
 }
 
 std::string Missing(const MiniatureVerdicts& verdicts) {
@@ -256,6 +267,22 @@ MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts) {
   return table;
 }
 
+MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts) {
+  MiniatureTable table{{"corpus", "rows", "seeds", "deviation", "paired",
+                        "gain of pairing", "one test", "all measures"},
+                       {}};
+  for (const MiniatureResolution& each : verdicts.resolution) {
+    table.rows.push_back(
+        {each.corpus, fmt::format("{}", each.rows),
+         fmt::format("{}", each.seeds), fmt::format("{:.3g}", each.plain),
+         fmt::format("{:.3g}", each.paired),
+         fmt::format("{:.2f}", std::pow(each.plain / each.paired, 2)),
+         fmt::format("{:.3g}", each.one_test),
+         fmt::format("{:.3g}", each.family)});
+  }
+  return table;
+}
+
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
   std::string text = Wrap(MiniatureDisclaimer(), kWidth, 0) + "\n";
   text += fmt::format("margins  {}, fixed before any run\n", verdicts.hash);
@@ -314,6 +341,47 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
     }
   }
   return table.Text();
+}
+
+std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
+  MiniatureTable claims{{"claim", "verdict", "measure",
+                         "effect in the deciding case, 95 % interval", "margin",
+                         "resolves", "p", "deciding case"},
+                        {}};
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      const MiniatureCase& deciding = measure.cases[measure.deciding];
+      const bool first = &measure == &claim.measures.front();
+      std::vector<std::string> row = {
+          first ? claim.id + " " + claim.title : "",
+          first ? ClaimStatusText(claim) : "",
+          fmt::format("{}: {}", measure.id,
+                      MiniatureStatusName(measure.status))};
+      if (measure.status == MiniatureStatus::kUndecided) {
+        row.back() += "; seeds needed: " + SeedsNeeded(measure);
+      }
+      if (deciding.problem.empty()) {
+        const std::vector<std::string> effect = EffectTexts(deciding);
+        row.insert(
+            row.end(),
+            {fmt::format("{} [{}, {}]{}", effect[0], effect[1], effect[2],
+                         measure.unit == "1" ? "" : " " + measure.unit),
+             fmt::format("{:.3g}", measure.margin),
+             fmt::format("{:.3g}", deciding.resolves),
+             fmt::format("{:.2g}", measure.p), Place(deciding)});
+      } else {
+        row.insert(row.end(),
+                   {"-", fmt::format("{:.3g}", measure.margin), "-", "-", "-"});
+      }
+      claims.rows.push_back(std::move(row));
+    }
+  }
+  std::string text = fmt::format(
+      "{} of {} planned runs.\n\n{}\n{}", verdicts.finished, verdicts.planned,
+      MarkdownOf(claims), MarkdownOf(MiniatureResolutionTable(verdicts)));
+  const std::string left_out = LeftOutRows(verdicts);
+  if (!left_out.empty()) text += "\n" + left_out;
+  return text;
 }
 
 std::string MiniatureJson(const MiniatureVerdicts& verdicts) {

@@ -20,10 +20,12 @@ struct MiniatureTable {
 };
 
 // A row for each claim; for each measure, with the case that decides it; for
-// each case of every measure.
+// each case of every measure; for each corpus, with the difference of losses
+// that it can resolve.
 MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts);
 MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts);
 MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
+MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
 
 // What all of it is, and what it is not: a reproduction.
 const char* MiniatureDisclaimer();
@@ -46,6 +48,10 @@ std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
 // those that enter no claim, which are marked.
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
+
+// For a document, in Markdown: how many runs are in, a table of the claims'
+// measures with the case that decides each, and MiniatureResolutionTable.
+std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.
 std::string MiniatureJson(const MiniatureVerdicts& verdicts);

@@ -288,6 +288,28 @@ gcide: "paired" leaves out rows much noisier than the others: c, d
 )");
 }
 
+TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
+  MiniatureVerdicts verdicts = Everything();
+  verdicts.claims[1].measures[0].unit = "1";  // which is not written
+  EXPECT_EQ(MiniatureMarkdown(verdicts), R"(5 of 12 planned runs.
+
+| claim | verdict | measure | effect in the deciding case, 95 % interval | margin | resolves | p | deciding case |
+|-|-|-|-|-|-|-|-|
+| C1 A title | INTERIM (SHOWN so far) | C1.one: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
+|  |  | C1.two: NOT_TESTABLE | - | -0.0312 | - | - | - |
+| C2 Another title | UNDECIDED | C2.far: UNDECIDED; seeds needed: none would do | +0.5 [+0.25, +0.75] | -0.0312 | 1.5 | 0.016 | 1 - 1.5 |
+|  |  | C2.near: UNDECIDED; seeds needed: 7 | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
+
+| corpus | rows | seeds | deviation | paired | gain of pairing | one test | all measures |
+|-|-|-|-|-|-|-|-|
+| gcide | 9 | 4 | 0.0625 | 0.0312 | 4.00 | 0.125 | 0.25 |
+| foldoc | 3 | 2 | 0.5 | 1 | 0.25 | 0.00391 | 1 |
+
+gcide: "deviation" leaves out rows much noisier than the others: c
+gcide: "paired" leaves out rows much noisier than the others: c, d
+)");
+}
+
 TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
   MiniatureVerdicts verdicts = Everything();
   verdicts.missing.pop_back();

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/text/generated_part.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/errors.h"
+
+namespace softmoe {
+namespace {
+
+constexpr char kBegin[] = "<!-- begin: make table -->\n";
+constexpr char kEnd[] = "<!-- end -->\n";
+
+TEST(GeneratedPart, TakesThePlaceOfTheOldOne) {
+  const std::string before = "a\n<!-- begin: make list -->\nkept\n" +
+                             std::string(kEnd) + "b\n" + kBegin;
+  const std::string after = kEnd + std::string("c\n") + kEnd;
+  const std::string expected = before + "\nnew\n\n" + after;
+  EXPECT_EQ(WithGeneratedPart(before + "old\n" + after, "make table", "new\n",
+                              "here.md"),
+            expected);
+  // Once written, it stays as it is.
+  EXPECT_EQ(WithGeneratedPart(expected, "make table", "new\n", "here.md"),
+            expected);
+}
+
+TEST(GeneratedPart, NeedsBothLinesInThisOrder) {
+  for (const std::string& document :
+       {std::string("a\n"), std::string(kBegin), std::string(kEnd),
+        std::string(kEnd) + kBegin}) {
+    try {
+      (void)WithGeneratedPart(document, "make table", "new\n", "here.md");
+      FAIL() << document;
+    } catch (const DataError& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("here.md"), std::string::npos) << what;
+      EXPECT_NE(what.find("'<!-- begin: make table -->'"), std::string::npos)
+          << what;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace softmoe
