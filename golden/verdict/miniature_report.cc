@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/text/text_table.h"
@@ -105,6 +107,27 @@ std::string MarkdownOf(const MiniatureTable& table) {
     text += MarkdownLine(row);
   }
   return text;
+}
+
+// The cells of a measure in MiniatureMarkdown, after those of its claim.
+std::vector<std::string> MarkdownMeasure(
+    const MiniatureMeasureVerdict& measure) {
+  std::string status =
+      fmt::format("{}: {}", measure.id, MiniatureStatusName(measure.status));
+  if (measure.status == MiniatureStatus::kUndecided) {
+    status += "; seeds needed: " + SeedsNeeded(measure);
+  }
+  const std::string margin = fmt::format("{:.3g}", measure.margin);
+  const MiniatureCase& deciding = measure.cases[measure.deciding];
+  if (!deciding.problem.empty()) return {status, "-", margin, "-", "-", "-"};
+  const std::vector<std::string> effect = EffectTexts(deciding);
+  return {status,
+          fmt::format("{} [{}, {}]{}", effect[0], effect[1], effect[2],
+                      measure.unit == "1" ? "" : " " + measure.unit),
+          margin,
+          fmt::format("{:.3g}", deciding.resolves),
+          fmt::format("{:.2g}", measure.p),
+          Place(deciding)};
 }
 
 std::string Missing(const MiniatureVerdicts& verdicts) {
@@ -349,31 +372,14 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
                          "resolves", "p", "deciding case"},
                         {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
+    std::string title = claim.id + " " + claim.title;
+    std::string status = ClaimStatusText(claim);
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      const MiniatureCase& deciding = measure.cases[measure.deciding];
-      const bool first = &measure == &claim.measures.front();
-      std::vector<std::string> row = {
-          first ? claim.id + " " + claim.title : "",
-          first ? ClaimStatusText(claim) : "",
-          fmt::format("{}: {}", measure.id,
-                      MiniatureStatusName(measure.status))};
-      if (measure.status == MiniatureStatus::kUndecided) {
-        row.back() += "; seeds needed: " + SeedsNeeded(measure);
-      }
-      if (deciding.problem.empty()) {
-        const std::vector<std::string> effect = EffectTexts(deciding);
-        row.insert(
-            row.end(),
-            {fmt::format("{} [{}, {}]{}", effect[0], effect[1], effect[2],
-                         measure.unit == "1" ? "" : " " + measure.unit),
-             fmt::format("{:.3g}", measure.margin),
-             fmt::format("{:.3g}", deciding.resolves),
-             fmt::format("{:.2g}", measure.p), Place(deciding)});
-      } else {
-        row.insert(row.end(),
-                   {"-", fmt::format("{:.3g}", measure.margin), "-", "-", "-"});
-      }
-      claims.rows.push_back(std::move(row));
+      // Once for each claim.
+      claims.rows.push_back(
+          {std::exchange(title, ""), std::exchange(status, "")});
+      std::ranges::copy(MarkdownMeasure(measure),
+                        std::back_inserter(claims.rows.back()));
     }
   }
   std::string text = fmt::format(
