@@ -61,22 +61,23 @@ std::string Reasons(const MiniatureVerdicts& verdicts) {
   return text;
 }
 
-// 'gcide: "deviation" leaves out rows much noisier than the others: sparse-2'.
+// 'gcide: "deviation" leaves out rows much noisier than the others: sparse-2',
+// after `bullet`.
 std::string LeftOut(const MiniatureResolution& each, const char* column,
-                    const std::vector<std::string>& rows) {
+                    const std::vector<std::string>& rows, const char* bullet) {
   if (rows.empty()) return "";
-  return Wrap(fmt::format(
-                  "{}: \"{}\" leaves out rows much noisier than the others: {}",
-                  each.corpus, column, fmt::join(rows, ", ")),
+  return Wrap(fmt::format("{}{}: \"{}\" leaves out rows much noisier than the "
+                          "others: {}",
+                          bullet, each.corpus, column, fmt::join(rows, ", ")),
               kWidth, 2) +
          "\n";
 }
 
-std::string LeftOutRows(const MiniatureVerdicts& verdicts) {
+std::string LeftOutRows(const MiniatureVerdicts& verdicts, const char* bullet) {
   std::string text;
   for (const MiniatureResolution& each : verdicts.resolution) {
-    text += LeftOut(each, "deviation", each.plain_own) +
-            LeftOut(each, "paired", each.paired_own);
+    text += LeftOut(each, "deviation", each.plain_own, bullet) +
+            LeftOut(each, "paired", each.paired_own, bullet);
   }
   return text;
 }
@@ -92,7 +93,7 @@ std::string Resolution(const MiniatureVerdicts& verdicts) {
              "measures:",
              kWidth, 0) +
          "\n" + TextOf(MiniatureResolutionTable(verdicts)) +
-         LeftOutRows(verdicts);
+         LeftOutRows(verdicts, "");
 }
 
 std::string MarkdownLine(const std::vector<std::string>& cells) {
@@ -385,7 +386,7 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
   std::string text = fmt::format(
       "{} of {} planned runs.\n\n{}\n{}", verdicts.finished, verdicts.planned,
       MarkdownOf(claims), MarkdownOf(MiniatureResolutionTable(verdicts)));
-  const std::string left_out = LeftOutRows(verdicts);
+  const std::string left_out = LeftOutRows(verdicts, "- ");
   if (!left_out.empty()) text += "\n" + left_out;
   return text;
 }

@@ -305,8 +305,8 @@ TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
 | gcide | 9 | 4 | 0.0625 | 0.0312 | 4.00 | 0.125 | 0.25 |
 | foldoc | 3 | 2 | 0.5 | 1 | 0.25 | 0.00391 | 1 |
 
-gcide: "deviation" leaves out rows much noisier than the others: c
-gcide: "paired" leaves out rows much noisier than the others: c, d
+- gcide: "deviation" leaves out rows much noisier than the others: c
+- gcide: "paired" leaves out rows much noisier than the others: c, d
 )");
 }
 
