@@ -56,7 +56,7 @@ const std::vector<Effect>& Effects() {
        [](const auto& m) { return Deciding(m).interval.low; }},
       {"interval_high", "two-sided interval of the effect: its high end",
        [](const auto& m) { return Deciding(m).interval.high; }},
-      {"margin", "what the effect is held against, fixed before any run",
+      {"margin", "what the effect is held against, fixed beforehand",
        [](const auto& m) { return m.margin; }},
       {"p", "p-value of the measure in either direction, before Holm",
        [](const auto& m) { return m.p; }}};
@@ -162,11 +162,10 @@ std::string ClaimsHtml(const MiniClaims& judged) {
   return fmt::format(
       "<h2>Claims in miniature</h2>\n<p>{}</p>\n{}{}{}{}",
       EscapeMarkup(fmt::format(
-          "{} {} of {} planned runs are in{}. Margins, fixed before any run: "
-          "{}.",
+          "{} {} of {} planned runs are in{}. Margins, {}: {}.",
           golden::MiniatureDisclaimer(), verdicts.finished, verdicts.planned,
           verdicts.missing.empty() ? "" : ", so that every verdict is INTERIM",
-          verdicts.hash)),
+          golden::MiniatureMarginsFixed(), verdicts.hash)),
       HtmlOf("The paper's claims, in a form without scale.",
              golden::MiniatureClaimTable(verdicts)),
       HtmlOf(golden::MiniatureMeasureLegend(),
@@ -181,9 +180,10 @@ golden::Table ClaimsTable(const MiniClaims& judged) {
   golden::Table table;
   table.id = "claims_in_miniature";
   table.title = golden::MiniatureDisclaimer();
-  table.caption = fmt::format(
-      "Margins {}, fixed before any run; {} of {} planned runs",
-      judged.verdicts.hash, judged.verdicts.finished, judged.verdicts.planned);
+  table.caption =
+      fmt::format("Margins {}, {}; {} of {} planned runs", judged.verdicts.hash,
+                  golden::MiniatureMarginsFixed(), judged.verdicts.finished,
+                  judged.verdicts.planned);
   for (const Effect& effect : Effects()) {
     Column column;
     column.id = effect.id;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // miniature.h - the paper's claims in a form without scale, with the margins
-// that were fixed before any run (paper/miniature.toml; FORMAT.md, "Claims in
-// miniature").
+// that were fixed before all runs but a pilot's four (paper/miniature.toml;
+// FORMAT.md, "Claims in miniature").
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
 

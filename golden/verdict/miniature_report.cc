@@ -217,6 +217,10 @@ const char* MiniatureDisclaimer() {
          "sizes.";
 }
 
+const char* MiniatureMarginsFixed() {
+  return "fixed before all runs but a pilot's four";
+}
+
 const char* MiniatureMeasureLegend() {
   return "Effect, interval (two-sided, 95 %, for that case alone) and seeds "
          "are those of the case that decides; p counts both directions, before "
@@ -309,7 +313,8 @@ MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts) {
 
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
   std::string text = Wrap(MiniatureDisclaimer(), kWidth, 0) + "\n";
-  text += fmt::format("margins  {}, fixed before any run\n", verdicts.hash);
+  text +=
+      fmt::format("margins  {}, {}\n", verdicts.hash, MiniatureMarginsFixed());
   text += fmt::format("runs     {} of {} planned\n", verdicts.finished,
                       verdicts.planned);
   text += Missing(verdicts);

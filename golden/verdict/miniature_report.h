@@ -30,6 +30,9 @@ MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
 // What all of it is, and what it is not: a reproduction.
 const char* MiniatureDisclaimer();
 
+// When the margins were fixed, as seen from the runs that they judge.
+const char* MiniatureMarginsFixed();
+
 // How the columns of MiniatureMeasureTable are to be read.
 const char* MiniatureMeasureLegend();
 

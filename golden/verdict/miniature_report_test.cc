@@ -28,7 +28,8 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   const MiniatureClaims& claims = FrozenClaims();
   const std::string text = DescribeMiniature(JudgeMiniature(claims, Results()));
   ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
-  ExpectHas(text, "margins  " + claims.Hash() + ", fixed before any run\n");
+  ExpectHas(text, "margins  " + claims.Hash() +
+                      ", fixed before all runs but a pilot's four\n");
   ExpectHas(text, "runs     76 of 76 planned\n");
   ExpectHas(text, "C1     SHOWN         Soft routing beats sparse\n");
   ExpectHas(text, "C6     NOT_TESTABLE  Soft routing is ahead on HellaSwag\n");
@@ -241,7 +242,7 @@ TEST(DescribeMiniature, WritesEverything) {
       DescribeMiniature(Everything()),
       R"(Claims in miniature: rows of the mini grid against each other. No reproduction of the paper,
 whatever the verdicts: other text, other sizes.
-margins  c0ffee, fixed before any run
+margins  c0ffee, fixed before all runs but a pilot's four
 runs     5 of 12 planned
 missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6 and 1 more
 equal bits under two seeds: gcide/a: 1 and 2, gcide/b: 1 and 3
