@@ -30,21 +30,35 @@ std::size_t RoundUp(std::size_t size, std::size_t multiple) {
 // What lies in front of an array: the pages that hold it.
 struct Pages {
   void* begin;
-  std::size_t size;
+  std::size_t mapped;  // 0 if they are malloc's
 };
 static_assert(sizeof(Pages) == __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 
+// Maps `size` bytes, and after them the page that guards them. nullptr where the
+// system allows no more mappings: Linux allows 65,530, and an array needs two.
+void* MapGuarded(std::size_t size) {
+  void* begin = ::mmap(nullptr, size + kPage, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) return nullptr;
+  if (::mprotect(static_cast<char*>(begin) + size, kPage, PROT_NONE) != 0) {
+    ::munmap(begin, size + kPage);
+    return nullptr;
+  }
+  return begin;
+}
+
 void* Allocate(std::size_t size, std::size_t alignment) {
   alignment = std::max(alignment, sizeof(Pages));
-  // The array and what lies in front of it; then the page that guards it.
+  // The array and what lies in front of it.
   const std::size_t used = RoundUp(RoundUp(size, alignment) + alignment, kPage);
-  void* begin = ::mmap(nullptr, used + kPage, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (begin == MAP_FAILED) throw std::bad_alloc();
-  char* end = static_cast<char*>(begin) + used;
-  if (::mprotect(end, kPage, PROT_NONE) != 0) std::abort();
-  char* array = end - RoundUp(size, alignment);
-  reinterpret_cast<Pages*>(array)[-1] = {begin, used + kPage};
+  Pages pages{MapGuarded(used), used + kPage};
+  // A test that fails ten thousand times keeps as many messages: so that it can
+  // say so, it goes on without guards.
+  if (pages.begin == nullptr) pages = {std::aligned_alloc(kPage, used), 0};
+  if (pages.begin == nullptr) throw std::bad_alloc();
+  char* array =
+      static_cast<char*>(pages.begin) + used - RoundUp(size, alignment);
+  reinterpret_cast<Pages*>(array)[-1] = pages;
   std::memset(array, 0xff, size);
   return array;
 }
@@ -52,7 +66,11 @@ void* Allocate(std::size_t size, std::size_t alignment) {
 void Free(void* array) noexcept {
   if (array == nullptr) return;
   const Pages pages = static_cast<Pages*>(array)[-1];
-  ::munmap(pages.begin, pages.size);
+  if (pages.mapped == 0) {
+    std::free(pages.begin);
+  } else {
+    ::munmap(pages.begin, pages.mapped);
+  }
 }
 
 }  // namespace

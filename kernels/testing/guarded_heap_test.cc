@@ -38,6 +38,15 @@ TEST(GuardedHeap, IsNaNBeforeItIsWritten) {
   }
 }
 
+TEST(GuardedHeap, GoesOnWhereNoMappingsAreLeft) {
+  // More than Linux allows, unless it was told otherwise.
+  std::vector<std::unique_ptr<std::vector<int>>> arrays;
+  for (int i = 0; i < 40000; ++i) {
+    arrays.push_back(std::make_unique<std::vector<int>>(1, i));
+  }
+  for (int i = 0; i < 40000; ++i) EXPECT_EQ(arrays[i]->front(), i);
+}
+
 TEST(GuardedHeapDeathTest, EndsWhatReadsPastAnArray) {
   for (const size_t size : {4, 1024, 1028}) {
     const std::vector<float> values(size);

@@ -74,8 +74,12 @@ class Greeting : public testing::Test {
       Say(socket, "hello");
     });
     std::optional<Reception::Guest> guest = reception_->Next(Late());
+    while (guest && guest->claim.rank != 2) {
+      ADD_FAILURE() << "received rank " << guest->claim.rank;
+      guest.reset();  // a stranger may wait for that
+      guest = reception_->Next(Late());
+    }
     ASSERT_TRUE(guest);
-    EXPECT_EQ(guest->claim.rank, 2);
     EXPECT_EQ(guest->claim.size, 4);
     EXPECT_GT(guest->claim.process, 0);
     EXPECT_EQ(Read(guest->socket, 5), "hello");
