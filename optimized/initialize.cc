@@ -25,17 +25,28 @@ void FillNormal(const RandomKey& key, double std, int64_t begin, int64_t end,
   }
 }
 
+// Of a tensor that is drawn.
+double InitialDeviation(const Config& config, InitKind init) {
+  const ModelConfig& m = config.model;
+  switch (init) {
+    case InitKind::kScaledNormal:
+      return m.init_std / std::sqrt(2.0 * static_cast<double>(m.num_layers));
+    case InitKind::kRouterNormal:
+      return config.router_init_std();
+    default:
+      return m.init_std;
+  }
+}
+
 }  // namespace
 
-void InitializeTensor(const ModelConfig& model, const ParameterLayout& layout,
+void InitializeTensor(const Config& config, const ParameterLayout& layout,
                       size_t tensor_index, uint64_t seed,
                       std::span<float> values, ThreadPool& pool) {
   const ParameterTensor& tensor = layout.tensors[tensor_index];
   SOFTMOE_CHECK(static_cast<int64_t>(values.size()) == tensor.size)
       << values.size() << " of " << tensor.size << " values";
   constexpr int64_t kBlock = 4096;
-  const double scaled_std =
-      model.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
   switch (tensor.init) {
     case InitKind::kOnes:
       std::ranges::fill(values, 1.0f);
@@ -44,9 +55,9 @@ void InitializeTensor(const ModelConfig& model, const ParameterLayout& layout,
       std::ranges::fill(values, 0.0f);
       break;
     case InitKind::kNormal:
-    case InitKind::kScaledNormal: {
-      const double std =
-          tensor.init == InitKind::kScaledNormal ? scaled_std : model.init_std;
+    case InitKind::kScaledNormal:
+    case InitKind::kRouterNormal: {
+      const double std = InitialDeviation(config, tensor.init);
       const RandomKey key = {.seed = seed,
                              .stream = RandomStream::kParameters,
                              .step = 0,
@@ -60,14 +71,14 @@ void InitializeTensor(const ModelConfig& model, const ParameterLayout& layout,
   }
 }
 
-void InitializeParameters(const ModelConfig& model,
-                          const ParameterLayout& layout, uint64_t seed,
-                          std::span<float> parameters, ThreadPool& pool) {
+void InitializeParameters(const Config& config, const ParameterLayout& layout,
+                          uint64_t seed, std::span<float> parameters,
+                          ThreadPool& pool) {
   SOFTMOE_CHECK(static_cast<int64_t>(parameters.size()) == layout.total)
       << parameters.size() << " of " << layout.total << " parameters";
   for (size_t i = 0; i < layout.tensors.size(); ++i) {
     const ParameterTensor& tensor = layout.tensors[i];
-    InitializeTensor(model, layout, i, seed,
+    InitializeTensor(config, layout, i, seed,
                      parameters.subspan(static_cast<size_t>(tensor.offset),
                                         static_cast<size_t>(tensor.size)),
                      pool);

@@ -3,9 +3,9 @@
 // initialize.h - the initial parameters of SPEC.md 3.2.
 //
 // Element e of tensor i of the layout (i counts in buffer order) is
-//   kNormal, kScaledNormal  float(std * z), std = init_std, or
-//                           init_std / sqrt(2 num_layers)
-//   kOnes, kZeros           1, 0
+//   kNormal, kScaledNormal, kRouterNormal  float(std * z), where std is
+//     model.init_std, model.init_std / sqrt(2 num_layers), router_init_std()
+//   kOnes, kZeros                          1, 0
 // where z is the (e mod 4)-th standard normal of the four words
 //   PhiloxWords({seed, kParameters, step = 0, layer = i}, e / 4):
 // z_0, z_1 = NormalsFromWords(w0, w1) and z_2, z_3 = NormalsFromWords(w2, w3).
@@ -25,14 +25,14 @@
 namespace softmoe::optimized {
 
 // Overwrites `values`: tensor `tensor_index` of the layout.
-void InitializeTensor(const ModelConfig& model, const ParameterLayout& layout,
+void InitializeTensor(const Config& config, const ParameterLayout& layout,
                       size_t tensor_index, uint64_t seed,
                       std::span<float> values, ThreadPool& pool);
 
 // Overwrites `parameters` [layout.total].
-void InitializeParameters(const ModelConfig& model,
-                          const ParameterLayout& layout, uint64_t seed,
-                          std::span<float> parameters, ThreadPool& pool);
+void InitializeParameters(const Config& config, const ParameterLayout& layout,
+                          uint64_t seed, std::span<float> parameters,
+                          ThreadPool& pool);
 
 }  // namespace softmoe::optimized
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "core/philox.h"
@@ -22,6 +23,7 @@ Config SmallConfig() {
                   .sequence_length = 8};
   config.router.kind = RouterKind::kSoftLearned;
   config.router.mean_active_experts = 1.5;
+  config.router.init_std = 0.07;
   return config;
 }
 
@@ -29,7 +31,7 @@ std::vector<float> Initial(const Config& config, uint64_t seed, int threads) {
   const ParameterLayout layout(config);
   std::vector<float> parameters(static_cast<size_t>(layout.total), -9.0f);
   ThreadPool pool(threads);
-  InitializeParameters(config.model, layout, seed, parameters, pool);
+  InitializeParameters(config, layout, seed, parameters, pool);
   return parameters;
 }
 
@@ -57,9 +59,30 @@ TEST(InitializeParameters, FollowsItsDefinitionElementByElement) {
           break;
         case InitKind::kScaledNormal:
           expected = 0.02 / std::sqrt(4.0) * pair[e % 2];
+          break;
+        case InitKind::kRouterNormal:
+          expected = 0.07 * pair[e % 2];
       }
       ASSERT_EQ(parameters[tensor.offset + e], static_cast<float>(expected))
           << tensor.name << "[" << e << "]";
+    }
+  }
+}
+
+// The key changes the router's weights, and nothing when it repeats the
+// model's.
+TEST(InitializeParameters, RouterFollowsTheModelUnlessItHasItsOwn) {
+  Config config = SmallConfig();
+  config.router.init_std = 0;
+  const std::vector<float> as_model = Initial(config, 7, 1);
+  config.router.init_std = config.model.init_std;
+  EXPECT_EQ(Initial(config, 7, 1), as_model);
+  config.router.init_std = 0.04;
+  const std::vector<float> own = Initial(config, 7, 1);
+  for (const ParameterTensor& tensor : ParameterLayout(config).tensors) {
+    const bool router = tensor.name.ends_with("router_weight");
+    for (int64_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
+      ASSERT_EQ(own[i], as_model[i] * (router ? 2 : 1)) << tensor.name;
     }
   }
 }
@@ -78,11 +101,12 @@ TEST(InitializeParameters, HasTheStandardDeviationsOfTheSpecification) {
   const ParameterLayout layout(config);
   const std::vector<float> parameters = Initial(config, 1234, 2);
   for (const ParameterTensor& tensor : layout.tensors) {
-    if (tensor.init != InitKind::kNormal &&
-        tensor.init != InitKind::kScaledNormal) {
-      continue;
-    }
-    const double std = tensor.init == InitKind::kNormal ? 0.02 : 0.01;
+    const std::map<InitKind, double> deviations = {
+        {InitKind::kNormal, 0.02},
+        {InitKind::kScaledNormal, 0.01},
+        {InitKind::kRouterNormal, 0.07}};
+    if (!deviations.contains(tensor.init)) continue;
+    const double std = deviations.at(tensor.init);
     const double n = static_cast<double>(tensor.size);
     double sum = 0, squares = 0;
     for (int64_t e = 0; e < tensor.size; ++e) {

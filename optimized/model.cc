@@ -27,7 +27,7 @@ void Model::InitializeParameters(uint64_t seed) {
   for (size_t i = 0; i < layout().tensors.size(); ++i) {
     const ParameterTensor& tensor = layout().tensors[i];
     std::vector<float> values(static_cast<size_t>(tensor.size));
-    InitializeTensor(config().model, layout(), i, seed, values, pool_);
+    InitializeTensor(config(), layout(), i, seed, values, pool_);
     WriteParameters(values, tensor.offset);
   }
 }

@@ -69,7 +69,7 @@ State TrainOn(CUstream_st* stream, const Config& config, Recompute recompute,
   ThreadPool pool(1);
   for (size_t i = 0; i < layout.tensors.size(); ++i) {
     std::vector<float> values(static_cast<size_t>(layout.tensors[i].size));
-    InitializeTensor(config.model, layout, i, /*seed=*/1, values, pool);
+    InitializeTensor(config, layout, i, /*seed=*/1, values, pool);
     model->WriteParameters(values, layout.tensors[i].offset);
   }
   const auto updater = communicator == nullptr

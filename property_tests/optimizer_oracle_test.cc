@@ -87,7 +87,7 @@ TEST(InitializationOracle, ParametersAreTheSame) {
   ASSERT_EQ(static_cast<int64_t>(expected.size()), c.layout.total);
   std::vector<float> got(expected.size());
   ThreadPool pool(2);
-  optimized::InitializeParameters(c.config.model, c.layout,
+  optimized::InitializeParameters(c.config, c.layout,
                                   static_cast<uint64_t>(c.config.training.seed),
                                   got, pool);
   std::vector<double> bounds;

@@ -63,6 +63,7 @@ struct RouterConfig {
   LoadBalanceKind load_balance = LoadBalanceKind::kSoft;
   double aux_loss_coeff = 1e-2;  // per layer, summed over layers
   double z_loss_coeff = 0.0;
+  double init_std = 0.0;  // of the scores' weights; 0: model.init_std
 };
 
 // What operands and activations are stored as (DESIGN.md, "Types on a device").
@@ -105,6 +106,11 @@ struct Config {
   RouterConfig router;
   TrainingConfig training;
   DataConfig data;
+
+  // Standard deviation of the initial weights of the router scores.
+  double router_init_std() const {
+    return router.init_std > 0 ? router.init_std : model.init_std;
+  }
 };
 
 // How and where to run: never part of the hash.

@@ -79,6 +79,7 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   visit("router", "load_balance", r.load_balance, kAnyText);
   visit("router", "aux_loss_coeff", r.aux_loss_coeff, AtLeast(0));
   visit("router", "z_loss_coeff", r.z_loss_coeff, AtLeast(0));
+  visit("router", "init_std", r.init_std, Later(AtLeast(0)));
 
   auto& t = config.training;
   visit("training", "steps", t.steps, Between(1, (int64_t{1} << 31) - 1));
@@ -125,7 +126,7 @@ inline void CheckFieldCounts() {
   [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] =
       ModelConfig();
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11,
-                                r12, r13] = RouterConfig();
+                                r12, r13, r14] = RouterConfig();
   [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11,
                                 t12, t13, t14, t15, t16] = TrainingConfig();
   [[maybe_unused]] const auto& [d1, d2, d3] = DataConfig();

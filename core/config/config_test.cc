@@ -242,6 +242,18 @@ TEST(ConfigHash, HasThePrecision) {
             std::string::npos);
 }
 
+// 0, the default, is the model's, and was before there was the key.
+TEST(ConfigHash, HasTheRoutersOwnInitialDeviation) {
+  Config config;
+  EXPECT_EQ(config.router_init_std(), config.model.init_std);
+  EXPECT_EQ(ConfigToToml(config).find("\ninit_std = 0.0\n"), std::string::npos);
+  config.router.init_std = 0.05;
+  EXPECT_EQ(config.router_init_std(), 0.05);
+  EXPECT_NE(ConfigHash(config), ConfigHash(Config()));
+  EXPECT_NE(ConfigToToml(config).find("\nz_loss_coeff = 0.0\ninit_std = 0.05"),
+            std::string::npos);
+}
+
 struct Before {
   int64_t steps = 10;
 };

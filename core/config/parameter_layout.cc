@@ -33,8 +33,9 @@ ParameterLayout::ParameterLayout(const Config& config) {
     layer.output_weight = add(prefix + "output_weight", {m.d_model, m.d_model},
                               InitKind::kScaledNormal);
     layer.moe_norm = add(prefix + "moe_norm", {m.d_model}, InitKind::kOnes);
-    layer.router_weight = add(prefix + "router_weight",
-                              {m.d_model, m.num_experts}, InitKind::kNormal);
+    layer.router_weight =
+        add(prefix + "router_weight", {m.d_model, m.num_experts},
+            InitKind::kRouterNormal);
     layer.gate_up_weight =
         add(prefix + "gate_up_weight", {m.num_experts, m.d_model, 2 * m.d_ffn},
             InitKind::kNormal);

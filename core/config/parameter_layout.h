@@ -21,8 +21,9 @@ namespace softmoe {
 
 // How a tensor is initialised (SPEC.md 3.2).
 enum class InitKind {
-  kNormal,        // N(0, init_std^2)
-  kScaledNormal,  // N(0, (init_std / sqrt(2 num_layers))^2)
+  kNormal,        // N(0, model.init_std^2)
+  kScaledNormal,  // N(0, (model.init_std / sqrt(2 num_layers))^2)
+  kRouterNormal,  // N(0, router_init_std^2)
   kOnes,
   kZeros,
 };

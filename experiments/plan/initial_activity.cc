@@ -27,9 +27,9 @@ std::vector<float> DrawScores(const Config& config, int64_t num_rows,
   // 16 deviations are more than Box-Muller can draw from 32 bits.
   if (!std::isfinite(static_cast<float>(16 * deviation))) {
     throw ConfigError(fmt::format(
-        "model.init_std = {}: router scores would overflow before the first "
-        "update; lower it",
-        config.model.init_std));
+        "router scores with weights of deviation {} would overflow before the "
+        "first update; lower router.init_std or model.init_std",
+        config.router_init_std()));
   }
   const RandomKey key = {.seed = static_cast<uint64_t>(config.training.seed),
                          .stream = RandomStream::kParameters,
@@ -123,7 +123,8 @@ double CalibratedTau(const Config& config, int64_t num_rows) {
 double InitialScoreDeviation(const Config& config, bool noise) {
   const ModelConfig& m = config.model;
   const double residual = m.init_std * m.init_std;
-  double variance = static_cast<double>(m.d_model) * residual * residual /
+  const double weight = config.router_init_std() * config.router_init_std();
+  double variance = static_cast<double>(m.d_model) * weight * residual /
                     (residual + m.norm_epsilon);
   if (!noise) return std::sqrt(variance);
   const double amplitude = config.router.noise_amplitude;

@@ -150,6 +150,16 @@ TEST(InitialActivity, RefusesScoresThatOverflow) {
   EXPECT_THROW(EstimateInitialActivity(config), ConfigError);
 }
 
+TEST(InitialActivity, ScoresSpreadAsTheRoutersOwnWeightsDo) {
+  Config config = PaperRouter(2, 2);
+  const double as_model = InitialScoreDeviation(config, /*noise=*/false);
+  config.router.init_std = 3 * config.model.init_std;
+  EXPECT_DOUBLE_EQ(InitialScoreDeviation(config, /*noise=*/false),
+                   3 * as_model);
+  config.router.init_std = 1e38;
+  EXPECT_THROW(EstimateInitialActivity(config), ConfigError);
+}
+
 TEST(InitialActivity, IsTheSameEveryTime) {
   const Config config = PaperRouter(2, 2);
   const InitialActivity a = EstimateInitialActivity(config);
