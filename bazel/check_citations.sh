@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# check_citations.sh FOLDER missing_files.awk FILES DOCUMENT... - checks that
-# what comments and texts under FOLDER cite exists: places in the documents, and
-# files.
+# check_citations.sh missing_files.awk FILES DOCUMENT... - checks that what
+# comments and texts cite exists: places in the documents, and files.
 #
 # "SPEC.md 2.3-2.5, 4" cites three sections by number, "DESIGN.md, ruling 9" an
 # item of a list, 'DESIGN.md, "Formats"' a heading; a citation may go on in the
@@ -16,9 +15,11 @@
 # NAME.h, *.h, {x,y}.h; nor is what lies elsewhere: URLs, <header.h>, /etc/x.py.
 set -euo pipefail
 export LC_ALL=C
-folder=$1
-missing_files=(awk -v repository="$3" -f "$2")
-shift 3
+missing_files=(awk -v repository="$2" -f "$1")
+mapfile -t texts < <(grep -E '(^|/)BUILD$|[.](h|cc|cu|md|bzl|toml|py|sh)$' "$2" |
+  while IFS= read -r file; do [ -e "$file" ] && echo "$file"; done)
+[ ${#texts[@]} -ge 1000 ] || { echo "only ${#texts[@]} texts" >&2; exit 1; }
+shift 2
 
 cited() { # of $name in the text on stdin, one per line
   local number='[0-9][0-9a-c.]*' this="\<${name/./\\.}('s)?,? +" text
@@ -63,7 +64,7 @@ for document in "$@"; do
       echo "$file cites $name, $place; $document has no such place" >&2
       failed=1
     done < <(cited <"$file")
-  done < <(grep -RlaF "$name" "$folder" | sort)
+  done < <(grep -laF "$name" "${texts[@]}")
   echo "$citations citations of $name checked"
 done
 # Planted citations again, for the check of files.
@@ -85,9 +86,6 @@ example=$("${missing_files[@]}" "$planted"/*.{h,toml,py,md} | grep -o 'gone.*' |
 [ "$example" = "$(printf 'gone_%s;' 1.h 2.toml 3.bzl 4.cc 5.toml 6.sh \
   7.md 8.txt 9.cu)" ] || { echo "saw: $example" >&2; exit 1; }
 
-mapfile -t texts < <(find -L "$folder" -name BUILD -o -name '*.h' \
-  -o -name '*.cc' -o -name '*.cu' -o -name '*.md' -o -name '*.bzl' \
-  -o -name '*.toml' -o -name '*.py' -o -name '*.sh' | sed 's,^\./,,')
 missing=$("${missing_files[@]}" "${texts[@]}")
 echo "$(tail -n 1 <<<"$missing") cited files are missing"
 if [ "$(wc -l <<<"$missing")" -gt 1 ]; then

@@ -1,8 +1,4 @@
-"""What comments and texts cite exists: files, and places in two documents."""
-
-_KINDS = ["bzl", "cc", "cu", "h", "md", "py", "sh", "toml"]
-
-_DOCUMENTS = ["//reference:SPEC.md", "//:DESIGN.md"]
+"""The packages, and the files that comments and texts can cite."""
 
 # Every package, since Bazel offers no list of them.
 PACKAGES = [
@@ -118,11 +114,8 @@ file_names = rule(
     outputs = {"list": "%{name}.txt"},
 )
 
-def package_citations_test(folders = "**/"):
-    """Tests that the files and places which this package's files cite exist.
-
-    Every BUILD file calls it: it also adds the package's files to those that can
-    be cited.
+def package_files(folders = "**/"):
+    """The package's files: what can be cited, and what cites.
 
     Args:
       folders: "" if only the package's own folder is meant.
@@ -138,18 +131,4 @@ def package_citations_test(folders = "**/"):
             exclude = [".git"],  # a file, where "git worktree" made the folder
         ),
         visibility = ["//visibility:public"],
-    )
-    native.sh_test(
-        name = "citations_test",
-        size = "small",
-        srcs = ["//bazel:check_citations.sh"],
-        args = [package or "."] + [
-            "$(rootpath %s)" % file
-            for file in ["//bazel:missing_files.awk", "//bazel:file_names"] + _DOCUMENTS
-        ],
-        data = ["//bazel:missing_files.awk", "//bazel:file_names"] + _DOCUMENTS +
-               native.glob(
-                   [folders + "*." + kind for kind in _KINDS] + [folders + "BUILD"],
-                   exclude = ["SPEC.md", "DESIGN.md"],  # named already
-               ),
     )

@@ -1,9 +1,8 @@
 """The built dependency graph obeys the one-way layers of the house.
 
-Visibility says who may depend on whom; package_layering_test, at the end of
-each BUILD file, looks at who does. An aspect walks everything that the
-package's targets are built from and collects the edges between top-level
-packages, and between rooms of one. An edge that the tables do not allow is
+Visibility says who may depend on whom; //bazel:layering_test looks at who does.
+An aspect walks everything that the packages' targets are built from and collects
+the edges between top-level packages, and between rooms of one. An edge that the tables do not allow is
 printed and fails the test. So an oracle that the tested code could link never
 goes unnoticed, whatever a visibility list says.
 """
@@ -106,11 +105,37 @@ _edges_aspect = aspect(
     attr_aspects = _ATTRIBUTES,
 )
 
+def _package_edges_impl(ctx):
+    return [_Edges(edges = depset(transitive = [target[_Edges].edges for target in ctx.attr.targets]))]
+
+_package_edges = rule(
+    implementation = _package_edges_impl,
+    attrs = {"targets": attr.label_list(aspects = [_edges_aspect])},
+)
+
+def package_edges():
+    """Makes :edges, of every C++ target that this BUILD file has defined so far."""
+    _package_edges(
+        name = "edges",
+        testonly = True,
+        visibility = ["//bazel:__pkg__"],
+        targets = [
+            ":" + name
+            for name, attributes in native.existing_rules().items()
+            if attributes["kind"] in ["cc_library", "cc_binary", "cc_test"] and
+               # Targets that vanish without a CUDA toolkit must not take this
+               # test with them.
+               not attributes.get("target_compatible_with")
+        ],
+    )
+
+def _all_edges(packages):
+    return depset(transitive = [package[_Edges].edges for package in packages]).to_list()
+
 def _layering_test_impl(ctx):
-    edges = depset(transitive = [target[_Edges].edges for target in ctx.attr.targets])
     violations = []
     checked = 0
-    for edge in edges.to_list():
+    for edge in _all_edges(ctx.attr.packages):
         if edge.source == edge.destination and not _rooms_allow(edge, ctx.attr.reverse_rooms):
             violations.append("%s depends on %s, a later room" % (edge.source_label, edge.destination_label))
         if edge.source == edge.destination or edge.source not in ALLOWED:
@@ -132,13 +157,13 @@ def _layering_test_impl(ctx):
         (checked, len(violations), "\n".join(violations), verdict),
         is_executable = True,
     )
-    return [DefaultInfo(), _Edges(edges = edges)]
+    return []
 
 _layering_test = rule(
     implementation = _layering_test_impl,
     attrs = {
-        "targets": attr.label_list(aspects = [_edges_aspect]),
-        "at_least": attr.int(default = 1, doc = "Fewer edges than this: the walk is broken."),
+        "packages": attr.label_list(providers = [_Edges]),
+        "at_least": attr.int(doc = "Fewer edges than this: the walk is broken."),
         "also_forbidden": attr.string_list(doc = "For the test of this test."),
         "reverse_rooms": attr.bool(doc = "For the test of this test."),
         "expect_violation": attr.bool(doc = "For the test of this test."),
@@ -146,33 +171,10 @@ _layering_test = rule(
     test = True,
 )
 
-def package_layering_test(at_least = 1, **kwargs):
-    """Tests every C++ target that this BUILD file has defined so far.
-
-    Args:
-      at_least: how many edges between layers the walk must find.
-      **kwargs: for the test of this test: also_forbidden, reverse_rooms,
-        expect_violation.
-    """
-    _layering_test(
-        name = kwargs.pop("name", "layering_test"),
-        size = "small",
-        testonly = True,
-        at_least = at_least,
-        visibility = ["//bazel:__pkg__"],
-        targets = [
-            ":" + name
-            for name, attributes in native.existing_rules().items()
-            if attributes["kind"] in ["cc_library", "cc_binary", "cc_test"] and
-               # Targets that vanish without a CUDA toolkit must not take this
-               # test with them.
-               not attributes.get("target_compatible_with")
-        ],
-        **kwargs
-    )
+def layering_test(**kwargs):
+    _layering_test(size = "small", testonly = True, **kwargs)
 
 def _layer_edges_impl(ctx):
-    edges = depset(transitive = [test[_Edges].edges for test in ctx.attr.tests])
     lines = {
         "%s/%s %s/%s %s\n" % (
             edge.source,
@@ -181,7 +183,7 @@ def _layer_edges_impl(ctx):
             edge.destination_room,
             "test" if edge.testonly else "product",
         ): None
-        for edge in edges.to_list()
+        for edge in _all_edges(ctx.attr.packages)
     }
     ctx.actions.write(ctx.outputs.list, "".join(sorted(lines)))
     return [DefaultInfo(
@@ -195,9 +197,6 @@ layer_edges = rule(
 
     One line for each pair of rooms; "test" instead of "product" if the
     dependency is that of a test or of another testonly target.""",
-    attrs = {"tests": attr.label_list(
-        doc = "layering_test of every package that counts",
-        providers = [_Edges],
-    )},
+    attrs = {"packages": attr.label_list(providers = [_Edges], doc = "their :edges")},
     outputs = {"list": "%{name}.txt"},
 )
