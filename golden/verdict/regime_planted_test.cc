@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frozen rule on made-up records whose truth is known: how often it finds
+// what is not there, and what is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/philox.h"
+#include "golden/testing/regime_test_util.h"
+#include "golden/verdict/regime_curve.h"
+
+namespace softmoe::golden {
+namespace {
+
+constexpr uint32_t kRecords = 20000;
+// Three standard errors of a share p of so many records.
+double ThreeErrors(double p) { return 3 * std::sqrt(p * (1 - p) / kRecords); }
+
+// What is known of the mini grid: means of its sparse rows' losses on GCIDE,
+// and the deviation of a run once the effect of its seed is removed.
+const std::vector<double> kExperts = {1, 2, 3, 4};
+const std::vector<double> kLosses = {3.6778, 3.5999, 3.5797, 3.5712};
+constexpr double kDeviation = 0.0109, kSeedDeviation = 0.05;
+const std::vector<double> kActive = {3.78, 1.77, 3.37};  // of the primary rows
+constexpr double kActiveDeviation = 0.03;
+
+// Standard normals, four from every block of words.
+class Normals {
+ public:
+  explicit Normals(uint32_t record) { key_.step = record; }
+  double Next() {
+    if (next_ == buffer_.size()) {
+      const auto words = PhiloxWords(key_, index_++);
+      const auto first = NormalsFromWords(words[0], words[1]);
+      const auto second = NormalsFromWords(words[2], words[3]);
+      buffer_ = {first[0], first[1], second[0], second[1]};
+      next_ = 0;
+    }
+    return buffer_[next_++];
+  }
+
+ private:
+  RandomKey key_{20261124, RandomStream::kTestData, 0, 0};
+  uint64_t index_ = 0;
+  std::vector<double> buffer_;
+  size_t next_ = 0;
+};
+
+RegimeTable Draw(uint32_t record, double effect) {
+  const Interval exponents = FrozenRegime().exponents;
+  static const double kTruth = SmoothExponent(kExperts, kLosses, exponents);
+  auto truth = [](double active) {
+    return ReadSmoothCurve(kExperts, kLosses, kTruth, active);
+  };
+  Normals normals(record);
+  RegimeTable table;
+  table.k = kExperts;
+  for (size_t s = 0; s < FrozenRegime().RowsOf("primary")[0]->seeds.size();
+       ++s) {
+    const double of_seed = kSeedDeviation * normals.Next();
+    std::vector<double> sparse, loss, active;
+    for (const double k : kExperts) {
+      sparse.push_back(truth(k) + of_seed + kDeviation * normals.Next());
+    }
+    for (const double mean : kActive) {
+      active.push_back(
+          std::min(mean + kActiveDeviation * normals.Next(), kExperts.back()));
+      loss.push_back(truth(active.back()) + effect + of_seed +
+                     kDeviation * normals.Next());
+    }
+    table.sparse.push_back(sparse);
+    table.loss.push_back(loss);
+    table.active.push_back(active);
+  }
+  return table;
+}
+
+struct Shares {
+  double superior = 0, matches = 0, inferior = 0, undecided = 0;
+  double covered = 0;  // by the smooth reading's interval
+};
+
+Shares JudgeMany(double effect) {
+  Shares shares;
+  constexpr double kOne = 1.0 / kRecords;
+  for (uint32_t record = 0; record < kRecords; ++record) {
+    const RegimeDistances distances =
+        DistancesFromCurve(Draw(record, effect), FrozenRegime().exponents);
+    const RegimeReading smooth =
+        ReadingOf(distances.smooth, FrozenRegime().confidence);
+    switch (DecideRegime(
+        {ReadingOf(distances.linear, FrozenRegime().confidence), smooth},
+        FrozenRegime().margin)) {
+      case RegimeStatus::kSuperior:
+        shares.superior += kOne;
+        break;
+      case RegimeStatus::kMatches:
+        shares.matches += kOne;
+        break;
+      case RegimeStatus::kInferior:
+        shares.inferior += kOne;
+        break;
+      default:
+        shares.undecided += kOne;
+    }
+    if (smooth.interval.low <= effect && effect <= smooth.interval.high) {
+      shares.covered += kOne;
+    }
+  }
+  return shares;
+}
+
+// 95 %, within the 94 to 96 % that was set before.
+void ExpectCoverage(const Shares& shares) {
+  EXPECT_GT(shares.covered, 0.94);
+  EXPECT_LT(shares.covered, 0.96);
+}
+
+TEST(RegimePlanted, NoEffectIsSeldomFoundSuperior) {
+  const Shares shares = JudgeMany(0);
+  EXPECT_LT(shares.superior, 0.05);
+  // One side of an interval of 95 %, and both readings must agree.
+  EXPECT_LT(shares.superior, 0.025 + ThreeErrors(0.025) + 0.002);
+  EXPECT_LT(shares.inferior, 0.025 + ThreeErrors(0.025));
+  // FORMAT.md, "The regime experiment", says how often.
+  EXPECT_NEAR(shares.matches, 0.92, 0.01);
+  EXPECT_NEAR(shares.undecided, 0.05, 0.01);
+  ExpectCoverage(shares);
+}
+
+TEST(RegimePlanted, OneHundredthIsFoundInNineOfTenRecords) {
+  const Shares shares = JudgeMany(-0.01);
+  EXPECT_GT(shares.superior, 0.90);
+  EXPECT_EQ(shares.inferior, 0);
+  ExpectCoverage(shares);
+}
+
+TEST(RegimePlanted, TwoHundredthsBehindIsNeverCalledAMatch) {
+  const Shares shares = JudgeMany(0.02);
+  EXPECT_EQ(shares.superior, 0);
+  EXPECT_LT(shares.matches, 0.001);
+  EXPECT_GT(shares.inferior, 0.99);
+  ExpectCoverage(shares);
+}
+
+}  // namespace
+}  // namespace softmoe::golden
