@@ -32,7 +32,8 @@ constexpr const char* kLegend =
     "the two-sided interval of Student's t; below 0 is in favour of soft "
     "routing (C5: of learned allocation). Linear and smooth are the two "
     "readings of the sparse rows' curve; new_seeds leaves out those whose "
-    "sparse losses were known when the rule was fixed. SUPERIOR: the upper end is below 0 in "
+    "sparse losses were known when the rule was fixed. SUPERIOR: the upper end "
+    "is below 0 in "
     "both; MATCHES: below the margin in both; INFERIOR: the lower end is above "
     "0 in both; else UNDECIDED.";
 
