@@ -70,6 +70,15 @@ class RegimeJudge {
                       "cannot be judged with the others; leave it out",
                       name));
     }
+    const RegimeRow& planned = *definitions_.Row(run.row);
+    // Another row under a wrong name would bend the curve.
+    if (planned.role == "sparse" && run.infer_ae != planned.infer_ae_aim &&
+        !std::isnan(run.infer_ae)) {
+      throw DataError(
+          fmt::format("run {} has {:g} active experts, but a sparse row has "
+                      "its k, {:g}; record it anew",
+                      name, run.infer_ae, planned.infer_ae_aim));
+    }
     SeedRuns& row = (pilot ? pilots_ : judged_)[run.row];
     if (!row.emplace(run.seed, &run).second) {
       throw DataError(
