@@ -26,6 +26,7 @@
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/miniature_report.h"
 #include "golden/verdict/recorded_results.h"
+#include "golden/verdict/regime_report.h"
 #include "golden/verdict/verdict.h"
 #include "golden/verdict/verdict_report.h"
 
@@ -53,6 +54,9 @@ Examples:
   golden compare golden/runs/mini.h5
       of runs that `grid record` kept, with verdicts on the paper's claims in
       miniature: rows against each other, no reproduction
+  golden compare golden/runs/regime.h5
+      the same of the experiment regime: is soft routing better than sparse
+      routing at equal active experts?
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
   golden claims-table golden/runs/mini.h5 --into README.md
@@ -173,23 +177,38 @@ ExitCode Worse(ExitCode a, ExitCode b) {
   return ExitCode::kDone;
 }
 
+// Whether a record is of the experiment regime; those of other grids are judged
+// by the claims in miniature.
+bool IsOfRegime(const softmoe::golden::RegimeDefinitions& regime,
+                const softmoe::golden::RecordedResults& recorded) {
+  return recorded.margins_sha256 == regime.Hash() ||
+         HasRegimeRuns(regime, recorded.miniature.runs);
+}
+
 softmoe::golden::RecordedResults ReadRecord(
     const std::filesystem::path& path,
-    const softmoe::golden::MiniatureClaims& claims) {
+    const softmoe::golden::MiniatureClaims& claims,
+    const softmoe::golden::RegimeDefinitions& regime) {
   softmoe::golden::RecordedResults recorded =
       softmoe::golden::ReadRecordedResults(path);
-  RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());
+  if (IsOfRegime(regime, recorded)) {
+    RequireSameRegime(regime, recorded.margins_sha256, path.string());
+  } else {
+    RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());
+  }
   return recorded;
 }
 
-// A record of runs: its documents, then the claims in miniature, which change
-// nothing in how this ends unless they are not to be trusted.
+// A record of runs: its documents, then the claims in miniature or the
+// experiment regime, which change nothing in how this ends unless they are not
+// to be trusted.
 Comparison CompareRecord(const std::filesystem::path& path,
                          const Document& golden,
                          const std::set<Status>& allowed) {
   using namespace softmoe::golden;  // NOLINT: a main
   const MiniatureClaims claims = LoadMiniatureClaims();
-  const RecordedResults recorded = ReadRecord(path, claims);
+  const RegimeDefinitions regime = LoadRegime();
+  const RecordedResults recorded = ReadRecord(path, claims, regime);
   Comparison all;
   auto json = nlohmann::ordered_json::object();
   for (const auto& [name, document] : recorded.documents) {
@@ -198,16 +217,23 @@ Comparison CompareRecord(const std::filesystem::path& path,
     all.code = Worse(all.code, one.code);
     json["results"][name] = nlohmann::ordered_json::parse(one.json);
   }
-  if (!recorded.miniature.runs.empty()) {
+  bool mistrusted = false;
+  if (IsOfRegime(regime, recorded)) {
+    const RegimeVerdicts verdicts =
+        JudgeRegime(regime, recorded.miniature.runs);
+    mistrusted = verdicts.mistrusted();
+    all.text += DescribeRegime(verdicts);
+    json["regime"] = nlohmann::ordered_json::parse(RegimeJson(verdicts));
+  } else if (!recorded.miniature.runs.empty()) {
     const MiniatureVerdicts verdicts =
         JudgeMiniature(claims, recorded.miniature);
-    if (!verdicts.equal_seeds.empty() &&
-        !allowed.contains(Status::kMistrusted)) {
-      all.code = Worse(all.code, ExitCode::kMistrusted);
-    }
+    mistrusted = !verdicts.equal_seeds.empty();
     all.text += DescribeMiniature(verdicts);
     json["claims_in_miniature"] =
         nlohmann::ordered_json::parse(MiniatureJson(verdicts));
+  }
+  if (mistrusted && !allowed.contains(Status::kMistrusted)) {
+    all.code = Worse(all.code, ExitCode::kMistrusted);
   }
   all.json = json.dump(2) + "\n";
   return all;
@@ -252,7 +278,14 @@ ExitCode ShowClaimsTable(const ClaimsOptions& options) {
   using namespace softmoe::golden;  // NOLINT: a main
   const std::filesystem::path path = softmoe::UserPath(options.record);
   const MiniatureClaims claims = LoadMiniatureClaims();
-  const RecordedResults recorded = ReadRecord(path, claims);
+  const RegimeDefinitions regime = LoadRegime();
+  const RecordedResults recorded = ReadRecord(path, claims, regime);
+  if (IsOfRegime(regime, recorded)) {
+    // A part of its own: a document may hold both.
+    Publish(RegimeMarkdown(JudgeRegime(regime, recorded.miniature.runs)),
+            "claims-table golden/runs/regime.h5", options.into);
+    return ExitCode::kDone;
+  }
   if (recorded.miniature.runs.empty()) {
     throw softmoe::DataError(path.string() +
                              ": holds no run of the mini grid, on which alone "

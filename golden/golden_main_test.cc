@@ -20,6 +20,7 @@
 #include "golden/document/document_format.h"
 #include "golden/testing/document_test_util.h"
 #include "golden/testing/miniature_test_util.h"
+#include "golden/testing/regime_test_util.h"
 #include "golden/verdict/recorded_results.h"
 
 namespace softmoe::golden {
@@ -389,6 +390,75 @@ TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   ExpectSays(other, "other.h5: holds no run of the mini grid");
   WriteRecord(std::string(64, '0'), {}, folder / "margins.h5");
   EXPECT_EQ(RunGolden("claims-table margins.h5", folder).exit_code, 2);
+}
+
+TEST(Golden, ComparesARecordOfTheRegime) {
+  const fs::path folder = FreshFolder("main_regime");
+  const std::string hash = FrozenRegime().Hash();
+  WriteDocument(ExampleDocument(), folder / "golden.h5");
+  WriteRecord(hash, {.runs = MadeUpRegime(-0.02), .throughput = {}},
+              folder / "record.h5");
+  const Output output =
+      RunGolden("compare record.h5 golden.h5 --json v.json", folder);
+  EXPECT_EQ(output.exit_code, 4) << output.text;  // as the cells do alone
+  ExpectSays(output, "OVERALL INCONCLUSIVE (exit code 4)");
+  ExpectSays(output, "Bottom line: Soft routing ends with a lower loss");
+  EXPECT_EQ(output.text.find("Claims in miniature"), std::string::npos);
+  const auto json = nlohmann::json::parse(ReadWholeFile(folder / "v.json"));
+  EXPECT_EQ(json.at("regime").at("estimates")[0].at("status"), "SUPERIOR");
+
+  // Two seeds with the same bits.
+  std::vector<MiniatureRun> twins = MadeUpRegime(-0.02);
+  RunOf(twins, "regime-1", 1235).loss = RunOf(twins, "regime-1", 1234).loss;
+  WriteRecord(hash, {.runs = twins, .throughput = {}}, folder / "twins.h5");
+  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5", folder).exit_code, 7);
+  EXPECT_EQ(RunGolden("compare twins.h5 golden.h5 --allow mistrusted", folder)
+                .exit_code,
+            4);
+
+  // Its rows name the definitions that its hash must be of.
+  for (const std::string& other :
+       {FrozenClaims().Hash(), std::string(64, '0')}) {
+    WriteRecord(other, {.runs = MadeUpRegime(0), .throughput = {}},
+                folder / "other.h5");
+    for (const char* command : {"compare", "claims-table"}) {
+      const Output refused =
+          RunGolden(std::string(command) + " other.h5", folder);
+      EXPECT_EQ(refused.exit_code, 2);
+      ExpectSays(refused,
+                 "other.h5 was recorded under other definitions of the "
+                 "experiment regime (hash " +
+                     other);
+    }
+  }
+  WriteRecord(hash, MadeUpResults(FrozenClaims()), folder / "mini.h5");
+  const Output mini = RunGolden("compare mini.h5 golden.h5", folder);
+  EXPECT_EQ(mini.exit_code, 2);
+  ExpectSays(mini, "is not planned");
+}
+
+TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
+  const fs::path folder = FreshFolder("main_regime_table");
+  WriteRecord(FrozenRegime().Hash(),
+              {.runs = MadeUpRegime(-0.02), .throughput = {}},
+              folder / "record.h5");
+  const Output printed = RunGolden("claims-table record.h5", folder);
+  EXPECT_EQ(printed.exit_code, 0) << printed.text;
+  ExpectSays(printed, "124 of 124 planned runs.\n");
+  ExpectSays(printed, "| primary | SUPERIOR | ");
+  const std::string mini =
+      "<!-- begin: ./bazelw run //:golden -- claims-table -->\nmini\n"
+      "<!-- end -->\n";
+  const std::string begin =
+      "<!-- begin: ./bazelw run //:golden -- claims-table "
+      "golden/runs/regime.h5 -->\n";
+  const std::string end = "<!-- end -->\n";
+  WriteFileAtomically(folder / "README.md", mini + begin + "old\n" + end);
+  const Output written =
+      RunGolden("claims-table record.h5 --into README.md", folder);
+  EXPECT_EQ(written.exit_code, 0) << written.text;
+  EXPECT_EQ(ReadWholeFile(folder / "README.md"),
+            mini + begin + "\n" + printed.text + "\n" + end);
 }
 
 }  // namespace

@@ -34,10 +34,12 @@ struct TauPoint {
 struct MiniatureRun {
   std::string row, corpus;  // ids, as in the plan
   int64_t seed = 0;
-  double loss = 0;           // nat/token
-  double infer_ae = 0;       // active experts, mean over tokens and layers
-  double train_ae = 0;       // shown, not judged
-  double load_variance = 0;  // var/mean^2, mean over layers
+  double loss = 0;      // nat/token
+  double infer_ae = 0;  // active experts, mean over tokens and layers
+  double mean_cap =
+      0;  // of the final allocation, mean over layers; sparse rows: k
+  double train_ae = 0;              // shown, not judged
+  double load_variance = 0;         // var/mean^2, mean over layers
   std::optional<double> hellaswag;  // accuracy in [0, 1]
   // Rows of learned allocation: by step, ascending; the last is the end of
   // training. Before the first, training started from equal k_l.

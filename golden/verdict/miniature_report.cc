@@ -39,12 +39,6 @@ std::string SeedsNeeded(const MiniatureMeasureVerdict& measure) {
                               : "none would do";
 }
 
-std::string TextOf(const MiniatureTable& table) {
-  TextTable text(table.header);
-  for (const std::vector<std::string>& row : table.rows) text.Add(row);
-  return text.Text();
-}
-
 std::string Reasons(const MiniatureVerdicts& verdicts) {
   std::string text;
   for (const MiniatureVerdict& claim : verdicts.claims) {
@@ -98,16 +92,6 @@ std::string Resolution(const MiniatureVerdicts& verdicts) {
 
 std::string MarkdownLine(const std::vector<std::string>& cells) {
   return fmt::format("| {} |\n", fmt::join(cells, " | "));
-}
-
-std::string MarkdownOf(const MiniatureTable& table) {
-  std::string text = MarkdownLine(table.header) + "|";
-  for (size_t i = 0; i < table.header.size(); ++i) text += "-|";
-  text += "\n";
-  for (const std::vector<std::string>& row : table.rows) {
-    text += MarkdownLine(row);
-  }
-  return text;
 }
 
 // The cells of a measure in MiniatureMarkdown, after those of its claim.
@@ -210,6 +194,22 @@ bool IsJudged(const MiniatureClaims& claims, const std::string& row) {
 }
 
 }  // namespace
+
+std::string TextOf(const MiniatureTable& table) {
+  TextTable text(table.header);
+  for (const std::vector<std::string>& row : table.rows) text.Add(row);
+  return text.Text();
+}
+
+std::string MarkdownOf(const MiniatureTable& table) {
+  std::string text = MarkdownLine(table.header) + "|";
+  for (size_t i = 0; i < table.header.size(); ++i) text += "-|";
+  text += "\n";
+  for (const std::vector<std::string>& row : table.rows) {
+    text += MarkdownLine(row);
+  }
+  return text;
+}
 
 const char* MiniatureDisclaimer() {
   return "Claims in miniature: rows of the mini grid against each other. No "

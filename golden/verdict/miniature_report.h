@@ -19,6 +19,9 @@ struct MiniatureTable {
   std::vector<std::vector<std::string>> rows;
 };
 
+std::string TextOf(const MiniatureTable& table);      // for a terminal
+std::string MarkdownOf(const MiniatureTable& table);  // for a document
+
 // A row for each claim; for each measure, with the case that decides it; for
 // each case of every measure; for each corpus, with the difference of losses
 // that it can resolve.

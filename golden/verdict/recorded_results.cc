@@ -38,13 +38,11 @@ std::string ReadBytes(const Hdf5Reader& file, const std::string& path) {
 }
 
 Json RunJson(const MiniatureRun& run) {
-  Json json = {{"row", run.row},
-               {"corpus", run.corpus},
-               {"seed", run.seed},
-               {"loss", run.loss},
-               {"infer_ae", run.infer_ae},
-               {"train_ae", run.train_ae},
-               {"load_variance", run.load_variance}};
+  Json json = {
+      {"row", run.row},           {"corpus", run.corpus},
+      {"seed", run.seed},         {"loss", run.loss},
+      {"infer_ae", run.infer_ae}, {"mean_cap", run.mean_cap},
+      {"train_ae", run.train_ae}, {"load_variance", run.load_variance}};
   if (run.hellaswag) json["hellaswag"] = *run.hellaswag;
   for (const AllocationPoint& point : run.allocation) {
     json["allocation"].push_back({point.step, point.allocation});
@@ -62,6 +60,7 @@ MiniatureRun ParseRun(const Json& json) {
   json.at("seed").get_to(run.seed);
   json.at("loss").get_to(run.loss);
   json.at("infer_ae").get_to(run.infer_ae);
+  run.mean_cap = json.value("mean_cap", 0.0);  // records before 2026-11-24
   json.at("train_ae").get_to(run.train_ae);
   json.at("load_variance").get_to(run.load_variance);
   if (json.contains("hellaswag")) run.hellaswag = json["hellaswag"];

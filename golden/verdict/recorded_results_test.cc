@@ -25,6 +25,7 @@ RecordedResults Example() {
   results.margins_sha256 = FrozenClaims().Hash();
   results.miniature = MadeUpResults(FrozenClaims());
   results.miniature.runs[0].hellaswag = 0.3;
+  results.miniature.runs[1].mean_cap = 2.5;
   results.miniature.throughput = {{1, {1e5, 1.1e5, 1.2e5}}, {1.5, {9e4}}};
   results.documents = {{"results-calibrated.h5", ExampleDocument()},
                        {"results.h5", ExampleDocument()}};
@@ -64,6 +65,7 @@ TEST(RecordedResults, ReadBackEveryNumber) {
   ASSERT_EQ(read.miniature.runs.size(), 76u);
   EXPECT_EQ(read.miniature.runs[0].hellaswag, 0.3);
   EXPECT_FALSE(read.miniature.runs[1].hellaswag.has_value());
+  EXPECT_EQ(read.miniature.runs[1].mean_cap, 2.5);
   ASSERT_EQ(read.miniature.throughput.size(), 2u);
   EXPECT_EQ(read.miniature.throughput[0].tokens_per_second,
             (std::vector<double>{1e5, 1.1e5, 1.2e5}));

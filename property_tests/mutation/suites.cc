@@ -186,6 +186,7 @@ const std::vector<Suite>& AllSuites() {
       Tests("harness", "golden/verdict/equivalence_test"),
       Tests("harness", "golden/verdict/miniature_claim_test"),
       Tests("harness", "golden/verdict/miniature_judge_test"),
+      Tests("harness", "golden/verdict/regime_test"),
       Tests("harness", "golden/verdict/verdict_test"),
       Tests("harness", "property_tests/gpu/bit_difference_test"),
       Tests("harness", "property_tests/gpu/run_stages_test"),

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// regime_judge.h - whether soft routing is better than sparse routing at equal
+// active experts, by the runs of the experiment `regime` (FORMAT.md, "The
+// regime experiment"). Knows numbers and ids of runs, nothing about grids and
+// files.
+#ifndef SOFTMOE_GOLDEN_VERDICT_REGIME_JUDGE_H_
+#define SOFTMOE_GOLDEN_VERDICT_REGIME_JUDGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "golden/verdict/miniature_judge.h"
+#include "golden/verdict/regime.h"
+#include "golden/verdict/regime_curve.h"
+
+namespace softmoe::golden {
+
+// "SUPERIOR", "MATCHES", "INFERIOR", "UNDECIDED", "NOT_TESTABLE", "MISTRUSTED",
+// "INTERIM".
+const char* RegimeStatusName(RegimeStatus status);
+
+// One row's runs, as far as they are there. Means in active experts; NaN where
+// no run has the number.
+struct RegimeRowRuns {
+  std::string id, role;
+  int64_t planned = 0, judged = 0, pilots = 0;
+  double aim = 0, pilot_ae = 0;       // aim 0: no pilots
+  double infer_ae = 0, train_ae = 0;  // of the judged runs
+  double paper_train_low = 0, paper_train_high = 0;
+  std::string problem;         // why the row cannot be judged; "" if it can
+  bool infer_ae_only = false;  // Train-AE is not the paper's
+};
+
+// A difference of losses, in nat/token: of rows from the sparse curve, or of
+// learned rows from the fixed ones.
+struct RegimeEstimate {
+  std::string id;    // "primary", "row.regime-1", "C5.loss", ...
+  std::string text;  // what is subtracted from what
+  std::vector<std::string> rows;
+  RegimeStatus status = RegimeStatus::kUndecided;
+  // What the status would be if no run were missing.
+  RegimeStatus leaning = RegimeStatus::kUndecided;
+  std::string reason;                      // of NOT_TESTABLE and MISTRUSTED
+  std::vector<std::string> infer_ae_only;  // rows with other Train-AE
+  // The rest is valid unless it is NOT_TESTABLE.
+  std::vector<int64_t> seeds;
+  std::vector<RegimeReading> readings;  // linear and smooth; C5: the difference
+  double exponent = 0;                  // of the smooth curve; C5: 0
+  bool worse = false;                   // lower ends above 0 in all readings
+};
+
+// A question to the judge whose answer is known.
+struct RegimeControl {
+  std::string id;       // "relabelled", "halves", "left_out"
+  std::string text;     // what must come out
+  std::string problem;  // why it cannot be put; "" if it can
+  bool failed = false;  // never, of "left_out", which is reported
+  // Of the relabelled row both distances, of the halves their difference, of
+  // the row that was left out predicted minus measured loss; in nat/token.
+  std::vector<RegimeReading> readings;
+  double confidence = 0;  // of their intervals
+  double exponent = 0;    // of the curve without the row
+};
+
+// Infer-AE of learned rows above their fixed ones, as the mean over rows, and
+// what the caps, which are rounded up, rise with it.
+struct RegimeExperts {
+  std::string problem;  // why there are no numbers; "" if there are
+  std::vector<int64_t> seeds;
+  RegimeReading rise, caps;  // active experts
+};
+
+struct RegimeVerdicts {
+  std::string hash;  // of the definitions
+  double confidence = 0, margin = 0;
+  Interval exponents;
+  int64_t planned = 0, finished = 0;     // with the pilots
+  std::vector<std::string> missing;      // "gcide/sparse-1/seed1234"
+  std::vector<std::string> equal_seeds;  // "regime-1: 1234 and 1235"
+  std::vector<RegimeRowRuns> rows;
+  std::vector<RegimeEstimate> estimates;  // the primary one first
+  std::vector<RegimeControl> controls;
+  RegimeExperts experts;
+
+  // Whether anything final is not to be trusted.
+  bool mistrusted() const;
+};
+
+// Judges the runs, pilots among them. Throws DataError for a run that is not
+// planned or occurs twice.
+RegimeVerdicts JudgeRegime(const RegimeDefinitions& definitions,
+                           const std::vector<MiniatureRun>& runs);
+
+// Whether runs are of this experiment and of no other: any is of a soft row.
+bool HasRegimeRuns(const RegimeDefinitions& definitions,
+                   const std::vector<MiniatureRun>& runs);
+
+// Throws DataError, naming both, if runs were recorded under definitions with
+// another hash than those of this program.
+void RequireSameRegime(const RegimeDefinitions& definitions,
+                       const std::string& recorded_hash,
+                       const std::string& where);
+
+}  // namespace softmoe::golden
+
+#endif  // SOFTMOE_GOLDEN_VERDICT_REGIME_JUDGE_H_

@@ -1,0 +1,909 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The experiment regime: its definitions, the arithmetic of its curve, the
+// judge, his report, and golden/oracles/regime.json, which a program in Python
+// judged that shares nothing with this one but FORMAT.md and the definitions
+// (golden/oracles/README.md).
+#include "golden/verdict/regime.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/files/atomic_file.h"
+#include "core/files/runfiles.h"
+#include "golden/testing/regime_test_util.h"
+#include "golden/verdict/regime_curve.h"
+#include "golden/verdict/regime_judge.h"
+#include "golden/verdict/regime_report.h"
+
+namespace softmoe::golden {
+namespace {
+
+using enum RegimeStatus;
+using nlohmann::json;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// ---- Definitions.
+
+// The file with the first `from` replaced.
+std::string Changed(const std::string& from, const std::string& to) {
+  std::string text = ReadWholeFile(RunfilePath("golden/paper/regime.toml"));
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(RegimeDefinitions, PlansRunsAndPilots) {
+  const RegimeDefinitions& regime = FrozenRegime();
+  EXPECT_EQ(regime.corpus, "gcide");
+  EXPECT_EQ(regime.margin, 0.01);
+  size_t runs = 0, pilots = 0;
+  for (const RegimeRow& row : regime.rows) {
+    runs += row.seeds.size();
+    for (const int64_t seed : regime.pilot_seeds) {
+      pilots += regime.IsPilot(row.id, seed);
+      EXPECT_FALSE(regime.Judges(row.id, seed));
+    }
+    for (const int64_t seed : row.seeds) {
+      EXPECT_TRUE(regime.Judges(row.id, seed));
+      EXPECT_FALSE(regime.IsPilot(row.id, seed));
+    }
+  }
+  EXPECT_EQ(runs, 48u + 36 + 12 + 16);
+  EXPECT_EQ(pilots, 12u);  // of six rows: sparse and quiet ones have none
+  EXPECT_EQ(regime.RowsOf("primary").size(), 3u);
+  EXPECT_EQ(regime.Row("regime-learned-2")->fixed, "regime-2");
+  EXPECT_EQ(regime.Row("regime-3"), nullptr);
+  EXPECT_FALSE(regime.Judges("regime-3", 1234));
+  EXPECT_FALSE(regime.Judges("regime-1.5-quiet", 1238));
+  EXPECT_FALSE(regime.IsPilot("sparse-1", 7001));
+}
+
+// Frozen before the first judged run. Another hash refuses all results that
+// were recorded before.
+TEST(RegimeDefinitions, HashIsTheFrozenOne) {
+  EXPECT_EQ(LoadRegime().Hash(),
+            "1826207154b77063db0913b9d738472779fa94d35c7d93f8e0076f4e42aab498");
+}
+
+TEST(RegimeDefinitions, HashCoversWhatDecidesAndNothingElse) {
+  const std::string frozen = FrozenRegime().Hash();
+  auto hash = [](const std::string& from, const std::string& to) {
+    return ParseRegime(Changed(from, to), "changed").Hash();
+  };
+  EXPECT_EQ(hash("# The experiment", "# An experiment"), frozen);
+  const std::pair<const char*, const char*> kDeciding[] = {
+      {"\"gcide\"", "\"foldoc\""},
+      {"confidence = 0.95", "confidence = 0.9"},
+      {"margin = 0.01", "margin = 0.02"},
+      {"infer_ae_within = 0.2", "infer_ae_within = 0.3"},
+      {"train_ae_within = 0.3", "train_ae_within = 0.2"},
+      {"[0.1, 10.0]", "[0.2, 10.0]"},
+      {"[0.1, 10.0]", "[0.1, 9.0]"},
+      {"[7001, 7002]", "[7001, 7003]"},
+      {"known_seeds = [1234, 1235", "known_seeds = [1234, 1238"},
+      {"\"sparse-3\"   #", "\"sparse-4\"   #"},
+      {"relabelled_at = 2.0", "relabelled_at = 2.5"},
+      {"halved = \"regime-1.5\"", "halved = \"regime-2\""},
+      {"halves_level = 0.01", "halves_level = 0.02"},
+      {"left_out = \"sparse-2\"", "left_out = \"sparse-3\""},
+      {"infer_ae = 3.78", "infer_ae = 3.79"},
+      {"paper_train_ae = [3.60,", "paper_train_ae = [3.61,"},
+      {"3.64]", "3.65]"},
+      {"id = \"regime-1.5-T1\"", "id = \"regime-1.5-T2\""},
+      {"role = \"secondary\"", "role = \"learned\"\nfixed = \"regime-1\""},
+      {"fixed = \"regime-2\"", "fixed = \"regime-1\""},
+      {"1240, 1241]\n\n[[rows]]\nid = \"regime-1.5-quiet\"",
+       "1240]\n\n[[rows]]\nid = \"regime-1.5-quiet\""},
+      {"infer_ae = 4.0", "infer_ae = 5.0"}};
+  std::set<std::string> hashes = {frozen};
+  for (const auto& [from, to] : kDeciding) {
+    EXPECT_TRUE(hashes.insert(hash(from, to)).second) << from;
+  }
+}
+
+void ExpectRefused(const std::string& from, const std::string& to,
+                   const std::string& message) {
+  try {
+    ParseRegime(Changed(from, to), "changed.toml");
+    ADD_FAILURE() << "accepted: " << to;
+  } catch (const DataError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find(message), std::string::npos) << to << ": " << what;
+    EXPECT_EQ(what.find("changed.toml:"), 0u) << what;
+  }
+}
+
+TEST(RegimeDefinitions, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
+  ExpectRefused("procedure = 1", "procedure = 2", "must be 1");
+  ExpectRefused("[rule]", "[rules]", "the table [rule] is missing");
+  ExpectRefused("[controls]", "[control]", "the table [controls] is missing");
+  ExpectRefused("margin = 0.01", "margn = 0.01", "'margin' is missing");
+  for (const char* key :
+       {"margin = 0.01", "infer_ae_within = 0.2", "train_ae_within = 0.3",
+        "infer_ae = 3.78", "infer_ae = 1.0", "relabelled_at = 2.0"}) {
+    const std::string name =
+        std::string(key).substr(0, std::string_view(key).find(" = "));
+    for (const char* value : {"0.0", "-1.0", "inf", "nan"}) {
+      ExpectRefused(key, name + " = " + value,
+                    "'" + name + "' must be positive and finite");
+    }
+  }
+  for (const char* value : {"0.0", "1.0", "nan"}) {
+    ExpectRefused("confidence = 0.95", std::string("confidence = ") + value,
+                  "must be between 0 and 1");
+    ExpectRefused("halves_level = 0.01", std::string("halves_level = ") + value,
+                  "must be between 0 and 1");
+  }
+  for (const char* ends : {"[1.0]", "[0.0, 1.0]", "[2.0, 2.0]", "[1.0, inf]",
+                           "[1.0, 2.0, 3.0]", "[nan, 2.0]"}) {
+    ExpectRefused("[0.1, 10.0]", ends, "two positive numbers, ascending");
+    ExpectRefused("[3.60, 3.64]", ends, "two positive numbers, ascending");
+  }
+}
+
+TEST(RegimeDefinitions, ASeedOfAPilotIsNeverJudged) {
+  ExpectRefused("[7001, 7002]", "[7001, 1240]",
+                "judges 1240, which is a pilot");
+  ExpectRefused("[1234, 1235, 1236, 1237]\n\n[[rows]]",
+                "[1234, 1235, 1236, 7002]\n\n[[rows]]",
+                "judges 7002, which is a pilot");
+}
+
+TEST(RegimeDefinitions, RowsAreRefusedThatCannotBeCompared) {
+  ExpectRefused("id = \"sparse-2\"", "id = \"sparse-1\"",
+                "is 'sparse-1' a second time");
+  ExpectRefused("role = \"secondary\"", "role = \"third\"",
+                "one of sparse, primary, secondary, learned is needed");
+  ExpectRefused("seeds = [1234, 1235,", "seeds = [1234, 1234,",
+                "two or more, all different");
+  ExpectRefused("known_seeds = [1234, 1235, 1236, 1237]",
+                "known_seeds = [1234]", "two or more, all different");
+  ExpectRefused("known_seeds = [1234, 1235, 1236, 1237]",
+                "known_seeds = [1234, 1299]",
+                "'sparse-1' lacks a seed of 'known_seeds'");
+  ExpectRefused("role = \"sparse\"\ninfer_ae = 2.0",
+                "role = \"sparse\"\ninfer_ae = 1.0",
+                "must be above that of the row before it");
+  ExpectRefused("role = \"sparse\"\ninfer_ae = 2.0",
+                "role = \"secondary\"\ninfer_ae = 2.0",
+                "must begin with the sparse ones");
+  ExpectRefused("role = \"sparse\"\ninfer_ae = 4.0",
+                "role = \"secondary\"\ninfer_ae = 4.0",
+                "has 3 sparse ones, but the curve needs 4");
+  ExpectRefused("[1234, 1235, 1236, 1237]\n\n[[rows]]",
+                "[1234, 1299]\n\n[[rows]]", "has 1299, which 'sparse-1' lacks");
+  ExpectRefused("fixed = \"regime-2\"", "fixed = \"regime-22\"",
+                "is no soft row of fixed allocation before this one; did you "
+                "mean 'regime-2'?");
+  ExpectRefused("fixed = \"regime-2\"", "fixed = \"sparse-2\"",
+                "no soft row of fixed allocation");
+  ExpectRefused("fixed = \"regime-2\"", "fixed = \"regime-learned-1.5\"",
+                "no soft row of fixed allocation");
+  ExpectRefused("fixed = \"regime-2\"", "fixed = \"regime-1.5-quiet\"",
+                "has 1238, which 'regime-1.5-quiet' lacks");
+  ExpectRefused("role = \"secondary\"", "role = \"primary\"",
+                "are primary, but have other seeds");
+}
+
+TEST(RegimeDefinitions, ControlsAreRefusedThatCannotBePut) {
+  ExpectRefused("relabelled = \"sparse-3\"", "relabelled = \"regime-1\"",
+                "must name a sparse row");
+  for (const char* at : {"0.9", "3.0", "3.5"}) {
+    ExpectRefused("relabelled_at = 2.0", std::string("relabelled_at = ") + at,
+                  "at fewer experts than the 3 of 'sparse-3'");
+  }
+  for (const char* row : {"sparse-1", "sparse-4", "regime-1"}) {
+    ExpectRefused("left_out = \"sparse-2\"",
+                  fmt::format("left_out = \"{}\"", row),
+                  "must name a sparse row between two others");
+  }
+  ExpectRefused("halved = \"regime-1.5\"", "halved = \"sparse-1\"",
+                "must name a primary row");
+  for (const char* half : {"[1234, 1235, 1236, 1237, 1238]",
+                           "[1234, 1235, 1236, 1237, 1238, 1240]",
+                           "[1234, 1235, 1236, 1237, 1238, 1239, 1240]"}) {
+    ExpectRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
+                  std::string("first_half = ") + half,
+                  "must be the seeds of 'regime-1.5', each once");
+  }
+  ExpectRefused("first_half = [1234, 1235, 1236, 1237, 1238, 1239]",
+                "first_half = [1234]", "two or more, all different");
+}
+
+// A key that nobody reads would be a rule that nobody heeds.
+TEST(RegimeDefinitions, UnknownKeysAreRefusedInEveryTable) {
+  for (const char* before : {"[rule]", "margin = 0.01", "relabelled_at = 2.0",
+                             "role = \"secondary\""}) {
+    const std::string to = before == std::string("[rule]")
+                               ? "odd = 1\n[rule]"
+                               : std::string("odd = 1\n") + before;
+    ExpectRefused(before, to, "unknown key 'odd'");
+  }
+  ExpectRefused("role = \"secondary\"",
+                "role = \"secondary\"\nfixed = \"regime-1\"",
+                "unknown key 'fixed'");
+  ExpectRefused("role = \"sparse\"",
+                "role = \"sparse\"\npaper_train_ae = [1.0, 2.0]",
+                "unknown key 'paper_train_ae'");
+}
+
+// ---- Arithmetic.
+
+const std::vector<double> kK = {1, 2, 3, 4};
+
+std::vector<double> OnCurve(double a, double b, double p) {
+  std::vector<double> losses;
+  for (const double k : kK) losses.push_back(a + b * std::pow(k, -p));
+  return losses;
+}
+
+TEST(RegimeCurve, FindsTheExponentOfACurve) {
+  for (const double p : {0.11, 0.5, 1.0, 1.44, 3.0, 9.0}) {
+    // Residuals are 1e-15 and grow with the distance from p by 1e-4 at least.
+    EXPECT_NEAR(SmoothExponent(kK, OnCurve(3.5, 0.12, p), {0.1, 10}) / p, 1,
+                1e-9);
+    EXPECT_NEAR(ReadSmoothCurve(kK, OnCurve(3.5, 0.12, p), p, 2.7),
+                3.5 + 0.12 * std::pow(2.7, -p), 1e-13);
+  }
+  // Beyond an end of the range it is the end.
+  EXPECT_NEAR(SmoothExponent(kK, OnCurve(3.5, 0.12, 3), {0.1, 2}), 2, 1e-9);
+  EXPECT_NEAR(SmoothExponent(kK, OnCurve(3.5, 0.12, 0.5), {1, 2}), 1, 1e-9);
+  // No better one lies near what least squares find of losses off any curve.
+  const std::vector<double> losses = {3.68, 3.6, 3.59, 3.57};
+  const double best = SmoothExponent(kK, losses, {0.1, 10});
+  auto squares = [&](double p) {
+    double sum = 0;
+    for (size_t i = 0; i < kK.size(); ++i) {
+      sum += std::pow(losses[i] - ReadSmoothCurve(kK, losses, p, kK[i]), 2);
+    }
+    return sum;
+  };
+  for (double p = 0.1; p < 10; p *= 1.001) EXPECT_LE(squares(best), squares(p));
+}
+
+RegimeTable TwoSeeds() {
+  // The second seed's curve is steeper: a p of its own would be another one.
+  return {.k = kK,
+          .sparse = {{3.8, 3.6, 3.5, 3.48}, {3.9, 3.5, 3.5, 3.4}},
+          .loss = {{3.7, 3.5}, {3.7, 3.4}},
+          .active = {{1.25, 4}, {1.5, 2}}};
+}
+
+TEST(RegimeCurve, DistancesAreMeansOverRowsAtEachRunsOwnExperts) {
+  const RegimeDistances distances = DistancesFromCurve(TwoSeeds(), {0.1, 10});
+  ASSERT_EQ(distances.linear.size(), 2u);
+  EXPECT_NEAR(distances.linear[0], ((3.7 - 3.75) + (3.5 - 3.48)) / 2, 1e-14);
+  EXPECT_NEAR(distances.linear[1], ((3.7 - 3.7) + (3.4 - 3.5)) / 2, 1e-14);
+}
+
+TEST(RegimeCurve, OneExponentForAllSeeds) {
+  const RegimeTable table = TwoSeeds();
+  const RegimeDistances distances = DistancesFromCurve(table, {0.1, 10});
+  const std::vector<double> means = {3.85, 3.55, 3.5, 3.44};
+  const double p = SmoothExponent(kK, means, {0.1, 10});
+  EXPECT_NEAR(distances.exponent, p, 1e-9);
+  for (size_t s = 0; s < 2; ++s) {
+    double expected = 0;
+    for (size_t r = 0; r < 2; ++r) {
+      expected += (table.loss[s][r] - ReadSmoothCurve(kK, table.sparse[s], p,
+                                                      table.active[s][r])) /
+                  2;
+    }
+    EXPECT_NEAR(distances.smooth[s], expected, 1e-11);
+    EXPECT_GT(std::abs(SmoothExponent(kK, table.sparse[s], {0.1, 10}) - p),
+              0.1);
+  }
+}
+
+TEST(RegimeCurve, ReadingsAreStudents) {
+  // t with 2 degrees of freedom: 4.302653 at 97.5 %.
+  const RegimeReading reading = ReadingOf({1, 2, 6}, 0.95);
+  EXPECT_EQ(reading.estimate, 3);
+  EXPECT_NEAR(reading.error, std::sqrt(7.0 / 3), 1e-15);
+  EXPECT_NEAR(reading.interval.high, 3 + 4.302652730 * std::sqrt(7.0 / 3),
+              1e-8);
+  EXPECT_NEAR(reading.interval.low, 3 - 4.302652730 * std::sqrt(7.0 / 3), 1e-8);
+  // 3 degrees of freedom: 5.840909 at 99.5 %.
+  const RegimeReading difference = DifferenceOf({1, 2, 6}, {4, 6}, 0.99);
+  const double error = std::sqrt(16.0 / 3 * (1.0 / 3 + 1.0 / 2));
+  EXPECT_EQ(difference.estimate, -2);
+  EXPECT_NEAR(difference.error, error, 1e-15);
+  EXPECT_NEAR(difference.interval.low, -2 - 5.840909310 * error, 1e-8);
+  EXPECT_NEAR(difference.interval.high, -2 + 5.840909310 * error, 1e-8);
+}
+
+RegimeReading Between(double low, double high) {
+  return {(low + high) / 2, 1, {low, high}};
+}
+
+TEST(RegimeRule, IsTheFrozenOne) {
+  struct Case {
+    Interval linear, smooth;
+    RegimeStatus status;
+    bool worse;
+  };
+  const Case kCases[] = {{{-0.02, -0.001}, {-0.02, -0.001}, kSuperior, false},
+                         // Both readings must agree, for each verdict.
+                         {{-0.02, -0.001}, {-0.02, 0.0}, kMatches, false},
+                         {{-0.02, 0.001}, {-0.02, -0.001}, kMatches, false},
+                         {{-0.02, 0.0099}, {-0.02, 0.0099}, kMatches, false},
+                         {{-0.02, 0.0099}, {-0.02, 0.0101}, kUndecided, false},
+                         {{-0.02, 0.01}, {-0.02, 0.005}, kUndecided, false},
+                         {{0.001, 0.009}, {0.001, 0.009}, kMatches, true},
+                         {{-0.001, 0.009}, {0.001, 0.009}, kMatches, false},
+                         {{0.001, 0.02}, {0.001, 0.02}, kInferior, true},
+                         {{0.001, 0.02}, {0.001, 0.009}, kInferior, true},
+                         {{0.001, 0.02}, {0.0, 0.02}, kUndecided, false},
+                         {{-0.001, 0.02}, {0.001, 0.02}, kUndecided, false},
+                         {{-0.02, 0.02}, {-0.02, 0.02}, kUndecided, false}};
+  for (const Case& each : kCases) {
+    const std::vector<RegimeReading> readings = {
+        Between(each.linear.low, each.linear.high),
+        Between(each.smooth.low, each.smooth.high)};
+    EXPECT_EQ(DecideRegime(readings, 0.01), each.status)
+        << each.linear.low << " " << each.linear.high << " " << each.smooth.low
+        << " " << each.smooth.high;
+    EXPECT_EQ(IsWorse(readings), each.worse);
+  }
+  EXPECT_EQ(DecideRegime({Between(-2, -1)}, 0.01), kSuperior);
+}
+
+// ---- The judge.
+
+RegimeVerdicts Judge(const std::vector<MiniatureRun>& runs) {
+  return JudgeRegime(FrozenRegime(), runs);
+}
+
+RegimeStatus PrimaryOf(const std::vector<MiniatureRun>& runs) {
+  return Judge(runs).estimates.front().status;
+}
+
+void ExpectHas(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
+}
+
+TEST(RegimeJudge, FindsTheEffectOfMadeUpRuns) {
+  const RegimeVerdicts better = Judge(MadeUpRegime(-0.02));
+  const RegimeEstimate& primary = better.estimates.front();
+  EXPECT_EQ(primary.id, "primary");
+  EXPECT_EQ(primary.status, kSuperior);
+  EXPECT_EQ(primary.reason, "");
+  EXPECT_EQ(primary.rows,
+            (std::vector<std::string>{"regime-1", "regime-1.5", "regime-2"}));
+  EXPECT_EQ(primary.seeds, FrozenRegime().Row("regime-1")->seeds);
+  EXPECT_NEAR(primary.readings[1].estimate, -0.02, 0.002);
+  EXPECT_LT(primary.readings[0].estimate, primary.readings[1].estimate);
+  EXPECT_EQ(EstimateOf(better, "primary.new_seeds").seeds.size(), 8u);
+  EXPECT_EQ(better.missing.size(), 0u);
+  EXPECT_EQ(better.planned, 124);
+  EXPECT_EQ(better.finished, 124);
+  EXPECT_FALSE(better.mistrusted());
+  for (const RegimeControl& control : better.controls) {
+    EXPECT_FALSE(control.failed) << control.id;
+  }
+  EXPECT_EQ(PrimaryOf(MadeUpRegime(0.001)), kMatches);
+  EXPECT_EQ(PrimaryOf(MadeUpRegime(0.03)), kInferior);
+  const RegimeVerdicts worse = Judge(MadeUpRegime(0.0065));
+  EXPECT_EQ(worse.estimates.front().status, kMatches);
+  EXPECT_TRUE(worse.estimates.front().worse);
+}
+
+TEST(RegimeJudge, PilotsChooseAndAreNotCounted) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  const RegimeVerdicts before = Judge(runs);
+  for (MiniatureRun& run : runs) {
+    if (run.seed >= 7000) run.loss += 1, run.train_ae += 1;
+  }
+  const RegimeVerdicts after = Judge(runs);
+  EXPECT_EQ(RegimeJson(after), RegimeJson(before));
+  for (const RegimeRowRuns& row : after.rows) {
+    EXPECT_EQ(row.judged, row.planned) << row.id;
+    EXPECT_EQ(row.pilots, row.aim > 0 ? 2 : 0) << row.id;
+  }
+}
+
+TEST(RegimeJudge, ARowWhosePilotsMissTheirAimIsNotTestable) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  for (const int64_t seed : {7001, 7002}) {
+    RunOf(runs, "regime-2", seed).infer_ae = 3.37 + 0.19;
+  }
+  EXPECT_EQ(PrimaryOf(runs), kSuperior);
+  RunOf(runs, "regime-2", 7002).infer_ae = 3.37 + 0.22;
+  const RegimeVerdicts verdicts = Judge(runs);
+  for (const char* id :
+       {"primary", "primary.new_seeds", "primary.train_ae", "row.regime-2",
+        "row.regime-2.train_ae", "C5.loss", "C5.loss.regime-learned-2"}) {
+    EXPECT_EQ(EstimateOf(verdicts, id).status, kNotTestable) << id;
+    ExpectHas(EstimateOf(verdicts, id).reason,
+              "the pilots of 'regime-2' have 3.575 active experts, not within "
+              "0.2 of 3.37");
+  }
+  ExpectHas(verdicts.experts.problem, "the pilots of 'regime-2'");
+  for (const char* id : {"row.regime-1", "C1b", "C5.loss.regime-learned-1.5"}) {
+    EXPECT_NE(EstimateOf(verdicts, id).status, kNotTestable) << id;
+  }
+  std::erase_if(runs, [](const MiniatureRun& run) {
+    return run.row == "regime-2" && run.seed >= 7000;
+  });
+  const RegimeEstimate without = EstimateOf(Judge(runs), "primary");
+  EXPECT_EQ(without.leaning, kNotTestable);
+  ExpectHas(without.reason, "'regime-2' has no pilot");
+}
+
+TEST(RegimeJudge, EachReadingHasItsOwnActiveExperts) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(0);
+  const RegimeVerdicts before = Judge(runs);
+  for (MiniatureRun& run : runs) {
+    if (run.row == "regime-1.5" && run.seed < 7000) run.train_ae -= 0.2;
+  }
+  const RegimeVerdicts after = Judge(runs);
+  auto same = [&](const std::string& id) {
+    return EstimateOf(before, id).readings[1].estimate ==
+           EstimateOf(after, id).readings[1].estimate;
+  };
+  EXPECT_TRUE(same("primary"));
+  EXPECT_TRUE(same("primary.new_seeds"));
+  EXPECT_TRUE(same("row.regime-1.5"));
+  EXPECT_TRUE(same("row.regime-2.train_ae"));
+  EXPECT_FALSE(same("primary.train_ae"));
+  EXPECT_FALSE(same("row.regime-1.5.train_ae"));
+  // Fewer experts on the same loss are better.
+  EXPECT_LT(EstimateOf(after, "primary.train_ae").readings[1].estimate,
+            EstimateOf(before, "primary.train_ae").readings[1].estimate);
+}
+
+TEST(RegimeJudge, TheNewSeedsAreJudgedWithoutTheKnownOnes) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(0);
+  const RegimeVerdicts before = Judge(runs);
+  RunOf(runs, "sparse-1", 1236).loss += 0.01;
+  const RegimeVerdicts after = Judge(runs);
+  EXPECT_NE(EstimateOf(before, "primary").readings[0].estimate,
+            EstimateOf(after, "primary").readings[0].estimate);
+  for (const int reading : {0, 1}) {
+    EXPECT_EQ(
+        EstimateOf(before, "primary.new_seeds").readings[reading].estimate,
+        EstimateOf(after, "primary.new_seeds").readings[reading].estimate);
+  }
+}
+
+TEST(RegimeJudge, BeyondTheSparseEndsThereIsNoDistance) {
+  for (const double active : {0.99, 4.01}) {
+    std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+    RunOf(runs, "regime-1", 1240).infer_ae = active;
+    const RegimeVerdicts verdicts = Judge(runs);
+    for (const char* id : {"primary", "primary.new_seeds", "row.regime-1"}) {
+      EXPECT_EQ(EstimateOf(verdicts, id).status, kNotTestable) << id;
+      ExpectHas(EstimateOf(verdicts, id).reason,
+                "run gcide/regime-1/seed1240 has");
+    }
+    EXPECT_EQ(EstimateOf(verdicts, "primary.train_ae").status, kSuperior);
+    EXPECT_EQ(EstimateOf(verdicts, "row.regime-2").status, kSuperior);
+  }
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  RunOf(runs, "regime-1", 1240).infer_ae = 4;
+  RunOf(runs, "regime-1.5", 1240).infer_ae = 1;
+  EXPECT_NE(PrimaryOf(runs), kNotTestable);
+}
+
+TEST(RegimeJudge, ARunWithoutItsNumberSpoilsWhatItIsIn) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  RunOf(runs, "regime-1.5-T1", 1236).loss = kNaN;
+  RegimeVerdicts verdicts = Judge(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-T1").status, kNotTestable);
+  ExpectHas(EstimateOf(verdicts, "row.regime-1.5-T1").reason,
+            "run gcide/regime-1.5-T1/seed1236 gave no number");
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kSuperior);
+  RunOf(runs, "sparse-4", 1245).loss = kNaN;
+  verdicts = Judge(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kNotTestable);
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1.5-quiet").status, kSuperior);
+  ExpectHas(verdicts.controls[0].problem, "sparse-4/seed1245 gave no number");
+  EXPECT_FALSE(verdicts.controls[0].failed);
+  // Learned rows without caps: nothing is said of experts.
+  runs = MadeUpRegime(-0.02);
+  RunOf(runs, "regime-2", 1236).mean_cap = 0;
+  ExpectHas(Judge(runs).experts.problem, "regime-2/seed1236 gave no number");
+}
+
+TEST(RegimeJudge, OtherTrainAeIsSaidWhereverTheNumberStands) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  auto shift = [&](double train_ae) {
+    for (MiniatureRun& run : runs) {
+      if (run.row == "regime-1.5") run.train_ae = train_ae;
+    }
+  };
+  for (const double within : {1.24, 1.94}) {
+    shift(within);
+    EXPECT_EQ(EstimateOf(Judge(runs), "primary").infer_ae_only.size(), 0u);
+  }
+  for (const double outside : {1.22, 1.96}) {
+    shift(outside);
+    const RegimeVerdicts verdicts = Judge(runs);
+    for (const char* id : {"primary", "primary.new_seeds", "primary.train_ae",
+                           "row.regime-1.5", "row.regime-1.5.train_ae"}) {
+      EXPECT_EQ(EstimateOf(verdicts, id).infer_ae_only,
+                std::vector<std::string>{"regime-1.5"})
+          << id;
+      ExpectHas(DescribeRegime(verdicts), std::string(id) + " (Infer-AE only)");
+      ExpectHas(RegimeMarkdown(verdicts), std::string(id) + " (Infer-AE only)");
+    }
+    EXPECT_TRUE(EstimateOf(verdicts, "row.regime-2").infer_ae_only.empty());
+    ExpectHas(RegimeBottomLine(verdicts),
+              "Infer-AE only: while training, "
+              "regime-1.5 has");
+  }
+}
+
+TEST(RegimeJudge, EqualBitsUnderTwoSeedsAreNoEvidence) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  RunOf(runs, "regime-learned-2", 1236).loss =
+      RunOf(runs, "regime-learned-2", 1235).loss;
+  RegimeVerdicts verdicts = Judge(runs);
+  EXPECT_EQ(verdicts.equal_seeds,
+            std::vector<std::string>{"regime-learned-2: 1235 and 1236"});
+  EXPECT_TRUE(verdicts.mistrusted());
+  for (const char* id : {"C1b", "C5.loss", "row.regime-learned-2"}) {
+    EXPECT_EQ(EstimateOf(verdicts, id).status, kMistrusted) << id;
+    ExpectHas(EstimateOf(verdicts, id).reason, "gave the same bits");
+  }
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kSuperior);
+  // A pilot that is a judged run under another name; and a sparse row.
+  runs = MadeUpRegime(-0.02);
+  RunOf(runs, "regime-1", 7001).loss = RunOf(runs, "regime-1", 1240).loss;
+  EXPECT_EQ(PrimaryOf(runs), kMistrusted);
+  runs = MadeUpRegime(-0.02);
+  RunOf(runs, "sparse-2", 1240).loss = RunOf(runs, "sparse-2", 1241).loss;
+  verdicts = Judge(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kMistrusted);
+  EXPECT_EQ(EstimateOf(verdicts, "C5.loss").status, kSuperior);
+}
+
+TEST(RegimeJudge, AControlThatFailsMakesThePrimaryMistrusted) {
+  // Sparse rows that are all alike: one more expert is no gain.
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  for (MiniatureRun& run : runs) {
+    if (run.row == "sparse-3")
+      run.loss = RunOf(runs, "sparse-2", run.seed).loss;
+  }
+  RegimeVerdicts verdicts = Judge(runs);
+  EXPECT_TRUE(verdicts.controls[0].failed);
+  for (const char* id : {"primary", "primary.new_seeds", "primary.train_ae"}) {
+    EXPECT_EQ(EstimateOf(verdicts, id).status, kMistrusted) << id;
+    ExpectHas(EstimateOf(verdicts, id).reason, "sparse-3, called a soft row");
+  }
+  EXPECT_TRUE(verdicts.mistrusted());
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1").status, kSuperior);
+  ExpectHas(RegimeBottomLine(verdicts),
+            "These runs are no evidence, because a "
+            "control failed");
+  // Halves that differ.
+  runs = MadeUpRegime(-0.02);
+  for (MiniatureRun& run : runs) {
+    if (run.row == "regime-1.5" && run.seed >= 1240) run.loss += 0.02;
+  }
+  verdicts = Judge(runs);
+  EXPECT_FALSE(verdicts.controls[0].failed);
+  EXPECT_TRUE(verdicts.controls[1].failed);
+  EXPECT_NEAR(verdicts.controls[1].readings[0].estimate, -0.02, 0.004);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").status, kMistrusted);
+}
+
+TEST(RegimeJudge, ReportsTheErrorOfTheCurveAndFailsNothing) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  const RegimeControl before = Judge(runs).controls[2];
+  EXPECT_EQ(before.id, "left_out");
+  EXPECT_NEAR(before.readings[0].estimate, 0, 0.004);
+  for (MiniatureRun& run : runs) {
+    if (run.row == "sparse-2") run.loss += 0.004;
+  }
+  const RegimeControl after = Judge(runs).controls[2];
+  // What is left out moves no curve.
+  EXPECT_EQ(after.exponent, before.exponent);
+  EXPECT_NEAR(after.readings[0].estimate, before.readings[0].estimate - 0.004,
+              1e-12);
+  EXPECT_FALSE(after.failed);
+}
+
+TEST(RegimeJudge, LearnedRowsAreComparedWithTheirFixedOnes) {
+  const RegimeVerdicts verdicts = Judge(MadeUpRegime(0));
+  const RegimeEstimate& both = EstimateOf(verdicts, "C5.loss");
+  ASSERT_EQ(both.readings.size(), 1u);
+  EXPECT_EQ(both.seeds.size(), 8u);
+  // The curve falls from the fixed rows' experts to the learned ones'.
+  auto curve = [](double k) { return 0.12 * std::pow(k, -1.5); };
+  const double expected =
+      -0.02 + (curve(2.07) - curve(1.77)) / 2 + (curve(3.63) - curve(3.37)) / 2;
+  EXPECT_NEAR(both.readings[0].estimate, expected, 0.003);
+  EXPECT_EQ(both.status, kSuperior);
+  EXPECT_NEAR(
+      (EstimateOf(verdicts, "C5.loss.regime-learned-1.5").readings[0].estimate +
+       EstimateOf(verdicts, "C5.loss.regime-learned-2").readings[0].estimate) /
+          2,
+      both.readings[0].estimate, 1e-14);
+  EXPECT_EQ(EstimateOf(verdicts, "C1b").rows.size(), 2u);
+  EXPECT_NEAR(EstimateOf(verdicts, "C1b").readings[1].estimate, -0.02, 0.003);
+  EXPECT_EQ(verdicts.experts.seeds.size(), 8u);
+  EXPECT_NEAR(verdicts.experts.rise.estimate, (0.30 + 0.26) / 2, 0.02);
+  EXPECT_NEAR(verdicts.experts.caps.estimate, 0.4, 0.01);
+}
+
+TEST(RegimeJudge, NothingIsFinalBeforeAllPlannedRuns) {
+  for (const char* row : {"regime-1.5-quiet", "sparse-1", "regime-learned-2"}) {
+    std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+    std::erase_if(runs, [&](const MiniatureRun& run) {
+      return run.row == row && run.seed == 1237;
+    });
+    const RegimeVerdicts verdicts = Judge(runs);
+    EXPECT_EQ(verdicts.missing,
+              std::vector<std::string>{fmt::format("gcide/{}/seed1237", row)});
+    for (const RegimeEstimate& each : verdicts.estimates) {
+      EXPECT_EQ(each.status, kInterim) << each.id;
+    }
+    EXPECT_EQ(verdicts.estimates.front().leaning, kSuperior);
+    EXPECT_FALSE(verdicts.mistrusted());
+    ExpectHas(
+        RegimeBottomLine(verdicts),
+        "INTERIM, 123 of 124 planned runs: so far soft routing ends with");
+    ExpectHas(DescribeRegime(verdicts), "INTERIM (SUPERIOR so far)");
+  }
+  // A pilot is planned, too.
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  std::erase_if(runs, [](const MiniatureRun& run) {
+    return run.row == "regime-1" && run.seed == 7002;
+  });
+  EXPECT_EQ(PrimaryOf(runs), kInterim);
+  // One seed is no evidence, none not even that.
+  std::erase_if(runs, [](const MiniatureRun& run) { return run.seed > 1234; });
+  const RegimeVerdicts one = Judge(runs);
+  EXPECT_EQ(one.estimates.front().leaning, kNotTestable);
+  EXPECT_EQ(Judge({}).finished, 0);
+  ExpectHas(DescribeRegime(Judge({})), "0 of 124 planned runs");
+  ExpectHas(EstimateOf(Judge({}), "row.regime-1.5-quiet").reason,
+            "0 seeds with all of its rows, and two are needed");
+}
+
+TEST(RegimeJudge, SeedsThatARowLacksAreLeftOut) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(-0.02);
+  std::erase_if(runs, [](const MiniatureRun& run) {
+    return (run.row == "sparse-3" && run.seed == 1240) ||
+           (run.row == "regime-2" && run.seed == 1235);
+  });
+  const RegimeVerdicts verdicts = Judge(runs);
+  EXPECT_EQ(EstimateOf(verdicts, "primary").seeds.size(), 10u);
+  EXPECT_EQ(EstimateOf(verdicts, "row.regime-1").seeds.size(), 11u);
+  EXPECT_EQ(EstimateOf(verdicts, "C5.loss").seeds.size(), 7u);
+}
+
+void ExpectNotJudged(const std::function<void(std::vector<MiniatureRun>&)>& by,
+                     const std::string& message) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(0);
+  by(runs);
+  try {
+    Judge(runs);
+    ADD_FAILURE() << "judged: " << message;
+  } catch (const DataError& error) {
+    ExpectHas(error.what(), message);
+  }
+}
+
+TEST(RegimeJudge, RunsThatAreNotPlannedAreRefused) {
+  ExpectNotJudged([](auto& runs) { runs[0].row = "regime-3"; },
+                  "run gcide/regime-3/seed1234 is not planned");
+  ExpectNotJudged([](auto& runs) { runs[0].seed = 1246; }, "is not planned");
+  ExpectNotJudged([](auto& runs) { runs[0].seed = 7001; }, "is not planned");
+  ExpectNotJudged([](auto& runs) { runs[0].corpus = "foldoc"; },
+                  "run foldoc/sparse-1/seed1234 is not planned");
+  ExpectNotJudged(
+      [](auto& runs) { RunOf(runs, "regime-1.5-quiet", 1237).seed = 1238; },
+      "is not planned");
+  ExpectNotJudged([](auto& runs) { runs.push_back(runs[3]); },
+                  "run gcide/sparse-1/seed1237 is there twice; leave one out");
+  ExpectNotJudged(
+      [](auto& runs) { runs.push_back(RunOf(runs, "regime-1", 7001)); },
+      "run gcide/regime-1/seed7001 is there twice");
+}
+
+TEST(RegimeJudge, OtherDefinitionsAreRefused) {
+  const RegimeDefinitions& regime = FrozenRegime();
+  RequireSameRegime(regime, regime.Hash(), "a.h5");
+  try {
+    RequireSameRegime(regime, std::string(64, '0'), "a.h5");
+    ADD_FAILURE() << "accepted";
+  } catch (const DataError& error) {
+    ExpectHas(error.what(), "a.h5 was recorded under other definitions");
+    ExpectHas(error.what(), regime.Hash());
+    ExpectHas(error.what(), std::string(64, '0'));
+  }
+  std::vector<MiniatureRun> runs = MadeUpRegime(0);
+  EXPECT_TRUE(HasRegimeRuns(regime, runs));
+  std::erase_if(runs, [](const MiniatureRun& run) {
+    return !run.row.starts_with("sparse");
+  });
+  EXPECT_FALSE(HasRegimeRuns(regime, runs));
+}
+
+// ---- The report.
+
+TEST(RegimeReport, SaysInPlainWordsWhateverCameOut) {
+  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(-0.02))),
+            "Soft routing ends with a lower loss than sparse routing that "
+            "activates as many experts. Mean over 3 rows and 12 seeds, 95 % "
+            "intervals, nat/token: -0.0");
+  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(0.001))),
+            "less than 0.01 nat/token behind, and is not shown to be ahead");
+  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(0.0065))),
+            "and it is worse by less than that");
+  ExpectHas(RegimeBottomLine(Judge(MadeUpRegime(0.03))),
+            "Soft routing ends with a higher loss");
+  std::vector<MiniatureRun> runs = MadeUpRegime(0);
+  double sign = 1;
+  for (MiniatureRun& run : runs) {
+    if (run.row == "regime-2") run.loss += 0.2 * (sign = -sign);
+  }
+  ExpectHas(RegimeBottomLine(Judge(runs)), "These runs do not decide");
+  RunOf(runs, "regime-1", 1240).infer_ae = 4.5;
+  ExpectHas(RegimeBottomLine(Judge(runs)),
+            "cannot be tested, because run gcide/regime-1/seed1240 has 4.5");
+}
+
+TEST(RegimeReport, HasEveryEstimateControlAndRemark) {
+  const RegimeVerdicts verdicts = Judge(MadeUpRegime(0.0065));
+  const std::string text = DescribeRegime(verdicts);
+  const std::string markdown = RegimeMarkdown(verdicts);
+  const json parsed = json::parse(RegimeJson(verdicts));
+  ASSERT_EQ(parsed.at("estimates").size(), verdicts.estimates.size());
+  for (size_t i = 0; i < verdicts.estimates.size(); ++i) {
+    const RegimeEstimate& each = verdicts.estimates[i];
+    ExpectHas(text, "\n" + each.id + " ");
+    ExpectHas(markdown, "\n| " + each.id + " |");
+    const json& one = parsed["estimates"][i];
+    EXPECT_EQ(one.at("estimate"), each.id);
+    EXPECT_EQ(one.at("leaning"), RegimeStatusName(each.leaning));
+    EXPECT_EQ(one.at(each.readings.size() == 1 ? "difference" : "linear")
+                  .at("estimate"),
+              each.readings[0].estimate);
+    if (each.readings.size() == 2) {
+      EXPECT_EQ(one.at("smooth").at("interval")[1],
+                each.readings[1].interval.high);
+      EXPECT_EQ(one.at("exponent"), each.exponent);
+    }
+  }
+  for (const RegimeRowRuns& row : verdicts.rows) {
+    ExpectHas(markdown, "\n| " + row.id + " | " + row.role + " |");
+  }
+  EXPECT_EQ(parsed.at("controls").size(), 3u);
+  EXPECT_EQ(parsed.at("experts").at("rise").at("estimate"),
+            verdicts.experts.rise.estimate);
+  for (const std::string& each : {text, markdown}) {
+    ExpectHas(each, "MATCHES, and worse");
+    ExpectHas(each, "C3 (experts move early)");
+    ExpectHas(each, "(the quiet row)");
+    ExpectHas(each, "C5.experts: learned rows have +0.2");
+    ExpectHas(each, "sparse-3, called a soft row at 2 experts");
+    ExpectHas(each, "the curve's error");
+  }
+  ExpectHas(text, FrozenRegime().Hash());
+  EXPECT_EQ(text, DescribeRegime(Judge(MadeUpRegime(0.0065))));
+}
+
+TEST(RegimeReport, SaysThatTheSparseLossesDoNotFixTheCurve) {
+  std::vector<MiniatureRun> runs = MadeUpRegime(0);
+  EXPECT_EQ(DescribeRegime(Judge(runs)).find("end of its range"),
+            std::string::npos);
+  // Losses that fall ever faster are of no such curve.
+  for (MiniatureRun& run : runs) {
+    if (run.row == "sparse-4") run.loss -= 1;
+  }
+  ExpectHas(DescribeRegime(Judge(runs)), "p is at an end of its range");
+}
+
+// ---- The independent program.
+
+// Losses near 4 are fitted and subtracted a few dozen at a time: 1e-14 or so,
+// and p is where a slope changes its sign, known to 1e-9 of it, which moves a
+// distance by 1e-10 of it at most; the file has 13 digits.
+constexpr double kNear = 1e-10;
+
+void ExpectReading(const RegimeReading& ours, const json& oracle) {
+  EXPECT_NEAR(ours.estimate, oracle.at("estimate"), kNear);
+  EXPECT_NEAR(ours.error, oracle.at("error"), kNear);
+  EXPECT_NEAR(ours.interval.low, oracle.at("low"), kNear);
+  EXPECT_NEAR(ours.interval.high, oracle.at("high"), kNear);
+}
+
+void ExpectReadings(const std::vector<RegimeReading>& ours,
+                    const json& oracle) {
+  ASSERT_EQ(ours.size(), oracle.size());
+  for (size_t i = 0; i < ours.size(); ++i) ExpectReading(ours[i], oracle[i]);
+}
+
+void ExpectExponent(double ours, const json& oracle) {
+  const double theirs = oracle.value("exponent", 0.0);
+  EXPECT_NEAR(ours, theirs, 1e-6 * theirs);
+}
+
+std::vector<MiniatureRun> RunsOf(const json& record) {
+  std::vector<MiniatureRun> runs;
+  for (const json& made : record.at("runs")) {
+    MiniatureRun run;
+    run.row = made.at("row");
+    run.corpus = made.at("corpus");
+    run.seed = made.at("seed");
+    run.loss = made.at("loss").is_null() ? kNaN : made["loss"].get<double>();
+    run.infer_ae = made.at("infer_ae");
+    run.train_ae = made.at("train_ae");
+    run.mean_cap = made.at("mean_cap");
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+void CompareEstimate(const RegimeEstimate& ours, const json& oracle,
+                     bool interim) {
+  SCOPED_TRACE(ours.id);
+  EXPECT_EQ(ours.id, oracle.at("id"));
+  EXPECT_EQ(RegimeStatusName(ours.leaning), oracle.at("leaning"))
+      << ours.reason;
+  EXPECT_EQ(ours.status, interim ? kInterim : ours.leaning);
+  EXPECT_EQ(ours.infer_ae_only,
+            oracle.at("infer_ae_only").get<std::vector<std::string>>());
+  if (oracle.contains("problem")) {
+    EXPECT_TRUE(ours.readings.empty());
+    return;
+  }
+  EXPECT_EQ(ours.seeds, oracle.at("seeds").get<std::vector<int64_t>>());
+  EXPECT_EQ(ours.worse, oracle.at("worse").get<bool>());
+  ExpectReadings(ours.readings, oracle.at("readings"));
+  ExpectExponent(ours.exponent, oracle);
+}
+
+TEST(RegimeOracle, JudgesEveryMadeUpRecordAlike) {
+  const json records =
+      json::parse(ReadWholeFile(RunfilePath("golden/oracles/regime.json")))
+          .at("records");
+  ASSERT_EQ(records.size(), 25u);
+  for (const json& record : records) {
+    SCOPED_TRACE(record.at("name").get<std::string>());
+    const RegimeVerdicts ours = Judge(RunsOf(record));
+    ASSERT_EQ(ours.estimates.size(), record.at("estimates").size());
+    for (size_t i = 0; i < ours.estimates.size(); ++i) {
+      CompareEstimate(ours.estimates[i], record["estimates"][i],
+                      record.at("interim"));
+    }
+    ASSERT_EQ(ours.controls.size(), record.at("controls").size());
+    for (size_t i = 0; i < ours.controls.size(); ++i) {
+      const json& oracle = record["controls"][i];
+      SCOPED_TRACE(ours.controls[i].id);
+      EXPECT_EQ(ours.controls[i].id, oracle.at("id"));
+      ASSERT_EQ(ours.controls[i].problem.empty(), !oracle.contains("problem"))
+          << ours.controls[i].problem;
+      if (oracle.contains("problem")) continue;
+      EXPECT_EQ(ours.controls[i].failed, oracle.at("failed").get<bool>());
+      ExpectReadings(ours.controls[i].readings, oracle.at("readings"));
+      ExpectExponent(ours.controls[i].exponent, oracle);
+    }
+    const json& experts = record.at("experts");
+    ASSERT_EQ(ours.experts.problem.empty(), !experts.contains("problem"));
+    if (experts.contains("problem")) continue;
+    EXPECT_EQ(ours.experts.seeds,
+              experts.at("seeds").get<std::vector<int64_t>>());
+    ExpectReading(ours.experts.rise, experts.at("rise"));
+    ExpectReading(ours.experts.caps, experts.at("caps"));
+  }
+}
+
+}  // namespace
+}  // namespace softmoe::golden
