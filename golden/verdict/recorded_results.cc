@@ -60,7 +60,7 @@ MiniatureRun ParseRun(const Json& json) {
   json.at("seed").get_to(run.seed);
   json.at("loss").get_to(run.loss);
   json.at("infer_ae").get_to(run.infer_ae);
-  run.mean_cap = json.value("mean_cap", 0.0);  // records before 2026-11-24
+  run.mean_cap = json.value("mean_cap", 0.0);  // older records lack it
   json.at("train_ae").get_to(run.train_ae);
   json.at("load_variance").get_to(run.load_variance);
   if (json.contains("hellaswag")) run.hellaswag = json["hellaswag"];
