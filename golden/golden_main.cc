@@ -63,7 +63,7 @@ Examples:
       the same claims as tables of a document
   golden import-gpu-run gpu_record.jsonl
       keeps what run_all.sh found on a machine with a GPU, in golden/gpu_runs
-  golden gpu-table --into README.md
+  golden gpu-table --into property_tests/gpu/README.md
       which operations have been verified on a device, of these records
 
 Conformance vectors (inputs, cotangents, expected outputs, gradients and bounds

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The benchmark program lists what README promises, runs it, and says what is
-// wrong with a request. How fast anything is, is not tested.
+// The benchmark program lists what experiments/peers/README.md shows, runs it,
+// and says what is wrong with a request. How fast anything is, is not tested.
 #include <gtest/gtest.h>
 
 #include <algorithm>

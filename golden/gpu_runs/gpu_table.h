@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpu_table.h - which operations have been verified on a device, for README.md.
+// gpu_table.h - which operations have been verified on a device, for
+// property_tests/gpu/README.md.
 #ifndef SOFTMOE_GOLDEN_GPU_RUNS_GPU_TABLE_H_
 #define SOFTMOE_GOLDEN_GPU_RUNS_GPU_TABLE_H_
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// README.md says of each operation what the records in this folder say.
+// property_tests/gpu/README.md says of each operation what the records in this
+// folder say.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,13 +16,15 @@ namespace {
 
 TEST(Readme, HasTheTableOfTheRecords) {
   const auto copy = FreshFolder("readme") / "README.md";
-  const std::string now = ReadWholeFile(RunfilePath("README.md"));
+  const std::string now =
+      ReadWholeFile(RunfilePath("property_tests/gpu/README.md"));
   WriteFileAtomically(copy, now);
   const ProgramOutput output = RunTestProgram(
       "golden/golden", "gpu-table --into README.md 2>&1", copy.parent_path());
   EXPECT_EQ(output.exit_code, 0) << output.text;
   EXPECT_EQ(ReadWholeFile(copy), now)
-      << "run ./bazelw run //:golden -- gpu-table --into README.md";
+      << "run ./bazelw run //:golden -- gpu-table --into "
+         "property_tests/gpu/README.md";
 }
 
 }  // namespace
