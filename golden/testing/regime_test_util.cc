@@ -14,6 +14,13 @@ const RegimeDefinitions& FrozenRegime() {
   return kRegime;
 }
 
+// Where the made-up runs of a row lie.
+static double ActiveExpertsOf(const RegimeRow& row) {
+  if (row.infer_ae_aim > 0) return row.infer_ae_aim;
+  if (row.fixed.empty()) return 1.77;
+  return FrozenRegime().Row(row.fixed)->infer_ae_aim + 0.28;
+}
+
 std::vector<MiniatureRun> MadeUpRegime(double effect) {
   const RegimeDefinitions& regime = FrozenRegime();
   std::vector<MiniatureRun> runs;
@@ -27,7 +34,7 @@ std::vector<MiniatureRun> MadeUpRegime(double effect) {
       const auto s = static_cast<double>(seed % 1000);
       const double noise = std::sin(2.3 * s * (number + 1) + number);
       const bool sparse = row.role == "sparse";
-      const double aim = row.infer_ae_aim > 0 ? row.infer_ae_aim : 1.77;
+      const double aim = ActiveExpertsOf(row);
       MiniatureRun run;
       run.row = row.id;
       run.corpus = regime.corpus;
