@@ -32,7 +32,8 @@ struct RunOutcome {
   bool selected = true;
   std::optional<trainer::RunResult> result;  // of a finished run
   bool recorded = false;  // `result` is from a RunRecord, its steps thinned
-  std::string problem;    // of a failed one: the error
+  std::string training_sha256;  // then: of all steps, as recorded
+  std::string problem;          // of a failed one: the error
 };
 
 // A grid and all its runs, in the order of Grid::runs.
