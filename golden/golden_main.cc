@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,7 +56,7 @@ Examples:
       miniature: rows against each other, no reproduction
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
-  golden claims-table golden/runs/mini.h5 --into README.md
+  golden claims-table golden/runs/mini.h5 --into golden/RESULTS.md
       the same claims as tables of a document
   golden import-gpu-run gpu_record.jsonl
       keeps what run_all.sh found on a machine with a GPU, in golden/gpu_runs
@@ -173,13 +174,24 @@ ExitCode Worse(ExitCode a, ExitCode b) {
   return ExitCode::kDone;
 }
 
-softmoe::golden::RecordedResults ReadRecord(
-    const std::filesystem::path& path,
-    const softmoe::golden::MiniatureClaims& claims) {
-  softmoe::golden::RecordedResults recorded =
-      softmoe::golden::ReadRecordedResults(path);
-  RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());
-  return recorded;
+// A record of runs, whose definitions are these or in their history, and the
+// verdicts on its claims; none if it is of another grid.
+struct JudgedRecord {
+  softmoe::golden::RecordedResults recorded;
+  std::optional<softmoe::golden::MiniatureVerdicts> verdicts;
+};
+
+JudgedRecord ReadRecord(const std::filesystem::path& path) {
+  using namespace softmoe::golden;  // NOLINT: a main
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  JudgedRecord judged{.recorded = ReadRecordedResults(path), .verdicts = {}};
+  const EarlierClaims* recorded_under =
+      RecordedUnder(claims, judged.recorded.margins_sha256, path.string());
+  if (!judged.recorded.miniature.runs.empty()) {
+    judged.verdicts =
+        JudgeMiniature(claims, judged.recorded.miniature, recorded_under);
+  }
+  return judged;
 }
 
 // A record of runs: its documents, then the claims in miniature, which change
@@ -188,8 +200,7 @@ Comparison CompareRecord(const std::filesystem::path& path,
                          const Document& golden,
                          const std::set<Status>& allowed) {
   using namespace softmoe::golden;  // NOLINT: a main
-  const MiniatureClaims claims = LoadMiniatureClaims();
-  const RecordedResults recorded = ReadRecord(path, claims);
+  const auto [recorded, verdicts] = ReadRecord(path);
   Comparison all;
   auto json = nlohmann::ordered_json::object();
   for (const auto& [name, document] : recorded.documents) {
@@ -198,16 +209,14 @@ Comparison CompareRecord(const std::filesystem::path& path,
     all.code = Worse(all.code, one.code);
     json["results"][name] = nlohmann::ordered_json::parse(one.json);
   }
-  if (!recorded.miniature.runs.empty()) {
-    const MiniatureVerdicts verdicts =
-        JudgeMiniature(claims, recorded.miniature);
-    if (!verdicts.equal_seeds.empty() &&
+  if (verdicts) {
+    if (!verdicts->equal_seeds.empty() &&
         !allowed.contains(Status::kMistrusted)) {
       all.code = Worse(all.code, ExitCode::kMistrusted);
     }
-    all.text += DescribeMiniature(verdicts);
+    all.text += DescribeMiniature(*verdicts);
     json["claims_in_miniature"] =
-        nlohmann::ordered_json::parse(MiniatureJson(verdicts));
+        nlohmann::ordered_json::parse(MiniatureJson(*verdicts));
   }
   all.json = json.dump(2) + "\n";
   return all;
@@ -251,16 +260,14 @@ struct ClaimsOptions {
 ExitCode ShowClaimsTable(const ClaimsOptions& options) {
   using namespace softmoe::golden;  // NOLINT: a main
   const std::filesystem::path path = softmoe::UserPath(options.record);
-  const MiniatureClaims claims = LoadMiniatureClaims();
-  const RecordedResults recorded = ReadRecord(path, claims);
-  if (recorded.miniature.runs.empty()) {
+  const auto [recorded, verdicts] = ReadRecord(path);
+  if (!verdicts) {
     throw softmoe::DataError(path.string() +
                              ": holds no run of the mini grid, on which alone "
                              "the claims are judged in miniature; give a "
                              "record of `grid record mini`");
   }
-  Publish(MiniatureMarkdown(JudgeMiniature(claims, recorded.miniature)),
-          "claims-table", options.into);
+  Publish(MiniatureMarkdown(*verdicts), "claims-table", options.into);
   return ExitCode::kDone;
 }
 

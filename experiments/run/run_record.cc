@@ -127,7 +127,8 @@ class CurveReader {
 };
 
 RunRecord Read(const fs::path& path) {
-  // Version 3 had neither a benchmark nor results.
+  // Version 3 had neither a benchmark nor results, version 4 fewer numbers of
+  // each run in the latter.
   const Hdf5Reader file(path, golden::RunRecordKind());
   RunRecord record;
   record.path = path;
@@ -320,10 +321,9 @@ RunRecord OpenRunRecord(const fs::path& path) {
   return record;
 }
 
-void RequireSameMargins(const RunRecord& record) {
-  golden::RequireSameMiniatureClaims(golden::LoadMiniatureClaims(),
-                                     record.margins_sha256,
-                                     record.path.string());
+void RequireKnownMargins(const RunRecord& record) {
+  golden::RecordedUnder(golden::LoadMiniatureClaims(), record.margins_sha256,
+                        record.path.string());
 }
 
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
@@ -331,7 +331,7 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
   if (grown.margins_sha256.empty()) {
     grown.margins_sha256 = golden::LoadMiniatureClaims().Hash();
   }
-  RequireSameMargins(grown);
+  RequireKnownMargins(grown);
   for (const GridRun& run : outcome.grid.runs) {
     const std::string key = RunIdentityKey(run);
     const bool known =
@@ -427,6 +427,7 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
     ++versions[recorded->result.code_version];
     ++levels[trainer::PlaceText(recorded->result.identity)];
   }
+  outcome.margins_sha256 = record.margins_sha256;
   if (!record.bench.empty()) {
     outcome.throughput = ParseBenchSamples(record.bench, record.path.string());
   }

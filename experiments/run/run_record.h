@@ -36,7 +36,7 @@ struct RecordedRun {
 
 struct RunRecord {
   std::filesystem::path path;
-  // MiniatureClaims::Hash() when the first run was recorded.
+  // MiniatureClaims::Hash() when the first run was recorded; never renewed.
   std::string margins_sha256;
   // The runs of all grids that were recorded here, each once.
   std::vector<PlannedRun> planned;
@@ -93,9 +93,9 @@ void AddBenchmark(const std::string& text, const std::string& place,
 // "12 of 76 planned runs: PARTIAL; missing: ...": a line each.
 std::string DescribeRecord(const RunRecord& record);
 
-// Throws DataError if it was recorded under other margins than this program
-// has.
-void RequireSameMargins(const RunRecord& record);
+// Throws DataError if it was recorded under margins that are neither this
+// program's nor in their history.
+void RequireKnownMargins(const RunRecord& record);
 
 // Counts runs of `outcome` that are not finished but are in the record as
 // finished, if configuration and tokens are the same; for corpora that
