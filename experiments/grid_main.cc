@@ -172,7 +172,7 @@ fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
 std::optional<RunRecord> RecordOf(const Arguments& arguments) {
   if (arguments.from.empty()) return std::nullopt;
   RunRecord record = ReadRunRecord(UserPath(arguments.from));
-  RequireSameMargins(record);
+  RequireKnownMargins(record);
   return record;
 }
 
@@ -497,7 +497,7 @@ ExitCode Record(const Arguments& arguments) {
   if (outcome) {
     change = AddFinishedRuns(*outcome, record);
   } else {
-    RequireSameMargins(record);
+    RequireKnownMargins(record);
   }
   if (!arguments.bench.empty()) {
     const fs::path bench = UserPath(arguments.bench);

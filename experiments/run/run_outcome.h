@@ -43,7 +43,9 @@ struct GridOutcome {
   // One for each corpus that was prepared; found by PreparedCorpus::corpus ==
   // Config::data.corpus.
   std::vector<trainer::PreparedCorpus> corpora;
-  // Of the record that `runs` were taken from, if it holds a benchmark.
+  // Of the record that `runs` were taken from, if there is one: the definitions
+  // of the claims in miniature under which it was begun, and its benchmark.
+  std::string margins_sha256;
   std::vector<golden::ThroughputSamples> throughput;
 };
 

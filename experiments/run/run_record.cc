@@ -149,7 +149,8 @@ class CurveReader {
 };
 
 RunRecord Read(const fs::path& path) {
-  // Version 3 had neither a benchmark nor results.
+  // Version 3 had neither a benchmark nor results, version 4 fewer numbers of
+  // each run in the latter.
   const Hdf5Reader file(path, golden::RunRecordKind());
   RunRecord record;
   record.path = path;
@@ -395,15 +396,14 @@ bool IsRegime(const RunRecord& record) {
   });
 }
 
-void RequireSameMargins(const RunRecord& record) {
+void RequireKnownMargins(const RunRecord& record) {
   if (IsRegime(record)) {
     golden::RequireSameRegime(golden::LoadRegime(), record.margins_sha256,
                               record.path.string());
     return;
   }
-  golden::RequireSameMiniatureClaims(golden::LoadMiniatureClaims(),
-                                     record.margins_sha256,
-                                     record.path.string());
+  golden::RecordedUnder(golden::LoadMiniatureClaims(), record.margins_sha256,
+                        record.path.string());
 }
 
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
@@ -416,7 +416,7 @@ RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
     grown.margins_sha256 = of_regime ? golden::LoadRegime().Hash()
                                      : golden::LoadMiniatureClaims().Hash();
   } else {
-    RequireSameMargins(grown);
+    RequireKnownMargins(grown);
     if (of_regime != IsRegime(grown)) {
       throw DataError(fmt::format(
           "{}: is {} of the experiment {}, whose runs are judged by "
@@ -524,6 +524,7 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
     ++versions[recorded->result.code_version];
     ++levels[trainer::PlaceText(recorded->result.identity)];
   }
+  outcome.margins_sha256 = record.margins_sha256;
   if (!record.bench.empty()) {
     outcome.throughput = ParseBenchSamples(record.bench, record.path.string());
   }

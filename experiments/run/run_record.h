@@ -37,7 +37,7 @@ struct RecordedRun {
 struct RunRecord {
   std::filesystem::path path;
   // Hash() of MiniatureClaims, or of RegimeDefinitions for that experiment, when
-  // the first run was recorded.
+  // the first run was recorded; never renewed.
   std::string margins_sha256;
   // The runs of all grids that were recorded here, each once.
   std::vector<PlannedRun> planned;
@@ -103,9 +103,9 @@ bool IsRegime(const Grid& grid);
 // Whether any run of it is of a soft row of that experiment.
 bool IsRegime(const RunRecord& record);
 
-// Throws DataError if it was recorded under other margins than this program
-// has.
-void RequireSameMargins(const RunRecord& record);
+// Throws DataError if it was recorded under margins that are neither this
+// program's nor in their history.
+void RequireKnownMargins(const RunRecord& record);
 
 // Counts runs of `outcome` that are not finished but are in the record as
 // finished, if configuration and tokens are the same; for corpora that
