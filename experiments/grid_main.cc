@@ -33,7 +33,6 @@
 #include "experiments/report/grid_report.h"
 #include "experiments/report/invariants.h"
 #include "experiments/report/record_results.h"
-#include "experiments/report/report_claims.h"
 #include "experiments/run/grid_clean.h"
 #include "experiments/run/grid_ranks.h"
 #include "experiments/run/grid_status.h"
@@ -96,6 +95,10 @@ Examples:
                                also to take in --bench FILE alone
   grid record mini             finished runs into golden/runs/mini.h5, without
                                their parameters; runs that it has stay
+  grid run regime --scale=mini --from golden/runs/mini.h5
+  grid record regime --scale=mini --from golden/runs/mini.h5
+      an experiment of this project with a record of its own, regime.h5: soft
+      and sparse routing at equal active experts, in the order of its [[waves]]
 
 Experiments of one scale share the folder runs/SCALE, and a run that several
 need is trained once, whoever asks first; their reports are in folders of their
@@ -127,7 +130,8 @@ have the same bits; 75 stopped by a signal, state saved.)";
 struct Arguments {
   std::string grid, scale, out;
   Strings overrides, runtime, rows, corpora, only, seeds;
-  std::string record;  // --from, --to, FILE
+  std::string from;    // a record
+  std::string record;  // --to, FILE
   std::string bench;
   std::string run, changed_by, isa, device;
   std::optional<Launcher> launcher;
@@ -166,9 +170,9 @@ fs::path ExistingFolder(const Grid& grid, const Arguments& arguments) {
 
 // The record of --from, if there is one.
 std::optional<RunRecord> RecordOf(const Arguments& arguments) {
-  if (arguments.record.empty()) return std::nullopt;
-  RunRecord record = ReadRunRecord(UserPath(arguments.record));
-  RequireSameMargins(record);
+  if (arguments.from.empty()) return std::nullopt;
+  RunRecord record = ReadRunRecord(UserPath(arguments.from));
+  RequireKnownMargins(record);
   return record;
 }
 
@@ -255,6 +259,7 @@ ExitCode ForEachExperiment(
   for (const size_t r : selected) asked.insert(RunIdentityKey(all.runs[r]));
   ExitCode worst = ExitCode::kDone;
   for (const Grid& grid : LoadAll(all, arguments)) {
+    if (IsOwnExperiment(grid.experiment)) continue;
     std::vector<size_t> own;
     for (size_t r = 0; r < grid.runs.size(); ++r) {
       if (asked.contains(RunIdentityKey(grid.runs[r]))) own.push_back(r);
@@ -334,9 +339,9 @@ SlurmPlace PlaceOf(const fs::path& folder, const Arguments& arguments) {
   place.program = fs::read_symlink("/proc/self/exe").string();
   place.start = UserPath(".");
   place.folder = folder;
-  if (!arguments.record.empty()) {
+  if (!arguments.from.empty()) {
     place.options.insert(place.options.end(),
-                         {"--from", UserPath(arguments.record).string()});
+                         {"--from", UserPath(arguments.from).string()});
   }
   if (arguments.keep_checkpoints) {
     place.options.push_back("--keep-checkpoints");
@@ -373,7 +378,7 @@ ExitCode Run(const Arguments& arguments, const trainer::Ranks& processes) {
   options.folder = GridFolder(grid, arguments.out);
   options.selected = SelectRuns(grid, arguments.rows, arguments.corpora);
   options.quiet = arguments.quiet;
-  if (RecordOf(arguments)) options.record = UserPath(arguments.record);
+  if (RecordOf(arguments)) options.record = UserPath(arguments.from);
   options.jobs = arguments.jobs;
   options.ranks = arguments.ranks.in_process();
   options.exchange = arguments.ranks.exchange;
@@ -438,10 +443,13 @@ ExitCode Plan(const Arguments& arguments) {
   return ExitCode::kDone;
 }
 
-// What of the grid is on disk, some of it finished.
+// What of the grid is on disk and in the record of --from, some of it finished.
 GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
-  GridOutcome outcome = ReadGrid(grid, ExistingFolder(grid, arguments),
-                                 /*check_checkpoints=*/false);
+  const std::optional<RunRecord> from = RecordOf(arguments);
+  const GridOutcome outcome = ReadRuns(
+      grid,
+      from ? GridFolder(grid, arguments.out) : ExistingFolder(grid, arguments),
+      from);
   if (std::ranges::none_of(outcome.runs, [](const RunOutcome& run) {
         return run.state == RunState::kFinished;
       })) {
@@ -455,18 +463,28 @@ GridOutcome ReadFinished(const Grid& grid, const Arguments& arguments) {
 
 // What a record is summarized by: the grid whose report stands in the folder of
 // the scale itself, with all of its seeds, whichever are recorded now.
+// An experiment that is none of the paper's has a record of its own.
 Grid MainOf(const Grid& grid) {
-  return grid.experiment.empty()
-             ? LoadGrid(grid.path, grid.overrides)
-             : LoadExperiments(grid.path, grid.overrides).front();
+  if (grid.experiment.empty()) return LoadGrid(grid.path, grid.overrides);
+  return LoadExperiment(IsOwnExperiment(grid.experiment)
+                            ? grid.experiment
+                            : ExperimentNames().front(),
+                        grid.path, grid.overrides);
 }
 
 ExitCode Record(const Arguments& arguments) {
   const Grid grid = Load(arguments);
+  const bool own = IsOwnExperiment(grid.experiment);
+  if (own && !IsRegime(grid)) {
+    throw ConfigError(fmt::format(
+        "experiment '{}' is recorded and judged at --scale=mini with the "
+        "settings of its rows; leave out --set and other scales",
+        grid.experiment));
+  }
   std::optional<GridOutcome> outcome;
   if (!arguments.renew) outcome = ReadFinished(grid, arguments);
   const std::string& name =
-      grid.scale_grid.empty() ? grid.name : grid.scale_grid;
+      own || grid.scale_grid.empty() ? grid.name : grid.scale_grid;
   const fs::path path =
       UserPath(arguments.record.empty() ? "golden/runs/" + name + ".h5"
                                         : arguments.record);
@@ -479,19 +497,19 @@ ExitCode Record(const Arguments& arguments) {
   if (outcome) {
     change = AddFinishedRuns(*outcome, record);
   } else {
-    RequireSameMargins(record);
+    RequireKnownMargins(record);
   }
   if (!arguments.bench.empty()) {
     const fs::path bench = UserPath(arguments.bench);
     AddBenchmark(ReadWholeFile(bench), bench.string(), record);
   }
-  const auto claims = SummarizeRecord(MainOf(grid), record);
+  const std::string verdicts = SummarizeRecord(MainOf(grid), record);
   WriteRunRecord(record);
   fmt::print("{}{} runs are new, {} gained evaluations; {}\n",
              DescribeRecord(record), change.added, change.completed,
              FormatBytes(static_cast<int64_t>(fs::file_size(path))));
-  if (claims) {
-    WriteFileAtomically(VerdictsPath(path), ClaimsText(*claims));
+  if (!verdicts.empty()) {
+    WriteFileAtomically(VerdictsPath(path), verdicts);
     fmt::print("verdicts on the claims: {}\n", VerdictsPath(path).string());
   }
   return ExitCode::kDone;
@@ -525,8 +543,7 @@ ExitCode Clean(const Arguments& arguments) {
   Grid grid = Load(arguments);
   // All experiments of the scale share the folder.
   if (!grid.experiment.empty()) {
-    grid = LoadExperiment(kAllExperiments, grid.path, grid.overrides,
-                          ParseSeeds(arguments.seeds));
+    grid = UnionOf(LoadAll(grid, arguments));
   }
   const fs::path folder = ExistingFolder(grid, arguments);
   const FolderLock lock(folder);
@@ -588,14 +605,14 @@ class CommandLine {
     trainer::AddExchangeOption(*plan, &arguments_.ranks);
     CLI::App* report =
         Add("report", "write the report again from what is on disk");
-    for (CLI::App* command : {run, report}) {
-      command->add_option("--from", arguments_.record,
-                          "a file that `record` wrote: its runs count as "
-                          "finished");
-    }
     Add("status", "a table of the runs and how far they are");
     CLI::App* record =
         Add("record", "keep finished runs in one small file, curves thinned");
+    for (CLI::App* command : {run, report, record}) {
+      command->add_option("--from", arguments_.from,
+                          "a file that `record` wrote: its runs count as "
+                          "finished");
+    }
     record->add_option("--to", arguments_.record,
                        "the file, which keeps the runs it has "
                        "[golden/runs/GRID.h5]");

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,7 +60,7 @@ Examples:
       routing at equal active experts?
   golden compare new.h5 old.h5 --json verdicts.json
       against earlier results of our own
-  golden claims-table golden/runs/mini.h5 --into README.md
+  golden claims-table golden/runs/mini.h5 --into golden/RESULTS.md
       the same claims as tables of a document
   golden import-gpu-run gpu_record.jsonl
       keeps what run_all.sh found on a machine with a GPU, in golden/gpu_runs
@@ -177,26 +178,35 @@ ExitCode Worse(ExitCode a, ExitCode b) {
   return ExitCode::kDone;
 }
 
-// Whether a record is of the experiment regime; those of other grids are judged
-// by the claims in miniature.
-bool IsOfRegime(const softmoe::golden::RegimeDefinitions& regime,
-                const softmoe::golden::RecordedResults& recorded) {
-  return recorded.margins_sha256 == regime.Hash() ||
-         HasRegimeRuns(regime, recorded.miniature.runs);
-}
+// A record of runs, and the verdicts on them: on the experiment regime, or on the
+// claims in miniature, whose definitions are these or in their history; none if
+// it is of another grid.
+struct JudgedRecord {
+  softmoe::golden::RecordedResults recorded;
+  std::optional<softmoe::golden::MiniatureVerdicts> verdicts;
+  std::optional<softmoe::golden::RegimeVerdicts> regime;
+};
 
-softmoe::golden::RecordedResults ReadRecord(
-    const std::filesystem::path& path,
-    const softmoe::golden::MiniatureClaims& claims,
-    const softmoe::golden::RegimeDefinitions& regime) {
-  softmoe::golden::RecordedResults recorded =
-      softmoe::golden::ReadRecordedResults(path);
-  if (IsOfRegime(regime, recorded)) {
-    RequireSameRegime(regime, recorded.margins_sha256, path.string());
-  } else {
-    RequireSameMiniatureClaims(claims, recorded.margins_sha256, path.string());
+JudgedRecord ReadRecord(const std::filesystem::path& path) {
+  using namespace softmoe::golden;  // NOLINT: a main
+  const RegimeDefinitions regime = LoadRegime();
+  JudgedRecord judged{
+      .recorded = ReadRecordedResults(path), .verdicts = {}, .regime = {}};
+  const std::string& hash = judged.recorded.margins_sha256;
+  const auto& runs = judged.recorded.miniature.runs;
+  if (hash == regime.Hash() || HasRegimeRuns(regime, runs)) {
+    RequireSameRegime(regime, hash, path.string());
+    judged.regime = JudgeRegime(regime, runs);
+    return judged;
   }
-  return recorded;
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  const EarlierClaims* recorded_under =
+      RecordedUnder(claims, hash, path.string());
+  if (!runs.empty()) {
+    judged.verdicts =
+        JudgeMiniature(claims, judged.recorded.miniature, recorded_under);
+  }
+  return judged;
 }
 
 // A record of runs: its documents, then the claims in miniature or the
@@ -206,9 +216,7 @@ Comparison CompareRecord(const std::filesystem::path& path,
                          const Document& golden,
                          const std::set<Status>& allowed) {
   using namespace softmoe::golden;  // NOLINT: a main
-  const MiniatureClaims claims = LoadMiniatureClaims();
-  const RegimeDefinitions regime = LoadRegime();
-  const RecordedResults recorded = ReadRecord(path, claims, regime);
+  const auto [recorded, verdicts, regime] = ReadRecord(path);
   Comparison all;
   auto json = nlohmann::ordered_json::object();
   for (const auto& [name, document] : recorded.documents) {
@@ -218,19 +226,15 @@ Comparison CompareRecord(const std::filesystem::path& path,
     json["results"][name] = nlohmann::ordered_json::parse(one.json);
   }
   bool mistrusted = false;
-  if (IsOfRegime(regime, recorded)) {
-    const RegimeVerdicts verdicts =
-        JudgeRegime(regime, recorded.miniature.runs);
-    mistrusted = verdicts.mistrusted();
-    all.text += DescribeRegime(verdicts);
-    json["regime"] = nlohmann::ordered_json::parse(RegimeJson(verdicts));
-  } else if (!recorded.miniature.runs.empty()) {
-    const MiniatureVerdicts verdicts =
-        JudgeMiniature(claims, recorded.miniature);
-    mistrusted = !verdicts.equal_seeds.empty();
-    all.text += DescribeMiniature(verdicts);
+  if (regime) {
+    mistrusted = regime->mistrusted();
+    all.text += DescribeRegime(*regime);
+    json["regime"] = nlohmann::ordered_json::parse(RegimeJson(*regime));
+  } else if (verdicts) {
+    mistrusted = !verdicts->equal_seeds.empty();
+    all.text += DescribeMiniature(*verdicts);
     json["claims_in_miniature"] =
-        nlohmann::ordered_json::parse(MiniatureJson(verdicts));
+        nlohmann::ordered_json::parse(MiniatureJson(*verdicts));
   }
   if (mistrusted && !allowed.contains(Status::kMistrusted)) {
     all.code = Worse(all.code, ExitCode::kMistrusted);
@@ -277,23 +281,20 @@ struct ClaimsOptions {
 ExitCode ShowClaimsTable(const ClaimsOptions& options) {
   using namespace softmoe::golden;  // NOLINT: a main
   const std::filesystem::path path = softmoe::UserPath(options.record);
-  const MiniatureClaims claims = LoadMiniatureClaims();
-  const RegimeDefinitions regime = LoadRegime();
-  const RecordedResults recorded = ReadRecord(path, claims, regime);
-  if (IsOfRegime(regime, recorded)) {
+  const auto [recorded, verdicts, regime] = ReadRecord(path);
+  if (regime) {
     // A part of its own: a document may hold both.
-    Publish(RegimeMarkdown(JudgeRegime(regime, recorded.miniature.runs)),
-            "claims-table golden/runs/regime.h5", options.into);
+    Publish(RegimeMarkdown(*regime), "claims-table golden/runs/regime.h5",
+            options.into);
     return ExitCode::kDone;
   }
-  if (recorded.miniature.runs.empty()) {
+  if (!verdicts) {
     throw softmoe::DataError(path.string() +
                              ": holds no run of the mini grid, on which alone "
                              "the claims are judged in miniature; give a "
                              "record of `grid record mini`");
   }
-  Publish(MiniatureMarkdown(JudgeMiniature(claims, recorded.miniature)),
-          "claims-table", options.into);
+  Publish(MiniatureMarkdown(*verdicts), "claims-table", options.into);
   return ExitCode::kDone;
 }
 

@@ -7,7 +7,7 @@
 //   bench --profile=midi/sparse2       one step, operation by operation
 //   bench --benchmark_filter='^mini/ranks2/' --benchmark_min_time=20
 //                                      two ranks in turns with two threads
-//   bench --benchmark_filter='^mini/(sparse|random)' --benchmark_repetitions=5
+//   bench --benchmark_filter='^mini/soft_ae' --benchmark_repetitions=5
 //         --benchmark_format=json      for `grid record mini --bench`
 //
 // The peer with the same sizes is experiments/peers/pytorch_step.py.
@@ -44,16 +44,20 @@ struct Row {
   const char* name;
   RouterKind kind;
   double mean_active_experts;
-  // Fixed random routing: a soft router as it was drawn, with the cutoff at
-  // which that many experts are active.
+  // A soft router as it was drawn, with the cutoff at which that many experts
+  // are active.
   bool exact = false;
 };
 constexpr Row kRows[] = {{"sparse1", RouterKind::kSparse, 1},
                          {"sparse2", RouterKind::kSparse, 2},
                          {"soft_fixed2", RouterKind::kSoftFixed, 2},
                          {"soft_learned2", RouterKind::kSoftLearned, 2}};
-// At the mini size besides: throughput by active experts, a claim of the paper.
-constexpr Row kMiniRows[] = {{"random1.5", RouterKind::kSoftFixed, 1.5, true},
+// At the mini size besides: throughput by active experts, hypothesis H2.
+constexpr Row kMiniRows[] = {{"soft_ae1", RouterKind::kSoftFixed, 1, true},
+                             {"soft_ae1.5", RouterKind::kSoftFixed, 1.5, true},
+                             {"soft_ae2", RouterKind::kSoftFixed, 2, true},
+                             {"soft_ae3", RouterKind::kSoftFixed, 3, true},
+                             {"soft_ae4", RouterKind::kSoftFixed, 4, true},
                              {"sparse3", RouterKind::kSparse, 3},
                              {"sparse4", RouterKind::kSparse, 4}};
 

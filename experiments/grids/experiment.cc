@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -83,18 +84,96 @@ std::vector<RowPart> RowsOf(const GridParts& parts, const Placement& placement,
   return rows;
 }
 
-Grid ReadExperiment(const std::string& name, GridParts& parts) {
+// [[waves]] of an experiment with seeds of its own: which seeds its rows have,
+// and in which order they are trained, wave by wave and seed by seed.
+class Waves {
+ public:
+  Waves(const toml::table& file, const std::vector<int64_t>& seeds,
+        const std::vector<RowPart>& rows)
+      : num_seeds_(seeds.size()) {
+    std::vector<std::string> ids;
+    for (const RowPart& row : rows) ids.push_back(row.row.id);
+    int64_t wave = 0;
+    for (const toml::table* table : TablesOf(file, "waves")) {
+      CheckKeys(*table, "[[waves]]", {"rows", "seeds"});
+      const Places places = ChooseSeeds(*table, seeds, "experiment");
+      const std::vector<std::string> chosen = ReadList(
+          *table, "rows",
+          [&](const toml::node& node) { return ReadKnown(node, "row", ids); });
+      if (!places || chosen.empty()) {
+        FailAt(*table, "[[waves]] needs rows = [ID, ...] and seeds = [...]");
+      }
+      for (const std::string& id : chosen) {
+        for (const size_t place : *places) {
+          if (wave_.emplace(std::pair(id, place), wave).second) continue;
+          FailAt(*table, fmt::format("row '{}' has seed {} in an earlier wave; "
+                                     "leave it out here",
+                                     id, seeds[place]));
+        }
+      }
+      ++wave;
+    }
+    for (const RowPart& row : rows) {
+      if (!PlacesOf(row.row.id).empty()) continue;
+      FailAt(*row.table, fmt::format("row '{}' is in no [[waves]], and has no "
+                                     "run; add it to one",
+                                     row.row.id));
+    }
+  }
+
+  std::set<size_t> PlacesOf(const std::string& row) const {
+    std::set<size_t> places;
+    for (const auto& [key, wave] : wave_) {
+      if (key.first == row) places.insert(key.second);
+    }
+    return places;
+  }
+
+  int64_t Turn(const std::string& row, size_t place) const {
+    return wave_.at({row, place}) * static_cast<int64_t>(num_seeds_) +
+           static_cast<int64_t>(place);
+  }
+
+ private:
+  size_t num_seeds_;
+  // By row and position in the list of seeds.
+  std::map<std::pair<std::string, size_t>, int64_t> wave_;
+};
+
+// Puts the experiment's own seeds, if it has any, in the place of the grid's,
+// whose choices for corpora mean nothing then.
+bool TakeOwnSeeds(const toml::table& header, const Placement& placement,
+                  GridParts& parts) {
+  const std::vector<int64_t> own = ReadSeeds(header);
+  if (own.empty()) return false;
+  if (placement.seeds) {
+    FailAt(*placement.table->get("seeds"),
+           "this experiment has seeds of its own; leave out 'seeds' here");
+  }
+  parts.grid.seeds = own;
+  for (CorpusPart& corpus : parts.corpora) corpus.seeds.reset();
+  return true;
+}
+
+// `parts` with the seeds of the file, which `seeds` of a command line replaces.
+Grid ReadExperiment(const std::string& name, GridParts parts,
+                    const SeedOption& seeds) {
   parts.files.push_back(std::make_shared<const toml::table>(ParseTomlFile(
       RunfilePath("experiments/grids/experiments/" + name + ".toml"))));
   const toml::table& file = *parts.files.back();
-  CheckKeys(file, "an experiment", {"experiment", "evaluations", "rows"});
+  CheckKeys(file, "an experiment",
+            {"experiment", "evaluations", "rows", "waves"});
   const toml::table* header = Subtable(file, "experiment");
   if (header == nullptr) FailAt(file, "needs an [experiment] table");
   CheckKeys(*header, "[experiment]",
-            {"title", "table", "paper_dataset", "main_rows"});
+            {"title", "table", "paper_dataset", "main_rows", "seeds"});
   const auto placed = parts.placements.find(name);
   const Placement placement =
       placed == parts.placements.end() ? Placement{} : placed->second;
+  const bool own_seeds = TakeOwnSeeds(*header, placement, parts);
+  if (!own_seeds && file.get("waves") != nullptr) {
+    FailAt(*file.get("waves"), "[[waves]] needs seeds in [experiment]");
+  }
 
   Grid grid = parts.grid;
   grid.experiment = name;
@@ -107,14 +186,24 @@ Grid ReadExperiment(const std::string& name, GridParts& parts) {
   }
   const std::string dataset = Get<std::string>(*header, "paper_dataset", "");
   std::vector<RowPart> rows = RowsOf(parts, placement, file, *header);
+  std::optional<Waves> waves;
+  if (own_seeds) waves.emplace(file, parts.grid.seeds, rows);
   for (RowPart& row : rows) {
-    row.seeds = Intersection(row.seeds, placement.seeds);
+    row.seeds = waves ? Places(waves->PlacesOf(row.row.id))
+                      : Intersection(row.seeds, placement.seeds);
     row.corpora = Intersection(row.corpora, placement.corpora);
     row.row.paper_dataset = dataset;
     row.evaluations = parts.grid.evaluations;
     ReadEvaluations(file, &row.evaluations);
   }
+  grid.seeds = parts.grid.seeds = seeds.Apply(parts.grid.seeds);
   grid.runs = MakeRuns(parts, rows);
+  for (GridRun& run : grid.runs) {
+    const auto place = std::ranges::find(grid.seeds, run.seed);
+    if (!waves) break;
+    run.turn = waves->Turn(run.row.id,
+                           static_cast<size_t>(place - grid.seeds.begin()));
+  }
   if (grid.runs.empty()) {
     throw ConfigError(fmt::format(
         "{}: experiment '{}' has no run there; mend [experiments.{}], or "
@@ -191,7 +280,27 @@ void ShareRuns(std::vector<Grid>& experiments) {
   }
 }
 
-Grid Union(const std::vector<Grid>& experiments) {
+}  // namespace
+
+std::string RunIdentityKey(const GridRun& run) {
+  return run.corpus.id + "/" + ConfigHash(run.config);
+}
+
+std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
+                                  const std::vector<std::string>& overrides,
+                                  const SeedOption& seeds) {
+  const GridParts parts = ReadGridParts(scale, overrides);
+  std::vector<Grid> experiments;
+  for (const std::string& name : EveryExperimentName()) {
+    if (IsOwnExperiment(name) && !parts.placements.contains(name)) continue;
+    experiments.push_back(ReadExperiment(name, parts, seeds));
+  }
+  CheckNames(experiments);
+  ShareRuns(experiments);
+  return experiments;
+}
+
+Grid UnionOf(const std::vector<Grid>& experiments) {
   Grid all = experiments.front();
   all.name = all.experiment = kAllExperiments;
   all.title = "Every table and figure of the paper";
@@ -215,38 +324,28 @@ Grid Union(const std::vector<Grid>& experiments) {
   return all;
 }
 
-}  // namespace
-
-std::string RunIdentityKey(const GridRun& run) {
-  return run.corpus.id + "/" + ConfigHash(run.config);
-}
-
-std::vector<Grid> LoadExperiments(const std::filesystem::path& scale,
-                                  const std::vector<std::string>& overrides,
-                                  const SeedOption& seeds) {
-  GridParts parts = ReadGridParts(scale, overrides);
-  parts.grid.seeds = seeds.Apply(parts.grid.seeds);
-  std::vector<Grid> experiments;
-  for (const std::string& name : ExperimentNames()) {
-    experiments.push_back(ReadExperiment(name, parts));
-  }
-  CheckNames(experiments);
-  ShareRuns(experiments);
-  return experiments;
-}
-
 Grid LoadExperiment(const std::string& name, const std::filesystem::path& scale,
                     const std::vector<std::string>& overrides,
                     const SeedOption& seeds) {
-  std::vector<std::string> known = ExperimentNames();
+  std::vector<std::string> known = EveryExperimentName();
   known.push_back(kAllExperiments);
   if (!Contains(known, name)) {
     throw ConfigError(
         fmt::format("no experiment '{}'; {}", name, Suggestion(name, known)));
   }
   std::vector<Grid> experiments = LoadExperiments(scale, overrides, seeds);
-  if (name == kAllExperiments) return Union(experiments);
-  return *std::ranges::find(experiments, name, &Grid::experiment);
+  if (name == kAllExperiments) {
+    experiments.resize(ExperimentNames().size());
+    return UnionOf(experiments);
+  }
+  const auto found = std::ranges::find(experiments, name, &Grid::experiment);
+  if (found == experiments.end()) {
+    throw ConfigError(fmt::format(
+        "{}: experiment '{}' is not run at this scale: its [experiments] does "
+        "not name it. `list` shows the scales that have it",
+        scale.string(), name));
+  }
+  return *found;
 }
 
 }  // namespace softmoe::experiments

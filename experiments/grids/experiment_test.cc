@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +20,7 @@
 #include "core/files/runfiles.h"
 #include "experiments/grids/grid_select.h"
 #include "golden/document/document.h"
+#include "golden/verdict/regime.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -77,10 +80,12 @@ TEST(Experiments, MiniTakesItsSeventySixAndFourteenMore) {
 TEST(Experiments, EveryScaleHasEveryExperiment) {
   for (const std::string& scale : Scales()) {
     const std::vector<Grid> experiments = Experiments(scale);
-    ASSERT_EQ(experiments.size(), ExperimentNames().size());
+    // Those of this project are where a scale names them.
+    ASSERT_EQ(experiments.size(),
+              ExperimentNames().size() + (scale == "mini" ? 1 : 0));
     for (size_t i = 0; i < experiments.size(); ++i) {
       const Grid& grid = experiments[i];
-      EXPECT_EQ(grid.experiment, ExperimentNames()[i]);
+      EXPECT_EQ(grid.experiment, EveryExperimentName()[i]);
       EXPECT_EQ(grid.scale_grid, scale);
       EXPECT_EQ(grid.scale, scale);
       EXPECT_FALSE(grid.runs.empty()) << scale << " " << grid.experiment;
@@ -191,6 +196,139 @@ TEST(Experiments, PlacementsSayWhere) {
   EXPECT_EQ(jitter.runs.front().paper_id(), "unstated/sparse/k1/jitternone");
 }
 
+// "7001 regime-1", ... in the order in which they are trained.
+Ids OrderOfWork(const Grid& grid) {
+  Ids order;
+  for (const size_t r : SelectRuns(grid, {}, {})) {
+    const GridRun& run = grid.runs[r];
+    order.push_back(std::to_string(run.seed) + " " + run.row.id);
+  }
+  return order;
+}
+
+// Rows, seeds and pilots are those that were fixed beforehand.
+TEST(Regime, TrainsWhatIsJudged) {
+  const golden::RegimeDefinitions regime = golden::LoadRegime();
+  const Grid grid = Experiment("regime", "mini");
+  std::set<std::string> planned, ours;
+  for (const golden::RegimeRow& row : regime.rows) {
+    for (const int64_t seed : row.seeds) {
+      planned.insert(std::to_string(seed) + " " + row.id);
+    }
+    for (const int64_t seed : regime.pilot_seeds) {
+      if (!regime.IsPilot(row.id, seed)) continue;
+      planned.insert(std::to_string(seed) + " " + row.id);
+    }
+  }
+  for (const GridRun& run : grid.runs) {
+    EXPECT_EQ(run.corpus.id, regime.corpus);
+    ours.insert(std::to_string(run.seed) + " " + run.row.id);
+  }
+  EXPECT_EQ(ours, planned);
+  EXPECT_EQ(ours.size(), grid.runs.size());
+}
+
+// Each row is main's, with what the experiment says of it and nothing else.
+TEST(Regime, RowsAreMainsButForTauNoiseFallbackAndTemperature) {
+  const Grid mini = Experiment("main", "mini");
+  std::map<std::string, const GridRun*> mains;
+  for (const GridRun& run : mini.runs) {
+    if (run.corpus.id == "gcide" && run.row.variant != "paper") {
+      mains.emplace(run.row.paper_row, &run);
+    }
+  }
+  const Grid grid = Experiment("regime", "mini");
+  std::map<std::string, RouterConfig> routers;
+  for (const GridRun& run : grid.runs) {
+    const RouterConfig& router =
+        routers.emplace(run.row.id, run.config.router).first->second;
+    const bool star = run.row.id.starts_with("regime-1.5");
+    Config bare = run.config;
+    const Config& main =
+        mains.at(star ? "softmoe_star/k1.5/a2" : run.row.paper_row)->config;
+    bare.router.tau = main.router.tau;
+    bare.router.noise = main.router.noise;
+    bare.router.noise_amplitude = main.router.noise_amplitude;
+    bare.router.fallback = main.router.fallback;
+    bare.router.init_std = main.router.init_std;
+    bare.router.temperature_start = main.router.temperature_start;
+    bare.training.seed = main.training.seed;
+    EXPECT_EQ(ConfigHash(bare), ConfigHash(main)) << run.id;
+    const bool sparse = router.kind == RouterKind::kSparse;
+    const bool quiet = sparse || run.row.id == "regime-1.5-quiet";
+    const bool flat = run.row.id == "regime-1.5-T1";
+    EXPECT_EQ(router.noise, quiet ? NoiseKind::kNone : NoiseKind::kLogitGauss);
+    EXPECT_EQ(router.fallback == Fallback::kTop1, !sparse && !flat);
+    EXPECT_EQ(router.temperature_start, flat ? 1 : 5) << run.id;
+    EXPECT_EQ(router.temperature_end, 1) << run.id;
+    if (quiet) continue;
+    // A tenth of the deviation that the scores have at first.
+    const ModelConfig& model = run.config.model;
+    const double std = router.init_std > 0 ? router.init_std : model.init_std;
+    const double spread = std * std::sqrt(static_cast<double>(model.d_model));
+    EXPECT_NEAR(router.noise_amplitude / spread, 0.1, 0.001) << run.id;
+  }
+  const auto same = [&](const char* one, const char* other) {
+    EXPECT_EQ(routers.at(one).tau, routers.at(other).tau);
+    EXPECT_EQ(routers.at(one).init_std, routers.at(other).init_std);
+  };
+  same("regime-1.5-quiet", "regime-1.5");
+  same("regime-learned-1.5", "regime-1.5");
+  same("regime-learned-2", "regime-2");
+}
+
+TEST(Regime, PilotsFirstThenSeedBySeedAndSideRowsLast) {
+  const Ids order = OrderOfWork(Experiment("regime", "mini"));
+  ASSERT_EQ(order.size(), 12u + 7 * 12 + 2 * 8 + 8 + 4);
+  EXPECT_EQ(Ids(order.begin(), order.begin() + 6),
+            (Ids{"7001 regime-1", "7001 regime-1.5", "7001 regime-2",
+                 "7001 regime-learned-1.5", "7001 regime-learned-2",
+                 "7001 regime-1.5-T1"}));
+  EXPECT_EQ(order[6], "7002 regime-1");
+  EXPECT_EQ(Ids(order.begin() + 12, order.begin() + 20),
+            (Ids{"1234 sparse-1", "1234 sparse-2", "1234 sparse-3",
+                 "1234 sparse-4", "1234 regime-1", "1234 regime-1.5",
+                 "1234 regime-2", "1235 sparse-1"}));
+  EXPECT_EQ(order[95], "1245 regime-2");
+  EXPECT_EQ(order[96], "1234 regime-learned-1.5");
+  EXPECT_EQ(order.back(), "1237 regime-1.5-quiet");
+  // Other experiments are trained as they stand.
+  const Grid main = Experiment("main", "mini");
+  for (const GridRun& run : main.runs) EXPECT_EQ(run.turn, 0);
+}
+
+// The sparse runs of main are the same runs, in the same folders.
+TEST(Regime, SharesTheSparseRunsOfMain) {
+  int shared = 0;
+  for (const GridRun& run : Experiment("regime", "mini").runs) {
+    const bool of_main = run.seed <= 1237 && run.row.id.starts_with("sparse");
+    EXPECT_EQ(run.first_experiment, of_main ? "main" : "regime") << run.id;
+    shared += of_main ? 1 : 0;
+  }
+  EXPECT_EQ(shared, 16);
+}
+
+TEST(Regime, IsWhereAScaleNamesItAndNoPartOfAll) {
+  for (const GridRun& run : Experiment("all", "mini").runs) {
+    EXPECT_NE(run.first_experiment, "regime");
+  }
+  for (const std::string scale : {"smoke", "midi", "paper"}) {
+    try {
+      Experiment("regime", scale);
+      ADD_FAILURE() << scale;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(
+          std::string(error.what()).find("[experiments] does not name it"),
+          std::string::npos)
+          << error.what();
+    }
+  }
+  // Positions, not values, as everywhere: the first two seeds, no pilots.
+  EXPECT_EQ(Experiment("regime", "mini", {7, 8}).runs.size(), 2u * 11);
+  // Its own seeds are not the grid's.
+  EXPECT_EQ(Experiment("main", "mini").seeds.size(), 4u);
+}
+
 TEST(SeedOption, GoesOnAfterTheGridsOwn) {
   const std::vector<int64_t> seeds = {5, 9, 7};
   EXPECT_EQ(SeedOption().Apply(seeds), seeds);
@@ -282,6 +420,7 @@ TEST(Experiments, WhatTheScaleLacksIsNamed) {
       {"[experiments.tau]\nrows = [\"x\"]\n", "unknown key 'rows'"},
       {"[experiments.tau]\ncorpora = [\"txt\"]\n", "did you mean 'text'?"},
       {"[experiments.tau]\nseeds = [2]\n", "no seed 2"},
+      {"[experiments.regime]\nseeds = [1]\n", "has seeds of its own"},
       {"[experiments.tau]\nvariants = [\"paper\"]\n", "no row of variant"},
       {"[evaluations]\ninference_tau_factors = [2, 1]\n", "ascending"},
       {"[evaluations]\ninference_tau_factors = [\"a\"]\n", "must be a number"},

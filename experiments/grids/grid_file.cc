@@ -24,6 +24,22 @@ const std::vector<std::string>& ExperimentNames() {
   return names;
 }
 
+const std::vector<std::string>& OwnExperimentNames() {
+  static const std::vector<std::string> names = {"regime"};
+  return names;
+}
+
+std::vector<std::string> EveryExperimentName() {
+  std::vector<std::string> names = ExperimentNames();
+  names.insert(names.end(), OwnExperimentNames().begin(),
+               OwnExperimentNames().end());
+  return names;
+}
+
+bool IsOwnExperiment(const std::string& name) {
+  return std::ranges::count(OwnExperimentNames(), name) > 0;
+}
+
 std::string GridRun::paper_id() const {
   const std::string& dataset = !row.paper_dataset.empty() ? row.paper_dataset
                                : !corpus.paper_dataset.empty()

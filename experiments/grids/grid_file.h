@@ -49,6 +49,8 @@ struct GridRun {
   // In an experiment: the first one that has this run, and its name for the
   // row, which names the run's folder; "": this grid, and its row.
   std::string first_experiment, first_row;
+  // Runs of a lower turn are trained first, those of one turn as they stand.
+  int64_t turn = 0;
   // "owt/sparse/k1": the row of the paper's table that this one repeats, or,
   // on a stand-in corpus, is put beside; "" if there is none.
   std::string paper_id() const;
@@ -91,6 +93,15 @@ const std::vector<std::string>& Scales();
 
 // The experiments of the paper, in the order in which `all` runs them.
 const std::vector<std::string>& ExperimentNames();
+
+// Experiments of this project, which no table or figure of the paper needs: no
+// part of `all`, and only at scales whose [experiments] names them.
+const std::vector<std::string>& OwnExperimentNames();
+
+// ExperimentNames, then OwnExperimentNames.
+std::vector<std::string> EveryExperimentName();
+
+bool IsOwnExperiment(const std::string& name);
 
 // Reads and validates a grid; `overrides` ("section.key=value") apply to every
 // run, and what `seeds` says replaces the seeds of the file, position by

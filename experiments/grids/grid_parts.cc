@@ -42,19 +42,6 @@ Places Choose(const toml::table& table, const std::string& key,
   return places;
 }
 
-Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all) {
-  return Choose(table, "seeds", all, [&](const toml::node& node) {
-    const int64_t seed = ReadSeed(node);
-    if (!Contains(all, seed)) {
-      FailAt(node,
-             fmt::format("the grid has no seed {}; add it to the seeds of "
-                         "[grid], which are {}, or leave it out here",
-                         seed, fmt::join(all, ", ")));
-    }
-    return seed;
-  });
-}
-
 Places ChooseCorpora(const toml::table& table,
                      const std::vector<GridCorpus>& corpora) {
   std::vector<std::string> ids;
@@ -100,7 +87,7 @@ void ReadHeader(const toml::table& root, Grid& grid) {
            fmt::format("scale '{}': expected one of {}", grid.scale,
                        fmt::join(Scales(), ", ")));
   }
-  grid.seeds = ReadList(*header, "seeds", ReadSeed);
+  grid.seeds = ReadSeeds(*header);
   if (grid.seeds.empty()) FailAt(*header, "[grid] needs seeds = [SEED, ...]");
   if (const toml::table* cluster = Subtable(root, "cluster")) {
     CheckKeys(*cluster, "[cluster]",
@@ -206,7 +193,7 @@ std::map<std::string, Placement> ReadPlacements(const toml::table& root,
   std::map<std::string, Placement> placements;
   const toml::table* all = Subtable(root, "experiments");
   if (all == nullptr) return placements;
-  CheckKeys(*all, "[experiments]", ExperimentNames());
+  CheckKeys(*all, "[experiments]", EveryExperimentName());
   std::vector<std::string> variants;
   for (const GridRow& row : grid.rows) variants.push_back(row.variant);
   for (const auto& [key, node] : *all) {
@@ -234,6 +221,24 @@ Places Intersection(const Places& a, const Places& b) {
   std::set_intersection(a->begin(), a->end(), b->begin(), b->end(),
                         std::inserter(both, both.begin()));
   return both;
+}
+
+std::vector<int64_t> ReadSeeds(const toml::table& table) {
+  return ReadList(table, "seeds", ReadSeed);
+}
+
+Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all,
+                   const std::string& whose) {
+  return Choose(table, "seeds", all, [&](const toml::node& node) {
+    const int64_t seed = ReadSeed(node);
+    if (!Contains(all, seed)) {
+      FailAt(node,
+             fmt::format("the {} has no seed {}; add it to the seeds of [{}], "
+                         "which are {}, or leave it out here",
+                         whose, seed, whose, fmt::join(all, ", ")));
+    }
+    return seed;
+  });
 }
 
 void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan) {

@@ -6,6 +6,7 @@
 #define SOFTMOE_EXPERIMENTS_GRIDS_GRID_PARTS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -25,6 +26,14 @@ namespace softmoe::experiments {
 using Places = std::optional<std::set<size_t>>;
 
 Places Intersection(const Places& a, const Places& b);
+
+// The list of seeds at 'seeds' of `table`; empty if there is none.
+std::vector<int64_t> ReadSeeds(const toml::table& table);
+
+// What 'seeds' of `table` chooses from `all`, the list of the "grid" or the
+// "experiment", whichever `whose` says.
+Places ChooseSeeds(const toml::table& table, const std::vector<int64_t>& all,
+                   const std::string& whose = "grid");
 
 struct CorpusPart {
   const toml::table* table;

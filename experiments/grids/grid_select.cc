@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -41,7 +42,7 @@ bool IsPath(const std::string& name) {
 }
 
 bool IsExperiment(const std::string& name) {
-  return name == kAllExperiments || Contains(ExperimentNames(), name);
+  return name == kAllExperiments || Contains(EveryExperimentName(), name);
 }
 
 // Throws unless all of `asked` are ids in `known`.
@@ -79,7 +80,7 @@ Grid SelectGrid(const std::string& name, const std::string& scale,
       throw ConfigError(fmt::format(
           "'{}' is a grid, and --scale belongs to an experiment: {} or {}; "
           "leave --scale out",
-          name, fmt::join(ExperimentNames(), ", "), kAllExperiments));
+          name, fmt::join(EveryExperimentName(), ", "), kAllExperiments));
     }
     return LoadExperiment(name, GridPath(scale), overrides, seeds);
   }
@@ -95,7 +96,9 @@ Grid SelectGrid(const std::string& name, const std::string& scale,
   }
   if (IsPath(name)) return LoadGrid(GridPath(name), overrides, seeds);
   std::vector<std::string> known = ShippedGrids();
-  known.insert(known.end(), ExperimentNames().begin(), ExperimentNames().end());
+  for (const std::string& experiment : EveryExperimentName()) {
+    known.push_back(experiment);
+  }
   known.push_back(kAllExperiments);
   throw ConfigError(fmt::format(
       "no grid or experiment '{}'; {}. A grid of your own is given by the path "
@@ -138,6 +141,8 @@ std::vector<size_t> SelectRuns(const Grid& grid,
         "these corpora; `plan` shows which rows are on which",
         grid.name));
   }
+  std::ranges::stable_sort(selected, {},
+                           [&](size_t r) { return grid.runs[r].turn; });
   return selected;
 }
 

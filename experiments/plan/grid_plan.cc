@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,10 +64,11 @@ bool IsWhole(const Grid& grid) {
 std::string WhoTrains(const Grid& grid) {
   if (grid.experiment.empty()) return "";
   std::string who;
-  for (const std::string& name : ExperimentNames()) {
+  for (const std::string& name : EveryExperimentName()) {
     const auto runs =
         std::ranges::count(grid.runs, name, &GridRun::first_experiment);
-    const bool of_all = grid.experiment == kAllExperiments;
+    const bool of_all =
+        grid.experiment == kAllExperiments && !IsOwnExperiment(name);
     if (runs == 0 && !of_all) continue;
     who += fmt::format("{}{} of {}", who.empty() ? "" : ", ",
                        runs == 0 ? "none" : std::to_string(runs), name);
@@ -161,35 +163,38 @@ std::string MpiSection(const Grid& grid, const SlurmPlace& place) {
          fmt::format("\nmpirun -n 4{} --launcher=mpi\n", command);
 }
 
-// How many rows the paper's table has and, at every scale, how many runs the
-// experiment needs and how many of them no earlier one has.
+// How many rows the paper's table has and, at every scale that has the
+// experiment, how many runs it needs and how many of them no earlier one has.
 std::string ListExperiments(const golden::Document& paper) {
   std::vector<std::string> header = {"experiment", "paper's rows"};
   std::vector<std::vector<std::string>> lines;
   std::string titles;
-  for (const std::string& name : ExperimentNames()) {
-    lines.push_back({name});
-  }
+  std::set<std::string> titled;
+  const std::vector<std::string> names = EveryExperimentName();
+  for (const std::string& name : names) lines.push_back({name, ""});
   lines.push_back({kAllExperiments, ""});
   for (const std::string& scale : ShippedGrids()) {
     header.push_back(scale);
+    for (std::vector<std::string>& line : lines) line.emplace_back("-");
     int64_t all = 0;
-    size_t line = 0;
     for (const Grid& grid : LoadExperiments(GridPath(scale), {})) {
+      const bool of_paper = !IsOwnExperiment(grid.experiment);
       const auto own = std::ranges::count(grid.runs, grid.experiment,
                                           &GridRun::first_experiment);
-      std::vector<std::string>& words = lines[line++];
-      if (words.size() == 1) {
+      const auto line = std::ranges::find(names, grid.experiment);
+      std::vector<std::string>& words =
+          lines[static_cast<size_t>(line - names.begin())];
+      if (titled.insert(grid.experiment).second) {
         const golden::Table* table = paper.FindTable(grid.table);
         SOFTMOE_CHECK(table != nullptr) << "no table " << grid.table;
-        words.push_back(std::to_string(table->rows.size()));
+        words[1] = of_paper ? std::to_string(table->rows.size()) : "-";
         titles +=
             fmt::format("{:13}  {}\n", grid.experiment, grid.experiment_title);
       }
-      words.push_back(fmt::format("{} (+{})", grid.runs.size(), own));
-      all += own;
+      words[header.size() - 1] = fmt::format("{} (+{})", grid.runs.size(), own);
+      if (of_paper) all += own;
     }
-    lines.back().push_back(std::to_string(all));
+    lines.back()[header.size() - 1] = std::to_string(all);
   }
   TextTable table(header);
   for (std::vector<std::string>& line : lines) table.Add(std::move(line));

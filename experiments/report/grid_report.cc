@@ -13,6 +13,7 @@
 #include "experiments/report/experiment_tables.h"
 #include "experiments/report/grid_table.h"
 #include "experiments/report/invariants.h"
+#include "experiments/report/regime_results.h"
 #include "experiments/report/report_claims.h"
 #include "experiments/report/report_csv.h"
 #include "experiments/report/report_html.h"
@@ -97,6 +98,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
       golden::ReadDocument(RunfilePath("golden/paper/paper.h5"));
   const std::vector<Invariant> invariants = CheckInvariants(outcome);
   const std::optional<MiniClaims> claims = JudgeMiniClaims(outcome);
+  const std::optional<RegimeResults> regime = JudgeRegimeRuns(outcome);
   GridReport report;
   report.invariants_hold = AllHold(invariants);
   report.text = DescribeGridTable(outcome) + "\n" +
@@ -120,6 +122,7 @@ GridReport WriteGridReport(const GridOutcome& outcome,
   if (claims) {
     report.text += "\n" + golden::DescribeMiniature(claims->verdicts);
   }
+  if (regime) report.text += "\n" + RegimeText(*regime);
   const auto write = [&](const char* name, const std::string& content) {
     WriteFileAtomically(folder / name, content);
     report.files.push_back(folder / name);
@@ -134,8 +137,15 @@ GridReport WriteGridReport(const GridOutcome& outcome,
     write("claims.txt", ClaimsText(*claims));
     write("claims.csv", ClaimsCsv(*claims));
   }
-  write("report.html", ReportHtml(outcome, invariants, judged,
-                                  claims ? ClaimsHtml(*claims) : "", paper));
+  if (regime) {
+    write("claims.txt", RegimeText(*regime));
+    write("differences.csv", DifferencesCsv(DifferencesOverSteps(outcome)));
+  }
+  const std::string claims_html = claims   ? ClaimsHtml(*claims)
+                                  : regime ? RegimeHtml(*regime)
+                                           : "";
+  write("report.html",
+        ReportHtml(outcome, invariants, judged, claims_html, paper));
   return report;
 }
 

@@ -2,8 +2,11 @@
 #include "experiments/report/mini_claims.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/config/config_enums.h"
 #include "experiments/run/run_record.h"
+#include "trainer/run/schedules.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -19,7 +22,29 @@ std::vector<golden::AllocationPoint> AllocationOf(
     points.push_back({step.step - 1, step.allocation});
   }
   points.push_back({result.config.training.steps, result.allocation});
+  double sum = 0;
+  int64_t updates = 0;
+  for (golden::AllocationPoint& point : points) {
+    for (; updates < point.step; ++updates) {
+      sum += trainer::LearningRate(result.config.training, updates);
+    }
+    point.learning_rate_sum = sum;
+  }
   return points;
+}
+
+// Of the final k_l; a sparse row has k in every layer.
+double MeanCapOf(const trainer::RunResult& result) {
+  const Config& config = result.config;
+  const auto experts = static_cast<double>(config.model.num_experts);
+  double sum = 0;
+  for (const double k : result.allocation) {
+    sum += config.router.kind == RouterKind::kSparse
+               ? k
+               : std::min(std::ceil(config.router.expansion_factor * k - 1e-6),
+                          experts);
+  }
+  return sum / static_cast<double>(result.allocation.size());
 }
 
 golden::TauPoint PointAt(double factor, const trainer::Validation& validation) {
@@ -63,6 +88,10 @@ golden::MiniatureRun MiniatureRunOf(const GridRun& run,
   one.seed = run.seed;
   one.loss = result.final_validation.loss;
   one.infer_ae = result.final_validation.active_experts;
+  one.mean_cap = MeanCapOf(result);
+  if (result.config.router.kind != RouterKind::kSparse) {
+    one.load_balance = EnumName(result.config.router.load_balance);
+  }
   one.train_ae = result.train_ae;
   one.load_variance = result.final_validation.relative_load_variance;
   if (result.config.router.kind == RouterKind::kSoftLearned) {
@@ -88,7 +117,13 @@ std::optional<MiniClaims> JudgeMiniClaims(const GridOutcome& outcome) {
     }
   }
   judged.results.throughput = outcome.throughput;
-  judged.verdicts = golden::JudgeMiniature(judged.claims, judged.results);
+  const golden::EarlierClaims* recorded_under = nullptr;
+  if (!outcome.margins_sha256.empty()) {
+    recorded_under = golden::RecordedUnder(
+        judged.claims, outcome.margins_sha256, "the record of these runs");
+  }
+  judged.verdicts =
+      golden::JudgeMiniature(judged.claims, judged.results, recorded_under);
   return judged;
 }
 

@@ -6,20 +6,20 @@
 #define SOFTMOE_EXPERIMENTS_REPORT_RECORD_RESULTS_H_
 
 #include <filesystem>
-#include <optional>
+#include <string>
 
 #include "experiments/grids/grid_file.h"
-#include "experiments/report/mini_claims.h"
 #include "experiments/run/run_record.h"
 
 namespace softmoe::experiments {
 
-// Sets `record.results` by its runs of `grid`, main at the scale of the record,
-// as `grid report --from` would of them alone. Returns the claims of the mini
-// grid; nothing for another.
-std::optional<MiniClaims> SummarizeRecord(const Grid& grid, RunRecord& record);
+// Sets `record.results` by its runs of `grid`, main at the scale of the record or
+// the experiment `regime`, as `grid report --from` would of them alone. Returns
+// the text of the verdicts on the claims of the mini grid, or on that
+// experiment; "" for another grid.
+std::string SummarizeRecord(const Grid& grid, RunRecord& record);
 
-// "golden/runs/mini_verdicts.txt": beside a record, ClaimsText of it.
+// "golden/runs/mini_verdicts.txt": beside a record, that text.
 std::filesystem::path VerdictsPath(const std::filesystem::path& record);
 
 }  // namespace softmoe::experiments

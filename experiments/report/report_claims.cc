@@ -66,8 +66,10 @@ const std::vector<Effect>& Effects() {
 Cell CellOf(const MiniatureMeasureVerdict& measure, const Effect& effect) {
   const MiniatureCase& deciding = Deciding(measure);
   Cell cell;
-  if (!deciding.problem.empty()) {
-    cell.flags = {MiniatureStatusName(golden::MiniatureStatus::kNotTestable)};
+  const bool reported = measure.status == golden::MiniatureStatus::kReported;
+  if (!deciding.problem.empty() || reported) {
+    cell.flags = {MiniatureStatusName(
+        reported ? measure.status : golden::MiniatureStatus::kNotTestable)};
     return cell;
   }
   cell.value = cell.low = cell.high = effect.read(measure);
@@ -76,7 +78,8 @@ Cell CellOf(const MiniatureMeasureVerdict& measure, const Effect& effect) {
   return cell;
 }
 
-golden::Row RowOf(const MiniatureVerdict& claim,
+golden::Row RowOf(const golden::MiniatureVerdicts& verdicts,
+                  const MiniatureVerdict& claim,
                   const MiniatureMeasureVerdict& measure) {
   golden::Row row;
   row.id = measure.id;
@@ -87,7 +90,7 @@ golden::Row RowOf(const MiniatureVerdict& claim,
   };
   const MiniatureCase& deciding = Deciding(measure);
   add("claim", claim.id);
-  add("claim.verdict", golden::ClaimStatusText(claim));
+  add("claim.verdict", golden::ClaimStatusText(verdicts, claim));
   add("claim.assumes", claim.assumes);
   add("verdict", MiniatureStatusName(measure.status));
   add("reason", measure.reason);
@@ -122,17 +125,20 @@ std::string ClaimsCsv(const MiniClaims& judged) {
       "decides,problem,assumes\n";
   for (const MiniatureVerdict& claim : judged.verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      for (size_t c = 0; c < measure.cases.size(); ++c) {
-        const MiniatureCase& each = measure.cases[c];
+      const size_t num_cases = measure.cases.size();
+      for (size_t c = 0; c < num_cases + measure.parts.size(); ++c) {
+        const bool is_part = c >= num_cases;
+        const MiniatureCase& each =
+            is_part ? measure.parts[c - num_cases] : measure.cases[c];
         const bool tested = each.problem.empty();
         const auto number = [&](double value) {
           return tested ? CsvNumber(value) : "";
         };
         const std::vector<std::string> fields = {
             claim.id,
-            golden::ClaimStatusText(claim),
+            golden::ClaimStatusText(judged.verdicts, claim),
             measure.id,
-            MiniatureStatusName(measure.status),
+            is_part ? "part" : MiniatureStatusName(measure.status),
             each.corpus,
             each.label,
             number(each.estimate),
@@ -160,14 +166,18 @@ std::string ClaimsCsv(const MiniClaims& judged) {
 std::string ClaimsHtml(const MiniClaims& judged) {
   const golden::MiniatureVerdicts& verdicts = judged.verdicts;
   return fmt::format(
-      "<h2>Claims in miniature</h2>\n<p>{}</p>\n{}{}{}{}",
+      "<h2>Claims in miniature</h2>\n<p>{}</p>\n{}{}{}{}{}",
       EscapeMarkup(fmt::format(
           "{} {} of {} planned runs are in{}. Margins, {}: {}.",
           golden::MiniatureDisclaimer(), verdicts.finished, verdicts.planned,
           verdicts.missing.empty() ? "" : ", so that every verdict is INTERIM",
-          golden::MiniatureMarginsFixed(), verdicts.hash)),
+          golden::MiniatureMarginsFixed(verdicts), verdicts.hash)),
+      HtmlOf("Could it have been shown?",
+             golden::MiniatureDesignTable(verdicts)),
       HtmlOf("The paper's claims, in a form without scale.",
-             golden::MiniatureClaimTable(verdicts)),
+             golden::MiniatureClaimTable(verdicts, /*of_paper=*/true)) +
+          HtmlOf("Hypotheses of this project.",
+                 golden::MiniatureClaimTable(verdicts, /*of_paper=*/false)),
       HtmlOf(golden::MiniatureMeasureLegend(),
              golden::MiniatureMeasureTable(verdicts)),
       Details("Every case", HtmlOf("Of every measure.",
@@ -182,8 +192,8 @@ golden::Table ClaimsTable(const MiniClaims& judged) {
   table.title = golden::MiniatureDisclaimer();
   table.caption =
       fmt::format("Margins {}, {}; {} of {} planned runs", judged.verdicts.hash,
-                  golden::MiniatureMarginsFixed(), judged.verdicts.finished,
-                  judged.verdicts.planned);
+                  golden::MiniatureMarginsFixed(judged.verdicts),
+                  judged.verdicts.finished, judged.verdicts.planned);
   for (const Effect& effect : Effects()) {
     Column column;
     column.id = effect.id;
@@ -194,7 +204,7 @@ golden::Table ClaimsTable(const MiniClaims& judged) {
   }
   for (const MiniatureVerdict& claim : judged.verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      table.rows.push_back(RowOf(claim, measure));
+      table.rows.push_back(RowOf(judged.verdicts, claim, measure));
     }
   }
   return table;

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <functional>
 
+#include "experiments/report/regime_results.h"
 #include "experiments/report/row_summary.h"
 #include "trainer/results/metrics.h"
 
@@ -89,6 +90,43 @@ std::string Id(const char* what, size_t corpus) {
   return fmt::format("{}_{}", what, corpus);
 }
 
+// Of the experiment `regime`, after the first tenth of training, where all
+// curves fall too steeply for a difference to be seen: the primary estimate with
+// its interval and both readings, and the linear reading of its rows.
+Curves Differences(const std::vector<DifferenceLine>& lines) {
+  Curves curves{
+      "Soft minus sparse training loss at equal active experts",
+      "Training loss minus that of the sparse rows at the same step and seed, "
+      "read at the active experts of that step; mean over seeds. It falls to 0 "
+      "where soft routing catches up. The sparse curve is convex: straight "
+      "lines favour soft routing. Until T has fallen to 1, soft rows train at "
+      "another temperature than that of their validation.",
+      {"differences", "step", metrics::kLoss.unit, {}}};
+  const auto add = [&](const DifferenceLine& line, const std::string& name,
+                       const auto& read) {
+    Series series;
+    series.name = name;
+    for (const DifferencePoint& point : line.points) {
+      if (10 * point.step < line.points.back().step) continue;
+      series.x.push_back(static_cast<double>(point.step));
+      series.y.push_back(read(point));
+    }
+    curves.plot.series.push_back(std::move(series));
+  };
+  const auto linear = [](const auto& p) { return p.linear.estimate; };
+  for (const DifferenceLine& line : lines) {
+    add(line, line.row, linear);
+    if (&line != lines.data()) continue;
+    add(line, line.row + ", low end",
+        [](const auto& p) { return p.linear.interval.low; });
+    add(line, line.row + ", high end",
+        [](const auto& p) { return p.linear.interval.high; });
+    add(line, line.row + ", smooth",
+        [](const auto& p) { return p.smooth.estimate; });
+  }
+  return curves;
+}
+
 }  // namespace
 
 std::vector<Curves> MakeCurves(const GridOutcome& outcome) {
@@ -126,6 +164,9 @@ std::vector<Curves> MakeCurves(const GridOutcome& outcome) {
     for (Curves& curves : drawn) {
       if (!curves.plot.series.empty()) all.push_back(std::move(curves));
     }
+  }
+  if (const auto lines = DifferencesOverSteps(outcome); !lines.empty()) {
+    all.insert(all.begin(), Differences(lines));
   }
   return all;
 }

@@ -21,7 +21,9 @@ struct Curves {
 // For each corpus, over the runs with the first seed of the grid that finished
 // for the row: training loss, active experts, learned allocation over the
 // layers at the end, and, for each row that learns it, that of every layer
-// during training. Plots without a line are left out.
+// during training. Plots without a line are left out. Of the experiment
+// `regime`, first of all the difference between soft and sparse rows over the
+// steps (regime_results.h), over all seeds.
 std::vector<Curves> MakeCurves(const GridOutcome& outcome);
 
 }  // namespace softmoe::experiments

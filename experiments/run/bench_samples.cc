@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "core/errors.h"
 #include "kernels/benchmark_sizes.h"
@@ -18,13 +19,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What counted routing may differ by from the number in the name: fixed random
-// routing draws two experts for half of the tokens, and one for the others.
+// What counted routing may differ by from the number in the name: a soft router
+// as it was drawn has the cutoff at which about so many experts are active.
 constexpr double kActiveExpertsWithin = 0.02;
 
 constexpr char kHowToMeasure[] =
     "measure on an idle machine with `./bazelw run //:bench -- "
-    "--benchmark_filter='^mini/(sparse|random)' --benchmark_repetitions=5 "
+    "--benchmark_filter='^mini/soft_ae' --benchmark_repetitions=5 "
     "--benchmark_format=json > bench.json`";
 
 const kernels::BenchmarkSize& MiniSize() {
@@ -34,15 +35,25 @@ const kernels::BenchmarkSize& MiniSize() {
   throw InternalError("no size of the mini grid in kBenchmarkSizes");
 }
 
-// 1.5 of "mini/random1.5/real_time"; nothing for another benchmark.
-std::optional<double> ActiveExpertsOf(const std::string& name) {
-  for (const std::string prefix : {"mini/sparse", "mini/random"}) {
+// Active experts and router.
+using Setting = std::pair<double, std::string>;
+
+// {1.5, "soft"} of "mini/soft_ae1.5/real_time"; nothing for another benchmark.
+std::optional<Setting> SettingOf(const std::string& name) {
+  // "random1.5": what earlier programs called the soft router at 1.5.
+  const std::pair<std::string, const char*> kPrefixes[] = {
+      {"mini/sparse", "sparse"},
+      {"mini/random", "soft"},
+      {"mini/soft_ae", "soft"}};
+  for (const auto& [prefix, router] : kPrefixes) {
     if (!name.starts_with(prefix)) continue;
     double experts = 0;
     const char* end = name.data() + name.size();
     const auto [rest, error] =
         std::from_chars(name.data() + prefix.size(), end, experts);
-    if (error == std::errc() && (rest == end || *rest == '/')) return experts;
+    if (error == std::errc() && (rest == end || *rest == '/')) {
+      return Setting{experts, router};
+    }
   }
   return std::nullopt;
 }
@@ -66,14 +77,14 @@ void CheckSample(const Json& sample, double experts) {
 
 std::vector<golden::ThroughputSamples> ParseBenchSamples(
     const std::string& text, const std::string& place) {
-  std::map<double, std::vector<double>> samples;
+  std::map<Setting, std::vector<double>> samples;
   try {
     const Json json = Json::parse(text);
     for (const Json& each : json.at("benchmarks")) {
-      const auto experts = ActiveExpertsOf(each.at("name"));
-      if (!experts || each.at("run_type") != "iteration") continue;
-      CheckSample(each, *experts);
-      samples[*experts].push_back(each.at("tokens/s"));
+      const auto setting = SettingOf(each.at("name"));
+      if (!setting || each.at("run_type") != "iteration") continue;
+      CheckSample(each, setting->first);
+      samples[*setting].push_back(each.at("tokens/s"));
     }
   } catch (const Json::exception& error) {
     throw DataError(fmt::format("{}: is no JSON of //:bench ({}); {}", place,
@@ -84,12 +95,12 @@ std::vector<golden::ThroughputSamples> ParseBenchSamples(
   }
   if (samples.empty()) {
     throw DataError(fmt::format(
-        "{}: has no benchmark mini/sparse1, mini/random1.5, ...; {}", place,
+        "{}: has no benchmark mini/soft_ae1, mini/soft_ae1.5, ...; {}", place,
         kHowToMeasure));
   }
   std::vector<golden::ThroughputSamples> result;
-  for (auto& [experts, speeds] : samples) {
-    result.push_back({experts, std::move(speeds)});
+  for (auto& [setting, speeds] : samples) {
+    result.push_back({setting.first, std::move(speeds), setting.second});
   }
   return result;
 }

@@ -13,9 +13,10 @@
 
 namespace softmoe::experiments {
 
-// A sample is one repetition of "mini/sparse1", "mini/random1.5", ...: a sparse
-// router, or fixed random routing, with as many active experts as the name
-// says. Ascending by them; other benchmarks and aggregates are passed over.
+// A sample is one repetition of "mini/soft_ae1.5", "mini/sparse1", ...: a soft
+// router as it was drawn, or a sparse one, with as many active experts as the
+// name says; "mini/random1.5" is what earlier programs called the soft one at 1.5.
+// Ascending by active experts; other benchmarks and aggregates are passed over.
 // Throws DataError that calls the text `place`, with the remedy, if it is no
 // JSON of //:bench, if a sample is of other sizes than the mini grid's or has
 // other active experts than its name says, and if there is none.

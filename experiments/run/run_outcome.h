@@ -32,7 +32,8 @@ struct RunOutcome {
   bool selected = true;
   std::optional<trainer::RunResult> result;  // of a finished run
   bool recorded = false;  // `result` is from a RunRecord, its steps thinned
-  std::string problem;    // of a failed one: the error
+  std::string training_sha256;  // then: of all steps, as recorded
+  std::string problem;          // of a failed one: the error
 };
 
 // A grid and all its runs, in the order of Grid::runs.
@@ -42,7 +43,9 @@ struct GridOutcome {
   // One for each corpus that was prepared; found by PreparedCorpus::corpus ==
   // Config::data.corpus.
   std::vector<trainer::PreparedCorpus> corpora;
-  // Of the record that `runs` were taken from, if it holds a benchmark.
+  // Of the record that `runs` were taken from, if there is one: the definitions
+  // of the claims in miniature under which it was begun, and its benchmark.
+  std::string margins_sha256;
   std::vector<golden::ThroughputSamples> throughput;
 };
 

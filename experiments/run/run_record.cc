@@ -28,6 +28,8 @@
 #include "experiments/run/run_folder.h"
 #include "golden/verdict/miniature.h"
 #include "golden/verdict/miniature_judge.h"
+#include "golden/verdict/regime.h"
+#include "golden/verdict/regime_judge.h"
 #include "kernels/isa.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/results/run_digest.h"
@@ -42,6 +44,10 @@ using trainer::StepRecord;
 
 constexpr char kBench[] = "/bench/json";
 
+// The experiment, and the scale at which its runs are judged.
+constexpr char kRegime[] = "regime";
+constexpr char kRegimeScale[] = "mini";
+
 constexpr size_t kFirstPoints = 10;
 constexpr size_t kEvenPoints = kRecordedPoints - kFirstPoints;
 
@@ -51,8 +57,22 @@ std::string CurvesGroup(int64_t num_layers) {
 
 int64_t Seed(const RecordedRun& run) { return run.result.config.training.seed; }
 
+// Numbers of two settings under one name would be taken for one row's.
+void RequireOneReading(const RunRecord& record, const RecordedRun& run,
+                       const RecordedRun& first) {
+  Config there = first.result.identity.config;
+  there.training.seed = Seed(run);
+  if (ConfigHash(there) == ConfigHash(run.result.identity.config)) return;
+  throw DataError(fmt::format(
+      "{}: mixes readings of a row: {} has other settings than {}: {}; record "
+      "the runs of one of them in another file",
+      record.path.string(), run.id, first.id,
+      trainer::DescribeConfigDifferences(
+          trainer::CompareConfigs(there, run.result.identity.config))));
+}
+
 void CheckRuns(const RunRecord& record) {
-  std::map<std::string, const RecordedRun*> ids, keys, bits;
+  std::map<std::string, const RecordedRun*> ids, keys, bits, rows;
   for (const RecordedRun& run : record.runs) {
     const bool new_id = ids.emplace(run.id, &run).second;
     const auto [same, new_key] = keys.emplace(run.key, &run);
@@ -63,6 +83,8 @@ void CheckRuns(const RunRecord& record) {
           record.path.string(), run.id, run.key,
           new_id ? fmt::format(", also as {}", same->second->id) : ""));
     }
+    const std::string row = run.id.substr(0, run.id.rfind('/'));
+    RequireOneReading(record, run, *rows.emplace(row, &run).first->second);
     const auto [twin, new_bits] = bits.emplace(run.training_sha256, &run);
     if (!new_bits && Seed(*twin->second) != Seed(run)) {
       throw Error(
@@ -127,7 +149,8 @@ class CurveReader {
 };
 
 RunRecord Read(const fs::path& path) {
-  // Version 3 had neither a benchmark nor results.
+  // Version 3 had neither a benchmark nor results, version 4 fewer numbers of
+  // each run in the latter.
   const Hdf5Reader file(path, golden::RunRecordKind());
   RunRecord record;
   record.path = path;
@@ -189,10 +212,12 @@ const trainer::TokenIdentity* TokensHere(const GridOutcome& outcome,
 
 void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   const std::string key = RunIdentityKey(run.run);
-  RecordedRun added{.id = run.run.id,
-                    .key = key,
-                    .result = *run.result,
-                    .training_sha256 = trainer::TrainingDigest(*run.result)};
+  RecordedRun added{
+      .id = run.run.id,
+      .key = key,
+      .result = *run.result,
+      .training_sha256 = run.recorded ? run.training_sha256
+                                      : trainer::TrainingDigest(*run.result)};
   added.result.steps = ThinnedSteps(run.result->steps);
   for (RecordedRun& there : record.runs) {
     if (there.key == key) {
@@ -224,6 +249,39 @@ void AddRun(const RunOutcome& run, RunRecord& record, RecordChange& change) {
   }
   record.runs.push_back(std::move(added));
   ++change.added;
+}
+
+// Throws DataError if a run was recorded with other settings than those that it
+// has now: its row would have some runs of either.
+void RequireSameReadings(const RunRecord& record, const GridOutcome& outcome) {
+  for (const RunOutcome& run : outcome.runs) {
+    const auto there =
+        std::ranges::find(record.runs, run.run.id, &RecordedRun::id);
+    if (there == record.runs.end()) continue;
+    if (there->key == RunIdentityKey(run.run)) continue;
+    throw DataError(fmt::format(
+        "{}: {} was recorded with other settings than its row has now: {}; "
+        "read it with the version that recorded it, or record the runs of this "
+        "one in another file",
+        record.path.string(), there->id,
+        trainer::DescribeConfigDifferences(trainer::CompareConfigs(
+            there->result.identity.config, run.run.config))));
+  }
+}
+
+// Throws DataError for a finished run that the definitions do not plan.
+void RequirePlanned(const golden::RegimeDefinitions& regime,
+                    const GridOutcome& outcome, const fs::path& record) {
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state != RunState::kFinished) continue;
+    const auto& [row, seed] = std::pair(run.run.row.id, run.run.seed);
+    if (regime.Judges(row, seed) || regime.IsPilot(row, seed)) continue;
+    throw DataError(fmt::format(
+        "{}: {} is neither a judged run nor a pilot of golden/paper/"
+        "regime.toml, which was fixed beforehand, and is not recorded; leave "
+        "out --seeds",
+        record.string(), run.run.id));
+  }
 }
 
 }  // namespace
@@ -320,18 +378,53 @@ RunRecord OpenRunRecord(const fs::path& path) {
   return record;
 }
 
-void RequireSameMargins(const RunRecord& record) {
-  golden::RequireSameMiniatureClaims(golden::LoadMiniatureClaims(),
-                                     record.margins_sha256,
-                                     record.path.string());
+bool IsRegime(const Grid& grid) {
+  return grid.experiment == kRegime && grid.scale_grid == kRegimeScale &&
+         grid.scale == kRegimeScale &&
+         std::ranges::all_of(grid.overrides, [](const std::string& set) {
+           return set.starts_with("runtime.");
+         });
+}
+
+bool IsRegime(const RunRecord& record) {
+  const golden::RegimeDefinitions regime = golden::LoadRegime();
+  return std::ranges::any_of(record.planned, [&](const PlannedRun& plan) {
+    return std::ranges::any_of(regime.rows, [&](const golden::RegimeRow& row) {
+      return row.role != "sparse" &&
+             plan.id.starts_with(regime.corpus + "/" + row.id + "/");
+    });
+  });
+}
+
+void RequireKnownMargins(const RunRecord& record) {
+  if (IsRegime(record)) {
+    golden::RequireSameRegime(golden::LoadRegime(), record.margins_sha256,
+                              record.path.string());
+    return;
+  }
+  golden::RecordedUnder(golden::LoadMiniatureClaims(), record.margins_sha256,
+                        record.path.string());
 }
 
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record) {
   RunRecord grown = record;
-  if (grown.margins_sha256.empty()) {
-    grown.margins_sha256 = golden::LoadMiniatureClaims().Hash();
+  const bool of_regime = IsRegime(outcome.grid);
+  if (of_regime) {
+    RequirePlanned(golden::LoadRegime(), outcome, record.path);
   }
-  RequireSameMargins(grown);
+  if (grown.margins_sha256.empty()) {
+    grown.margins_sha256 = of_regime ? golden::LoadRegime().Hash()
+                                     : golden::LoadMiniatureClaims().Hash();
+  } else {
+    RequireKnownMargins(grown);
+    if (of_regime != IsRegime(grown)) {
+      throw DataError(fmt::format(
+          "{}: is {} of the experiment {}, whose runs are judged by "
+          "themselves; "
+          "record these in another file (--to)",
+          record.path.string(), of_regime ? "no record" : "a record", kRegime));
+    }
+  }
   for (const GridRun& run : outcome.grid.runs) {
     const std::string key = RunIdentityKey(run);
     const bool known =
@@ -396,6 +489,9 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
   std::vector<std::string> notes;
   Counts versions, levels;
   size_t taken = 0;
+  if (IsRegime(outcome.grid) && IsRegime(record)) {
+    RequireSameReadings(record, outcome);
+  }
   for (RunOutcome& run : outcome.runs) {
     if (run.state == RunState::kFinished) continue;
     const RecordedRun* recorded = record.Find(RunIdentityKey(run.run));
@@ -421,12 +517,14 @@ std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
     }
     run.state = RunState::kFinished;
     run.recorded = true;
+    run.training_sha256 = recorded->training_sha256;
     run.problem.clear();
     run.result = recorded->result;
     ++taken;
     ++versions[recorded->result.code_version];
     ++levels[trainer::PlaceText(recorded->result.identity)];
   }
+  outcome.margins_sha256 = record.margins_sha256;
   if (!record.bench.empty()) {
     outcome.throughput = ParseBenchSamples(record.bench, record.path.string());
   }

@@ -36,7 +36,8 @@ struct RecordedRun {
 
 struct RunRecord {
   std::filesystem::path path;
-  // MiniatureClaims::Hash() when the first run was recorded.
+  // Hash() of MiniatureClaims, or of RegimeDefinitions for that experiment, when
+  // the first run was recorded; never renewed.
   std::string margins_sha256;
   // The runs of all grids that were recorded here, each once.
   std::vector<PlannedRun> planned;
@@ -80,7 +81,9 @@ struct RecordChange {
 // Adds the finished runs of `outcome` that the record lacks. Runs that it has
 // are neither dropped nor replaced; they only gain evaluations that they lack.
 // Throws DataError if the record was made under other margins or on other
-// tokens, or has the same run with other bits or another run with the same id;
+// tokens, or has the same run with other bits, another run with the same id, or
+// a row with other settings; if one of the two is of the experiment `regime` and
+// the other is not, or has a run that golden/paper/regime.toml does not plan;
 // and what ReadRunRecord throws.
 RecordChange AddFinishedRuns(const GridOutcome& outcome, RunRecord& record);
 
@@ -93,15 +96,23 @@ void AddBenchmark(const std::string& text, const std::string& place,
 // "12 of 76 planned runs: PARTIAL; missing: ...": a line each.
 std::string DescribeRecord(const RunRecord& record);
 
-// Throws DataError if it was recorded under other margins than this program
-// has.
-void RequireSameMargins(const RunRecord& record);
+// Whether it is the experiment `regime` with the sizes of the mini grid, as it
+// is: with nothing set but [runtime]. Only then are its runs judged.
+bool IsRegime(const Grid& grid);
+
+// Whether any run of it is of a soft row of that experiment.
+bool IsRegime(const RunRecord& record);
+
+// Throws DataError if it was recorded under margins that are neither this
+// program's nor in their history.
+void RequireKnownMargins(const RunRecord& record);
 
 // Counts runs of `outcome` that are not finished but are in the record as
 // finished, if configuration and tokens are the same; for corpora that
 // `outcome` does not know, the record's tokens are assumed. Returns what to
 // print for the user: how many, versions and instruction sets, and what was
-// left out.
+// left out. Throws DataError if both are of the experiment `regime`, and a run
+// of the record has other settings than its row has now.
 std::vector<std::string> TakeRecordedRuns(const RunRecord& record,
                                           GridOutcome& outcome);
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/config/config_enums.h"
 #include "core/config/config_toml.h"
 #include "core/config/toml_reader.h"
 #include "core/files/atomic_file.h"
@@ -27,6 +28,15 @@ constexpr const char* kFile = "golden/paper/miniature.toml";
 
 bool Contains(const Strings& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+// Whether the mean over rows is that of one sum of rows: not where the curve,
+// or the items of a task, have an error of their own.
+bool HasMean(const MiniatureMeasure& measure) {
+  return measure.quantity != Quantity::kHellaswag &&
+         (measure.against == Against::kZero ||
+          measure.against == Against::kRows ||
+          measure.against == Against::kBudgetGroup);
 }
 
 // Whether this comparison is meaningful.
@@ -61,7 +71,15 @@ class MiniatureReader {
       ReadPlanned(*planned);
     }
     ReadGroups(&reader);
-    for (const toml::table* claim : reader.Tables("claims")) ReadClaim(*claim);
+    for (const toml::table* claim : reader.Tables("claims")) {
+      ReadClaim(*claim, /*of_paper=*/true);
+    }
+    for (const toml::table* claim : reader.Tables("hypotheses")) {
+      ReadClaim(*claim, /*of_paper=*/false);
+    }
+    for (const toml::table* earlier : reader.Tables("history")) {
+      ReadEarlier(*earlier);
+    }
     if (claims_.num_measures() != measures) {
       reader.FailAt("family",
                     fmt::format("says {} measures, but the claims have {}",
@@ -85,6 +103,7 @@ class MiniatureReader {
     claims_.confidence = NumberIn(&reader, "confidence", 0, 1);
     claims_.own_deviation = NumberIn(&reader, "own_deviation", 1, 1e6);
     claims_.own_deviation_rows = NumberIn(&reader, "own_deviation_rows", 0, 1);
+    claims_.equal_deviations = NumberIn(&reader, "equal_deviations", 0, 1);
     const int64_t measures = reader.Integer("measures");
     reader.Finish();
     return measures;
@@ -154,9 +173,10 @@ class MiniatureReader {
                        Suggestion(row, known));
   }
 
-  void ReadClaim(const toml::table& table) {
+  void ReadClaim(const toml::table& table, bool of_paper) {
     TomlReader reader(&table);
     MiniatureClaim claim;
+    claim.of_paper = of_paper;
     claim.id = reader.Text("id");
     claim.title = reader.Text("title");
     claim.sentence = reader.Text("sentence");
@@ -169,9 +189,54 @@ class MiniatureReader {
     for (const toml::table* measure : reader.Tables("measures")) {
       claim.measures.push_back(ReadMeasure(*measure));
     }
-    if (claim.measures.empty()) reader.FailAt("measures", "has none");
+    if (std::ranges::none_of(claim.measures, &MiniatureMeasure::judged)) {
+      reader.FailAt("measures", "has none that is judged");
+    }
     reader.Finish();
     claims_.claims.push_back(std::move(claim));
+  }
+
+  void ReadEarlier(const toml::table& table) {
+    TomlReader reader(&table);
+    EarlierClaims earlier;
+    earlier.hash = reader.Text("hash");
+    earlier.procedure = reader.Integer("procedure");
+    earlier.frozen = reader.Text("frozen");
+    earlier.why = reader.Text("why");
+    const bool is_hash =
+        earlier.hash.size() == 64 &&
+        earlier.hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!is_hash) reader.FailAt("hash", "must be 64 hexadecimal digits");
+    if (!ids_.insert(earlier.hash).second) {
+      reader.FailAt("hash", "is there a second time");
+    }
+    for (const toml::table* verdict : reader.Tables("verdicts")) {
+      earlier.verdicts.push_back(ReadEarlierVerdict(*verdict, earlier));
+    }
+    if (earlier.verdicts.empty()) reader.FailAt("verdicts", "has none");
+    reader.Finish();
+    claims_.history.push_back(std::move(earlier));
+  }
+
+  EarlierVerdict ReadEarlierVerdict(const toml::table& table,
+                                    const EarlierClaims& earlier) const {
+    TomlReader reader(&table);
+    EarlierVerdict verdict;
+    verdict.claim = reader.Text("claim");
+    verdict.verdict = reader.Text("verdict");
+    verdict.now = reader.Texts("now");
+    verdict.why = reader.Text("why");
+    for (const std::string& id : verdict.now) {
+      if (std::ranges::find(claims_.claims, id, &MiniatureClaim::id) ==
+          claims_.claims.end()) {
+        reader.FailAt("now", fmt::format("names '{}', which is no claim", id));
+      }
+      if (earlier.Before(id) != nullptr) {
+        reader.FailAt("now", fmt::format("names '{}' a second time", id));
+      }
+    }
+    reader.Finish();
+    return verdict;
   }
 
   MiniatureMeasure ReadMeasure(const toml::table& table) {
@@ -197,6 +262,12 @@ class MiniatureReader {
     if (!std::isfinite(measure.margin) ||
         (measure.holds == Holds::kWithin && measure.margin <= 0)) {
       reader.FailAt("margin", "must be finite, and positive for 'within'");
+    }
+    if (measure.of_cases == OfCases::kMean && !HasMean(measure)) {
+      reader.FailAt(
+          "of_cases",
+          fmt::format("'mean' does not go with '{}' against '{}'",
+                      NameOf(measure.quantity), NameOf(measure.against)));
     }
     ReadRows(&reader, &measure);
     ReadDetails(&reader, &measure);
@@ -304,8 +375,27 @@ class MiniatureReader {
         measure->share_of_layers = NumberIn(reader, "share_of_layers", 0, 1);
         break;
       case Quantity::kEarlyMovement:
+        measure->share_of_layers = NumberIn(reader, "share_of_layers", 0, 1);
         measure->share_of_steps = NumberIn(reader, "share_of_steps", 0, 1);
+        measure->share_of_movement =
+            NumberIn(reader, "share_of_movement", 0, 1);
+        measure->final_share =
+            NumberIn(reader, "final_share", measure->share_of_layers, 1);
         measure->least_movement = NumberIn(reader, "least_movement", 0, 1);
+        break;
+      case Quantity::kLogLoadVariance:
+        measure->readings = reader->Texts("readings");
+        for (const std::string& reading : measure->readings) {
+          if (!ParseEnum<LoadBalanceKind>(reading)) {
+            reader->FailAt(
+                "readings",
+                fmt::format(
+                    "names '{}', which is no reading of the balance "
+                    "loss; {}",
+                    reading,
+                    Suggestion(reading, EnumChoices<LoadBalanceKind>())));
+          }
+        }
         break;
       case Quantity::kHellaswag:
         measure->chance = NumberIn(reader, "chance", 0, 1);
@@ -323,6 +413,7 @@ class MiniatureReader {
                          "must be two or more positive numbers, ascending");
         }
         measure->active_experts = experts;
+        measure->router = reader->Text("router");
         measure->least_samples = reader->Integer("least_samples");
         if (measure->least_samples < 2) {
           reader->FailAt("least_samples", "must be at least 2");
@@ -356,6 +447,10 @@ nlohmann::json MeasureJson(const MiniatureMeasure& measure) {
           {"share_of_layers", measure.share_of_layers},
           {"share_of_steps", measure.share_of_steps},
           {"least_movement", measure.least_movement},
+          {"final_share", measure.final_share},
+          {"share_of_movement", measure.share_of_movement},
+          {"readings", measure.readings},
+          {"router", measure.router},
           {"chance", measure.chance},
           {"items", measure.items},
           {"active_experts", measure.active_experts},
@@ -364,14 +459,23 @@ nlohmann::json MeasureJson(const MiniatureMeasure& measure) {
 
 }  // namespace
 
+const EarlierVerdict* EarlierClaims::Before(const std::string& id) const {
+  const auto found = std::ranges::find_if(
+      verdicts,
+      [&](const EarlierVerdict& each) { return Contains(each.now, id); });
+  return found == verdicts.end() ? nullptr : &*found;
+}
+
 bool MiniatureMeasure::Uses(const std::string& row) const {
   return Contains(pooled, row) || Contains(against_pooled, row);
 }
 
 int64_t MiniatureClaims::num_measures() const {
-  size_t count = 0;
-  for (const MiniatureClaim& claim : claims) count += claim.measures.size();
-  return static_cast<int64_t>(count);
+  int64_t count = 0;
+  for (const MiniatureClaim& claim : claims) {
+    count += std::ranges::count_if(claim.measures, &MiniatureMeasure::judged);
+  }
+  return count;
 }
 
 const std::vector<int64_t>* MiniatureClaims::PlannedSeeds(
@@ -388,6 +492,7 @@ std::string MiniatureClaims::DecisiveText() const {
                          {"confidence", confidence},
                          {"own_deviation", own_deviation},
                          {"own_deviation_rows", own_deviation_rows},
+                         {"equal_deviations", equal_deviations},
                          {"sparse", sparse}};
   for (const PlannedRuns& runs : planned) {
     json["planned"].push_back(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// miniature.h - the paper's claims in a form without scale, with the margins
-// that were fixed before all runs but a pilot's four (paper/miniature.toml;
-// FORMAT.md, "Claims in miniature").
+// miniature.h - the paper's claims in a form without scale, with their margins,
+// and what earlier margins gave (paper/miniature.toml; FORMAT.md, "Claims in
+// miniature").
 #ifndef SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
 #define SOFTMOE_GOLDEN_VERDICT_MINIATURE_H_
 
@@ -42,8 +42,9 @@ enum class Against {
 // (-margin, margin).
 enum class Holds { kBelow, kAbove, kWithin };
 
-// How many cases must hold: all, or more than half of them.
-enum class OfCases { kEvery, kMost };
+// How many cases must hold: all, more than half of them, or the one that is the
+// mean of them all; kNone: they are reported without a verdict.
+enum class OfCases { kEvery, kMost, kMean, kNone };
 
 // Whether the effect of the seed, common to all rows, is removed from the
 // deviation.
@@ -64,26 +65,35 @@ struct MiniatureMeasure {
   Noise noise = Noise::kPaired;
   std::vector<std::string> pooled;          // rows of the pooled deviation
   std::vector<std::string> against_pooled;  // kHalfOfSparseRange: of that loss
-  double share_of_layers = 0;               // kLateShare: in (0, 1)
-  double share_of_steps = 0;                // kEarlyMovement: in (0, 1)
-  double least_movement = 0;                // kEarlyMovement: of the budget
-  double chance = 0;                        // kHellaswag: accuracy of guessing
-  int64_t items = 0;                        // kHellaswag: in the task
-  std::vector<double> active_experts;       // kLogThroughput: ascending
-  int64_t least_samples = 0;                // kLogThroughput: at least 2
+  double share_of_layers = 0;  // kLateShare, kEarlyMovement: in (0, 1)
+  double share_of_steps = 0;   // kEarlyMovement: in (0, 1)
+  double least_movement = 0;   // kEarlyMovement: of the budget
+  // kEarlyMovement: what share of the budget the last layers end with in the
+  // paper, and what part of the way there the learning rates must suffice for.
+  double final_share = 0, share_of_movement = 0;
+  // kLogLoadVariance: readings of the balance loss that must have been run.
+  std::vector<std::string> readings;
+  double chance = 0;                   // kHellaswag: accuracy of guessing
+  int64_t items = 0;                   // kHellaswag: in the task
+  std::vector<double> active_experts;  // kLogThroughput: ascending
+  int64_t least_samples = 0;           // kLogThroughput: at least 2
+  std::string router;                  // kLogThroughput: "soft"
 
+  bool judged() const { return of_cases != OfCases::kNone; }
   // Whether it takes in the row: those that are compared are pooled, too.
   bool Uses(const std::string& row) const;
   // Cases that must hold, of `cases`.
   int64_t CasesNeeded(int64_t cases) const {
-    return of_cases == OfCases::kEvery ? cases : cases / 2 + 1;
+    if (!judged()) return 0;
+    return of_cases == OfCases::kMost ? cases / 2 + 1 : cases;
   }
 };
 
-// A claim is shown if all of its measures are.
+// A claim is shown if all of its measures that are judged are.
 struct MiniatureClaim {
   std::string id, title;
-  std::string sentence, where;  // of the paper
+  bool of_paper = true;         // false: a hypothesis of this project
+  std::string sentence, where;  // of the paper; what suggested a hypothesis
   std::string not_testable;     // when nothing can be said
   std::string assumes;
   std::vector<MiniatureMeasure> measures;
@@ -96,9 +106,29 @@ struct PlannedRuns {
   std::vector<int64_t> seeds;
 };
 
+// What became of a claim under earlier definitions, and under which claims it
+// stands now.
+struct EarlierVerdict {
+  std::string claim, verdict;
+  std::vector<std::string> now;
+  std::string why;  // it is judged otherwise; "" if it is not
+};
+
+// Definitions that were replaced. Runs that were recorded under their hash are
+// judged by the present ones, with both verdicts side by side.
+struct EarlierClaims {
+  std::string hash;
+  int64_t procedure = 0;
+  std::string frozen, why;  // when, and why they were replaced
+  std::vector<EarlierVerdict> verdicts;
+
+  // nullptr if the present claim `id` has no predecessor.
+  const EarlierVerdict* Before(const std::string& id) const;
+};
+
 // The procedure that this program's judge follows: FORMAT.md, "Claims in
 // miniature". A change in what it decides makes it another procedure.
-inline constexpr int64_t kMiniatureProcedure = 1;
+inline constexpr int64_t kMiniatureProcedure = 2;
 
 // The whole file.
 struct MiniatureClaims {
@@ -106,18 +136,20 @@ struct MiniatureClaims {
   double confidence = 0;          // of the intervals that are printed
   double own_deviation = 0;       // a row keeps its own above this many
   double own_deviation_rows = 0;  // at most this share of the pooled rows do
+  double equal_deviations = 0;    // level of Bartlett's test before pooling
   std::vector<PlannedRuns> planned;
-  std::vector<std::string> sparse;  // rows of k = 1, 2, ...
-  std::vector<MiniatureClaim> claims;
+  std::vector<std::string> sparse;     // rows of k = 1, 2, ...
+  std::vector<MiniatureClaim> claims;  // hypotheses last
+  std::vector<EarlierClaims> history;
 
-  // Measures of all claims.
+  // Measures of all claims and hypotheses that are judged: Holm's family.
   int64_t num_measures() const;
   // Row and corpus, in the order of the plan, with their seeds; nullptr if no
   // such run is planned.
   const std::vector<int64_t>* PlannedSeeds(const std::string& row,
                                            const std::string& corpus) const;
   // What decides a verdict, as JSON with sorted keys and all digits: everything
-  // but titles, sentences, places and reasons.
+  // but titles, sentences, places, reasons and history.
   std::string DecisiveText() const;
   // SHA-256 of DecisiveText, 64 hex digits. Results with another hash were
   // recorded under other margins.

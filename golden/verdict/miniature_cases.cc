@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "golden/verdict/miniature_noise.h"
@@ -55,17 +59,45 @@ class SparseCurve {
   Values losses_;
 };
 
-// Stores ErrorOf in the case.
-void SetError(const std::vector<Term>& terms, const RowNoise& noise,
-              MiniatureCase* result) {
+// How a corpus scatters, and of what numbers that was found.
+struct Scatter {
+  SeedValues values;
+  RowNoise noise;
+  Noise kind = Noise::kPlain;
+};
+
+// Stores the error of the sum in the case: ErrorOf, or OwnErrorOf where nothing
+// is pooled. `seeds`: those of all terms, or none where they are no pairs.
+void SetError(const std::vector<Term>& terms, const Scatter& scatter,
+              const std::vector<int64_t>& seeds, MiniatureCase* result) {
+  const RowNoise& noise = scatter.noise;
   if (!noise.pooled.known()) {
     result->problem = "no two rows with two seeds in common: unknown noise";
     return;
   }
-  const SumError error = ErrorOf(terms, noise);
+  SumError error = ErrorOf(terms, noise);
+  if (!seeds.empty()) {
+    const SumError own = OwnErrorOf(terms, scatter.values, seeds);
+    result->own_error = own.error;
+    result->own_freedom = own.freedom;
+    if (noise.unequal && scatter.kind == Noise::kPaired) error = own;
+  }
   result->seed_error = error.error;
   result->freedom = error.freedom;
   result->own_deviation = error.own;
+  result->left_out = noise.left_out;
+  result->bartlett = noise.bartlett;
+  result->not_pooled = noise.unequal;
+}
+
+// "a; b", each once.
+std::string Joined(const std::vector<std::string>& texts) {
+  std::vector<std::string> once;
+  for (const std::string& text : texts) {
+    if (text.empty() || std::ranges::find(once, text) != once.end()) continue;
+    once.push_back(text);
+  }
+  return fmt::format("{}", fmt::join(once, "; "));
 }
 
 // The cases of one measure on one corpus.
@@ -79,7 +111,7 @@ class CorpusCases {
 
   std::vector<MiniatureCase> Make() {
     if (measure_.against != Against::kSparseCurve) {
-      noise_ = NoiseOf(ValuesOf(measure_.pooled, measure_), measure_.noise);
+      scatter_ = ScatterOf(ValuesOf(measure_.pooled, measure_), measure_.noise);
     }
     std::vector<MiniatureCase> cases;
     for (size_t r = 0; r < measure_.rows.size(); ++r) {
@@ -89,17 +121,14 @@ class CorpusCases {
       result.label = row;
       result.problem = TaskProblem();
       if (result.problem.empty()) result.problem = ProblemOf(row, measure_);
+      if (result.problem.empty()) result.problem = LearningRateProblem(row);
       if (result.problem.empty()) result.problem = MovementProblem(row);
       if (result.problem.empty()) {
         switch (measure_.against) {
           case Against::kZero:
-            Compare({{row, 1, 0}}, &result);
-            break;
           case Against::kRows:
-            AgainstRow(row, measure_.against_rows[r], &result);
-            break;
           case Against::kBudgetGroup:
-            AgainstGroup(row, &result);
+            AgainstRow(row, OtherRow(r, &result), &result);
             break;
           case Against::kSparseCurve:
             AgainstCurve(row, &result);
@@ -114,6 +143,31 @@ class CorpusCases {
       cases.push_back(std::move(result));
     }
     return cases;
+  }
+
+  // The mean of the cases that Make returned, which are of no curve or range.
+  MiniatureCase MeanOf(const std::vector<MiniatureCase>& cases) const {
+    MiniatureCase result;
+    result.corpus = corpus_;
+    result.label = fmt::format("mean of {}", cases.size());
+    std::vector<std::string> problems;
+    for (const MiniatureCase& each : cases) {
+      if (!each.problem.empty()) problems.push_back(each.problem);
+    }
+    result.problem = Joined(problems);
+    if (!result.problem.empty()) return result;
+    const double part = 1 / static_cast<double>(cases.size());
+    std::map<std::string, double> weights;  // of rows: several have one sparse
+    for (size_t r = 0; r < cases.size(); ++r) {
+      MiniatureCase unused;
+      weights[measure_.rows[r]] += part;
+      const std::string other = OtherRow(r, &unused);
+      if (!other.empty()) weights[other] -= part;
+    }
+    std::vector<Term> terms;
+    for (const auto& [row, weight] : weights) terms.push_back({row, weight, 0});
+    Compare(terms, &result);
+    return result;
   }
 
  private:
@@ -136,9 +190,8 @@ class CorpusCases {
     return values;
   }
 
-  RowNoise NoiseOf(const SeedValues& values, Noise kind) const {
-    RowNoise noise = PoolRows(values, kind, claims_.own_deviation,
-                              claims_.own_deviation_rows);
+  Scatter ScatterOf(SeedValues values, Noise kind) const {
+    RowNoise noise = PoolRows(values, kind, claims_);
     if (measure_.quantity == Quantity::kDepthOrder) {
       // Kendall's tau moves in steps: one exchange of neighbours is the
       // smallest.
@@ -149,10 +202,14 @@ class CorpusCases {
           layers = std::max(layers, run->allocation.back().allocation.size());
         }
       }
-      noise.pooled.deviation =
-          std::max(noise.pooled.deviation, DepthOrderStep(layers));
+      const double step = DepthOrderStep(layers);
+      noise.pooled.deviation = std::max(noise.pooled.deviation, step);
+      for (auto& [row, own] : noise.own) {
+        own.deviation = std::max(own.deviation, step);
+      }
     }
-    return noise;
+    return {
+        .values = std::move(values), .noise = std::move(noise), .kind = kind};
   }
 
   // The problem of a run that cannot be read, for it may be bad because of its
@@ -161,6 +218,14 @@ class CorpusCases {
                         const MiniatureMeasure& measure) const {
     if (RunsOf(row).size() < 2) {
       return fmt::format("{} has fewer than two runs", row);
+    }
+    const std::string& reading = RunsOf(row).begin()->second->load_balance;
+    for (const auto& [seed, run] : RunsOf(row)) {
+      if (run->load_balance != reading) {
+        return fmt::format(
+            "{} mixes readings of the balance loss, '{}' and '{}'", row,
+            reading, run->load_balance);
+      }
     }
     for (const auto& [seed, run] : RunsOf(row)) {
       const QuantityValue value = ReadQuantity(measure, *run);
@@ -177,6 +242,21 @@ class CorpusCases {
       experts.push_back(run->infer_ae);
     }
     return Mean(experts);
+  }
+
+  // Logits that cannot yet have moved so far are not late.
+  std::string LearningRateProblem(const std::string& row) const {
+    if (measure_.quantity != Quantity::kEarlyMovement) return "";
+    Values sums, needed;
+    for (const auto& [seed, run] : RunsOf(row)) {
+      sums.push_back(LearningRateSum(*run, measure_.share_of_steps));
+      needed.push_back(LearningRateNeeded(measure_, *run));
+    }
+    if (Mean(sums) >= Mean(needed)) return "";
+    return fmt::format(
+        "the learning rates of {} add up to {:.2g} by then, and {:g} of the "
+        "paper's movement needs {:.2g}",
+        row, Mean(sums), measure_.share_of_movement, Mean(needed));
   }
 
   // An allocation that hardly moves has no time at which it does.
@@ -235,18 +315,42 @@ class CorpusCases {
   void Compare(std::vector<Term> terms, MiniatureCase* result) const {
     const std::vector<int64_t> seeds = CommonSeeds(&terms, result);
     if (!result->problem.empty()) return;
+    const auto count = static_cast<double>(seeds.size());
+    const bool of_caps = measure_.quantity == Quantity::kInferAe;
+    if (of_caps) result->cap_rise = 0;
     for (const Term& term : terms) {
-      double sum = 0;
+      double sum = 0, caps = 0;
       for (const int64_t seed : seeds) {
-        sum += ReadQuantity(measure_, *RunsOf(term.row).at(seed)).value;
+        const MiniatureRun& run = *RunsOf(term.row).at(seed);
+        sum += ReadQuantity(measure_, run).value;
+        caps += run.mean_cap;
       }
-      result->estimate += term.weight * sum / static_cast<double>(seeds.size());
+      result->estimate += term.weight * sum / count;
+      if (of_caps) *result->cap_rise += term.weight * caps / count;
     }
-    SetError(terms, noise_, result);
+    SetError(terms, scatter_, seeds, result);
+  }
+
+  // With what the r-th row is compared: "" for zero, or if there is a problem.
+  std::string OtherRow(size_t r, MiniatureCase* result) const {
+    if (measure_.against == Against::kRows) return measure_.against_rows[r];
+    if (measure_.against == Against::kZero) return "";
+    const std::string& row = measure_.rows[r];
+    const double experts = MeanAe(row);
+    if (!(experts <= static_cast<double>(claims_.sparse.size()))) {
+      result->problem = fmt::format(
+          "{} has {:.2f} active experts, and no sparse row has as many", row,
+          experts);
+      return "";
+    }
+    const double k = std::max(1.0, std::ceil(experts));
+    return claims_.sparse[static_cast<size_t>(k) - 1];
   }
 
   void AgainstRow(const std::string& row, const std::string& other,
                   MiniatureCase* result) const {
+    if (!result->problem.empty()) return;
+    if (other.empty()) return Compare({{row, 1, 0}}, result);
     result->label = row + " - " + other;
     result->problem = ProblemOf(other, measure_);
     if (!result->problem.empty()) return;
@@ -262,18 +366,6 @@ class CorpusCases {
     }
     result->least_error =
         std::sqrt(variance / static_cast<double>(measure_.items));
-  }
-
-  void AgainstGroup(const std::string& row, MiniatureCase* result) const {
-    const double experts = MeanAe(row);
-    if (!(experts <= static_cast<double>(claims_.sparse.size()))) {
-      result->problem = fmt::format(
-          "{} has {:.2f} active experts, and no sparse row has as many", row,
-          experts);
-      return;
-    }
-    const double k = std::max(1.0, std::ceil(experts));
-    AgainstRow(row, claims_.sparse[static_cast<size_t>(k) - 1], result);
   }
 
   // The sparse rows, or why there is no curve.
@@ -328,10 +420,10 @@ class CorpusCases {
         terms[k + 1].weight -= weights[k] / count;
       }
     }
-    SetError(terms, CurveNoise(curve), result);
+    SetError(terms, CurveScatter(curve), seeds, result);
   }
 
-  RowNoise CurveNoise(const SparseCurve& curve) const {
+  Scatter CurveScatter(const SparseCurve& curve) const {
     SeedValues values;
     for (const auto& [row, seeds] : ValuesOf(measure_.pooled, measure_)) {
       const auto& sparse = claims_.sparse;
@@ -346,7 +438,7 @@ class CorpusCases {
         }
       }
     }
-    return NoiseOf(values, measure_.noise);
+    return ScatterOf(std::move(values), measure_.noise);
   }
 
   void AgainstRange(const std::string& row, MiniatureCase* result) const {
@@ -368,11 +460,11 @@ class CorpusCases {
       range +=
           (RunsOf(first).at(seed)->loss - RunsOf(last).at(seed)->loss) / count;
     }
-    const RowNoise losses = NoiseOf(
+    const Scatter losses = ScatterOf(
         ValuesOf(measure_.against_pooled, LossMeasure()), Noise::kPaired);
     MiniatureCase of_range;
-    SetError({terms[1], terms[2]}, losses, &of_range);
-    SetError({terms[0]}, noise_, result);
+    SetError({terms[1], terms[2]}, losses, seeds, &of_range);
+    SetError({terms[0]}, scatter_, seeds, result);
     if (result->problem.empty()) result->problem = of_range.problem;
     if (!result->problem.empty()) return;
     // The two-sided interval of the range must hold only positive values.
@@ -390,24 +482,104 @@ class CorpusCases {
     result->estimate = cost - range / 2;
     result->seed_error += of_range.seed_error / 2;
     result->freedom = std::min(result->freedom, of_range.freedom);
-    result->own_deviation.insert(result->own_deviation.end(),
-                                 of_range.own_deviation.begin(),
-                                 of_range.own_deviation.end());
+    result->own_error += of_range.own_error / 2;
+    result->own_freedom = std::min(result->own_freedom, of_range.own_freedom);
+    result->bartlett = std::min(result->bartlett, of_range.bartlett);
+    result->not_pooled = result->not_pooled || of_range.not_pooled;
+    std::ranges::copy(of_range.own_deviation,
+                      std::back_inserter(result->own_deviation));
+    std::ranges::copy(of_range.left_out, std::back_inserter(result->left_out));
   }
 
   const MiniatureClaims& claims_;
   const MiniatureMeasure& measure_;
   const std::map<std::string, SeedRuns>& runs_;
   const std::string& corpus_;
-  RowNoise noise_;
+  Scatter scatter_;
 };
+
+// The mean of the corpora's means, which are independent of each other.
+MiniatureCase MeanOverCorpora(const std::vector<MiniatureCase>& corpora) {
+  if (corpora.size() == 1) return corpora[0];
+  MiniatureCase mean;
+  mean.label =
+      fmt::format("{} on {} corpora each", corpora[0].label, corpora.size());
+  mean.seeds = std::numeric_limits<int64_t>::max();
+  std::vector<std::string> problems;
+  const double part = 1 / static_cast<double>(corpora.size());
+  double variance = 0, squares = 0, own_variance = 0, own_squares = 0;
+  for (const MiniatureCase& each : corpora) {
+    if (!each.problem.empty()) {
+      problems.push_back(each.corpus + ": " + each.problem);
+      continue;
+    }
+    mean.seeds = std::min(mean.seeds, each.seeds);
+    mean.estimate += part * each.estimate;
+    mean.sources.push_back({part * each.seed_error, each.freedom, each.seeds});
+    const double square = std::pow(part * each.seed_error, 2);
+    variance += square;
+    squares += square * square / each.freedom;
+    const double own_square = std::pow(part * each.own_error, 2);
+    own_variance += own_square;
+    own_squares += own_square * own_square / each.own_freedom;
+    auto named = [&](const std::vector<std::string>& rows,
+                     std::vector<std::string>* all) {
+      for (const std::string& row : rows)
+        all->push_back(each.corpus + "/" + row);
+    };
+    named(each.own_deviation, &mean.own_deviation);
+    named(each.left_out, &mean.left_out);
+    mean.bartlett = std::min(mean.bartlett, each.bartlett);
+    mean.not_pooled = mean.not_pooled || each.not_pooled;
+    if (each.cap_rise) {
+      mean.cap_rise = mean.cap_rise.value_or(0) + part * *each.cap_rise;
+    }
+  }
+  mean.problem = Joined(problems);
+  if (!mean.problem.empty()) mean.seeds = 0;
+  mean.seed_error = std::sqrt(variance);
+  mean.freedom = variance == 0 ? 1 : variance * variance / squares;
+  mean.own_error = std::sqrt(own_variance);
+  mean.own_freedom =
+      own_variance == 0 ? 0 : own_variance * own_variance / own_squares;
+  return mean;
+}
+
+// Which of the readings that the measure needs no run of its rows has.
+std::string ReadingProblem(const MiniatureMeasure& measure,
+                           const RunIndex& runs) {
+  std::set<std::string> run;
+  for (const auto& [corpus, rows] : runs) {
+    for (const std::string& row : measure.rows) {
+      const auto found = rows.find(row);
+      if (found == rows.end()) continue;
+      for (const auto& [seed, each] : found->second) {
+        run.insert(each->load_balance);
+      }
+    }
+  }
+  std::vector<std::string> missing;
+  for (const std::string& reading : measure.readings) {
+    if (!run.contains(reading)) missing.push_back(reading);
+  }
+  if (missing.empty()) return "";
+  return fmt::format(
+      "no run has the reading {} of the balance loss, which "
+      "the claim needs beside the other",
+      fmt::join(missing, ", "));
+}
 
 std::vector<MiniatureCase> ThroughputCases(
     const MiniatureClaims& claims, const MiniatureMeasure& measure,
     const std::vector<ThroughputSamples>& throughput) {
   SeedValues values;
   auto name = [](double experts) { return fmt::format("AE {:g}", experts); };
+  std::map<std::string, std::string> others;  // routers that were measured
   for (const ThroughputSamples& samples : throughput) {
+    if (samples.router != measure.router) {
+      others[name(samples.active_experts)] = samples.router;
+      continue;
+    }
     auto& logs = values[name(samples.active_experts)];
     for (const double speed : samples.tokens_per_second) {
       logs[static_cast<int64_t>(logs.size())] = std::log(speed);
@@ -418,8 +590,7 @@ std::vector<MiniatureCase> ThroughputCases(
     const auto found = values.find(name(experts));
     if (found != values.end()) measured.insert(*found);
   }
-  const RowNoise noise = PoolRows(measured, measure.noise, claims.own_deviation,
-                                  claims.own_deviation_rows);
+  const RowNoise noise = PoolRows(measured, measure.noise, claims);
   std::vector<MiniatureCase> cases;
   for (size_t i = 0; i + 1 < measure.active_experts.size(); ++i) {
     MiniatureCase result;
@@ -434,6 +605,10 @@ std::vector<MiniatureCase> ThroughputCases(
       result.seeds = std::min(result.seeds, samples);
       if (throughput.empty()) {
         result.problem = "there is no benchmark";
+      } else if (samples == 0 && others.contains(term.row)) {
+        result.problem = fmt::format(
+            "the benchmark at {} is of the {} router, not of the {} one",
+            term.row, others.at(term.row), measure.router);
       } else if (samples < measure.least_samples) {
         result.problem = fmt::format("{} samples at {}, {} are needed", samples,
                                      term.row, measure.least_samples);
@@ -443,7 +618,9 @@ std::vector<MiniatureCase> ThroughputCases(
         result.estimate += term.weight * value / static_cast<double>(samples);
       }
     }
-    if (result.problem.empty()) SetError(terms, noise, &result);
+    if (result.problem.empty()) {
+      SetError(terms, {measured, noise, measure.noise}, {}, &result);
+    }
     cases.push_back(std::move(result));
   }
   return cases;
@@ -451,24 +628,33 @@ std::vector<MiniatureCase> ThroughputCases(
 
 }  // namespace
 
-std::vector<MiniatureCase> MakeCases(
-    const MiniatureClaims& claims, const MiniatureMeasure& measure,
-    const RunIndex& runs, const std::vector<ThroughputSamples>& throughput) {
+MeasureCases MakeCases(const MiniatureClaims& claims,
+                       const MiniatureMeasure& measure, const RunIndex& runs,
+                       const std::vector<ThroughputSamples>& throughput) {
   if (measure.quantity == Quantity::kLogThroughput) {
-    return ThroughputCases(claims, measure, throughput);
+    return {.cases = ThroughputCases(claims, measure, throughput), .parts = {}};
   }
   static const std::map<std::string, SeedRuns> kNone;
-  std::vector<MiniatureCase> cases;
+  MeasureCases made;
+  std::vector<MiniatureCase> means;
   for (const std::string& corpus : measure.corpora) {
     const auto found = runs.find(corpus);
-    for (MiniatureCase& each :
-         CorpusCases(claims, measure,
-                     found == runs.end() ? kNone : found->second, corpus)
-             .Make()) {
-      cases.push_back(std::move(each));
+    CorpusCases of_corpus(claims, measure,
+                          found == runs.end() ? kNone : found->second, corpus);
+    const std::vector<MiniatureCase> cases = of_corpus.Make();
+    if (measure.of_cases == OfCases::kMean) {
+      means.push_back(of_corpus.MeanOf(cases));
     }
+    std::ranges::copy(cases, std::back_inserter(made.cases));
   }
-  return cases;
+  if (!means.empty()) {
+    made.parts = std::exchange(made.cases, {MeanOverCorpora(means)});
+  }
+  const std::string problem = ReadingProblem(measure, runs);
+  for (MiniatureCase& each : made.cases) {
+    if (!problem.empty()) each.problem = Joined({problem, each.problem});
+  }
+  return made;
 }
 
 }  // namespace softmoe::golden

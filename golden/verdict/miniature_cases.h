@@ -12,11 +12,16 @@
 
 namespace softmoe::golden {
 
+// What a measure tests, and, if that is a mean, the cases of which it is one.
+struct MeasureCases {
+  std::vector<MiniatureCase> cases, parts;
+};
+
 // The cases of `measure`, rows within corpora, with estimates, errors and
 // degrees of freedom; not yet tested.
-std::vector<MiniatureCase> MakeCases(
-    const MiniatureClaims& claims, const MiniatureMeasure& measure,
-    const RunIndex& runs, const std::vector<ThroughputSamples>& throughput);
+MeasureCases MakeCases(const MiniatureClaims& claims,
+                       const MiniatureMeasure& measure, const RunIndex& runs,
+                       const std::vector<ThroughputSamples>& throughput);
 
 }  // namespace softmoe::golden
 

@@ -78,10 +78,22 @@ void TestCases(const MiniatureMeasure& measure, std::optional<int64_t> seeds,
     if (!each.problem.empty()) continue;
     double error = each.seed_error, freedom = each.freedom;
     if (seeds) {
-      const auto now = static_cast<double>(each.seeds);
       const auto then = static_cast<double>(*seeds);
+      const auto now = static_cast<double>(each.seeds);
       error *= std::sqrt(now / then);
       freedom *= (then - 1) / (now - 1);
+      double variance = 0, squares = 0;
+      for (const ErrorSource& source : each.sources) {
+        const auto of_source = static_cast<double>(source.seeds);
+        const double square = source.error * source.error * of_source / then;
+        variance += square;
+        squares +=
+            square * square * (of_source - 1) / (source.freedom * (then - 1));
+      }
+      if (variance > 0) {
+        error = std::sqrt(variance);
+        freedom = variance * variance / squares;
+      }
     }
     const OneSided p = TestDifference(
         measure, each.estimate, std::max(error, each.least_error), freedom);

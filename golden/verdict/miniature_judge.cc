@@ -49,6 +49,8 @@ class MiniatureJudge {
         const MiniatureMeasure& measure = claims_.claims[c].measures[m];
         MiniatureMeasureVerdict& verdict = verdicts_.claims[c].measures[m];
         for (MiniatureCase& each : verdict.cases) AddPrecision(&each);
+        for (MiniatureCase& each : verdict.parts) AddPrecision(&each);
+        AddNotPooled(measure, &verdict);
         if (verdict.status == MiniatureStatus::kUndecided) {
           verdict.seeds_needed = SeedsNeeded(
               measure, verdict.cases, verdict.cases_needed, LevelOfOne());
@@ -107,6 +109,7 @@ class MiniatureJudge {
     MiniatureVerdict verdict;
     verdict.id = claim.id;
     verdict.title = claim.title;
+    verdict.of_paper = claim.of_paper;
     verdict.assumes = claim.assumes;
     for (const MiniatureMeasure& measure : claim.measures) {
       verdict.measures.push_back(TestMeasure(measure));
@@ -120,16 +123,27 @@ class MiniatureJudge {
     verdict.text = measure.text;
     verdict.unit = measure.unit;
     verdict.margin = measure.margin;
-    verdict.cases = MakeCases(claims_, measure, runs_, results_.throughput);
+    MeasureCases made = MakeCases(claims_, measure, runs_, results_.throughput);
+    verdict.cases = std::move(made.cases);
+    verdict.parts = std::move(made.parts);
     const auto num_cases = static_cast<int64_t>(verdict.cases.size());
     verdict.cases_needed = measure.CasesNeeded(num_cases);
-    for (MiniatureCase& each : verdict.cases) {
-      if (!each.problem.empty()) continue;
-      if (each.seed_error == 0 && each.least_error == 0) {
-        each.problem = "all of its runs agree to the last bit";
+    for (auto* cases : {&verdict.cases, &verdict.parts}) {
+      for (MiniatureCase& each : *cases) {
+        if (!each.problem.empty()) continue;
+        if (each.seed_error == 0 && each.least_error == 0) {
+          each.problem = "all of its runs agree to the last bit";
+        }
       }
+      TestCases(measure, std::nullopt, cases);
     }
-    TestCases(measure, std::nullopt, &verdict.cases);
+    if (!measure.judged()) {
+      verdict.status = MiniatureStatus::kReported;
+      return verdict;
+    }
+    verdict.could_be_shown =
+        std::ranges::count(verdict.cases, "", &MiniatureCase::problem) >=
+        verdict.cases_needed;
     const MeasureTest test = Combine(verdict.cases, verdict.cases_needed);
     verdict.p = test.p;
     verdict.leans_to_shown = test.leans_to_shown;
@@ -152,6 +166,22 @@ class MiniatureJudge {
         DetectableEffect(error, each->freedom, LevelOfOne(), kPower);
   }
 
+  // p as if nothing had been pooled, if all deviations for that are known.
+  static void AddNotPooled(const MiniatureMeasure& measure,
+                           MiniatureMeasureVerdict* verdict) {
+    std::vector<MiniatureCase> cases = verdict->cases;
+    bool known = measure.judged() && verdict->could_be_shown;
+    for (MiniatureCase& each : cases) {
+      if (!each.problem.empty()) continue;
+      known = known && each.own_freedom > 0 && each.own_error > 0;
+      each.seed_error = each.own_error;
+      each.freedom = each.own_freedom;
+    }
+    if (!known) return;
+    TestCases(measure, std::nullopt, &cases);
+    verdict->p_not_pooled = Combine(cases, verdict->cases_needed).p;
+  }
+
   // The same few degrees of freedom occur again and again.
   double Quantile(double freedom) {
     const auto found = quantiles_.find(freedom);
@@ -165,6 +195,7 @@ class MiniatureJudge {
     std::vector<double> p_values;
     for (MiniatureVerdict& claim : verdicts_.claims) {
       for (MiniatureMeasureVerdict& measure : claim.measures) {
+        if (measure.status == MiniatureStatus::kReported) continue;
         measures.push_back(&measure);
         const bool trusted = measure.status != MiniatureStatus::kMistrusted;
         p_values.push_back(trusted ? measure.p : 1);
@@ -174,14 +205,11 @@ class MiniatureJudge {
     for (size_t i = 0; i < measures.size(); ++i) {
       MiniatureMeasureVerdict& measure = *measures[i];
       if (measure.status == MiniatureStatus::kMistrusted) continue;
-      const int64_t testable = std::count_if(
-          measure.cases.begin(), measure.cases.end(),
-          [](const MiniatureCase& each) { return each.problem.empty(); });
       if (decided[i]) {
         measure.status = measure.leans_to_shown
                              ? MiniatureStatus::kShown
                              : MiniatureStatus::kContradicted;
-      } else if (testable < measure.cases_needed) {
+      } else if (!measure.could_be_shown) {
         measure.status = MiniatureStatus::kNotTestable;
       } else {
         measure.status = MiniatureStatus::kUndecided;
@@ -205,7 +233,9 @@ class MiniatureJudge {
             "different?",
             fmt::join(verdicts_.equal_seeds, ", "));
       case MiniatureStatus::kNotTestable:
-        return Problems(measure.cases);
+        return ProblemsOf(measure.cases);
+      case MiniatureStatus::kReported:
+        return Reported(measure.cases) + Deviations(measure);
       default:
         text = fmt::format("{} of {} cases point to the claim, {} needed",
                            holding, tested, measure.cases_needed);
@@ -218,21 +248,75 @@ class MiniatureJudge {
       text += fmt::format("; leans to {}",
                           measure.leans_to_shown ? "shown" : "contradicted");
     }
-    std::set<std::string> own;
-    for (const MiniatureCase& each : measure.cases) {
-      for (const std::string& row : each.own_deviation) {
-        own.insert((each.corpus.empty() ? "" : each.corpus + "/") + row);
+    return text + CapsAlone(measure) + Deviations(measure);
+  }
+
+  static std::string Reported(const std::vector<MiniatureCase>& cases) {
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    size_t tested = 0;
+    for (const MiniatureCase& each : cases) {
+      if (!each.problem.empty()) continue;
+      ++tested;
+      least = std::min(least, each.estimate);
+      most = std::max(most, each.estimate);
+    }
+    if (tested == 0) return "reported, not judged: " + ProblemsOf(cases);
+    return fmt::format("reported, not judged: {:+.3g} to {:+.3g} in {} case{}",
+                       least, most, tested, tested == 1 ? "" : "s");
+  }
+
+  // What a rise of active experts would be if every token filled its cap.
+  static std::string CapsAlone(const MiniatureMeasureVerdict& measure) {
+    std::vector<std::string> rises;
+    for (const MiniatureCase& each :
+         measure.parts.empty() ? measure.cases : measure.parts) {
+      if (!each.cap_rise || !each.problem.empty()) continue;
+      rises.push_back(fmt::format("{:+.2f} ({}: {})", *each.cap_rise,
+                                  each.corpus, each.label));
+    }
+    if (rises.empty()) return "";
+    std::string text = fmt::format("; rounding of caps alone gives {}",
+                                   fmt::join(rises, ", "));
+    const MiniatureCase& deciding = measure.cases[measure.deciding];
+    if (deciding.cap_rise && deciding.problem.empty()) {
+      text += fmt::format(", which is {:.2f} of the effect",
+                          *deciding.cap_rise / deciding.estimate);
+    }
+    return text;
+  }
+
+  // Which deviations were not pooled, and how much hangs on the others.
+  static std::string Deviations(const MiniatureMeasureVerdict& measure) {
+    std::set<std::string> out, unequal;
+    for (const MiniatureCase& each :
+         measure.parts.empty() ? measure.cases : measure.parts) {
+      const std::string corpus = each.corpus.empty() ? "" : each.corpus + "/";
+      for (const std::string& row : each.left_out) out.insert(corpus + row);
+      if (each.not_pooled) {
+        unequal.insert(fmt::format(
+            "{}p = {:.2g}", each.corpus.empty() ? "" : each.corpus + ": ",
+            each.bartlett));
       }
     }
-    if (!own.empty()) {
-      text += fmt::format("; with a deviation of their own: {}",
-                          fmt::join(own, ", "));
+    std::string text;
+    if (!out.empty()) {
+      text += fmt::format("; left out of the pool: {}", fmt::join(out, ", "));
+    }
+    if (!unequal.empty()) {
+      text += fmt::format(
+          "; not pooled, for the rows scatter unequally (Bartlett, {})",
+          fmt::join(unequal, ", "));
+    }
+    if (measure.p_not_pooled) {
+      text += fmt::format(
+          "; p {:.2g}, and by each difference's own deviation {:.2g}",
+          measure.p, *measure.p_not_pooled);
     }
     return text;
   }
 
   // Lists each problem once, for most cases have the same.
-  static std::string Problems(const std::vector<MiniatureCase>& cases) {
+  static std::string ProblemsOf(const std::vector<MiniatureCase>& cases) {
     constexpr size_t kMost = 2;
     std::vector<std::string> problems;
     for (const MiniatureCase& each : cases) {
@@ -299,20 +383,15 @@ class MiniatureJudge {
         resolution.seeds =
             std::min(resolution.seeds, static_cast<int64_t>(seeds.size()));
       }
-      auto pool = [&](Noise noise) {
-        return PoolRows(losses, noise, claims_.own_deviation,
-                        claims_.own_deviation_rows);
-      };
+      auto pool = [&](Noise noise) { return PoolRows(losses, noise, claims_); };
       const RowNoise of_pairs = pool(Noise::kPaired);
       const PooledDeviation& paired = of_pairs.pooled;
       if (!paired.known() || resolution.seeds < 2) continue;
       const RowNoise of_rows = pool(Noise::kPlain);
-      for (const auto& [row, own] : of_rows.own) {
-        resolution.plain_own.push_back(row);
-      }
-      for (const auto& [row, own] : of_pairs.own) {
-        resolution.paired_own.push_back(row);
-      }
+      // Where rows scatter unequally there is no one deviation to tell.
+      if (of_pairs.unequal || of_rows.unequal) continue;
+      resolution.plain_own = of_rows.left_out;
+      resolution.paired_own = of_pairs.left_out;
       resolution.plain = of_rows.pooled.deviation;
       resolution.paired = paired.deviation;
       resolution.paired_freedom = paired.freedom;
@@ -346,6 +425,8 @@ const char* MiniatureStatusName(MiniatureStatus status) {
       return "UNDECIDED";
     case MiniatureStatus::kNotTestable:
       return "NOT_TESTABLE";
+    case MiniatureStatus::kReported:
+      return "REPORTED";
     case MiniatureStatus::kMistrusted:
       return "MISTRUSTED";
     case MiniatureStatus::kInterim:
@@ -355,8 +436,11 @@ const char* MiniatureStatusName(MiniatureStatus status) {
 }
 
 MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
-                                 const MiniatureResults& results) {
-  return MiniatureJudge(claims, results).Run(true);
+                                 const MiniatureResults& results,
+                                 const EarlierClaims* recorded_under) {
+  MiniatureVerdicts verdicts = MiniatureJudge(claims, results).Run(true);
+  if (recorded_under != nullptr) verdicts.recorded_under = *recorded_under;
+  return verdicts;
 }
 
 MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
@@ -364,14 +448,17 @@ MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
   return MiniatureJudge(claims, results).Run(false);
 }
 
-void RequireSameMiniatureClaims(const MiniatureClaims& claims,
-                                const std::string& recorded_hash,
-                                const std::string& where) {
-  if (claims.Hash() == recorded_hash) return;
+const EarlierClaims* RecordedUnder(const MiniatureClaims& claims,
+                                   const std::string& recorded_hash,
+                                   const std::string& where) {
+  if (claims.Hash() == recorded_hash) return nullptr;
+  const auto found =
+      std::ranges::find(claims.history, recorded_hash, &EarlierClaims::hash);
+  if (found != claims.history.end()) return &*found;
   throw DataError(fmt::format(
-      "{} was recorded under other margins (hash {}; this program has {}): "
-      "margins must be fixed before the runs; judge it with the version that "
-      "recorded it",
+      "{} was recorded under other margins (hash {}; this program has {}, and "
+      "no such earlier one): margins must be fixed before the runs; judge it "
+      "with the version that recorded it",
       where, recorded_hash, claims.Hash()));
 }
 

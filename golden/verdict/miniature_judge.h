@@ -20,6 +20,7 @@ namespace softmoe::golden {
 struct AllocationPoint {
   int64_t step = 0;
   std::vector<double> allocation;
+  double learning_rate_sum = 0;  // of those updates
 };
 
 // The final model, evaluated at `factor` times the tau of its training.
@@ -40,6 +41,7 @@ struct MiniatureRun {
       0;  // of the final allocation, mean over layers; sparse rows: k
   double train_ae = 0;              // shown, not judged
   double load_variance = 0;         // var/mean^2, mean over layers
+  std::string load_balance;         // soft rows: reading of the balance loss
   std::optional<double> hellaswag;  // accuracy in [0, 1]
   // Rows of learned allocation: by step, ascending; the last is the end of
   // training. Before the first, training started from equal k_l.
@@ -48,10 +50,11 @@ struct MiniatureRun {
       at_tau;  // soft rows: by factor, ascending, 1 among them
 };
 
-// What //:bench measured at one number of active experts.
+// What //:bench measured with one router at one number of active experts.
 struct ThroughputSamples {
   double active_experts = 0;
   std::vector<double> tokens_per_second;
+  std::string router;  // "sparse" or "soft"
 };
 
 // Everything that is judged.
@@ -65,18 +68,26 @@ enum class MiniatureStatus {
   kContradicted,
   kUndecided,
   kNotTestable,
+  kReported,    // not judged
   kMistrusted,  // two seeds of a row gave the same bits
   kInterim,     // planned runs are missing
 };
 
-// "SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE", "MISTRUSTED",
-// "INTERIM".
+// "SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE", "REPORTED",
+// "MISTRUSTED", "INTERIM".
 const char* MiniatureStatusName(MiniatureStatus status);
 
-// One row on one corpus, or two neighbours of the benchmark.
+// What one corpus adds to the error of a mean over corpora.
+struct ErrorSource {
+  double error = 0, freedom = 0;
+  int64_t seeds = 0;
+};
+
+// One row on one corpus, two neighbours of the benchmark, or the mean of them
+// all.
 struct MiniatureCase {
   std::string label;    // "softmoe-2-calibrated - sparse-4"
-  std::string corpus;   // "" for the benchmark
+  std::string corpus;   // "" for the benchmark, and for several
   int64_t seeds = 0;    // or samples
   std::string problem;  // why it cannot be tested; "" if it can
   // The rest is valid only if there is no problem; in the unit of the measure.
@@ -90,6 +101,17 @@ struct MiniatureCase {
   double resolves = 0;
   double p_shown = 1, p_contradicted = 1;  // one-sided
   std::vector<std::string> own_deviation;  // rows whose deviation is not pooled
+  // Rows that its corpus leaves out of the pool, in this difference or not.
+  std::vector<std::string> left_out;
+  // p of Bartlett's test; where it rejects, `not_pooled`, and the error is that
+  // of the difference's own deviation.
+  double bartlett = 1;
+  bool not_pooled = false;
+  // By that own deviation, whether or not it decides; freedom 0: unknown.
+  double own_error = 0, own_freedom = 0;
+  std::vector<ErrorSource> sources;  // of a mean over several corpora
+  // Of active experts: the same difference of the mean caps.
+  std::optional<double> cap_rise;
 };
 
 struct MiniatureMeasureVerdict {
@@ -97,12 +119,17 @@ struct MiniatureMeasureVerdict {
   double margin = 0;
   MiniatureStatus status = MiniatureStatus::kUndecided;
   std::vector<MiniatureCase> cases;
-  int64_t cases_needed = 0;  // how many must hold
+  std::vector<MiniatureCase> parts;  // whose mean the one case is, if it is one
+  int64_t cases_needed = 0;          // how many must hold
+  // Whether enough cases can be tested for it to be shown, whatever they say.
+  bool could_be_shown = false;
   // The case on which p hangs: the last one that must hold, or, if p speaks
   // against the measure, the last one that must be reversed.
   size_t deciding = 0;
   double p = 1;  // two directions; before Holm's procedure
   bool leans_to_shown = true;
+  // The same with no deviation pooled; nullopt if it is not known.
+  std::optional<double> p_not_pooled;
   // If UNDECIDED: how many seeds on each corpus (samples, for the benchmark)
   // would decide if everything stayed as it is; nullopt if no number up to
   // 10,000 would.
@@ -112,6 +139,7 @@ struct MiniatureMeasureVerdict {
 
 struct MiniatureVerdict {
   std::string id, title;
+  bool of_paper = true;  // false: a hypothesis of this project
   MiniatureStatus status = MiniatureStatus::kUndecided;
   // What the status would be if no run were missing.
   MiniatureStatus leaning = MiniatureStatus::kUndecided;
@@ -134,6 +162,9 @@ struct MiniatureResolution {
 
 struct MiniatureVerdicts {
   std::string hash;  // of the definitions
+  // The earlier ones under which the runs were recorded: then every verdict
+  // came after the fact.
+  std::optional<EarlierClaims> recorded_under;
   int64_t planned = 0, finished = 0;
   std::vector<std::string> missing;      // "gcide/sparse-1/seed1234"
   std::vector<std::string> equal_seeds;  // "gcide/sparse-1: 1234 and 1235"
@@ -141,22 +172,25 @@ struct MiniatureVerdicts {
   std::vector<MiniatureResolution> resolution;  // corpora with known noise
 };
 
-// Judges the claims. Throws DataError for a run that is not planned or occurs
-// twice, for steps, factors or layers out of order, and for a throughput that
-// is not positive.
+// Judges the claims by the present definitions. Results that were recorded
+// under earlier ones name them (RecordedUnder). Throws DataError for a run that
+// is not planned or occurs twice, for steps, factors or layers out of order,
+// and for a throughput that is not positive.
 MiniatureVerdicts JudgeMiniature(const MiniatureClaims& claims,
-                                 const MiniatureResults& results);
+                                 const MiniatureResults& results,
+                                 const EarlierClaims* recorded_under = nullptr);
 
 // Judges without hash, intervals, `resolves`, seeds_needed, reasons and
 // resolution, which take most of the time and decide nothing. For simulations.
 MiniatureVerdicts TestMiniature(const MiniatureClaims& claims,
                                 const MiniatureResults& results);
 
-// Throws DataError, naming both, if results were recorded under definitions
-// with another hash than those of this program.
-void RequireSameMiniatureClaims(const MiniatureClaims& claims,
-                                const std::string& recorded_hash,
-                                const std::string& where);
+// The earlier definitions under which results were recorded, out of the history
+// of `claims`; nullptr if it was these. Throws DataError, naming both hashes,
+// for any other.
+const EarlierClaims* RecordedUnder(const MiniatureClaims& claims,
+                                   const std::string& recorded_hash,
+                                   const std::string& where);
 
 // How far from its margin an effect with a standard error must lie for a
 // two-sided test at `level` to detect it in a share `power` of cases, by t

@@ -41,7 +41,9 @@ const NamedValues<Holds>& Names() {
 template <>
 const NamedValues<OfCases>& Names() {
   static const NamedValues<OfCases> kNames = {{OfCases::kEvery, "every"},
-                                              {OfCases::kMost, "most"}};
+                                              {OfCases::kMost, "most"},
+                                              {OfCases::kMean, "mean"},
+                                              {OfCases::kNone, "none"}};
   return kNames;
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "golden/verdict/statistics.h"
+
 namespace softmoe::golden {
 namespace {
 
@@ -126,11 +128,8 @@ PooledDeviation OwnOf(const Values& row,
   return Deviation(squares, static_cast<double>(row.size()) - 1);
 }
 
-}  // namespace
-
-RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
-                  double own_rows) {
-  const Block block = MakeBlock(values, noise);
+RowNoise PoolBlock(const Block& block, Noise noise,
+                   const MiniatureClaims& claims) {
   // If nothing varies at all, the deviation is known to be 0.
   std::vector<size_t> rows;
   for (size_t r = 0; r < block.rows.size(); ++r) {
@@ -139,7 +138,7 @@ RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
   std::vector<const Values*> all;
   if (rows.empty()) {
     for (const Values& row : block.values) all.push_back(&row);
-    return {PoolOf(all, noise), {}};
+    return {PoolOf(all, noise), {}, {}};
   }
   // The noisiest first.
   for (const size_t r : rows) all.push_back(&block.values[r]);
@@ -152,24 +151,73 @@ RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
   };
   std::stable_sort(rows.begin(), rows.end(),
                    [&](size_t a, size_t b) { return scatter(a) > scatter(b); });
-  const auto allowed =
-      static_cast<size_t>(own_rows * static_cast<double>(rows.size()));
+  const auto allowed = static_cast<size_t>(claims.own_deviation_rows *
+                                           static_cast<double>(rows.size()));
   const size_t most = std::min(allowed, rows.size() < 2 ? 0 : rows.size() - 2);
   for (size_t count = most; count > 0; --count) {
     std::vector<const Values*> others;
     for (size_t i = count; i < rows.size(); ++i) {
       others.push_back(&block.values[rows[i]]);
     }
-    RowNoise result{PoolOf(others, noise), {}};
+    RowNoise result{PoolOf(others, noise), {}, {}};
     for (size_t i = 0; i < count; ++i) {
       const PooledDeviation own = OwnOf(block.values[rows[i]], others, noise);
-      if (own.deviation > own_deviation * result.pooled.deviation) {
+      if (own.deviation > claims.own_deviation * result.pooled.deviation) {
         result.own[block.rows[rows[i]]] = own;
       }
     }
     if (result.own.size() == count) return result;
   }
-  return {PoolOf(all, noise), {}};
+  return {PoolOf(all, noise), {}, {}};
+}
+
+// p of Bartlett's test that rows, none of which is constant, have one
+// deviation (Bartlett 1937, with his correction).
+double BartlettP(const std::vector<const Values*>& rows) {
+  if (rows.size() < 2) return 1;
+  double squares = 0, freedom = 0, logarithms = 0, inverses = 0;
+  for (const Values* row : rows) {
+    const double of_row = static_cast<double>(row->size()) - 1;
+    const double around = SquaresAroundMean(*row);
+    squares += around;
+    freedom += of_row;
+    logarithms += of_row * std::log(around / of_row);
+    inverses += 1 / of_row;
+  }
+  const auto others = static_cast<double>(rows.size()) - 1;
+  const double correction = 1 + (inverses - 1 / freedom) / (3 * others);
+  return ChiSquareTail(
+      std::max(0.0, freedom * std::log(squares / freedom) - logarithms) /
+          correction,
+      others);
+}
+
+}  // namespace
+
+RowNoise PoolRows(const SeedValues& values, Noise noise,
+                  const MiniatureClaims& claims) {
+  const Block block = MakeBlock(values, noise);
+  RowNoise result = PoolBlock(block, noise, claims);
+  for (const auto& [row, own] : result.own) result.left_out.push_back(row);
+  for (const auto& [row, seeds] : values) {
+    if (std::ranges::find(block.rows, row) == block.rows.end()) {
+      result.left_out.push_back(row + " (too few seeds)");
+    }
+  }
+  std::vector<const Values*> pooled;
+  for (size_t r = 0; r < block.rows.size(); ++r) {
+    if (!AllEqual(block.values[r]) && !result.own.contains(block.rows[r])) {
+      pooled.push_back(&block.values[r]);
+    }
+  }
+  result.bartlett = BartlettP(pooled);
+  result.unequal = result.bartlett < claims.equal_deviations;
+  if (result.unequal && noise == Noise::kPlain) {
+    for (size_t r = 0; r < block.rows.size(); ++r) {
+      result.own[block.rows[r]] = OwnOf(block.values[r], {}, noise);
+    }
+  }
+  return result;
 }
 
 SumError ErrorOf(const std::vector<Term>& terms, const RowNoise& noise) {
@@ -193,6 +241,20 @@ SumError ErrorOf(const std::vector<Term>& terms, const RowNoise& noise) {
   result.freedom =
       variance == 0 ? noise.pooled.freedom : variance * variance / squares;
   return result;
+}
+
+SumError OwnErrorOf(const std::vector<Term>& terms, const SeedValues& values,
+                    const std::vector<int64_t>& seeds) {
+  Values sums(seeds.size());
+  for (const Term& term : terms) {
+    if (term.weight == 0) continue;
+    for (size_t s = 0; s < seeds.size(); ++s) {
+      sums[s] += term.weight * values.at(term.row).at(seeds[s]);
+    }
+  }
+  const auto count = static_cast<double>(seeds.size());
+  return {
+      std::sqrt(SquaresAroundMean(sums) / (count - 1) / count), count - 1, {}};
 }
 
 }  // namespace softmoe::golden

@@ -23,6 +23,11 @@ using SeedValues = std::map<std::string, std::map<int64_t, double>>;
 struct RowNoise {
   PooledDeviation pooled;
   std::map<std::string, PooledDeviation> own;  // rows that keep their own
+  std::vector<std::string> left_out;           // of the pool, named
+  // p of Bartlett's test that the pooled rows have one plain deviation; 1 if
+  // there are fewer than two. `unequal`: it is rejected, and nothing is pooled.
+  double bartlett = 1;
+  bool unequal = false;
 
   const PooledDeviation& Of(const std::string& row) const {
     const auto found = own.find(row);
@@ -35,9 +40,11 @@ struct RowNoise {
 // each seed. A row above `own_deviation` times the pool of the others keeps its
 // own; at most the share `own_rows` do, and at least two rows remain. Rows
 // whose value is the same for all seeds, a setting rather than a measurement,
-// are left out so as not to dilute the pool.
-RowNoise PoolRows(const SeedValues& values, Noise noise, double own_deviation,
-                  double own_rows);
+// are left out so as not to dilute the pool. Where Bartlett's test rejects,
+// plain rows all keep their own, and paired differences take OwnErrorOf. The
+// rules' numbers are those of `claims`.
+RowNoise PoolRows(const SeedValues& values, Noise noise,
+                  const MiniatureClaims& claims);
 
 // A row in a sum of row means, with its sign and weight, and the number of runs
 // in its mean.
@@ -57,6 +64,11 @@ struct SumError {
 // Variances of several sources combine as Welch and Satterthwaite do. The
 // pooled deviation must be known, counts positive.
 SumError ErrorOf(const std::vector<Term>& terms, const RowNoise& noise);
+
+// The same by the deviation of the sum itself over `seeds`, at least two, which
+// all of its rows have in `values`; seeds - 1 degrees of freedom.
+SumError OwnErrorOf(const std::vector<Term>& terms, const SeedValues& values,
+                    const std::vector<int64_t>& seeds);
 
 }  // namespace softmoe::golden
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -21,11 +22,16 @@ double Mean(const Values& values) {
   return Sum(values) / static_cast<double>(values.size());
 }
 
+// How many the last layers are: as many as the share rounds up to; 0.3 * 10 may
+// be a little above 3.
+double NumLate(double layers, double share_of_layers) {
+  return std::ceil(share_of_layers * layers - 1e-6);
+}
+
 // Share of the last layers, minus what they would have if all were equal.
 double LateShare(const Values& allocation, double share_of_layers) {
   const auto layers = static_cast<double>(allocation.size());
-  // As many as the share rounds up to; 0.3 * 10 may be a little above 3.
-  const double late = std::ceil(share_of_layers * layers - 1e-6);
+  const double late = NumLate(layers, share_of_layers);
   const auto first = allocation.end() - static_cast<std::ptrdiff_t>(late);
   return std::accumulate(first, allocation.end(), 0.0) / Sum(allocation) -
          late / layers;
@@ -60,27 +66,35 @@ Values FirstAllocation(const MiniatureRun& run) {
   return Values(final.size(), Mean(final));
 }
 
-// 1 - (the distance to the final allocation that remains at that share of the
-// steps) / (the whole distance); linear between recorded steps.
-double EarlyMovement(const MiniatureRun& run, double share_of_steps) {
+// The run at that share of its steps; linear between recorded ones.
+AllocationPoint PointAt(const MiniatureRun& run, double share_of_steps) {
   const AllocationPoint& last = run.allocation.back();
   const double when = share_of_steps * static_cast<double>(last.step);
   AllocationPoint before{0, FirstAllocation(run)};
-  const double whole = Distance(before.allocation, last.allocation);
   for (const AllocationPoint& after : run.allocation) {
     if (static_cast<double>(after.step) >= when) {
       const auto begin = static_cast<double>(before.step);
       const auto end = static_cast<double>(after.step);
       const double part = end > begin ? (when - begin) / (end - begin) : 1;
-      Values between = before.allocation;
-      for (size_t l = 0; l < between.size(); ++l) {
-        between[l] += part * (after.allocation[l] - between[l]);
+      for (size_t l = 0; l < before.allocation.size(); ++l) {
+        before.allocation[l] +=
+            part * (after.allocation[l] - before.allocation[l]);
       }
-      return 1 - Distance(between, last.allocation) / whole;
+      before.learning_rate_sum +=
+          part * (after.learning_rate_sum - before.learning_rate_sum);
+      return before;
     }
     before = after;
   }
-  return 1;  // not reached: `when` is before the last step
+  return last;  // not reached: `when` is before the last step
+}
+
+// 1 - (the distance to the final allocation that remains at that share of the
+// steps) / (the whole distance).
+double EarlyMovement(const MiniatureRun& run, double share_of_steps) {
+  const Values& last = run.allocation.back().allocation;
+  return 1 - Distance(PointAt(run, share_of_steps).allocation, last) /
+                 Distance(FirstAllocation(run), last);
 }
 
 // Loss at half the active experts minus that at the trained tau.
@@ -128,6 +142,31 @@ QuantityValue OfAllocation(const MiniatureMeasure& measure,
 double MovementOf(const MiniatureRun& run) {
   const Values& final = run.allocation.back().allocation;
   return Distance(FirstAllocation(run), final) / 2 / Sum(final);
+}
+
+double LearningRateSum(const MiniatureRun& run, double share_of_steps) {
+  return PointAt(run, share_of_steps).learning_rate_sum;
+}
+
+double LearningRateNeeded(const MiniatureMeasure& measure,
+                          const MiniatureRun& run) {
+  const Values& final = run.allocation.back().allocation;
+  const auto layers = static_cast<double>(final.size());
+  const double late = NumLate(layers, measure.share_of_layers);
+  const double budget = Sum(final);
+  // k_l = 1 + (budget - layers) softmax_l: of the softmax, all late layers.
+  const double late_softmax =
+      (measure.final_share * budget - late) / (budget - layers);
+  if (!(late_softmax > 0 && late_softmax < 1)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  auto on_the_way = [&](double final_softmax) {
+    return 1 / layers +
+           measure.share_of_movement * (final_softmax - 1 / layers);
+  };
+  return std::log(on_the_way(late_softmax / late) /
+                  on_the_way((1 - late_softmax) / (layers - late))) /
+         2;
 }
 
 double DepthOrderStep(size_t layers) { return 2 / NumPairs(layers); }

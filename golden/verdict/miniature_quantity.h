@@ -28,6 +28,18 @@ QuantityValue ReadQuantity(const MiniatureMeasure& measure,
 // The run must have an allocation.
 double MovementOf(const MiniatureRun& run);
 
+// Sum of the learning rates up to that share of the steps, linear between
+// recorded ones. The run must have an allocation.
+double LearningRateSum(const MiniatureRun& run, double share_of_steps);
+
+// What it must at least be for budget logits to go as far as kEarlyMovement
+// asks, if an update moves each by its learning rate: half of the difference
+// of logits that is there when that share of the paper's movement is done, for
+// the logits of late and early layers move apart. Infinite if no logits give
+// the paper's final share. The run must have an allocation.
+double LearningRateNeeded(const MiniatureMeasure& measure,
+                          const MiniatureRun& run);
+
 // The smallest change of Kendall's tau: one exchange of two neighbours among
 // `layers` layers, at least two.
 double DepthOrderStep(size_t layers);

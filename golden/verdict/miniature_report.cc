@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,36 @@ std::string Reasons(const MiniatureVerdicts& verdicts) {
   return text;
 }
 
+// The predecessor of a claim under the definitions of which its runs are.
+const EarlierVerdict* Before(const MiniatureVerdicts& verdicts,
+                             const MiniatureVerdict& claim) {
+  return verdicts.recorded_under ? verdicts.recorded_under->Before(claim.id)
+                                 : nullptr;
+}
+
+// Why verdicts are not those of the definitions under which the runs were
+// recorded; "" where they are.
+std::string Changes(const MiniatureVerdicts& verdicts, const char* bullet) {
+  if (!verdicts.recorded_under) return "";
+  const EarlierClaims& before = *verdicts.recorded_under;
+  std::string text =
+      Wrap(fmt::format("{}Every verdict came after the fact: the runs were "
+                       "recorded under margins {} of procedure {} ({}), which "
+                       "were replaced after {}.",
+                       bullet, before.hash, before.procedure, before.frozen,
+                       before.why),
+           kWidth, 2) +
+      "\n";
+  for (const EarlierVerdict& verdict : before.verdicts) {
+    text += Wrap(fmt::format("{}{} was {}, now {}: {}.", bullet, verdict.claim,
+                             verdict.verdict, fmt::join(verdict.now, ", "),
+                             verdict.why),
+                 kWidth, 2) +
+            "\n";
+  }
+  return text;
+}
+
 // 'gcide: "deviation" leaves out rows much noisier than the others: sparse-2',
 // after `bullet`.
 std::string LeftOut(const MiniatureResolution& each, const char* column,
@@ -94,6 +125,50 @@ std::string MarkdownLine(const std::vector<std::string>& cells) {
   return fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
 
+// "own deviation: a; rounding of caps alone: +0.45": what a reader of a case
+// must know besides.
+std::string Remarks(const MiniatureCase& each) {
+  if (!each.problem.empty()) return each.problem;
+  std::vector<std::string> remarks;
+  if (each.not_pooled) {
+    remarks.push_back(fmt::format(
+        "own deviation, for the rows scatter unequally (Bartlett, p = {:.2g})",
+        each.bartlett));
+  } else if (!each.own_deviation.empty()) {
+    remarks.push_back(
+        fmt::format("own deviation: {}", fmt::join(each.own_deviation, ", ")));
+  }
+  std::vector<std::string> others;
+  for (const std::string& row : each.left_out) {
+    if (std::ranges::find(each.own_deviation, row) ==
+        each.own_deviation.end()) {
+      others.push_back(row);
+    }
+  }
+  if (!others.empty()) {
+    remarks.push_back(
+        fmt::format("left out of the pool: {}", fmt::join(others, ", ")));
+  }
+  if (each.cap_rise) {
+    remarks.push_back(
+        fmt::format("rounding of caps alone: {:+.2f}, {:.2f} of the effect",
+                    *each.cap_rise, *each.cap_rise / each.estimate));
+  }
+  return fmt::format("{}", fmt::join(remarks, "; "));
+}
+
+// What MiniatureMeasureTable and MiniatureMarkdown say of p.
+std::string TextOfP(const MiniatureMeasureVerdict& measure) {
+  const bool judged = measure.status != MiniatureStatus::kReported;
+  return judged ? fmt::format("{:.2g}", measure.p) : "-";
+}
+
+// Whether a measure has a case on which its verdict hangs.
+bool HasDeciding(const MiniatureMeasureVerdict& measure) {
+  return measure.status != MiniatureStatus::kReported &&
+         measure.cases[measure.deciding].problem.empty();
+}
+
 // The cells of a measure in MiniatureMarkdown, after those of its claim.
 std::vector<std::string> MarkdownMeasure(
     const MiniatureMeasureVerdict& measure) {
@@ -104,14 +179,14 @@ std::vector<std::string> MarkdownMeasure(
   }
   const std::string margin = fmt::format("{:.3g}", measure.margin);
   const MiniatureCase& deciding = measure.cases[measure.deciding];
-  if (!deciding.problem.empty()) return {status, "-", margin, "-", "-", "-"};
+  if (!HasDeciding(measure)) return {status, "-", margin, "-", "-", "-"};
   const std::vector<std::string> effect = EffectTexts(deciding);
   return {status,
           fmt::format("{} [{}, {}]{}", effect[0], effect[1], effect[2],
                       measure.unit == "1" ? "" : " " + measure.unit),
           margin,
           fmt::format("{:.3g}", deciding.resolves),
-          fmt::format("{:.2g}", measure.p),
+          TextOfP(measure),
           Place(deciding)};
 }
 
@@ -144,6 +219,14 @@ Json CaseJson(const MiniatureCase& each) {
   json["resolves"] = each.resolves;
   json["p_shown"] = each.p_shown;
   json["p_contradicted"] = each.p_contradicted;
+  if (each.own_freedom > 0) {
+    json["own_standard_error"] = each.own_error;
+    json["own_degrees_of_freedom"] = each.own_freedom;
+  }
+  json["bartlett"] = each.bartlett;
+  json["pooled"] = !each.not_pooled;
+  if (!each.left_out.empty()) json["left_out"] = each.left_out;
+  if (each.cap_rise) json["cap_rise"] = *each.cap_rise;
   if (!each.own_deviation.empty()) json["own_deviation"] = each.own_deviation;
   return json;
 }
@@ -156,12 +239,19 @@ Json MeasureJson(const MiniatureMeasureVerdict& measure) {
   json["margin"] = measure.margin;
   json["status"] = MiniatureStatusName(measure.status);
   json["reason"] = measure.reason;
-  json["p"] = measure.p;
-  json["cases_needed"] = measure.cases_needed;
-  json["deciding"] = measure.deciding;
+  if (measure.status != MiniatureStatus::kReported) {
+    json["could_be_shown"] = measure.could_be_shown;
+    json["p"] = measure.p;
+    if (measure.p_not_pooled) json["p_not_pooled"] = *measure.p_not_pooled;
+    json["cases_needed"] = measure.cases_needed;
+    json["deciding"] = measure.deciding;
+  }
   if (measure.seeds_needed) json["seeds_needed"] = *measure.seeds_needed;
   for (const MiniatureCase& each : measure.cases) {
     json["cases"].push_back(CaseJson(each));
+  }
+  for (const MiniatureCase& each : measure.parts) {
+    json["parts"].push_back(CaseJson(each));
   }
   return json;
 }
@@ -217,8 +307,9 @@ const char* MiniatureDisclaimer() {
          "sizes.";
 }
 
-const char* MiniatureMarginsFixed() {
-  return "fixed before all runs but a pilot's four";
+std::string MiniatureMarginsFixed(const MiniatureVerdicts& verdicts) {
+  return fmt::format("procedure {}, fixed {} these runs", kMiniatureProcedure,
+                     verdicts.recorded_under ? "after" : "before");
 }
 
 const char* MiniatureMeasureLegend() {
@@ -227,21 +318,66 @@ const char* MiniatureMeasureLegend() {
          "Holm's procedure over all measures. Resolves: how far from the "
          "margin an effect must lie for such a case alone to be decided, first "
          "in Holm's order, in 80 % of draws. CONTRADICTED: so many cases are "
-         "reversed that too few can hold; where all must, one is enough.";
+         "reversed that too few can hold; where all must, one is enough. "
+         "REPORTED: not judged.";
 }
 
-std::string ClaimStatusText(const MiniatureVerdict& claim) {
+std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
+                            const MiniatureVerdict& claim) {
   std::string status = MiniatureStatusName(claim.status);
   if (claim.status != claim.leaning) {
     status += fmt::format(" ({} so far)", MiniatureStatusName(claim.leaning));
   }
+  if (verdicts.recorded_under) status += ", after the fact";
   return status;
 }
 
-MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts) {
-  MiniatureTable table{{"claim", "verdict", "what it says"}, {}};
+MiniatureTable MiniatureDesignTable(const MiniatureVerdicts& verdicts) {
+  MiniatureTable table{{"claim", "could it be shown", "why not"}, {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
-    table.rows.push_back({claim.id, ClaimStatusText(claim), claim.title});
+    std::vector<std::string> reasons;
+    for (const MiniatureMeasureVerdict& measure : claim.measures) {
+      if (measure.status == MiniatureStatus::kReported ||
+          measure.could_be_shown) {
+        continue;
+      }
+      std::set<std::string> problems;
+      for (const MiniatureCase& each : measure.cases) {
+        if (each.problem.empty()) continue;
+        problems.insert((each.corpus.empty() ? "" : each.corpus + ": ") +
+                        each.problem);
+      }
+      reasons.push_back(
+          fmt::format("{}: {}", measure.id, fmt::join(problems, "; ")));
+    }
+    const char* could = reasons.empty()            ? "yes"
+                        : verdicts.missing.empty() ? "no"
+                                                   : "not yet";
+    table.rows.push_back(
+        {claim.id, could, fmt::format("{}", fmt::join(reasons, "; "))});
+  }
+  return table;
+}
+
+MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
+                                   bool of_paper) {
+  MiniatureTable table{{of_paper ? "claim" : "hypothesis", "verdict"}, {}};
+  if (verdicts.recorded_under) {
+    table.header.push_back(
+        fmt::format("by procedure {}", verdicts.recorded_under->procedure));
+  }
+  table.header.push_back("what it says");
+  for (const MiniatureVerdict& claim : verdicts.claims) {
+    if (claim.of_paper != of_paper) continue;
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {claim.id, ClaimStatusText(verdicts, claim)};
+    if (verdicts.recorded_under) {
+      const EarlierVerdict* before = Before(verdicts, claim);
+      row.push_back(before == nullptr ? "-"
+                                      : fmt::format("{}: {}", before->claim,
+                                                    before->verdict));
+    }
+    row.push_back(claim.title);
   }
   return table;
 }
@@ -256,14 +392,17 @@ MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
       const MiniatureCase& deciding = measure.cases[measure.deciding];
       const std::vector<std::string> effect = EffectTexts(deciding);
-      const bool tested = deciding.problem.empty();
-      table.rows.push_back(
-          {measure.id, MiniatureStatusName(measure.status), effect[0],
-           effect[1], effect[2], measure.unit,
-           fmt::format("{:.3g}", measure.margin),
-           tested ? fmt::format("{:.3g}", deciding.resolves) : "-", effect[3],
-           fmt::format("{:.2g}", measure.p), SeedsNeeded(measure),
-           tested ? Place(deciding) : "-"});
+      const bool tested = HasDeciding(measure);
+      auto if_tested = [&](const std::string& text) {
+        return tested ? text : "-";
+      };
+      table.rows.push_back({measure.id, MiniatureStatusName(measure.status),
+                            if_tested(effect[0]), if_tested(effect[1]),
+                            if_tested(effect[2]), measure.unit,
+                            fmt::format("{:.3g}", measure.margin),
+                            if_tested(fmt::format("{:.3g}", deciding.resolves)),
+                            if_tested(effect[3]), TextOfP(measure),
+                            SeedsNeeded(measure), if_tested(Place(deciding))});
     }
   }
   return table;
@@ -273,22 +412,20 @@ MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts) {
   MiniatureTable table{{"measure", "corpus", "case", "effect", "from", "to",
                         "seeds", "p holds", "p reversed", "remarks"},
                        {}};
+  auto add = [&](const std::string& id, const MiniatureCase& each) {
+    const std::vector<std::string> effect = EffectTexts(each);
+    const bool tested = each.problem.empty();
+    table.rows.push_back(
+        {id, each.corpus, each.label, effect[0], effect[1], effect[2],
+         effect[3], tested ? fmt::format("{:.2g}", each.p_shown) : "-",
+         tested ? fmt::format("{:.2g}", each.p_contradicted) : "-",
+         Remarks(each)});
+  };
   for (const MiniatureVerdict& claim : verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
-      for (const MiniatureCase& each : measure.cases) {
-        const std::vector<std::string> effect = EffectTexts(each);
-        const bool tested = each.problem.empty();
-        std::string remarks = each.problem;
-        if (!each.own_deviation.empty()) {
-          remarks = fmt::format("own deviation: {}",
-                                fmt::join(each.own_deviation, ", "));
-        }
-        table.rows.push_back(
-            {measure.id, each.corpus, each.label, effect[0], effect[1],
-             effect[2], effect[3],
-             tested ? fmt::format("{:.2g}", each.p_shown) : "-",
-             tested ? fmt::format("{:.2g}", each.p_contradicted) : "-",
-             remarks});
+      for (const MiniatureCase& each : measure.cases) add(measure.id, each);
+      for (const MiniatureCase& each : measure.parts) {
+        add(measure.id + " (part)", each);
       }
     }
   }
@@ -313,8 +450,8 @@ MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts) {
 
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
   std::string text = Wrap(MiniatureDisclaimer(), kWidth, 0) + "\n";
-  text +=
-      fmt::format("margins  {}, {}\n", verdicts.hash, MiniatureMarginsFixed());
+  text += fmt::format("margins  {}, {}\n", verdicts.hash,
+                      MiniatureMarginsFixed(verdicts));
   text += fmt::format("runs     {} of {} planned\n", verdicts.finished,
                       verdicts.planned);
   text += Missing(verdicts);
@@ -325,7 +462,18 @@ std::string DescribeMiniature(const MiniatureVerdicts& verdicts) {
             "\n";
   }
   text += "\n";
-  text += TextOf(MiniatureClaimTable(verdicts)) + "\n";
+  text += TextOf(MiniatureDesignTable(verdicts)) + "\n";
+  text += TextOf(MiniatureClaimTable(verdicts, /*of_paper=*/true)) + "\n";
+  const MiniatureTable hypotheses =
+      MiniatureClaimTable(verdicts, /*of_paper=*/false);
+  if (!hypotheses.rows.empty()) {
+    text +=
+        "Hypotheses of this project, which are no sentences of the "
+        "paper:\n" +
+        TextOf(hypotheses) + "\n";
+  }
+  const std::string changes = Changes(verdicts, "");
+  if (!changes.empty()) text += changes + "\n";
   text += TextOf(MiniatureMeasureTable(verdicts)) + "\n";
   text += Wrap(MiniatureMeasureLegend(), kWidth, 0) + "\n\n";
   text += Reasons(verdicts);
@@ -379,7 +527,11 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
                         {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
     std::string title = claim.id + " " + claim.title;
-    std::string status = ClaimStatusText(claim);
+    std::string status = ClaimStatusText(verdicts, claim);
+    const EarlierVerdict* before = Before(verdicts, claim);
+    if (before != nullptr) {
+      status += fmt::format("; {} was {}", before->claim, before->verdict);
+    }
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
       // Once for each claim.
       claims.rows.push_back(
@@ -389,16 +541,21 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
     }
   }
   std::string text = fmt::format(
-      "{} of {} planned runs.\n\n{}\n{}", verdicts.finished, verdicts.planned,
+      "{} of {} planned runs.\n\n{}\n{}\n{}", verdicts.finished,
+      verdicts.planned, MarkdownOf(MiniatureDesignTable(verdicts)),
       MarkdownOf(claims), MarkdownOf(MiniatureResolutionTable(verdicts)));
-  const std::string left_out = LeftOutRows(verdicts, "- ");
-  if (!left_out.empty()) text += "\n" + left_out;
+  const std::string remarks =
+      LeftOutRows(verdicts, "- ") + Changes(verdicts, "- ");
+  if (!remarks.empty()) text += "\n" + remarks;
   return text;
 }
 
 std::string MiniatureJson(const MiniatureVerdicts& verdicts) {
   Json json;
   json["hash"] = verdicts.hash;
+  if (verdicts.recorded_under) {
+    json["recorded_under"] = verdicts.recorded_under->hash;
+  }
   json["planned"] = verdicts.planned;
   json["finished"] = verdicts.finished;
   json["missing"] = verdicts.missing;
@@ -407,6 +564,12 @@ std::string MiniatureJson(const MiniatureVerdicts& verdicts) {
     Json each;
     each["claim"] = claim.id;
     each["title"] = claim.title;
+    each["of_paper"] = claim.of_paper;
+    if (const EarlierVerdict* before = Before(verdicts, claim)) {
+      each["before"] = {{"claim", before->claim},
+                        {"status", before->verdict},
+                        {"why", before->why}};
+    }
     each["status"] = MiniatureStatusName(claim.status);
     each["leaning"] = MiniatureStatusName(claim.leaning);
     each["assumes"] = claim.assumes;

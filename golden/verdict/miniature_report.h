@@ -22,10 +22,17 @@ struct MiniatureTable {
 std::string TextOf(const MiniatureTable& table);      // for a terminal
 std::string MarkdownOf(const MiniatureTable& table);  // for a document
 
-// A row for each claim; for each measure, with the case that decides it; for
+// Whether each claim could have been shown, and why not; which reading of the
+// runs can say before any of them is read for what it says.
+MiniatureTable MiniatureDesignTable(const MiniatureVerdicts& verdicts);
+
+// A row for each claim of the paper, or for each hypothesis of this project,
+// with its verdict under earlier definitions, if there are any; for each
+// measure, with the case that decides it; for
 // each case of every measure; for each corpus, with the difference of losses
 // that it can resolve.
-MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts);
+MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
+                                   bool of_paper);
 MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts);
 MiniatureTable MiniatureCaseTable(const MiniatureVerdicts& verdicts);
 MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
@@ -34,16 +41,19 @@ MiniatureTable MiniatureResolutionTable(const MiniatureVerdicts& verdicts);
 const char* MiniatureDisclaimer();
 
 // When the margins were fixed, as seen from the runs that they judge.
-const char* MiniatureMarginsFixed();
+std::string MiniatureMarginsFixed(const MiniatureVerdicts& verdicts);
 
 // How the columns of MiniatureMeasureTable are to be read.
 const char* MiniatureMeasureLegend();
 
-// "INTERIM (SHOWN so far)".
-std::string ClaimStatusText(const MiniatureVerdict& claim);
+// "INTERIM (SHOWN so far)"; "SHOWN, after the fact" by definitions that were
+// made when the runs were known.
+std::string ClaimStatusText(const MiniatureVerdicts& verdicts,
+                            const MiniatureVerdict& claim);
 
-// One line for each claim and measure, with the case that decides it, its
-// effect and interval; then reasons, assumptions, missing runs, and what
+// Whether each claim could have been shown; then one line for each claim and
+// measure, with the case that decides it, its effect and interval; then
+// reasons, assumptions, missing runs, and what
 // difference each corpus can resolve. Equal verdicts give equal text.
 std::string DescribeMiniature(const MiniatureVerdicts& verdicts);
 
@@ -55,8 +65,8 @@ std::string DescribeMiniatureCases(const MiniatureVerdicts& verdicts);
 std::string DescribeMiniatureRows(const MiniatureClaims& claims,
                                   const MiniatureResults& results);
 
-// For a document, in Markdown: how many runs are in, a table of the claims'
-// measures with the case that decides each, and MiniatureResolutionTable.
+// For a document, in Markdown: how many runs are in, MiniatureDesignTable, a
+// table of the claims' measures with the case that decides each, and MiniatureResolutionTable.
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts);
 
 // Everything, with all digits, as one JSON object; unknown members are absent.

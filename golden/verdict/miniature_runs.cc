@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/errors.h"
 
@@ -36,6 +37,13 @@ void RequireInOrder(const MiniatureRun& run, const std::string& name) {
           fmt::format("run {}: steps must ascend, but {} follows "
                       "{}",
                       name, point.step, before));
+    }
+    const double rates = i == 0 ? 0 : run.allocation[i - 1].learning_rate_sum;
+    if (!(point.learning_rate_sum >= rates)) {
+      throw DataError(
+          fmt::format("run {}: sums of learning rates must not fall, but {:g} "
+                      "follows {:g}",
+                      name, point.learning_rate_sum, rates));
     }
     if (point.allocation.size() != run.allocation[0].allocation.size()) {
       throw DataError(fmt::format("run {}: {} layers at step {}, {} before",
@@ -71,13 +79,13 @@ RunIndex IndexRuns(const MiniatureClaims& claims,
 }
 
 void RequireThroughput(const std::vector<ThroughputSamples>& throughput) {
-  std::set<double> seen;
+  std::set<std::pair<std::string, double>> seen;
   for (const ThroughputSamples& samples : throughput) {
-    if (!seen.insert(samples.active_experts).second) {
+    if (!seen.insert({samples.router, samples.active_experts}).second) {
       throw DataError(
-          fmt::format("throughput at {:g} active experts is there "
+          fmt::format("throughput of '{}' at {:g} active experts is there "
                       "twice; leave one out",
-                      samples.active_experts));
+                      samples.router, samples.active_experts));
     }
     for (const double speed : samples.tokens_per_second) {
       if (!(speed > 0) || !std::isfinite(speed)) {

@@ -38,14 +38,19 @@ std::string ReadBytes(const Hdf5Reader& file, const std::string& path) {
 }
 
 Json RunJson(const MiniatureRun& run) {
-  Json json = {
-      {"row", run.row},           {"corpus", run.corpus},
-      {"seed", run.seed},         {"loss", run.loss},
-      {"infer_ae", run.infer_ae}, {"mean_cap", run.mean_cap},
-      {"train_ae", run.train_ae}, {"load_variance", run.load_variance}};
+  Json json = {{"row", run.row},
+               {"corpus", run.corpus},
+               {"seed", run.seed},
+               {"loss", run.loss},
+               {"infer_ae", run.infer_ae},
+               {"mean_cap", run.mean_cap},
+               {"train_ae", run.train_ae},
+               {"load_variance", run.load_variance},
+               {"load_balance", run.load_balance}};
   if (run.hellaswag) json["hellaswag"] = *run.hellaswag;
   for (const AllocationPoint& point : run.allocation) {
-    json["allocation"].push_back({point.step, point.allocation});
+    json["allocation"].push_back(
+        {point.step, point.allocation, point.learning_rate_sum});
   }
   for (const TauPoint& at : run.at_tau) {
     json["at_tau"].push_back({at.factor, at.infer_ae, at.loss});
@@ -60,12 +65,13 @@ MiniatureRun ParseRun(const Json& json) {
   json.at("seed").get_to(run.seed);
   json.at("loss").get_to(run.loss);
   json.at("infer_ae").get_to(run.infer_ae);
-  run.mean_cap = json.value("mean_cap", 0.0);  // older records lack it
+  json.at("mean_cap").get_to(run.mean_cap);
   json.at("train_ae").get_to(run.train_ae);
   json.at("load_variance").get_to(run.load_variance);
+  json.at("load_balance").get_to(run.load_balance);
   if (json.contains("hellaswag")) run.hellaswag = json["hellaswag"];
   for (const Json& point : json.value("allocation", Json::array())) {
-    run.allocation.push_back({point.at(0), point.at(1)});
+    run.allocation.push_back({point.at(0), point.at(1), point.at(2)});
   }
   for (const Json& at : json.value("at_tau", Json::array())) {
     run.at_tau.push_back({at.at(0), at.at(1), at.at(2)});
@@ -80,7 +86,7 @@ std::string MiniatureText(const MiniatureResults& results) {
   }
   for (const ThroughputSamples& samples : results.throughput) {
     json["throughput"].push_back(
-        {samples.active_experts, samples.tokens_per_second});
+        {samples.active_experts, samples.tokens_per_second, samples.router});
   }
   return json.dump();
 }
@@ -93,7 +99,8 @@ MiniatureResults ParseMiniature(const std::string& text, const fs::path& path) {
       results.runs.push_back(ParseRun(run));
     }
     for (const Json& samples : json.at("throughput")) {
-      results.throughput.push_back({samples.at(0), samples.at(1)});
+      results.throughput.push_back(
+          {samples.at(0), samples.at(1), samples.at(2)});
     }
     return results;
   } catch (const Json::exception& error) {
@@ -123,11 +130,11 @@ bool IsRunRecord(const fs::path& path) {
 
 RecordedResults ReadRecordedResults(const fs::path& path) {
   const Hdf5Reader file(path, RunRecordKind());
-  if (!file.Has(kResults)) {
+  if (!file.Has(kResults) || file.version() < RunRecordKind().version) {
     throw DataError(fmt::format(
-        "{}: holds runs alone, as records of version 3 did; `./bazelw run "
-        "//:grid -- record GRID --renew --to {}` adds what is judged",
-        path.string(), path.string()));
+        "{}: lacks what is judged, as records before version {} do; `./bazelw "
+        "run //:grid -- record GRID --renew --to {}` adds it",
+        path.string(), RunRecordKind().version, path.string()));
   }
   RecordedResults results;
   results.margins_sha256 = file.ReadString("/", "margins_sha256");

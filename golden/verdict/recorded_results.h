@@ -17,8 +17,9 @@
 
 namespace softmoe::golden {
 
-// Version 3, which is still read, held runs alone.
-inline Hdf5Kind RunRecordKind() { return {"run-record", 4, 3}; }
+// Versions 3 and 4, which the grid's programs still read, held runs alone, and
+// fewer numbers of each.
+inline Hdf5Kind RunRecordKind() { return {"run-record", 5, 3}; }
 
 struct RecordedResults {
   std::string margins_sha256;  // MiniatureClaims::Hash()
@@ -35,7 +36,7 @@ void WriteRecordedResults(const RecordedResults& results, Hdf5Writer& file);
 bool IsRunRecord(const std::filesystem::path& path);
 
 // Throws EnvironmentError if the file is missing, and DataError with the remedy
-// if it is damaged, or of a version that held runs alone.
+// if it is damaged, or of an earlier version.
 RecordedResults ReadRecordedResults(const std::filesystem::path& path);
 
 }  // namespace softmoe::golden

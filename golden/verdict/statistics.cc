@@ -5,6 +5,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/special_functions/beta.hpp>
+#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <exception>
 #include <limits>
@@ -79,6 +80,13 @@ double StudentCdf(double t, double freedom) {
 double StudentQuantile(double probability, double freedom) {
   SOFTMOE_CHECK(freedom > 0) << freedom;
   return SymmetricQuantile(Student(freedom), probability);
+}
+
+double ChiSquareTail(double x, double freedom) {
+  SOFTMOE_CHECK(freedom > 0 && x >= 0) << freedom << " " << x;
+  return Evaluated([&] {
+    return boost::math::gamma_q(Real{freedom} / 2, Real{x} / 2, AsNamed());
+  });
 }
 
 double NormalCdf(double z) {

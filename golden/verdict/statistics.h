@@ -29,6 +29,9 @@ double StudentCdf(double t, double freedom);
 // Inverse of StudentCdf; probability in (0, 1).
 double StudentQuantile(double probability, double freedom);
 
+// P(X > x) of chi-square with `freedom` > 0 degrees of freedom, x >= 0.
+double ChiSquareTail(double x, double freedom);
+
 double NormalCdf(double z);
 double NormalQuantile(double probability);  // probability in (0, 1)
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/regime_results.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/text/markup.h"
+#include "experiments/report/csv_text.h"
+#include "experiments/report/html_text.h"
+#include "experiments/report/mini_claims.h"
+#include "experiments/run/run_record.h"
+#include "golden/verdict/regime_report.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::RegimeDefinitions;
+using golden::RegimeRow;
+using golden::RegimeTable;
+using trainer::StepRecord;
+using Rows = std::vector<const RegimeRow*>;
+
+// The thinned steps of judged runs, by row and seed.
+class Steps {
+ public:
+  Steps(const RegimeDefinitions& regime, const GridOutcome& outcome)
+      : regime_(regime) {
+    for (const RegimeRow* row : regime.RowsOf("sparse")) {
+      k_.push_back(row->infer_ae_aim);
+    }
+    for (const RunOutcome& run : outcome.runs) {
+      if (run.state != RunState::kFinished ||
+          run.run.corpus.id != regime.corpus ||
+          !regime.Judges(run.run.row.id, run.run.seed)) {
+        continue;
+      }
+      steps_[{run.run.row.id, run.run.seed}] = ThinnedSteps(run.result->steps);
+    }
+  }
+
+  DifferenceLine LineOf(const std::string& name, const Rows& rows) const {
+    DifferenceLine line{.row = name, .seeds = {}, .points = {}};
+    Rows all = regime_.RowsOf("sparse");
+    all.insert(all.end(), rows.begin(), rows.end());
+    for (const int64_t seed : rows.front()->seeds) {
+      if (std::ranges::all_of(all, [&](const RegimeRow* row) {
+            return steps_.contains({row->id, seed});
+          })) {
+        line.seeds.push_back(seed);
+      }
+    }
+    if (line.seeds.size() < 2) return line;
+    const size_t num_points = Of(*all.front(), line.seeds.front()).size();
+    for (size_t i = 0; i < num_points; ++i) AddPoint(rows, i, line);
+    return line;
+  }
+
+ private:
+  const std::vector<StepRecord>& Of(const RegimeRow& row, int64_t seed) const {
+    return steps_.at({row.id, seed});
+  }
+
+  void AddPoint(const Rows& rows, size_t i, DifferenceLine& line) const {
+    RegimeTable table{k_, {}, {}, {}};
+    DifferencePoint point;
+    for (const int64_t seed : line.seeds) {
+      std::vector<double>& sparse = table.sparse.emplace_back();
+      for (const RegimeRow* row : regime_.RowsOf("sparse")) {
+        sparse.push_back(Of(*row, seed)[i].loss);
+      }
+      std::vector<double>& loss = table.loss.emplace_back();
+      std::vector<double>& active = table.active.emplace_back();
+      for (const RegimeRow* row : rows) {
+        const StepRecord& step = Of(*row, seed)[i];
+        point.step = step.step;
+        loss.push_back(step.loss);
+        active.push_back(step.active_experts);
+        if (active.back() < k_.front() || active.back() > k_.back()) return;
+        point.active += active.back() /
+                        static_cast<double>(rows.size() * line.seeds.size());
+      }
+    }
+    const golden::RegimeDistances distances =
+        golden::DistancesFromCurve(table, regime_.exponents);
+    point.linear = golden::ReadingOf(distances.linear, regime_.confidence);
+    point.smooth = golden::ReadingOf(distances.smooth, regime_.confidence);
+    line.points.push_back(point);
+  }
+
+  const RegimeDefinitions& regime_;
+  std::vector<double> k_;
+  std::map<std::pair<std::string, int64_t>, std::vector<StepRecord>> steps_;
+};
+
+}  // namespace
+
+std::optional<RegimeResults> JudgeRegimeRuns(const GridOutcome& outcome) {
+  if (!IsRegime(outcome.grid)) return std::nullopt;
+  const RegimeDefinitions regime = golden::LoadRegime();
+  RegimeResults judged;
+  for (const RunOutcome& run : outcome.runs) {
+    if (run.state != RunState::kFinished) continue;
+    const std::string& row = run.run.row.id;
+    if (regime.Judges(row, run.run.seed) || regime.IsPilot(row, run.run.seed)) {
+      judged.runs.push_back(MiniatureRunOf(run.run, *run.result));
+    } else {
+      judged.unplanned.push_back(run.run.id);
+    }
+  }
+  judged.verdicts = golden::JudgeRegime(regime, judged.runs);
+  return judged;
+}
+
+std::string RegimeText(const RegimeResults& judged) {
+  std::string text = golden::DescribeRegime(judged.verdicts);
+  if (!judged.unplanned.empty()) {
+    text += fmt::format("\nNot planned, and not judged: {}\n",
+                        fmt::join(judged.unplanned, ", "));
+  }
+  return text;
+}
+
+std::string RegimeHtml(const RegimeResults& judged) {
+  return fmt::format(
+      "<h2>Soft and sparse routing at equal active experts</h2>\n<p>{}</p>\n{}",
+      EscapeMarkup(golden::RegimeBottomLine(judged.verdicts)),
+      Details("Every estimate, row and control",
+              "<pre>" + EscapeMarkup(RegimeText(judged)) + "</pre>\n"));
+}
+
+std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome) {
+  std::vector<DifferenceLine> lines;
+  if (!IsRegime(outcome.grid)) return lines;
+  const RegimeDefinitions regime = golden::LoadRegime();
+  const Steps steps(regime, outcome);
+  lines.push_back(steps.LineOf("primary", regime.RowsOf("primary")));
+  for (const RegimeRow& row : regime.rows) {
+    if (row.role != "sparse") lines.push_back(steps.LineOf(row.id, {&row}));
+  }
+  std::erase_if(lines,
+                [](const DifferenceLine& line) { return line.points.empty(); });
+  return lines;
+}
+
+std::string DifferencesCsv(const std::vector<DifferenceLine>& lines) {
+  std::string text =
+      "row,step,seeds,active,linear,linear_low,linear_high,smooth,smooth_low,"
+      "smooth_high\n";
+  for (const DifferenceLine& line : lines) {
+    for (const DifferencePoint& point : line.points) {
+      text += fmt::format("{},{},{},{}", CsvField(line.row), point.step,
+                          line.seeds.size(), CsvNumber(point.active));
+      for (const golden::RegimeReading* reading :
+           {&point.linear, &point.smooth}) {
+        text += fmt::format(",{},{},{}", CsvNumber(reading->estimate),
+                            CsvNumber(reading->interval.low),
+                            CsvNumber(reading->interval.high));
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace softmoe::experiments

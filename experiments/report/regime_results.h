@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// regime_results.h - the runs of the experiment `regime` as its judge takes them
+// (golden/FORMAT.md, "The regime experiment"), his verdicts, and how the
+// difference between soft and sparse routing goes over the steps.
+#ifndef SOFTMOE_EXPERIMENTS_REPORT_REGIME_RESULTS_H_
+#define SOFTMOE_EXPERIMENTS_REPORT_REGIME_RESULTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/run/run_outcome.h"
+#include "golden/verdict/regime_judge.h"
+
+namespace softmoe::experiments {
+
+struct RegimeResults {
+  std::vector<golden::MiniatureRun> runs;  // planned ones that are finished
+  golden::RegimeVerdicts verdicts;
+  std::vector<std::string> unplanned;  // ids of finished runs: not judged
+};
+
+// Judges the planned runs that are finished; nothing unless IsRegime(grid).
+// Throws EnvironmentError if the definitions are missing.
+std::optional<RegimeResults> JudgeRegimeRuns(const GridOutcome& outcome);
+
+// claims.txt, and what stands beside a record. Equal runs give equal bytes.
+std::string RegimeText(const RegimeResults& judged);
+std::string RegimeHtml(const RegimeResults& judged);
+
+// At one step: training loss minus the sparse rows' at the same step and seed,
+// read at the active experts of that step; the mean over the seeds with its
+// interval, in nat/token, by both readings of the sparse curve.
+struct DifferencePoint {
+  int64_t step = 0;
+  double active = 0;  // active experts, mean over rows and seeds
+  golden::RegimeReading linear, smooth;
+};
+
+struct DifferenceLine {
+  std::string row;  // "primary": the mean over the primary rows
+  std::vector<int64_t> seeds;
+  std::vector<DifferencePoint> points;
+};
+
+// The primary estimate, then each row that is not sparse. Over the judged seeds
+// for which the rows and all sparse ones are finished; a line with fewer than
+// two is left out, and so is a step at which a run has fewer or more active
+// experts than the sparse rows span. Steps are those of ThinnedSteps, so that
+// a recorded run gives the bits of its folder. Empty unless IsRegime(grid).
+std::vector<DifferenceLine> DifferencesOverSteps(const GridOutcome& outcome);
+
+// A line for each point: row, step, seeds, active, linear, linear_low,
+// linear_high, smooth, smooth_low, smooth_high. Numbers read back exactly.
+std::string DifferencesCsv(const std::vector<DifferenceLine>& lines);
+
+}  // namespace softmoe::experiments
+
+#endif  // SOFTMOE_EXPERIMENTS_REPORT_REGIME_RESULTS_H_
