@@ -185,6 +185,18 @@ bool HasDeciding(const MiniatureMeasureVerdict& measure) {
          measure.cases[measure.deciding].problem.empty();
 }
 
+// Its deciding case and, where rounding of caps is part of the effect, what that
+// alone gives.
+std::string DecidingText(const MiniatureMeasureVerdict& measure) {
+  const MiniatureCase& deciding = measure.cases[measure.deciding];
+  std::string text = Place(deciding);
+  if (deciding.cap_rise) {
+    text += fmt::format("; rounding of caps alone gives {:+.2f}",
+                        *deciding.cap_rise);
+  }
+  return text;
+}
+
 // The cells of a measure in MiniatureMarkdown, after those of its claim.
 std::vector<std::string> MarkdownMeasure(
     const MiniatureMeasureVerdict& measure) {
@@ -203,7 +215,7 @@ std::vector<std::string> MarkdownMeasure(
           margin,
           fmt::format("{:.3g}", deciding.resolves),
           TextOfP(measure),
-          Place(deciding)};
+          DecidingText(measure)};
 }
 
 std::string Missing(const MiniatureVerdicts& verdicts) {
@@ -396,13 +408,13 @@ MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
       auto if_tested = [&](const std::string& text) {
         return tested ? text : "-";
       };
-      table.rows.push_back({measure.id, MiniatureStatusName(measure.status),
-                            if_tested(effect[0]), if_tested(effect[1]),
-                            if_tested(effect[2]), measure.unit,
-                            fmt::format("{:.3g}", measure.margin),
-                            if_tested(fmt::format("{:.3g}", deciding.resolves)),
-                            if_tested(effect[3]), TextOfP(measure),
-                            SeedsNeeded(measure), if_tested(Place(deciding))});
+      table.rows.push_back(
+          {measure.id, MiniatureStatusName(measure.status),
+           if_tested(effect[0]), if_tested(effect[1]), if_tested(effect[2]),
+           measure.unit, fmt::format("{:.3g}", measure.margin),
+           if_tested(fmt::format("{:.3g}", deciding.resolves)),
+           if_tested(effect[3]), TextOfP(measure), SeedsNeeded(measure),
+           if_tested(DecidingText(measure))});
     }
   }
   return table;

@@ -29,17 +29,28 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   const std::string text = DescribeMiniature(JudgeMiniature(claims, Results()));
   ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
   ExpectHas(text, "margins  " + claims.Hash() +
-                      ", fixed before all runs but a pilot's four\n");
+                      ", procedure 2, fixed before these runs\n");
+  // First of all, what could have been shown.
+  ExpectHas(text, "\n\nclaim  could it be shown  why not");
+  ExpectHas(text,
+            "\nC6     no                 C6.hellaswag: foldoc: there are "
+            "no accuracies; gcide:");
+  ExpectHas(text, "\nC7     yes \n");
+  EXPECT_LT(text.find("could it be shown"), text.find("SHOWN"));
+  ExpectHas(text,
+            "Hypotheses of this project, which are no sentences of the "
+            "paper:\nhypothesis  verdict");
+  EXPECT_EQ(text.find("after the fact"), std::string::npos);
   ExpectHas(text, "runs     76 of 76 planned\n");
-  ExpectHas(text, "C1     SHOWN         Soft routing beats sparse\n");
+  ExpectHas(text,
+            "C1a    SHOWN         SoftMoE* has the lower loss in all "
+            "configurations\n");
   ExpectHas(text, "C6     NOT_TESTABLE  Soft routing is ahead on HellaSwag\n");
   ExpectHas(text, "C7     UNDECIDED     Jitter does not help");
   ExpectHas(text,
             "C7.jitter, final loss with input jitter 0.05 minus that "
             "without: 3 of 3 cases point to the claim");
-  ExpectHas(text,
-            "C9 assumes: one idle machine; sparse routing at 1, 2, 3 and "
-            "4 experts, fixed random");
+  ExpectHas(text, "H2 assumes: one idle machine; the soft router throughout");
   // Whose effect it is, and of how many seeds.
   ExpectHas(text, "  seeds needed  deciding case\n");
   ExpectHas(text, "gcide      9      4");
@@ -58,7 +69,7 @@ TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
   ExpectHas(text, "runs     64 of 76 planned\n");
   ExpectHas(text, "missing: gcide/sparse-1-jitter-0.05/seed1234");
   ExpectHas(text, "and 6 more\n");
-  ExpectHas(text, "C1     INTERIM (SHOWN so far)");
+  ExpectHas(text, "C1a    INTERIM (SHOWN so far)");
   EXPECT_EQ(MeasureOf(verdicts, "C7.jitter").reason,
             "gcide: sparse-1-jitter-0.05 has fewer than two runs; gcide: "
             "sparse-2-jitter-0.05 has fewer than two runs; and 1 more reason");
@@ -80,7 +91,7 @@ TEST(DescribeMiniature, NamesSeedsWithEqualBits) {
   ExpectHas(text,
             "equal bits under two seeds: gcide/softmoe-2-paper-tau: 1234 and "
             "1235\n");
-  ExpectHas(text, "C1     SHOWN ");
+  ExpectHas(text, "C1a    SHOWN ");
 }
 
 TEST(DescribeMiniature, NamesRowsOutsideThePooledDeviations) {
@@ -119,17 +130,17 @@ TEST(MiniatureJson, HasEveryNumberOfTheText) {
   const MiniatureVerdicts verdicts = JudgeMiniature(claims, Results());
   const nlohmann::json json = nlohmann::json::parse(MiniatureJson(verdicts));
   EXPECT_EQ(json["hash"], claims.Hash());
-  EXPECT_EQ(json["claims"].size(), 9u);
+  EXPECT_EQ(json["claims"].size(), 10u);
   const auto& group = json["claims"][0]["measures"][0];
-  EXPECT_EQ(group["measure"], "C1.group");
+  EXPECT_EQ(group["measure"], "C1a.group");
   EXPECT_EQ(group["status"], "SHOWN");
-  EXPECT_EQ(group["cases"].size(), 10u);
-  const MiniatureCase& first = MeasureOf(verdicts, "C1.group").cases[0];
+  EXPECT_EQ(group["cases"].size(), 6u);
+  const MiniatureCase& first = MeasureOf(verdicts, "C1a.group").cases[0];
   EXPECT_EQ(group["cases"][0]["effect"], first.estimate);
   EXPECT_EQ(group["cases"][0]["interval"][0], first.interval.low);
   EXPECT_EQ(group["cases"][0]["resolves"], first.resolves);
   EXPECT_FALSE(group.contains("seeds_needed"));
-  const auto& jitter = json["claims"][6]["measures"][0];
+  const auto& jitter = json["claims"][7]["measures"][0];
   EXPECT_EQ(jitter["status"], "UNDECIDED");
   EXPECT_EQ(jitter["seeds_needed"],
             *MeasureOf(verdicts, "C7.jitter").seeds_needed);
@@ -196,6 +207,7 @@ MiniatureVerdicts Everything() {
   verdicts.equal_seeds = {"gcide/a: 1 and 2", "gcide/b: 1 and 3"};
   MiniatureVerdict first = {"C1",
                             "A title",
+                            /*of_paper=*/true,
                             MiniatureStatus::kInterim,
                             MiniatureStatus::kShown,
                             "an assumption",
@@ -203,17 +215,49 @@ MiniatureVerdicts Everything() {
   first.measures = {
       measure("C1.one", MiniatureStatus::kShown, {holds, own, problem}, 0),
       measure("C1.two", MiniatureStatus::kNotTestable, {holds, problem}, 1)};
-  MiniatureVerdict second = {"C2",
+  MiniatureVerdict second = {"H2",
                              "Another title",
+                             /*of_paper=*/false,
                              MiniatureStatus::kUndecided,
                              MiniatureStatus::kUndecided,
                              "much",
                              {}};
   second.measures = {
-      measure("C2.far", MiniatureStatus::kUndecided, {benchmark}, 0),
-      measure("C2.near", MiniatureStatus::kUndecided, {own, holds}, 1)};
+      measure("H2.far", MiniatureStatus::kUndecided, {benchmark}, 0),
+      measure("H2.near", MiniatureStatus::kUndecided, {own, holds}, 1)};
   second.measures[1].seeds_needed = 7;
+  for (MiniatureVerdict* claim : {&first, &second}) {
+    for (MiniatureMeasureVerdict& each : claim->measures) {
+      each.could_be_shown = each.id != "C1.two";
+    }
+  }
+  // The mean of two parts, and what is only reported.
+  MiniatureCase part = own;
+  part.left_out = {"c", "e"};
+  part.cap_rise = -0.25;
+  MiniatureCase mean = holds;
+  mean.label = "mean of 2";
+  mean.bartlett = 0.00390625;
+  mean.not_pooled = true;
+  mean.own_error = 0.03125;
+  mean.own_freedom = 3;
+  mean.left_out = {"c"};
+  mean.cap_rise = -0.1875;
+  first.measures.push_back(
+      measure("C1.mean", MiniatureStatus::kShown, {mean}, 0));
+  first.measures.back().could_be_shown = true;
+  first.measures.back().parts = {part};
+  first.measures.back().p_not_pooled = 0.0625;
+  first.measures.push_back(
+      measure("C1.told", MiniatureStatus::kReported, {holds}, 0));
   verdicts.claims = {first, second};
+  EarlierClaims earlier;
+  earlier.hash = "deca";
+  earlier.procedure = 1;
+  earlier.frozen = "long ago";
+  earlier.why = "a look at it";
+  earlier.verdicts = {{"C7", "CONTRADICTED", {"C1", "C3"}, "it was strict"}};
+  verdicts.recorded_under = earlier;
   verdicts.resolution = {{.corpus = "gcide",
                           .rows = 9,
                           .seeds = 4,
