@@ -396,9 +396,11 @@ MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
 
 MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
   MiniatureTable table{
-      {"measure", verdicts.missing.empty() ? "verdict" : "so far", "effect",
-       "from", "to", "unit", "margin", "resolves", "seeds", "p", "seeds needed",
-       "deciding case"},
+      {"measure",
+       fmt::format("{}{}", verdicts.missing.empty() ? "verdict" : "so far",
+                   verdicts.recorded_under ? ", after the fact" : ""),
+       "effect", "from", "to", "unit", "margin", "resolves", "seeds", "p",
+       "seeds needed", "deciding case"},
       {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
@@ -533,10 +535,12 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
 }
 
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
-  MiniatureTable claims{{"claim", "verdict", "measure",
-                         "effect in the deciding case, 95 % interval", "margin",
-                         "resolves", "p", "deciding case"},
-                        {}};
+  MiniatureTable claims{
+      {"claim", "verdict",
+       verdicts.recorded_under ? "measure, after the fact" : "measure",
+       "effect in the deciding case, 95 % interval", "margin", "resolves", "p",
+       "deciding case"},
+      {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
     std::string title = claim.id + " " + claim.title;
     std::string status = ClaimStatusText(verdicts, claim);

@@ -35,7 +35,7 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   ExpectHas(text,
             "\nC6     no                 C6.hellaswag: foldoc: there are "
             "no accuracies; gcide:");
-  ExpectHas(text, "\nC7     yes \n");
+  ExpectHas(text, "\nC7     yes\n");
   EXPECT_LT(text.find("could it be shown"), text.find("SHOWN"));
   ExpectHas(text,
             "Hypotheses of this project, which are no sentences of the "
@@ -286,39 +286,58 @@ TEST(DescribeMiniature, WritesEverything) {
       DescribeMiniature(Everything()),
       R"(Claims in miniature: rows of the mini grid against each other. No reproduction of the paper,
 whatever the verdicts: other text, other sizes.
-margins  c0ffee, fixed before all runs but a pilot's four
+margins  c0ffee, procedure 2, fixed after these runs
 runs     5 of 12 planned
 missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6 and 1 more
 equal bits under two seeds: gcide/a: 1 and 2, gcide/b: 1 and 3
 
-claim  verdict                 what it says
------  ----------------------  -------------
-C1     INTERIM (SHOWN so far)  A title
-C2     UNDECIDED               Another title
+claim  could it be shown  why not
+-----  -----------------  --------------------------
+C1     not yet            C1.two: gcide: has one run
+H2     yes
 
-measure  so far        effect   from         to  unit        margin  resolves  seeds      p  seeds needed   deciding case
--------  ------------  ------  -----  ---------  ---------  -------  --------  -----  -----  -------------  -------------
-C1.one   SHOWN         -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  -              gcide: a - b
-C1.two   NOT_TESTABLE       -      -          -  nat/token  -0.0312         -      -  0.016  -              -
-C2.far   UNDECIDED       +0.5  +0.25      +0.75  nat/token  -0.0312       1.5      3  0.016  none would do  1 - 1.5
-C2.near  UNDECIDED     -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  7              gcide: a - b
+claim  verdict                                 by procedure 1    what it says
+-----  --------------------------------------  ----------------  ------------
+C1     INTERIM (SHOWN so far), after the fact  C7: CONTRADICTED  A title
+
+Hypotheses of this project, which are no sentences of the paper:
+hypothesis  verdict                    by procedure 1  what it says
+----------  -------------------------  --------------  -------------
+H2          UNDECIDED, after the fact               -  Another title
+
+Every verdict came after the fact: the runs were recorded under margins deca of procedure 1 (long
+  ago), which were replaced after a look at it.
+C7 was CONTRADICTED, now C1, C3: it was strict.
+
+measure  so far, after the fact  effect   from         to  unit        margin  resolves  seeds      p  seeds needed   deciding case
+-------  ----------------------  ------  -----  ---------  ---------  -------  --------  -----  -----  -------------  ----------------------------------------------------
+C1.one   SHOWN                   -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  -              gcide: a - b
+C1.two   NOT_TESTABLE                 -      -          -  nat/token  -0.0312         -      -  0.016  -              -
+C1.mean  SHOWN                   -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  -              gcide: mean of 2; rounding of caps alone gives -0.19
+C1.told  REPORTED                     -      -          -  nat/token  -0.0312         -      -      -  -              -
+H2.far   UNDECIDED                 +0.5  +0.25      +0.75  nat/token  -0.0312       1.5      3  0.016  none would do  1 - 1.5
+H2.near  UNDECIDED               -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  7              gcide: a - b
 
 Effect, interval (two-sided, 95 %, for that case alone) and seeds are those of the case that
 decides; p counts both directions, before Holm's procedure over all measures. Resolves: how far from
 the margin an effect must lie for such a case alone to be decided, first in Holm's order, in 80 % of
 draws. CONTRADICTED: so many cases are reversed that too few can hold; where all must, one is
-enough.
+enough. REPORTED: not judged.
 
 C1.one, text of C1.one: reason of C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one
   C1.one C1.one C1.one.
 C1.two, text of C1.two: reason of C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two
   C1.two C1.two C1.two.
+C1.mean, text of C1.mean: reason of C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean
+  C1.mean C1.mean C1.mean C1.mean.
+C1.told, text of C1.told: reason of C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told
+  C1.told C1.told C1.told C1.told.
 C1 assumes: an assumption.
-C2.far, text of C2.far: reason of C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far
-  C2.far C2.far C2.far.
-C2.near, text of C2.near: reason of C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near
-  C2.near C2.near C2.near C2.near.
-C2 assumes: much.
+H2.far, text of H2.far: reason of H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far
+  H2.far H2.far H2.far.
+H2.near, text of H2.near: reason of H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near
+  H2.near H2.near H2.near H2.near.
+H2 assumes: much.
 
 Deviation of a run's final loss over seeds (nat/token); the same with the effect common to all rows
 of a seed taken out (paired); how many unpaired seeds a paired one is worth (gain of pairing; below
@@ -338,12 +357,19 @@ TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
   verdicts.claims[1].measures[0].unit = "1";  // which is not written
   EXPECT_EQ(MiniatureMarkdown(verdicts), R"(5 of 12 planned runs.
 
-| claim | verdict | measure | effect in the deciding case, 95 % interval | margin | resolves | p | deciding case |
+| claim | could it be shown | why not |
+|-|-|-|
+| C1 | not yet | C1.two: gcide: has one run |
+| H2 | yes |  |
+
+| claim | verdict | measure, after the fact | effect in the deciding case, 95 % interval | margin | resolves | p | deciding case |
 |-|-|-|-|-|-|-|-|
-| C1 A title | INTERIM (SHOWN so far) | C1.one: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
+| C1 A title | INTERIM (SHOWN so far), after the fact; C7 was CONTRADICTED | C1.one: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
 |  |  | C1.two: NOT_TESTABLE | - | -0.0312 | - | - | - |
-| C2 Another title | UNDECIDED | C2.far: UNDECIDED; seeds needed: none would do | +0.5 [+0.25, +0.75] | -0.0312 | 1.5 | 0.016 | 1 - 1.5 |
-|  |  | C2.near: UNDECIDED; seeds needed: 7 | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
+|  |  | C1.mean: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: mean of 2; rounding of caps alone gives -0.19 |
+|  |  | C1.told: REPORTED | - | -0.0312 | - | - | - |
+| H2 Another title | UNDECIDED, after the fact | H2.far: UNDECIDED; seeds needed: none would do | +0.5 [+0.25, +0.75] | -0.0312 | 1.5 | 0.016 | 1 - 1.5 |
+|  |  | H2.near: UNDECIDED; seeds needed: 7 | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
 
 | corpus | rows | seeds | deviation | paired | gain of pairing | one test | all measures |
 |-|-|-|-|-|-|-|-|
@@ -352,6 +378,9 @@ TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
 
 - gcide: "deviation" leaves out rows much noisier than the others: c
 - gcide: "paired" leaves out rows much noisier than the others: c, d
+- Every verdict came after the fact: the runs were recorded under margins deca of procedure 1 (long
+  ago), which were replaced after a look at it.
+- C7 was CONTRADICTED, now C1, C3: it was strict.
 )");
 }
 
@@ -366,16 +395,19 @@ TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
 TEST(DescribeMiniatureCases, WritesEverything) {
   EXPECT_EQ(
       DescribeMiniatureCases(Everything()),
-      R"(measure  corpus  case     effect   from         to  seeds  p holds  p reversed  remarks
--------  ------  -------  ------  -----  ---------  -----  -------  ----------  -------------------
-C1.one   gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
-C1.one   foldoc  c - b    -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
-C1.one   gcide   d             -      -          -      -        -           -  has one run
-C1.two   gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
-C1.two   gcide   d             -      -          -      -        -           -  has one run
-C2.far           1 - 1.5    +0.5  +0.25      +0.75      3     0.25         0.5
-C2.near  foldoc  c - b    -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
-C2.near  gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
+      R"(measure         corpus  case       effect   from         to  seeds  p holds  p reversed  remarks
+--------------  ------  ---------  ------  -----  ---------  -----  -------  ----------  ------------------------------------------------------------------------------------------------------------------------------------------------
+C1.one          gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
+C1.one          foldoc  c - b      -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
+C1.one          gcide   d               -      -          -      -        -           -  has one run
+C1.two          gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
+C1.two          gcide   d               -      -          -      -        -           -  has one run
+C1.mean         gcide   mean of 2  -0.125  -0.25  +0.000977      4   0.0078        0.99  own deviation, for the rows scatter unequally (Bartlett, p = 0.0039); left out of the pool: c; rounding of caps alone: -0.19, 1.50 of the effect
+C1.mean (part)  foldoc  c - b      -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b; left out of the pool: e; rounding of caps alone: -0.25, 2.00 of the effect
+C1.told         gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
+H2.far                  1 - 1.5      +0.5  +0.25      +0.75      3     0.25         0.5
+H2.near         foldoc  c - b      -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
+H2.near         gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
 )");
 }
 
@@ -417,6 +449,7 @@ foldoc  a        1                 8                    16                     3
 TEST(MiniatureJson, WritesEverything) {
   EXPECT_EQ(MiniatureJson(Everything()), R"({
   "hash": "c0ffee",
+  "recorded_under": "deca",
   "planned": 12,
   "finished": 5,
   "missing": [
@@ -436,6 +469,12 @@ TEST(MiniatureJson, WritesEverything) {
     {
       "claim": "C1",
       "title": "A title",
+      "of_paper": true,
+      "before": {
+        "claim": "C7",
+        "status": "CONTRADICTED",
+        "why": "it was strict"
+      },
       "status": "INTERIM",
       "leaning": "SHOWN",
       "assumes": "an assumption",
@@ -447,6 +486,7 @@ TEST(MiniatureJson, WritesEverything) {
           "margin": -0.03125,
           "status": "SHOWN",
           "reason": "reason of C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one",
+          "could_be_shown": true,
           "p": 0.015625,
           "cases_needed": 3,
           "deciding": 0,
@@ -464,7 +504,9 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 0.3125,
               "p_shown": 0.0078125,
-              "p_contradicted": 0.9921875
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
             },
             {
               "case": "c - b",
@@ -480,6 +522,8 @@ TEST(MiniatureJson, WritesEverything) {
               "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true,
               "own_deviation": [
                 "c",
                 "b"
@@ -500,6 +544,7 @@ TEST(MiniatureJson, WritesEverything) {
           "margin": -0.03125,
           "status": "NOT_TESTABLE",
           "reason": "reason of C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two",
+          "could_be_shown": false,
           "p": 0.015625,
           "cases_needed": 2,
           "deciding": 1,
@@ -517,7 +562,9 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 0.3125,
               "p_shown": 0.0078125,
-              "p_contradicted": 0.9921875
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
             },
             {
               "case": "d",
@@ -526,23 +573,118 @@ TEST(MiniatureJson, WritesEverything) {
               "problem": "has one run"
             }
           ]
+        },
+        {
+          "measure": "C1.mean",
+          "text": "text of C1.mean",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "SHOWN",
+          "reason": "reason of C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean",
+          "could_be_shown": true,
+          "p": 0.015625,
+          "p_not_pooled": 0.0625,
+          "cases_needed": 1,
+          "deciding": 0,
+          "cases": [
+            {
+              "case": "mean of 2",
+              "corpus": "gcide",
+              "seeds": 4,
+              "effect": -0.125,
+              "standard_error": 0.0625,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "resolves": 0.3125,
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "own_standard_error": 0.03125,
+              "own_degrees_of_freedom": 3.0,
+              "bartlett": 0.00390625,
+              "pooled": false,
+              "left_out": [
+                "c"
+              ],
+              "cap_rise": -0.1875
+            }
+          ],
+          "parts": [
+            {
+              "case": "c - b",
+              "corpus": "foldoc",
+              "seeds": 2,
+              "effect": -0.125,
+              "standard_error": 0.5,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "resolves": 0.3125,
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true,
+              "left_out": [
+                "c",
+                "e"
+              ],
+              "cap_rise": -0.25,
+              "own_deviation": [
+                "c",
+                "b"
+              ]
+            }
+          ]
+        },
+        {
+          "measure": "C1.told",
+          "text": "text of C1.told",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "REPORTED",
+          "reason": "reason of C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told",
+          "cases": [
+            {
+              "case": "a - b",
+              "corpus": "gcide",
+              "seeds": 4,
+              "effect": -0.125,
+              "standard_error": 0.0625,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "resolves": 0.3125,
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
+            }
+          ]
         }
       ]
     },
     {
-      "claim": "C2",
+      "claim": "H2",
       "title": "Another title",
+      "of_paper": false,
       "status": "UNDECIDED",
       "leaning": "UNDECIDED",
       "assumes": "much",
       "measures": [
         {
-          "measure": "C2.far",
-          "text": "text of C2.far",
+          "measure": "H2.far",
+          "text": "text of H2.far",
           "unit": "nat/token",
           "margin": -0.03125,
           "status": "UNDECIDED",
-          "reason": "reason of C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far",
+          "reason": "reason of H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far",
+          "could_be_shown": true,
           "p": 0.015625,
           "cases_needed": 1,
           "deciding": 0,
@@ -559,17 +701,20 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 1.5,
               "p_shown": 0.25,
-              "p_contradicted": 0.5
+              "p_contradicted": 0.5,
+              "bartlett": 1.0,
+              "pooled": true
             }
           ]
         },
         {
-          "measure": "C2.near",
-          "text": "text of C2.near",
+          "measure": "H2.near",
+          "text": "text of H2.near",
           "unit": "nat/token",
           "margin": -0.03125,
           "status": "UNDECIDED",
-          "reason": "reason of C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near",
+          "reason": "reason of H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near",
+          "could_be_shown": true,
           "p": 0.015625,
           "cases_needed": 2,
           "deciding": 1,
@@ -589,6 +734,8 @@ TEST(MiniatureJson, WritesEverything) {
               "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true,
               "own_deviation": [
                 "c",
                 "b"
@@ -607,7 +754,9 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 0.3125,
               "p_shown": 0.0078125,
-              "p_contradicted": 0.9921875
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
             }
           ]
         }

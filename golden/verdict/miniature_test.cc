@@ -397,8 +397,8 @@ TEST(MiniatureClaims, HistoryIsOfHashesAndOfClaimsThatStand) {
   ExpectRefused("[[history.verdicts]]", "[[history.verdict]]", "unknown key");
   ExpectRefused("verdict = \"UNDECIDED\"\n", "", "'verdict' is missing");
   const std::string text = FileText();
-  const std::string again = text.substr(text.find("[[history]]"));
-  ExpectRefused("# Earlier definitions", again + "\n# Earlier definitions",
+  const std::string again = text.substr(text.find("[[history]]\n"));
+  ExpectRefused("[[history]]\n", again + "\n[[history]]\n",
                 "is there a second time");
   // None of the readings is called so.
   ExpectRefused(
