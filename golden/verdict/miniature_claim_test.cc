@@ -472,6 +472,27 @@ TEST(MiniatureClaim, RowsThatScatterUnequallyAreNotPooled) {
                    .not_pooled);
 }
 
+// A row that the pool leaves out is no reason not to pool the others.
+TEST(MiniatureClaim, RowsThatAreLeftOutAreNotHeldAgainstTheOthers) {
+  const MiniatureVerdicts verdicts =
+      JudgeMadeUp([](size_t i, MiniatureRun* run) {
+        if (run->corpus == "gcide" && run->row == "softmoe-star-2-calibrated") {
+          run->load_variance *= i < 2 ? 10 : 0.1;
+        }
+      });
+  const MiniatureCase& other =
+      CaseOf(verdicts, "C4.balance", "gcide", "softmoe-star-1-calibrated");
+  EXPECT_FALSE(other.not_pooled) << other.bartlett;
+  EXPECT_EQ(other.left_out,
+            std::vector<std::string>{"softmoe-star-2-calibrated"});
+  EXPECT_TRUE(other.own_deviation.empty());
+  // Named though no difference has it.
+  EXPECT_NE(
+      MeasureOf(verdicts, "C4.balance")
+          .reason.find("left out of the pool: gcide/softmoe-star-2-calibrated"),
+      std::string::npos);
+}
+
 // The same difference of the pairs, by the pool and by their own deviations.
 TEST(MiniatureClaim, SaysWhatPWouldBeIfNothingWerePooled) {
   const MiniatureVerdicts verdicts =
