@@ -122,7 +122,7 @@ std::string ClaimsCsv(const MiniClaims& judged) {
   std::string text =
       "claim,claim_verdict,measure,measure_verdict,corpus,case,effect,"
       "interval_low,interval_high,unit,margin,seeds,p_shown,p_contradicted,"
-      "decides,problem,assumes\n";
+      "decides,problem,cap_rise,assumes\n";
   for (const MiniatureVerdict& claim : judged.verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
       const size_t num_cases = measure.cases.size();
@@ -151,6 +151,7 @@ std::string ClaimsCsv(const MiniClaims& judged) {
             number(each.p_contradicted),
             tested && c == measure.deciding ? "1" : "0",
             each.problem,
+            tested && each.cap_rise ? CsvNumber(*each.cap_rise) : "",
             claim.assumes};
         std::vector<std::string> quoted;
         for (const std::string& field : fields) {
