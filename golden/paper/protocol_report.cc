@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "core/text/text_table.h"
 #include "golden/paper/paper_lookup.h"
+#include "golden/paper/still_scores.h"
 
 namespace softmoe::golden {
 namespace {
@@ -61,19 +62,24 @@ Curve EndCurve(StillScores scores, bool calibrated, double end) {
   return curve;
 }
 
-// The spread / T at which `scores.tau` leaves k experts active.
+// The least spread / T at which `scores.tau` leaves k experts active.
 double CalibratedAt(StillScores scores) {
   scores.temperature = 1;
-  scores.fallback_top1 = false;
-  // With no spread at all every weight is k / E, so tau = 1; the wider, the
-  // larger.
-  if (!(scores.tau > 1)) return 0;
-  double low = 0, high = kMostSpread;
-  scores.spread = high;
-  if (CalibratedTau(scores) < scores.tau) return 0;
+  const auto too_few = [&scores](double spread) {
+    scores.spread = spread;
+    return ActivityOf(scores).active_experts < scores.mean_active;
+  };
+  // Equal scores have the weight k / E, and all are active if tau < 1.
+  double low = 0, high = kLeastSpread;
+  if (!too_few(low)) return 0;
+  while (too_few(high)) {
+    if (high >= kMostSpread) return 0;
+    low = high;
+    high *= kRatio;
+  }
   while (high - low > 1e-4 * high) {
-    scores.spread = (low + high) / 2;
-    (CalibratedTau(scores) < scores.tau ? low : high) = scores.spread;
+    const double middle = (low + high) / 2;
+    (too_few(middle) ? low : high) = middle;
   }
   return (low + high) / 2;
 }
@@ -90,7 +96,9 @@ struct Router {
 
 Router MakeRouter(StillScores scores, bool calibrated, double end) {
   if (calibrated) scores.tau = CalibratedTau(scores);
-  Router router = {.scores = scores, .start = ActivityOf(scores)};
+  Router router;
+  router.scores = scores;
+  router.start = ActivityOf(scores);
   StillScores later = scores;
   later.temperature = (scores.temperature + end) / 2;
   router.middle = ActivityOf(later);
@@ -141,7 +149,7 @@ std::vector<ProtocolReading> ReadProtocol(const Document& paper) {
     StillScores scores;
     scores.num_experts = std::llround(field("model.num_experts"));
     scores.mean_active = number("mean_active_experts");
-    scores.max_active = std::min(
+    scores.max_active = std::min<int64_t>(
         scores.num_experts,
         std::llround(
             std::ceil(number("expansion_factor") * scores.mean_active - 1e-6)));
@@ -192,15 +200,15 @@ std::string DescribeProtocol(const std::vector<ProtocolReading>& readings) {
       "What the routers of the main table would activate if their scores kept "
       "the spread with which they are drawn (init_std sqrt(d_model), for "
       "inputs "
-      "with mean square 1), by quadrature: at the start, in the middle and at "
-      "the end of the schedule of T, the mean over all steps (Train-AE), and, "
-      "without noise, at the end (Infer-AE), each beside what the paper "
-      "prints; "
-      "zero: the share of tokens without an expert, before any fallback. "
-      "Calibrated at: the spread of scores / T at which this tau leaves k "
-      "experts active. Spread for it: the spreads of scores from 0.02 to 4, a "
-      "calibrated tau calibrated there, with which the end has the printed "
-      "Infer-AE.",
+      "of mean square 1), by quadrature: where T starts, halfway and where it "
+      "ends, which is Infer-AE, and in the mean of all steps (Train-AE), "
+      "beside "
+      "what the paper prints. Zero: the share of tokens without an expert, "
+      "before any fallback. Calibrated at: the spread of scores / T at which "
+      "this tau leaves k experts active. Spread for it: the spreads of scores "
+      "from 0.02 to 4 with which the end has the printed Infer-AE, a "
+      "calibrated "
+      "tau calibrated there.",
       kWidth, 0);
   TextTable table({"row", "tau", "fallback", "calibrated at", "start", "zero",
                    "middle", "zero", "end = Infer-AE", "zero", "paper",

@@ -277,15 +277,30 @@ StillActivity ActivityOf(const StillScores& scores) {
 double CalibratedTau(const StillScores& scores) {
   StillScores trial = scores;
   trial.fallback_top1 = false;
-  // No cutoff above 1 leaves anything active, and none of 0 leaves anything out.
+  // No cutoff of 1 leaves anything active, and none of 0 leaves anything out.
+  // The slack is for a cap of k, where all tau below some have this value.
   double low = 0,
          high = static_cast<double>(scores.num_experts) / scores.mean_active;
+  const double wanted = scores.mean_active - 1e-6;
+  double above = static_cast<double>(scores.max_active) - wanted;
+  double below = -wanted;
+  // Regula falsi, the end that stays counted half (Illinois).
+  int same = 0;
   while (high - low > 1e-7 * high) {
-    trial.tau = (low + high) / 2;
-    // The slack is for a cap of k, where all tau below some have this value.
-    const bool enough =
-        ActivityOf(trial).active_experts > scores.mean_active - 1e-6;
-    (enough ? low : high) = trial.tau;
+    trial.tau = low + (high - low) * above / (above - below);
+    const double off = ActivityOf(trial).active_experts - wanted;
+    if (std::abs(off) < 1e-7) return trial.tau;
+    if (off > 0) {
+      low = trial.tau;
+      above = off;
+      if (same > 0) below /= 2;
+      same = 1;
+    } else {
+      high = trial.tau;
+      below = off;
+      if (same < 0) above /= 2;
+      same = -1;
+    }
   }
   return (low + high) / 2;
 }
