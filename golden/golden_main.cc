@@ -23,6 +23,7 @@
 #include "golden/gpu_runs/gpu_table.h"
 #include "golden/paper/document_report.h"
 #include "golden/paper/paper_arithmetic.h"
+#include "golden/paper/protocol_report.h"
 #include "golden/verdict/miniature.h"
 #include "golden/verdict/miniature_judge.h"
 #include "golden/verdict/miniature_report.h"
@@ -50,6 +51,9 @@ Examples:
       one table with the remarks on its cells
   golden show --arithmetic
       which of the paper's numbers disagree with others of its numbers
+  golden show --protocol
+      how many experts its routers would activate if scores kept the spread with
+      which they are drawn, beside the numbers that it prints
   golden compare runs/paper/results.h5
       verdicts on what `grid run` measured, against the paper
   golden compare golden/runs/mini.h5
@@ -89,6 +93,7 @@ File format: golden/FORMAT.md.)";
 struct ShowOptions {
   std::string file = "paper", table;
   bool cells = false, notes = false, arithmetic = false, claims = false;
+  bool protocol = false;
 };
 
 struct CompareOptions {
@@ -116,8 +121,8 @@ ExitCode Show(const ShowOptions& options) {
   const Document document = Load(options.file);
   const Table* table = FindTable(document, options.table);
   std::string text;
-  const bool parts =
-      options.cells || options.notes || options.arithmetic || options.claims;
+  const bool parts = options.cells || options.notes || options.arithmetic ||
+                     options.claims || options.protocol;
   if (table != nullptr) {
     text = DescribeTable(document, *table);
   } else if (!parts) {
@@ -133,6 +138,7 @@ ExitCode Show(const ShowOptions& options) {
   if (options.notes) add(DescribeNotes(document, table));
   if (options.claims) add(DescribeClaims(document, table));
   if (options.arithmetic) add(DescribeArithmetic(CheckArithmetic(document)));
+  if (options.protocol) add(DescribeProtocol(ReadProtocol(document)));
   std::fputs(text.c_str(), stdout);
   return ExitCode::kDone;
 }
@@ -371,6 +377,8 @@ int main(int argc, char** argv) {
                  "claims, and what the printed numbers say of them");
   show->add_flag("--arithmetic", show_options.arithmetic,
                  "check the paper's numbers against each other");
+  show->add_flag("--protocol", show_options.protocol,
+                 "active experts of scores that keep their initial spread");
   CompareOptions compare_options;
   CLI::App* compare =
       app.add_subcommand("compare", "judge results against goldens");

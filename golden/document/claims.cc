@@ -34,13 +34,18 @@ ClaimSide FindSide(const Document& document, const Claim& claim,
 
 namespace {
 
-// What the intervals `left` and `right` say about `claim`.
-std::string VerdictOn(const Claim& claim, Interval left, Interval right) {
+constexpr char kNotWorse[] = ">~";
+
+// What the intervals `left` and `right` say about `claim`; `slack`: how far the
+// left side may be below and still be comparable.
+std::string VerdictOn(const Claim& claim, Interval left, Interval right,
+                      double slack) {
   if (claim.op == "==") {
     if (left.high < right.low || right.high < left.low) return "REFUTED";
     const bool points = left.low == left.high && right.low == right.high;
     return points ? "HOLDS" : "NOT_RESOLVED_BY_PAPER";
   }
+  if (claim.op == kNotWorse) left = {left.low + slack, left.high + slack};
   if (claim.op[0] == '>') std::swap(left, right);  // now left < right
   const bool strict = claim.op.size() == 1;
   const bool always = strict ? left.high < right.low : left.high <= right.low;
@@ -63,6 +68,12 @@ double SamplingVariance(const ClaimSide& side) {
   return 1e4 * p * (1 - p) / static_cast<double>(side.cell->proportion->total);
 }
 
+// How many percent are kResolvedErrors standard errors of a difference.
+double ResolvedDifference(const ClaimSide& left, const ClaimSide& right) {
+  return kResolvedErrors *
+         std::sqrt(SamplingVariance(left) + SamplingVariance(right));
+}
+
 // Whether it is a measurement of one run rather than a setting.
 bool HasSeedNoise(const ClaimSide& side) {
   return !side.is_number && side.column->lane == Lane::kStatistical &&
@@ -75,7 +86,8 @@ std::string PublishedVerdict(const Document& document, const Claim& claim) {
   const ClaimSide left = FindSide(document, claim, claim.left);
   const ClaimSide right = FindSide(document, claim, claim.right);
   if (!left.has_value() || !right.has_value()) return "NO_DATA";
-  return VerdictOn(claim, left.interval(), right.interval());
+  return VerdictOn(claim, left.interval(), right.interval(),
+                   ResolvedDifference(left, right));
 }
 
 PublishedEvidence EvidenceOf(const Document& document, const Claim& claim) {
@@ -86,11 +98,11 @@ PublishedEvidence EvidenceOf(const Document& document, const Claim& claim) {
   const ClaimSide right = FindSide(document, claim, claim.right);
   evidence.difference = ValueOf(left) - ValueOf(right);
   const Interval a = left.interval(), b = right.interval();
-  const double variance = SamplingVariance(left) + SamplingVariance(right);
-  if (variance > 0) {
-    evidence.sampling = kResolvedErrors * std::sqrt(variance);
-    evidence.resolved = VerdictOn(
-        claim, {a.low - *evidence.sampling, a.high + *evidence.sampling}, b);
+  const double sampling = ResolvedDifference(left, right);
+  if (sampling > 0) {
+    evidence.sampling = sampling;
+    evidence.resolved =
+        VerdictOn(claim, {a.low - sampling, a.high + sampling}, b, sampling);
     return evidence;
   }
   const int noisy = HasSeedNoise(left) + HasSeedNoise(right);

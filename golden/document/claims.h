@@ -33,7 +33,9 @@ ClaimSide FindSide(const Document& document, const Claim& claim,
 
 // What the printed intervals of `document` say about `claim`: "HOLDS" or
 // "REFUTED" if it is true or false for all values within them, "NO_DATA" if a
-// cell is empty or absent, else "NOT_RESOLVED_BY_PAPER".
+// cell is empty or absent, else "NOT_RESOLVED_BY_PAPER". For ">~" the width that
+// is comparable is kResolvedErrors binomial standard errors of the difference, 0
+// where the numbers are no percentages of counted items.
 std::string PublishedVerdict(const Document& document, const Claim& claim);
 
 // A difference counts as resolved above this many standard errors.

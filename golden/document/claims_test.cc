@@ -54,6 +54,9 @@ TEST(PublishedVerdict, ComparesIntervals) {
   EXPECT_EQ(Verdict({1, 3}, "<", {2, 4}), kOpen);
   EXPECT_EQ(Verdict({1, 2}, ">", {3, 4}), "REFUTED");
   EXPECT_EQ(Verdict({3, 4}, ">=", {1, 2}), "HOLDS");
+  // Without counted items nothing lower is comparable.
+  EXPECT_EQ(Verdict({3, 4}, ">~", {1, 2}), "HOLDS");
+  EXPECT_EQ(Verdict({1, 2}, ">~", {3, 4}), "REFUTED");
 }
 
 // 2.78 < 2.79: both may be 2.785.
@@ -117,6 +120,15 @@ TEST(EvidenceOf, PercentagesAreResolvedAboveTheNoiseOfTheirItems) {
   EXPECT_EQ(OfPercentages(51.40, ">=", 50, 10'000).resolved, "HOLDS");
   EXPECT_EQ(OfPercentages(51.40, "==", 50, 10'000).resolved, "REFUTED");
   EXPECT_EQ(OfPercentages(50, "==", 50, 10'000).resolved, kOpen);
+  // Better or comparable: a tie, or lower by at most 1.386 points and what
+  // rounding leaves open.
+  EXPECT_EQ(OfPercentages(50, ">~", 50, 10'000).as_printed, "HOLDS");
+  EXPECT_EQ(OfPercentages(48.63, ">~", 50, 10'000).as_printed, "HOLDS");
+  EXPECT_EQ(OfPercentages(48.62, ">~", 50, 10'000).as_printed, kOpen);
+  EXPECT_EQ(OfPercentages(48.60, ">~", 50, 10'000).as_printed, "REFUTED");
+  EXPECT_EQ(OfPercentages(48.63, ">=", 50, 10'000).as_printed, "REFUTED");
+  EXPECT_EQ(OfPercentages(48.63, ">~", 50, 10'000).resolved, kOpen);
+  EXPECT_EQ(OfPercentages(51, ">~", 50, 10'000).resolved, "HOLDS");
   // A hundred times the items, a tenth of the noise.
   EXPECT_EQ(OfPercentages(51.2, ">", 50, 1'000'000).resolved, "HOLDS");
 }

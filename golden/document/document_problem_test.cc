@@ -505,7 +505,7 @@ TEST(FirstProblem, ClaimsCompareACellWithACellOrANumber) {
               d->claims[1].left = "3";
             }).find("names no cell: '3'"),
             std::string::npos);
-  for (const char* op : {"<", "<=", ">", ">=", "=="}) {
+  for (const char* op : {"<", "<=", ">", ">=", ">~", "=="}) {
     EXPECT_EQ(ProblemOf([&](Document* d) { d->claims[1].op = op; }), "") << op;
   }
   for (const char* verdict :

@@ -23,7 +23,8 @@ bool IsCell(const Table& table, std::string_view reference) {
 }  // namespace
 
 void CheckClaims(const Document& document) {
-  static const std::set<std::string> kOperators = {"<", "<=", ">", ">=", "=="};
+  static const std::set<std::string> kOperators = {"<",  "<=", ">",
+                                                   ">=", ">~", "=="};
   static const std::set<std::string> kVerdicts = {
       "HOLDS", "REFUTED", "NOT_RESOLVED_BY_PAPER", "NO_DATA"};
   std::set<std::string> seen;
@@ -42,7 +43,7 @@ void CheckClaims(const Document& document) {
     }
     if (!kOperators.contains(claim.op)) {
       Fail(place("op"), fmt::format("is '{}'", claim.op),
-           "use <, <=, >, >= or ==");
+           "use <, <=, >, >=, >~ or ==");
     }
     if (!IsCell(*table, claim.left)) {
       Fail(place("lhs"), fmt::format("names no cell: '{}'", claim.left),

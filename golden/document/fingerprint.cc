@@ -74,6 +74,9 @@ FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
       if (!same) result.reported.push_back(difference);
     } else if (field.known != Known::kStated) {
       result.open.push_back(difference);
+      result.open.back().departs = field.known == Known::kUnknown &&
+                                   !field.value.empty() &&
+                                   WithoutQuotes(value) == "none";
     } else if (!same) {
       result.differences.push_back(difference);
     }
@@ -83,9 +86,10 @@ FingerprintComparison CompareFingerprints(const std::vector<Field>& ours,
 
 std::string DescribeDifference(const FieldDifference& difference) {
   return fmt::format(
-      "{} in the golden, {}",
+      "{} in the golden, {}{}",
       difference.golden.empty() ? "not known" : difference.golden,
-      difference.ours.empty() ? "not said here" : difference.ours + " here");
+      difference.ours.empty() ? "not said here" : difference.ours + " here",
+      difference.departs ? ", which departs from a stated fact" : "");
 }
 
 }  // namespace softmoe::golden

@@ -27,6 +27,9 @@ struct FieldDifference {
   std::string name;
   std::string golden;  // "" if the golden does not know
   std::string ours;    // "" if the results do not say
+  // The golden says that there is something, and not what; the results have none
+  // of it.
+  bool departs = false;
   bool operator==(const FieldDifference&) const = default;
 };
 

@@ -112,14 +112,13 @@ TEST(Paper, ClaimsCarryTheVerdictOfThePapersNumbers) {
   // layers of ten hold at most 8/15 of K = 15; OWT has 18k steps (N26).
   EXPECT_FALSE(verdicts.contains("top3_share_at_most.3"));
   EXPECT_FALSE(verdicts.contains("moved_early.3"));
-  // PIQA "better or comparable in most configurations": 5 better, 4 worse.
+  // PIQA "better or comparable in most configurations": 5 better, 1 equal, and 4
+  // lower by at most 0.92, where 1.96 standard errors are 2.9 and more.
   std::map<std::string, int> piqa;
   for (const auto& [id, verdict] : verdicts) {
     if (id.starts_with("soft_piqa_not_lower")) ++piqa[verdict];
   }
-  EXPECT_EQ(piqa,
-            (std::map<std::string, int>{
-                {"HOLDS", 5}, {"REFUTED", 4}, {"NOT_RESOLVED_BY_PAPER", 1}}));
+  EXPECT_EQ(piqa, (std::map<std::string, int>{{"HOLDS", 10}}));
   for (int i = 1; i <= 10; ++i) {  // N22
     EXPECT_EQ(verdicts[fmt::format("soft_higher_hellaswag.{}", i)], "HOLDS");
     EXPECT_EQ(verdicts[fmt::format("below_budget.{}", i)], "HOLDS");

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/paper/protocol_report.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "golden/document/document.h"
+#include "golden/paper/still_scores.h"
+#include "golden/testing/paper_test_util.h"
+
+namespace softmoe::golden {
+namespace {
+
+const std::vector<ProtocolReading>& Readings() {
+  static const std::vector<ProtocolReading> readings = ReadProtocol(Paper());
+  return readings;
+}
+
+const ProtocolReading& Of(const std::string& row, bool calibrated, bool top1) {
+  for (const ProtocolReading& reading : Readings()) {
+    if (reading.row == row && reading.calibrated == calibrated &&
+        reading.fallback_top1 == top1) {
+      return reading;
+    }
+  }
+  throw DataError("no reading of " + row);
+}
+
+constexpr const char* kRows[] = {"owt/softmoe_star/k1/a4",
+                                 "owt/softmoe_star/k1.5/a2",
+                                 "owt/softmoe_star/k2/a2"};
+
+TEST(Protocol, EverySoftRowHasFourReadings) {
+  EXPECT_EQ(Readings().size(), 4u * 10);
+}
+
+// N28 with the numbers that `show --protocol` prints.
+TEST(Protocol, N28HasTheNumbersThatAreComputed) {
+  const Note* note = nullptr;
+  for (const Note& each : Paper().notes) {
+    if (each.id == "N28") note = &each;
+  }
+  ASSERT_NE(note, nullptr);
+  std::string tau, end, printed, published_at;
+  for (const char* row : kRows) {
+    const char* slash = tau.empty() ? "" : "/";
+    const ProtocolReading& calibrated = Of(row, true, false);
+    tau += fmt::format("{}{:.2f}", slash, calibrated.tau);
+    end += fmt::format("{}{:.2f}", slash, calibrated.end);
+    printed += fmt::format("{}{:.2f}", slash, calibrated.printed_infer_ae);
+    published_at +=
+        fmt::format("{}{:.2f}", slash, Of(row, false, false).calibrated_at);
+  }
+  const ProtocolReading& none = Of(kRows[1], false, false);
+  const ProtocolReading& top1 = Of(kRows[1], false, true);
+  const std::string computed[] = {
+      "is " + tau + " for k = 1/1.5/2",
+      "have " + end + " active experts",
+      "has " + printed + " (OWT)",
+      "spread by " + published_at + ", but they do by " +
+          fmt::format("{:.2f}", Of(kRows[0], true, false).calibrated_at),
+      fmt::format("{:.2f} in the mean of a run (T1: {:.2f}) and {:.2f} at its "
+                  "end (T1: {:.2f})",
+                  none.train_ae, none.printed_train_ae, none.end,
+                  none.printed_infer_ae),
+      fmt::format("with top1 {:.2f} and {:.2f}", top1.train_ae, top1.end)};
+  for (const std::string& part : computed) {
+    EXPECT_NE(note->text.find(part), std::string::npos)
+        << part << "\nis not in\n"
+        << note->text;
+  }
+}
+
+// The spreads that a printed Infer-AE needs do give it, and where there is none
+// the curve stays on one side.
+TEST(Protocol, SpreadsGiveWhatIsPrinted) {
+  int none = 0;
+  for (const ProtocolReading& reading : Readings()) {
+    SCOPED_TRACE(reading.row);
+    none += reading.spreads.empty();
+    if (reading.row != kRows[0] && reading.row != kRows[1]) continue;
+    for (const double spread : reading.spreads) {
+      StillScores scores = {.num_experts = 32,
+                            .mean_active = reading.row == kRows[0] ? 1 : 1.5,
+                            .max_active = reading.row == kRows[0] ? 4 : 3,
+                            .tau = reading.tau,
+                            .temperature = 5,
+                            .spread = spread,
+                            .fallback_top1 = reading.fallback_top1};
+      if (reading.calibrated) scores.tau = CalibratedTau(scores);
+      scores.temperature = 1;
+      // Between two spreads 10 % apart the curve is not a line: two digits.
+      EXPECT_NEAR(ActivityOf(scores).active_experts, reading.printed_infer_ae,
+                  0.02)
+          << spread;
+    }
+  }
+  // No calibrated row with k = 1.5 gets there, with either fallback: 1.73, 1.81,
+  // 1.96 and 2.19.
+  EXPECT_EQ(none, 8);
+}
+
+TEST(Protocol, DescribesEveryReading) {
+  const std::string text = DescribeProtocol({{.row = "owt/a",
+                                              .calibrated = true,
+                                              .fallback_top1 = true,
+                                              .tau = 1.1999,
+                                              .calibrated_at = 0.101,
+                                              .start = 1.25,
+                                              .start_zero = 0.333,
+                                              .middle = 2,
+                                              .middle_zero = 0.25,
+                                              .end = 3.999,
+                                              .end_zero = 0.125,
+                                              .train_ae = 2.5,
+                                              .printed_train_ae = 1.53,
+                                              .printed_infer_ae = 1.73,
+                                              .spreads = {0.1, 2.34}},
+                                             {.row = "owt/b", .tau = 1.8}});
+  for (const char* part :
+       {"owt/a  ~1.200  top1", "0.10", "1.25", "33.3%", "2.00", "25.0%", "4.00",
+        "12.5%", "1.73", "2.50", "1.53", "0.1, 2.3\n", "owt/b  1.800   none",
+        "none up to 4\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+}
+
+TEST(Protocol, RefusesADocumentThatIsNotThePapers) {
+  EXPECT_THROW(ReadProtocol(Document()), DataError);
+  Document paper = Paper();
+  for (Field& field : paper.fields) {
+    if (field.name == "model.d_model") field.value = "wide";
+  }
+  EXPECT_THROW(ReadProtocol(paper), DataError);
+}
+
+}  // namespace
+}  // namespace softmoe::golden

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/paper/still_scores.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/errors.h"
+#include "core/files/runfiles.h"
+
+namespace softmoe::golden {
+namespace {
+
+using nlohmann::json;
+
+// The paper's router with k = 1.5 at the start, tau as published.
+StillScores PaperRouter() {
+  return {.num_experts = 32,
+          .mean_active = 1.5,
+          .max_active = 3,
+          .tau = 1.8,
+          .temperature = 5,
+          .spread = 0.02 * std::sqrt(640)};
+}
+
+StillScores ScoresOf(const json& made) {
+  return {.num_experts = made.at("experts"),
+          .mean_active = made.at("k"),
+          .max_active = made.at("cap"),
+          .tau = made.at("tau"),
+          .temperature = made.value("temperature", 1.0),
+          .spread = made.at("spread")};
+}
+
+// golden/oracles/protocol.json: rows drawn and sorted in Python. Five standard
+// errors, of some eighty comparisons; a share that no row showed may still be
+// ten in all its rows (e^-10 = 5e-5). The last term is what the header states
+// for eight experts, and nothing where there are more.
+TEST(StillScores, AgreesWithScoresThatWereDrawn) {
+  std::ifstream file(RunfilePath("golden/oracles/protocol.json"));
+  const json oracle = json::parse(file);
+  const double rows = oracle.at("rows");
+  int calibrated = 0, runs = 0;
+  for (const json& made : oracle.at("cases")) {
+    SCOPED_TRACE(made.dump());
+    const StillScores scores = ScoresOf(made);
+    StillActivity ours;
+    if (made.contains("steps")) {
+      ours = MeanActivity(scores, made.at("schedule")[0],
+                          made.at("schedule")[1], made.at("steps"));
+      ++runs;
+    } else {
+      ours = ActivityOf(scores);
+    }
+    const double known = scores.num_experts == 8 ? 1e-3 : 2e-5;
+    EXPECT_NEAR(ours.active_experts, made.at("active"),
+                5 * made.at("active_error").get<double>() +
+                    10 * static_cast<double>(scores.max_active) / rows + known);
+    EXPECT_NEAR(ours.zero_active_fraction, made.at("zero"),
+                5 * made.at("zero_error").get<double>() + 10 / rows + known);
+    if (made.contains("calibrated")) ++calibrated;
+  }
+  EXPECT_EQ(calibrated, 6);
+  EXPECT_EQ(runs, 6);
+}
+
+// SPEC.md 2.3 and N28, to the digits that they print.
+TEST(StillScores, CalibratesAsTheSpecificationDoes) {
+  struct Case {
+    double k;
+    int64_t cap;
+    double tau, end;
+  };
+  for (const Case& known :
+       {Case{1, 4, 1.197, 4}, Case{1.5, 3, 1.174, 3}, Case{2, 4, 1.159, 4}}) {
+    StillScores scores = PaperRouter();
+    scores.mean_active = known.k;
+    scores.max_active = known.cap;
+    scores.tau = CalibratedTau(scores);
+    // Their tau are of 6000 tokens: the standard error of an active mean is at
+    // most sqrt(4 / 6000), over a slope of 20 active experts in tau.
+    EXPECT_NEAR(scores.tau, known.tau, 4 * std::sqrt(4.0 / 6000) / 20 + 0.0005);
+    EXPECT_NEAR(ActivityOf(scores).active_experts, known.k, 2e-5);
+    scores.temperature = 1;
+    EXPECT_NEAR(ActivityOf(scores).active_experts, known.end, 0.005);
+  }
+}
+
+TEST(StillScores, TheFallbackAddsTheTokensWithoutAnExpert) {
+  StillScores scores = PaperRouter();
+  scores.temperature = 1;
+  const StillActivity none = ActivityOf(scores);
+  scores.fallback_top1 = true;
+  const StillActivity top1 = ActivityOf(scores);
+  EXPECT_GT(none.zero_active_fraction, 0.01);
+  EXPECT_EQ(top1.active_experts,
+            none.active_experts + none.zero_active_fraction);
+  EXPECT_EQ(top1.zero_active_fraction, none.zero_active_fraction);
+}
+
+// Only the ratio of spread and temperature counts.
+TEST(StillScores, ScoresAndTemperatureScaleTogether) {
+  StillScores scores = PaperRouter();
+  scores.tau = 1.2;
+  const StillActivity one = ActivityOf(scores);
+  scores.temperature *= 4;
+  scores.spread *= 4;
+  EXPECT_EQ(ActivityOf(scores).active_experts, one.active_experts);
+  scores.temperature /= 2;
+  EXPECT_GT(ActivityOf(scores).active_experts, one.active_experts + 0.1);
+}
+
+TEST(StillScores, TheCapIsObeyed) {
+  StillScores scores = PaperRouter();
+  scores.temperature = 1;
+  scores.tau = 0.5;  // leaves more than ten experts above the cutoff
+  for (int64_t cap = 1; cap <= 8; ++cap) {
+    scores.max_active = cap;
+    EXPECT_NEAR(ActivityOf(scores).active_experts, static_cast<double>(cap),
+                1e-4);
+  }
+}
+
+TEST(StillScores, EdgesNeedNoQuadrature) {
+  StillScores scores = PaperRouter();
+  const auto active = [&] { return ActivityOf(scores).active_experts; };
+  scores.tau = 0;  // every weight is above 0
+  EXPECT_EQ(active(), 3);
+  scores.tau = 32 / 1.5;  // none is above 1
+  EXPECT_EQ(active(), 0);
+  EXPECT_EQ(ActivityOf(scores).zero_active_fraction, 1);
+  scores.spread = 0;  // all weights are k / E
+  scores.tau = 1;
+  EXPECT_EQ(active(), 0);
+  scores.tau = 0.99;
+  EXPECT_EQ(active(), 3);
+  scores = PaperRouter();
+  scores.mean_active = 32;  // all weights are 1
+  scores.max_active = 32;
+  scores.tau = 0.5;
+  EXPECT_EQ(active(), 32);
+  scores = {1, 0.5, 1, 0.9, 1, 1, false};  // one expert has weight k
+  EXPECT_EQ(active(), 1);
+  scores.tau = 1.1;
+  EXPECT_EQ(active(), 0);
+}
+
+// With a cap of k every tau below some leaves exactly k active.
+TEST(StillScores, CalibrationWithACapOfKTakesTheLargestTau) {
+  StillScores scores = PaperRouter();
+  scores.mean_active = 2;
+  scores.max_active = 2;
+  scores.tau = CalibratedTau(scores);
+  EXPECT_NEAR(ActivityOf(scores).active_experts, 2, 2e-5);
+  scores.tau *= 1.05;
+  EXPECT_LT(ActivityOf(scores).active_experts, 1.999);
+}
+
+// The mean of every step, one by one; and with 18000 of them what the paper's
+// row would have (N28).
+TEST(StillScores, TheMeanIsOverTheSteps) {
+  StillScores scores = PaperRouter();
+  constexpr int kSteps = 200;
+  double active = 0, zero = 0;
+  for (int m = 0; m < kSteps; ++m) {
+    scores.temperature = 1 + 4 * (1 + std::cos(M_PI * m / kSteps)) / 2;
+    const StillActivity at = ActivityOf(scores);
+    active += at.active_experts / kSteps;
+    zero += at.zero_active_fraction / kSteps;
+  }
+  const StillActivity mean = MeanActivity(scores, 5, 1, kSteps);
+  EXPECT_NEAR(mean.active_experts, active, 1e-5);
+  EXPECT_NEAR(mean.zero_active_fraction, zero, 1e-5);
+  EXPECT_NEAR(MeanActivity(scores, 5, 1, 18000).active_experts, 0.45, 0.005);
+}
+
+TEST(StillScores, RefusesWhatNoRouterIs) {
+  const auto refused = [](auto change) {
+    StillScores scores = PaperRouter();
+    change(scores);
+    EXPECT_THROW(ActivityOf(scores), InternalError);
+  };
+  refused([](StillScores& s) { s.num_experts = 0; });
+  refused([](StillScores& s) { s.max_active = 0; });
+  refused([](StillScores& s) { s.max_active = 33; });
+  refused([](StillScores& s) { s.mean_active = 0; });
+  refused([](StillScores& s) { s.mean_active = 33; });
+  refused([](StillScores& s) { s.tau = -1; });
+  refused([](StillScores& s) { s.temperature = 0; });
+  refused([](StillScores& s) { s.spread = -1; });
+  refused([](StillScores& s) {
+    s.spread = std::numeric_limits<double>::infinity();
+  });
+  refused(
+      [](StillScores& s) { s.tau = std::numeric_limits<double>::quiet_NaN(); });
+  EXPECT_THROW(MeanActivity(PaperRouter(), 5, 1, 0), InternalError);
+}
+
+}  // namespace
+}  // namespace softmoe::golden
