@@ -281,18 +281,17 @@ TEST(Regime, RowsAreMainsButForTauNoiseFallbackAndTemperature) {
 
 TEST(Regime, PilotsFirstThenSeedBySeedAndSideRowsLast) {
   const Ids order = OrderOfWork(Experiment("regime", "mini"));
-  ASSERT_EQ(order.size(), 12u + 7 * 12 + 2 * 8 + 8 + 4);
-  EXPECT_EQ(Ids(order.begin(), order.begin() + 6),
+  ASSERT_EQ(order.size(), 8u + 7 * 12 + 2 * 8 + 8 + 4);
+  EXPECT_EQ(Ids(order.begin(), order.begin() + 4),
             (Ids{"7001 regime-1", "7001 regime-1.5", "7001 regime-2",
-                 "7001 regime-learned-1.5", "7001 regime-learned-2",
                  "7001 regime-1.5-T1"}));
-  EXPECT_EQ(order[6], "7002 regime-1");
-  EXPECT_EQ(Ids(order.begin() + 12, order.begin() + 20),
+  EXPECT_EQ(order[4], "7002 regime-1");
+  EXPECT_EQ(Ids(order.begin() + 8, order.begin() + 16),
             (Ids{"1234 sparse-1", "1234 sparse-2", "1234 sparse-3",
                  "1234 sparse-4", "1234 regime-1", "1234 regime-1.5",
                  "1234 regime-2", "1235 sparse-1"}));
-  EXPECT_EQ(order[95], "1245 regime-2");
-  EXPECT_EQ(order[96], "1234 regime-learned-1.5");
+  EXPECT_EQ(order[91], "1245 regime-2");
+  EXPECT_EQ(order[92], "1234 regime-learned-1.5");
   EXPECT_EQ(order.back(), "1237 regime-1.5-quiet");
   // Other experiments are trained as they stand.
   const Grid main = Experiment("main", "mini");
