@@ -186,7 +186,9 @@ TEST(JudgeMiniClaims, JudgesWhatTheRunsSay) {
       const auto& measure = claim.measures[m];
       const auto& there = expected.claims[c].measures[m];
       // Caps are those of the allocation, which the made-up numbers have not.
-      if (measure.id != "C5.experts") EXPECT_EQ(measure.reason, there.reason);
+      if (measure.id != "C5.experts") {
+        EXPECT_EQ(measure.reason, there.reason);
+      }
       // Curves are thinned, so that C3 interpolates between other steps.
       if (measure.id == "C3.early") {
         EXPECT_NEAR(measure.p, there.p, 1e-6 * there.p);

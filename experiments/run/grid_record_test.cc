@@ -151,13 +151,13 @@ std::string MicroMini() {
 TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   WriteGrid(MicroMini());
   const Strings verdicts = {"No reproduction of the paper",
-                            "runs     6 of 76 planned", "C1     INTERIM (",
-                            "C9     INTERIM (NOT_TESTABLE so far)"};
+                            "runs     6 of 76 planned", "C1a    INTERIM (",
+                            "H2          INTERIM (NOT_TESTABLE so far)"};
   ExpectEnd(Grid({"run", "micro.toml"}), 0, verdicts);
   const std::string claims = Bytes("runs/mini/claims.txt");
   EXPECT_NE(Bytes("runs/mini/report.html").find("Claims in miniature"),
             std::string::npos);
-  EXPECT_NE(Bytes("runs/mini/claims.csv").find("C1.group,NOT_TESTABLE,gcide,"),
+  EXPECT_NE(Bytes("runs/mini/claims.csv").find("C1a.group,NOT_TESTABLE,gcide,"),
             std::string::npos);
   // Other settings are another grid.
   const auto other = Grid(
@@ -183,7 +183,7 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   said.insert(said.end(),
               {"OVERALL NOT_COMPARABLE", "C2     INTERIM (", "C3     INTERIM (",
                "C4     INTERIM (", "C5     INTERIM (", "C6     INTERIM (",
-               "C7     INTERIM (", "C8     INTERIM ("});
+               "C7     INTERIM (", "H1          INTERIM ("});
   ExpectEnd(Golden({"compare", "golden/runs/mini.h5"}), 3, said);
   // Written anew, nothing changes.
   const std::string record = Bytes("golden/runs/mini.h5");
@@ -257,7 +257,9 @@ TEST_F(GridRecord, KeepsTheMarginsUnderWhichItsRunsWereRecorded) {
   EXPECT_EQ(ReadRunRecord(folder_ / "a.h5").margins_sha256, earlier);
   EXPECT_NE(Bytes("a_verdicts.txt").find(", after the fact"),
             std::string::npos);
-  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-1"}).exit_status, 0);
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "softmoe-1.5-calibrated"})
+                .exit_status,
+            0);
   ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5"}), 0, {});
   EXPECT_EQ(ReadRunRecord(folder_ / "a.h5").margins_sha256, earlier);
   ExpectEnd(Golden({"compare", "a.h5"}), 3, {", after the fact"});
