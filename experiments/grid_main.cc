@@ -32,6 +32,7 @@
 #include "experiments/plan/slurm_jobs.h"
 #include "experiments/report/grid_report.h"
 #include "experiments/report/invariants.h"
+#include "experiments/report/power.h"
 #include "experiments/report/record_results.h"
 #include "experiments/run/grid_clean.h"
 #include "experiments/run/grid_ranks.h"
@@ -121,7 +122,7 @@ folder, so that other settings never mix with these. Corpora and tokenizers are 
 Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
 missing, an invariant does not hold, or a recorded run has other bits now; 2
 usage, configuration, or a damaged file; 3 a recorded run and the same on another
-instruction set; 5 a grid of the paper's scale lacks a GPU, a corpus or disk, a
+instruction set; 4 a plan whose runs cannot show what they are judged for; 5 a grid of the paper's scale lacks a GPU, a corpus or disk, a
 file is missing, the disk is full, another rank is dead or silent, a lock is of a
 machine that cannot be asked, or Slurm is missing or refuses a job; 7 two seeds
 have the same bits; 75 stopped by a signal, state saved.)";
@@ -139,8 +140,11 @@ struct Arguments {
   int64_t jobs = 1;
   trainer::RankOptions ranks;
   bool quiet = false, yes = false, keep_checkpoints = false, renew = false;
-  bool detach = false;
+  bool detach = false, exploratory = false;
 };
+
+// Made-up records for each true difference: a probability is known to 4 %.
+constexpr int kPowerDraws = 200;
 
 Grid Load(const Arguments& arguments) {
   Strings overrides = arguments.overrides;
@@ -440,7 +444,16 @@ ExitCode Plan(const Arguments& arguments) {
       "{}",
       DescribePlan(grid, PlaceOf(GridFolder(grid, arguments.out), arguments),
                    arguments.launcher.value_or(DefaultLauncher(grid))));
-  return ExitCode::kDone;
+  if (!IsMiniature(grid) && !IsRegime(grid)) return ExitCode::kDone;
+  const DesignPower power =
+      PowerOf(grid,
+              KnownRecords(arguments.from.empty() ? fs::path()
+                                                  : UserPath(arguments.from)),
+              kPowerDraws);
+  fmt::print("{}", DescribePower(power, kPowerDraws));
+  return power.not_ready.empty() || arguments.exploratory
+             ? ExitCode::kDone
+             : ExitCode::kInconclusive;
 }
 
 // What of the grid is on disk and in the record of --from, some of it finished.
@@ -613,6 +626,11 @@ class CommandLine {
                           "a file that `record` wrote: its runs count as "
                           "finished");
     }
+    plan->add_option("--from", arguments_.from,
+                     "a file that `record` wrote: power with the deviations of "
+                     "its runs [the records of this program]");
+    plan->add_flag("--exploratory", arguments_.exploratory,
+                   "0 even if these runs cannot show what they are judged for");
     record->add_option("--to", arguments_.record,
                        "the file, which keeps the runs it has "
                        "[golden/runs/GRID.h5]");

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/power.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "experiments/grids/grid_select.h"
+
+namespace softmoe::experiments {
+namespace {
+
+constexpr int kDraws = 100;
+
+const MeasurePower& MeasureOf(const DesignPower& power, const std::string& id) {
+  const auto found = std::ranges::find(power.measures, id, &MeasurePower::id);
+  if (found == power.measures.end()) throw InternalError("no measure " + id);
+  return *found;
+}
+
+// How many of the records got the verdict at the n-th truth.
+int CountOf(const MeasurePower& measure, size_t n, const std::string& verdict) {
+  const auto& verdicts = measure.at.at(n).verdicts;
+  const auto found = verdicts.find(verdict);
+  return found == verdicts.end() ? 0 : found->second;
+}
+
+std::vector<std::string> ClaimsNotReady(const DesignPower& power) {
+  std::vector<std::string> claims;
+  for (const std::string& line : power.not_ready) {
+    claims.push_back(line.substr(0, line.find(':')));
+  }
+  return claims;
+}
+
+class MiniPowerTest : public testing::Test {
+ protected:
+  static const DesignPower& Power() {
+    static const DesignPower power =
+        PowerOf(SelectGrid("mini", "", {}), KnownRecords(""), kDraws);
+    return power;
+  }
+};
+
+TEST_F(MiniPowerTest, NamesTheClaimsThatNothingCanShow) {
+  EXPECT_EQ(ClaimsNotReady(Power()),
+            (std::vector<std::string>{"C1b", "C3", "C4", "C6", "H1"}));
+  for (const std::string& line : Power().not_ready) {
+    // Every one with the judge's reason.
+    EXPECT_GT(line.size(), line.find("at any effect: ") + 30) << line;
+  }
+  const std::string text = DescribePower(Power(), kDraws);
+  EXPECT_NE(text.find("NOT READY C3: C3.early cannot be SHOWN"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("mini.h5"), std::string::npos);
+}
+
+TEST_F(MiniPowerTest, GrowsWithTheEffect) {
+  EXPECT_EQ(Power().measures.size(), 12u);
+  for (const MeasurePower& measure : Power().measures) {
+    ASSERT_EQ(measure.at.size(), 5u) << measure.id;
+    for (const PowerAt& at : measure.at) {
+      int all = 0;
+      for (const auto& [name, count] : at.verdicts) all += count;
+      EXPECT_EQ(all, kDraws) << measure.id;
+    }
+  }
+  for (const char* id :
+       {"C1a.curve", "C1a.group", "C2.share", "C5.experts", "H2.throughput"}) {
+    const MeasurePower& measure = MeasureOf(Power(), id);
+    EXPECT_LE(CountOf(measure, 0, "SHOWN"), CountOf(measure, 3, "SHOWN")) << id;
+    EXPECT_EQ(CountOf(measure, 4, "SHOWN"), kDraws) << id;
+    // No difference: by Holm's rule hardly ever.
+    EXPECT_LE(CountOf(measure, 0, "SHOWN"), kDraws / 10) << id;
+  }
+  EXPECT_EQ(MeasureOf(Power(), "C1a.curve").at[3].truth, -0.05);
+  EXPECT_EQ(MeasureOf(Power(), "C5.experts").at[3].truth, 0.5);
+}
+
+// Ten times the deviation: what was found is found no longer.
+TEST_F(MiniPowerTest, FallsWithTheDeviation) {
+  std::vector<RunRecord> records = KnownRecords("");
+  for (RunRecord& record : records) {
+    for (RecordedRun& run : record.runs) {
+      const double sign = run.id.size() % 2 == 0 ? 1 : -1;
+      run.result.final_validation.loss +=
+          (run.result.config.training.seed % 2 == 0 ? 0.1 : -0.1) * sign;
+    }
+  }
+  const DesignPower noisy =
+      PowerOf(SelectGrid("mini", "", {}), records, kDraws);
+  EXPECT_LT(CountOf(MeasureOf(noisy, "C7.jitter"), 3, "SHOWN"),
+            CountOf(MeasureOf(Power(), "C7.jitter"), 3, "SHOWN"));
+}
+
+TEST(Power, OfTheRegimeIsWhatItWasPlannedFor) {
+  const Grid grid = SelectGrid("regime", "mini", {});
+  const DesignPower power = PowerOf(grid, KnownRecords(""), kDraws);
+  EXPECT_TRUE(power.not_ready.empty()) << power.not_ready.front();
+  const MeasurePower& primary = MeasureOf(power, "primary");
+  ASSERT_EQ(primary.at.size(), 5u);
+  // A true 0 is called superior in 2.5 % of records, 0.01 in 90 % or more.
+  EXPECT_LE(CountOf(primary, 0, "SUPERIOR"), 10);
+  EXPECT_GE(CountOf(primary, 0, "MATCHES"), 50);
+  EXPECT_GE(CountOf(primary, 1, "SUPERIOR"), 80);
+  EXPECT_GE(CountOf(primary, 4, "SUPERIOR"), 95);
+  EXPECT_EQ(primary.at[1].truth, -0.01);
+  for (const MeasurePower& measure : power.measures) {
+    EXPECT_EQ(measure.at.size(), 5u) << measure.id;
+    EXPECT_EQ(measure.id.find("train_ae"), std::string::npos);
+  }
+  EXPECT_LE(CountOf(MeasureOf(power, "C5.loss"), 0, "SUPERIOR"), 10);
+  const std::string text = DescribePower(power, kDraws);
+  EXPECT_NE(text.find("READY: every claim"), std::string::npos) << text;
+  // The same call gives the same numbers.
+  EXPECT_EQ(DescribePower(PowerOf(grid, KnownRecords(""), 5), 5),
+            DescribePower(PowerOf(grid, KnownRecords(""), 5), 5));
+}
+
+// Where nothing is known, defaults are taken and said.
+TEST(Power, SaysWhatItDoesNotKnow) {
+  const DesignPower power = PowerOf(SelectGrid("regime", "mini", {}), {}, 20);
+  EXPECT_NE(power.basis.find("no record"), std::string::npos);
+  EXPECT_NE(power.basis.find("(default)"), std::string::npos);
+  EXPECT_TRUE(power.not_ready.empty());
+  EXPECT_EQ(ClaimsNotReady(PowerOf(SelectGrid("mini", "", {}), {}, 20)),
+            (std::vector<std::string>{"C3", "C4", "C6", "H1"}));
+}
+
+TEST(Power, IsOfDesignsThatAreJudgedByClaims) {
+  for (const auto& [name, scale] :
+       {std::pair("smoke", ""), std::pair("paper", ""),
+        std::pair("tau", "mini"), std::pair("all", "mini")}) {
+    EXPECT_TRUE(PowerOf(SelectGrid(name, scale, {}), {}, 1).measures.empty());
+  }
+  EXPECT_EQ(DescribePower({}, 1), "");
+  EXPECT_THROW(KnownRecords("/nonexistent/record.h5"), EnvironmentError);
+}
+
+}  // namespace
+}  // namespace softmoe::experiments

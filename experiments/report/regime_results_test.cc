@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/report/regime_results.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/files/runfiles.h"
+#include "experiments/grids/experiment.h"
+#include "experiments/report/report_curves.h"
+#include "experiments/run/run_folder.h"
+#include "experiments/run/run_record.h"
+#include "experiments/testing/report_test_util.h"
+#include "golden/testing/regime_test_util.h"
+
+namespace softmoe::experiments {
+namespace {
+
+using golden::RegimeStatus;
+
+// How far the made-up soft rows train above the sparse curve at a step: it
+// closes.
+double Gap(int64_t step) { return 0.5 / static_cast<double>(step); }
+
+// All runs of the experiment as it ships, finished, with the final numbers of
+// golden::MadeUpRegime(effect). In training soft rows have 2 active experts, and
+// lie Gap above Sparse-2 of their seed.
+GridOutcome MadeUp(double effect) {
+  std::map<std::string, golden::MiniatureRun> made_up;
+  for (const golden::MiniatureRun& run : golden::MadeUpRegime(effect)) {
+    made_up[run.corpus + "/" + run.row + "/seed" + std::to_string(run.seed)] =
+        run;
+  }
+  GridOutcome outcome;
+  outcome.grid =
+      LoadExperiment("regime", RunfilePath("experiments/grids/mini.toml"), {});
+  for (const GridRun& run : outcome.grid.runs) {
+    const golden::MiniatureRun& from = made_up.at(run.id);
+    RunOutcome finished;
+    finished.run = run;
+    finished.state = RunState::kFinished;
+    trainer::RunResult result = ExampleResult(run);
+    result.final_validation.loss = from.loss;
+    result.final_validation.active_experts = from.infer_ae;
+    result.train_ae = from.train_ae;
+    const bool sparse = run.config.router.kind == RouterKind::kSparse;
+    const trainer::StepRecord first = result.steps.front();
+    result.steps.clear();
+    for (int64_t step = 1; step <= 200; ++step) {
+      trainer::StepRecord& record = result.steps.emplace_back(first);
+      record.step = step;
+      record.active_experts =
+          sparse ? run.config.router.mean_active_experts : 2;
+      record.loss = 3 + std::sin(static_cast<double>(run.seed)) +
+                    0.1 / record.active_experts + (sparse ? 0 : Gap(step));
+    }
+    finished.result = std::move(result);
+    outcome.runs.push_back(std::move(finished));
+  }
+  return outcome;
+}
+
+const golden::RegimeEstimate& Primary(const RegimeResults& judged) {
+  return golden::EstimateOf(judged.verdicts, "primary");
+}
+
+TEST(JudgeRegimeRuns, JudgesWhatTheRunsSay) {
+  EXPECT_EQ(Primary(*JudgeRegimeRuns(MadeUp(-0.02))).status,
+            RegimeStatus::kSuperior);
+  const GridOutcome outcome = MadeUp(0.05);
+  const RegimeResults judged = *JudgeRegimeRuns(outcome);
+  EXPECT_EQ(Primary(judged).status, RegimeStatus::kInferior);
+  EXPECT_EQ(judged.runs.size(), outcome.runs.size());
+  EXPECT_TRUE(judged.verdicts.missing.empty());
+  EXPECT_NE(RegimeText(judged).find("INFERIOR"), std::string::npos);
+  EXPECT_NE(RegimeHtml(judged).find("<pre>"), std::string::npos);
+  EXPECT_EQ(RegimeText(judged), RegimeText(*JudgeRegimeRuns(outcome)));
+}
+
+TEST(JudgeRegimeRuns, SaysWhatIsMissingAndWhatWasNotPlanned) {
+  GridOutcome outcome = MadeUp(0);
+  Interrupt(outcome.runs.front());
+  RegimeResults judged = *JudgeRegimeRuns(outcome);
+  EXPECT_EQ(Primary(judged).status, RegimeStatus::kInterim);
+  EXPECT_EQ(judged.verdicts.missing,
+            std::vector<std::string>{outcome.runs.front().run.id});
+  outcome = MadeUp(0);
+  RunOutcome extra = outcome.runs.front();
+  extra.run.seed = 99;
+  extra.run.id = "gcide/sparse-1/seed99";
+  outcome.runs.push_back(extra);
+  judged = *JudgeRegimeRuns(outcome);
+  EXPECT_EQ(judged.unplanned, std::vector<std::string>{extra.run.id});
+  EXPECT_NE(RegimeText(judged).find("not judged: gcide/sparse-1/seed99"),
+            std::string::npos);
+}
+
+// Other grids, other settings and other scales are not this experiment.
+TEST(JudgeRegimeRuns, IsOfTheExperimentAsItIs) {
+  GridOutcome outcome = MadeUp(0);
+  outcome.grid.overrides = {"runtime.threads=1"};
+  EXPECT_TRUE(JudgeRegimeRuns(outcome).has_value());
+  outcome.grid.overrides = {"training.steps=9"};
+  EXPECT_FALSE(JudgeRegimeRuns(outcome).has_value());
+  EXPECT_TRUE(DifferencesOverSteps(outcome).empty());
+  outcome = MadeUp(0);
+  outcome.grid.scale_grid = "own";
+  EXPECT_FALSE(JudgeRegimeRuns(outcome).has_value());
+  EXPECT_FALSE(JudgeRegimeRuns(ExampleOutcome()).has_value());
+}
+
+TEST(DifferencesOverSteps, FollowTheRowsOfASeed) {
+  const GridOutcome outcome = MadeUp(0);
+  const std::vector<DifferenceLine> lines = DifferencesOverSteps(outcome);
+  ASSERT_EQ(lines.size(), 8u);  // primary, and the rows that are not sparse
+  EXPECT_EQ(lines[0].row, "primary");
+  const size_t points = ThinnedSteps(outcome.runs.front().result->steps).size();
+  EXPECT_EQ(lines[0].seeds.size(), 12u);
+  for (const DifferenceLine& line : lines) {
+    EXPECT_EQ(line.points.back().step, 200);
+    EXPECT_EQ(line.points.size(), points);
+    for (const DifferencePoint& point : line.points) {
+      EXPECT_NEAR(point.active, 2, 1e-12) << line.row;
+      // The effect of the seed is gone, and so is all scatter.
+      EXPECT_NEAR(point.linear.estimate, Gap(point.step), 1e-12) << line.row;
+      EXPECT_NEAR(point.linear.interval.high - point.linear.interval.low, 0,
+                  1e-12);
+      // The curve is 0.1 / k, which the smooth reading finds.
+      EXPECT_NEAR(point.smooth.estimate, Gap(point.step), 1e-6) << line.row;
+    }
+  }
+  const std::string csv = DifferencesCsv(lines);
+  EXPECT_EQ(static_cast<size_t>(std::ranges::count(csv, '\n')), 1 + 8 * points);
+  EXPECT_NE(csv.find("\nregime-1.5-quiet,200,4,"), std::string::npos);
+  // What a record keeps gives the same.
+  GridOutcome thinned = outcome;
+  for (RunOutcome& run : thinned.runs) {
+    run.result->steps = ThinnedSteps(run.result->steps);
+  }
+  EXPECT_EQ(DifferencesCsv(DifferencesOverSteps(thinned)), csv);
+  const std::vector<Curves> curves = MakeCurves(outcome);
+  EXPECT_EQ(curves.front().plot.id, "differences");
+  EXPECT_EQ(curves.front().plot.series.size(), 8u + 3);
+  EXPECT_GE(curves.front().plot.series.front().x.front(), 20);
+}
+
+TEST(DifferencesOverSteps, LeaveOutWhatHasNoCurve) {
+  GridOutcome outcome = MadeUp(0);
+  for (RunOutcome& run : outcome.runs) {
+    // A pilot decides nothing here, nor does a seed without all sparse rows.
+    if (run.run.id == "gcide/sparse-3/seed1240") Interrupt(run);
+    if (run.run.row.id == "regime-1.5-T1") {
+      // Fewer experts than any sparse row has.
+      run.result->steps.front().active_experts = 0.9;
+    }
+    if (run.run.seed == 7001) run.result->steps.back().loss = 1e9;
+  }
+  for (const DifferenceLine& line : DifferencesOverSteps(outcome)) {
+    EXPECT_EQ(std::ranges::count(line.seeds, 1240), 0) << line.row;
+    EXPECT_EQ(line.points.front().step, line.row == "regime-1.5-T1" ? 2 : 1);
+    EXPECT_LT(line.points.back().linear.estimate, 1);
+  }
+  for (RunOutcome& run : outcome.runs) {
+    if (run.run.row.id == "sparse-1") Interrupt(run);
+  }
+  EXPECT_TRUE(DifferencesOverSteps(outcome).empty());
+}
+
+}  // namespace
+}  // namespace softmoe::experiments
