@@ -19,6 +19,7 @@
 #include "experiments/plan/grid_estimate.h"
 #include "experiments/plan/plan_disk.h"
 #include "experiments/plan/plan_numbers.h"
+#include "experiments/plan/plan_protocol.h"
 #include "experiments/plan/plan_tables.h"
 #include "experiments/plan/plan_warnings.h"
 #include "experiments/plan/rank_plan.h"
@@ -223,6 +224,8 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
     if (!ranks.empty()) text += "\n" + ranks;
   }
   text += "\n" + PlanLegend(grid.cluster, gpus);
+  const std::string protocol = DescribeStillRuns(rows);
+  if (!protocol.empty()) text += "\n" + protocol;
   if (gpus) text += RankLegend(grid.cluster);
   text += "\nTotals\n";
   if (corpora.size() > 1) {

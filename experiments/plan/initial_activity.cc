@@ -3,119 +3,47 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
-#include <span>
-#include <vector>
 
 #include "core/errors.h"
-#include "core/parallel_for.h"
-#include "core/philox.h"
-#include "kernels/router.h"
+#include "golden/paper/still_scores.h"
 #include "optimized/allocation.h"
-#include "trainer/run/rank_midpoint.h"
 #include "trainer/run/schedules.h"
 
 namespace softmoe::experiments {
 namespace {
 
-// [num_rows, num_experts]. The parameters of a run are drawn at step 0 of this
-// stream; step 1 is free.
-std::vector<float> DrawScores(const Config& config, int64_t num_rows,
-                              bool noise) {
-  const double deviation = InitialScoreDeviation(config, noise);
-  // 16 deviations are more than Box-Muller can draw from 32 bits.
+// The first layer's router at T(0), which all others have at the start, with the
+// tau in force.
+golden::StillScores RouterOf(const Config& config) {
+  const double deviation = InitialScoreDeviation(config, /*noise=*/true);
+  // Scores are floats; hardly one of 1e57 normal numbers is beyond 16.
   if (!std::isfinite(static_cast<float>(16 * deviation))) {
     throw ConfigError(fmt::format(
         "router scores with weights of deviation {} would overflow before the "
         "first update; lower router.init_std or model.init_std",
         config.router_init_std()));
   }
-  const RandomKey key = {.seed = static_cast<uint64_t>(config.training.seed),
-                         .stream = RandomStream::kParameters,
-                         .step = 1};
-  std::vector<float> scores(
-      static_cast<size_t>(num_rows * config.model.num_experts));
-  for (size_t i = 0; i < scores.size(); i += 2) {
-    const std::array<uint32_t, 4> words = PhiloxWords(key, i / 2);
-    const std::array<double, 2> z = NormalsFromWords(words[0], words[1]);
-    scores[i] = static_cast<float>(deviation * z[0]);
-    if (i + 1 < scores.size()) {
-      scores[i + 1] = static_cast<float>(deviation * z[1]);
-    }
-  }
+  const optimized::LayerAllocation layer =
+      optimized::InitialAllocations(config, /*tau=*/0).front();
+  golden::StillScores scores = {
+      .num_experts = config.model.num_experts,
+      .mean_active = layer.mean_active,
+      .max_active = layer.max_active,
+      .tau = 0,
+      .temperature = trainer::Temperature(config, 0),
+      .spread = InitialScoreDeviation(config, /*noise=*/false),
+      .fallback_top1 = config.router.fallback == Fallback::kTop1};
+  scores.tau =
+      config.router.tau ? *config.router.tau : golden::CalibratedTau(scores);
+  scores.spread = deviation;
   return scores;
 }
 
-// The routing before any fallback.
-struct Routing {
-  std::vector<int32_t> num_active;  // [rows]
-  std::vector<float> gates;         // [rows, max_active]
-};
-
-Routing Route(const Config& config, const std::vector<float>& scores,
-              const optimized::LayerAllocation& allocation,
-              double temperature) {
-  const int64_t experts = config.model.num_experts;
-  const int64_t rows = static_cast<int64_t>(scores.size()) / experts;
-  const int64_t cap = allocation.max_active;
-  Routing routing = {.num_active = std::vector<int32_t>(rows),
-                     .gates = std::vector<float>(rows * cap)};
-  std::vector<float> soft_weights(scores.size()), root(2 * rows);
-  std::vector<int32_t> selected(rows * cap);
-  std::vector<double> probability_sums(experts);
-  std::vector<double> scratch(kernels::RouterScratch(rows, experts));
-  std::vector<int64_t> balance_counts(experts), active_counts(experts);
-  int64_t bad_score = -1;
-  kernels::RouterForwardArgs args = {};
-  args.shape = {.num_tokens = rows,
-                .num_experts = experts,
-                .mode = config.router.kind == RouterKind::kSparse
-                            ? kernels::RouterMode::kSparse
-                            : kernels::RouterMode::kSoft,
-                .balance = kernels::BalanceBasis::kScoresSoftmax,
-                .mean_active = static_cast<float>(allocation.mean_active),
-                .temperature = static_cast<float>(temperature),
-                .cutoff = static_cast<float>(allocation.cutoff),
-                .max_active = cap,
-                .balance_top = allocation.balance_top,
-                .fallback_top1 = false};
-  args.scores = scores.data();
-  args.soft_weights = soft_weights.data();
-  args.root = root.data();
-  args.num_active = routing.num_active.data();
-  args.selected = selected.data();
-  args.gates = routing.gates.data();
-  args.probability_sums = probability_sums.data();
-  args.balance_counts = balance_counts.data();
-  args.active_counts = active_counts.data();
-  args.bad_score = &bad_score;
-  args.scratch = scratch.data();
-  ThreadPool pool(1);
-  kernels::RouterForward(args, pool);
-  SOFTMOE_CHECK(bad_score < 0) << "score " << bad_score << " is not finite";
-  return routing;
-}
-
-// As in trainer/run/calibration.h: from the rank of the mean active experts
-// among the largest max_active weights of each row, in units of the uniform
-// weight.
-double CalibratedTau(const Config& config, int64_t num_rows) {
-  const std::vector<float> scores =
-      DrawScores(config, num_rows, /*noise=*/false);
-  const optimized::LayerAllocation all =
-      optimized::InitialAllocations(config, /*tau=*/0).front();
-  Routing routing = Route(config, scores, all, trainer::Temperature(config, 0));
-  const double uniform =
-      all.mean_active / static_cast<double>(config.model.num_experts);
-  for (float& gate : routing.gates) {
-    gate = static_cast<float>(gate / uniform);
-  }
-  const double rows = static_cast<double>(num_rows);
-  return trainer::FindRankMidpoint(
-             routing.gates,
-             std::llround(config.router.mean_active_experts * rows))
-      .midpoint;
+InitialActivity FromStill(const golden::StillActivity& activity, double tau) {
+  return {.tau = tau,
+          .active_experts = activity.active_experts,
+          .zero_active_fraction = activity.zero_active_fraction};
 }
 
 }  // namespace
@@ -142,36 +70,38 @@ double InitialScoreDeviation(const Config& config, bool noise) {
 }
 
 InitialActivity EstimateInitialActivity(const Config& config,
-                                        int64_t completed_updates,
-                                        int64_t num_rows) {
-  SOFTMOE_CHECK(num_rows > 1) << num_rows << " rows";
-  InitialActivity activity;
+                                        int64_t completed_updates) {
   if (config.router.kind == RouterKind::kSparse) {
-    activity.active_experts = config.router.mean_active_experts;
-    return activity;
+    return {.active_experts = config.router.mean_active_experts};
   }
-  activity.tau =
-      config.router.tau ? *config.router.tau : CalibratedTau(config, num_rows);
-  const std::vector<float> scores =
-      DrawScores(config, num_rows, /*noise=*/true);
-  const Routing routing =
-      Route(config, scores,
-            optimized::InitialAllocations(config, activity.tau).front(),
-            trainer::Temperature(config, completed_updates));
-  const bool fallback = config.router.fallback == Fallback::kTop1;
-  double sum = 0, squares = 0, none = 0;
-  for (const int32_t above : routing.num_active) {
-    const double active = fallback && above == 0 ? 1 : above;
-    sum += active;
-    squares += active * active;
-    none += above == 0;
-  }
-  const double rows = static_cast<double>(num_rows);
-  activity.active_experts = sum / rows;
-  activity.zero_active_fraction = none / rows;
-  const double variance = (squares - sum * sum / rows) / (rows - 1);
-  activity.standard_error = std::sqrt(variance / rows);
-  return activity;
+  golden::StillScores scores = RouterOf(config);
+  scores.temperature = trainer::Temperature(config, completed_updates);
+  return FromStill(golden::ActivityOf(scores), scores.tau);
+}
+
+StillRun EstimateStillRun(const Config& config) {
+  SOFTMOE_CHECK(config.router.kind != RouterKind::kSparse)
+      << "a sparse router activates k";
+  const golden::StillScores router = RouterOf(config);
+  const auto at = [&](double temperature) {
+    golden::StillScores scores = router;
+    scores.temperature = temperature;
+    return FromStill(golden::ActivityOf(scores), router.tau);
+  };
+  const double first = trainer::Temperature(config, 0);
+  const double last = trainer::Temperature(config, config.training.steps);
+  StillRun run = {.start = at(first),
+                  .middle = at((first + last) / 2),
+                  .end = {},
+                  .train = {}};
+  golden::StillScores quiet = router;
+  quiet.spread = InitialScoreDeviation(config, /*noise=*/false);
+  quiet.temperature = last;
+  run.end = FromStill(golden::ActivityOf(quiet), router.tau);
+  run.train = FromStill(
+      golden::MeanActivity(router, first, last, config.training.steps),
+      router.tau);
+  return run;
 }
 
 }  // namespace softmoe::experiments

@@ -25,22 +25,30 @@ struct InitialActivity {
   // As in trainer/results/metrics.h.
   double active_experts = 0;
   double zero_active_fraction = 0;
-  double standard_error = 0;  // of active_experts, from the rows drawn
 };
 
 // Standard deviation of a router score at initialisation; `noise`: with the
 // training noise of the configuration.
 double InitialScoreDeviation(const Config& config, bool noise);
 
-// Draws `num_rows` rows of scores (Philox, from training.seed), and routes them
-// as the step after `completed_updates` would if the router had learnt nothing:
-// T(completed_updates), cutoff, cap, fallback. With tau = "calibrated", tau is
-// first calibrated on the rows, noise off, as the trainer does on its first
-// batches. Sparse routers activate k, exactly. Throws ConfigError if scores of
-// this size overflow.
+// What the step after `completed_updates` would activate if the router had
+// learnt nothing, by quadrature (golden/paper/still_scores.h): T(m), cutoff, cap
+// and fallback of the configuration. With tau = "calibrated", it is calibrated on
+// scores without noise, as the trainer does on its first batches. Sparse routers
+// activate k, exactly. Throws ConfigError if scores of this size overflow.
 InitialActivity EstimateInitialActivity(const Config& config,
-                                        int64_t completed_updates = 0,
-                                        int64_t num_rows = 4096);
+                                        int64_t completed_updates = 0);
+
+// A run whose scores keep the spread with which they start, and whose layers
+// keep their allocation.
+struct StillRun {
+  InitialActivity start, middle;  // T(0), halfway between the temperatures
+  InitialActivity end;            // where T ends, without noise: Infer-AE
+  InitialActivity train;          // mean over all steps: Train-AE
+};
+
+// The router must not be sparse. Errors as above.
+StillRun EstimateStillRun(const Config& config);
 
 }  // namespace softmoe::experiments
 

@@ -76,6 +76,7 @@ const std::vector<Suite>& AllSuites() {
       Tests("unit", "golden/gpu_runs/gpu_run_file_test"),
       Tests("unit", "golden/gpu_runs/gpu_table_test"),
       Tests("unit", "golden/paper/paper_source_refuse_test"),
+      Tests("unit", "golden/paper/still_scores_test"),
       Tests("unit", "kernels/adamw_test"),
       Tests("unit", "kernels/attention_test"),
       Tests("unit", "kernels/balance_loss_test"),
