@@ -131,6 +131,9 @@ std::string ClaimsCsv(const MiniClaims& judged) {
         const MiniatureCase& each =
             is_part ? measure.parts[c - num_cases] : measure.cases[c];
         const bool tested = each.problem.empty();
+        const bool decides =
+            tested && c == measure.deciding &&
+            measure.status != golden::MiniatureStatus::kReported;
         const auto number = [&](double value) {
           return tested ? CsvNumber(value) : "";
         };
@@ -149,7 +152,7 @@ std::string ClaimsCsv(const MiniClaims& judged) {
             std::to_string(each.seeds),
             number(each.p_shown),
             number(each.p_contradicted),
-            tested && c == measure.deciding ? "1" : "0",
+            decides ? "1" : "0",
             each.problem,
             tested && each.cap_rise ? CsvNumber(*each.cap_rise) : "",
             claim.assumes};

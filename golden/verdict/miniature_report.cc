@@ -542,7 +542,8 @@ std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
        "deciding case"},
       {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
-    std::string title = claim.id + " " + claim.title;
+    std::string title = fmt::format(
+        "{}{} {}", claim.of_paper ? "" : "hypothesis ", claim.id, claim.title);
     std::string status = ClaimStatusText(verdicts, claim);
     const EarlierVerdict* before = Before(verdicts, claim);
     if (before != nullptr) {

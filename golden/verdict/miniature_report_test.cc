@@ -368,7 +368,7 @@ TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
 |  |  | C1.two: NOT_TESTABLE | - | -0.0312 | - | - | - |
 |  |  | C1.mean: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: mean of 2; rounding of caps alone gives -0.19 |
 |  |  | C1.told: REPORTED | - | -0.0312 | - | - | - |
-| H2 Another title | UNDECIDED, after the fact | H2.far: UNDECIDED; seeds needed: none would do | +0.5 [+0.25, +0.75] | -0.0312 | 1.5 | 0.016 | 1 - 1.5 |
+| hypothesis H2 Another title | UNDECIDED, after the fact | H2.far: UNDECIDED; seeds needed: none would do | +0.5 [+0.25, +0.75] | -0.0312 | 1.5 | 0.016 | 1 - 1.5 |
 |  |  | H2.near: UNDECIDED; seeds needed: 7 | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
 
 | corpus | rows | seeds | deviation | paired | gain of pairing | one test | all measures |
