@@ -70,6 +70,15 @@ class RegimeJudge {
                       "cannot be judged with the others; leave it out",
                       name));
     }
+    const RegimeRow& planned = *definitions_.Row(run.row);
+    // Another row under a wrong name would bend the curve.
+    if (planned.role == "sparse" && run.infer_ae != planned.infer_ae_aim &&
+        !std::isnan(run.infer_ae)) {
+      throw DataError(
+          fmt::format("run {} has {:g} active experts, but a sparse row has "
+                      "its k, {:g}; record it anew",
+                      name, run.infer_ae, planned.infer_ae_aim));
+    }
     SeedRuns& row = (pilot ? pilots_ : judged_)[run.row];
     if (!row.emplace(run.seed, &run).second) {
       throw DataError(
@@ -161,6 +170,11 @@ class RegimeJudge {
     if (runs == judged_.end()) return nullptr;
     const auto run = runs->second.find(seed);
     return run == runs->second.end() ? nullptr : run->second;
+  }
+
+  // Of a run that is there.
+  double NumberOf(const RegimeRow& row, int64_t seed, Number number) const {
+    return judged_.at(row.id).at(seed)->*number;
   }
 
   // Of `seeds`, those that all rows have.
@@ -257,11 +271,11 @@ class RegimeJudge {
     for (const int64_t seed : seeds) {
       std::vector<double> sparse, loss, experts;
       for (const RegimeRow* row : sparse_) {
-        sparse.push_back(JudgedRun(*row, seed)->loss);
+        sparse.push_back(NumberOf(*row, seed, &MiniatureRun::loss));
       }
       for (const RegimeRow* row : rows) {
-        loss.push_back(JudgedRun(*row, seed)->loss);
-        experts.push_back(JudgedRun(*row, seed)->*active);
+        loss.push_back(NumberOf(*row, seed, &MiniatureRun::loss));
+        experts.push_back(NumberOf(*row, seed, active));
       }
       table.sparse.push_back(std::move(sparse));
       table.loss.push_back(std::move(loss));
@@ -390,8 +404,8 @@ class RegimeJudge {
     for (const int64_t seed : seeds) {
       double sum = 0;
       for (size_t i = 0; i < learned.size(); ++i) {
-        sum += JudgedRun(*learned[i], seed)->*number -
-               JudgedRun(*fixed[i], seed)->*number;
+        sum += NumberOf(*learned[i], seed, number) -
+               NumberOf(*fixed[i], seed, number);
       }
       rises.push_back(sum / static_cast<double>(learned.size()));
     }
@@ -529,7 +543,7 @@ class RegimeJudge {
       k.push_back(row->infer_ae_aim);
       means.push_back(0);
       for (size_t s = 0; s < seeds.size(); ++s) {
-        losses[s].push_back(JudgedRun(*row, seeds[s])->loss);
+        losses[s].push_back(NumberOf(*row, seeds[s], &MiniatureRun::loss));
         means.back() += losses[s].back() / static_cast<double>(seeds.size());
       }
     }
@@ -538,7 +552,7 @@ class RegimeJudge {
     for (size_t s = 0; s < seeds.size(); ++s) {
       misses.push_back(ReadSmoothCurve(k, losses[s], control->exponent,
                                        left_out->infer_ae_aim) -
-                       JudgedRun(*left_out, seeds[s])->loss);
+                       NumberOf(*left_out, seeds[s], &MiniatureRun::loss));
     }
     control->readings = {Reading(misses)};
   }
