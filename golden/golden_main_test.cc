@@ -324,9 +324,9 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   EXPECT_EQ(output.exit_code, 4) << output.text;
   ExpectSays(output, "OVERALL INCONCLUSIVE (exit code 4)");
   ExpectSays(output, "No reproduction of the paper");
-  ExpectSays(output, "C1     SHOWN         Soft routing beats sparse\n");
+  ExpectSays(output, "C1a    SHOWN         SoftMoE* has the lower loss");
   for (const MiniatureClaim& claim : FrozenClaims().claims) {
-    ExpectSays(output, "\n" + claim.id + "     ");
+    ExpectSays(output, "\n" + claim.id + "  ");
   }
   ASSERT_EQ(
       RunGolden("compare record.h5 golden.h5 --json v.json", folder).exit_code,
@@ -335,7 +335,7 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   EXPECT_TRUE(text.starts_with("{\n  \"")) << text.substr(0, 40);
   EXPECT_TRUE(text.ends_with("\n}\n"));
   const auto json = nlohmann::json::parse(text);
-  EXPECT_EQ(json.at("claims_in_miniature").at("claims").size(), 9u);
+  EXPECT_EQ(json.at("claims_in_miniature").at("claims").size(), 10u);
   EXPECT_EQ(json.at("results").size(), 1u);
 
   // Two seeds with the same bits.
@@ -353,6 +353,13 @@ TEST(Golden, ComparesARecordAndItsClaims) {
   const Output other = RunGolden("compare margins.h5 golden.h5", folder);
   EXPECT_EQ(other.exit_code, 2);
   ExpectSays(other, "margins.h5 was recorded under other margins");
+  // Of earlier definitions, which stand in the history: after the fact.
+  WriteRecord(FrozenClaims().history[0].hash, MadeUpResults(FrozenClaims()),
+              folder / "earlier.h5");
+  const Output earlier = RunGolden("compare earlier.h5 golden.h5", folder);
+  EXPECT_EQ(earlier.exit_code, 4) << earlier.text;
+  ExpectSays(earlier, "\nC3     SHOWN, after the fact");
+  EXPECT_EQ(output.text.find("after the fact"), std::string::npos);
   std::string bytes = ReadWholeFile(folder / "record.h5");
   bytes[bytes.size() / 2] ^= 1;
   WriteFileAtomically(folder / "damaged.h5", bytes);
@@ -368,7 +375,10 @@ TEST(Golden, WritesTheClaimsOfARecordIntoADocument) {
   const Output printed = RunGolden("claims-table record.h5", folder);
   EXPECT_EQ(printed.exit_code, 0) << printed.text;
   ExpectSays(printed, "76 of 76 planned runs.\n");
-  ExpectSays(printed, "| C1 Soft routing beats sparse | SHOWN | C1.group: ");
+  ExpectSays(
+      printed,
+      "| C1a SoftMoE* has the lower loss in all configurations | SHOWN | "
+      "C1a.group: ");
   const std::string begin =
       "<!-- begin: ./bazelw run //:golden -- claims-table -->\n";
   const std::string end = "<!-- end -->\n";

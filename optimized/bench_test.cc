@@ -50,7 +50,8 @@ TEST(Bench, ListsStepsProductsAndRouters) {
   EXPECT_EQ(listed.exit_code, 0);
   const std::string list = "\n" + listed.text;
   for (const char* name :
-       {"mini/sparse1/", "mini/random1.5/", "mini/sparse2/", "mini/sparse3/",
+       {"mini/sparse1/", "mini/soft_ae1/", "mini/soft_ae1.5/", "mini/soft_ae2/",
+        "mini/soft_ae3/", "mini/soft_ae4/", "mini/sparse2/", "mini/sparse3/",
         "mini/sparse4/", "smoke/sparse1/", "smoke/sparse2/",
         "smoke/soft_fixed2/", "smoke/soft_learned2/", "midi/sparse1/",
         "midi/sparse2/", "midi/soft_fixed2/", "midi/soft_learned2/"}) {
@@ -109,8 +110,8 @@ TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
 }
 
 // What `grid record mini --bench` asks of it (experiments/run/bench_samples.h).
-TEST(Bench, RoutesAsManyExpertsAtRandomAsTheNameSays) {
-  const nlohmann::json json = RunOne("mini/random1.5", "--threads=1");
+TEST(Bench, SoftRouterHasAsManyExpertsAsTheNameSays) {
+  const nlohmann::json json = RunOne("mini/soft_ae1.5", "--threads=1");
   const auto& step = json.at("benchmarks").at(0);
   EXPECT_EQ(step.at("run_type"), "iteration");
   EXPECT_EQ(step.at("label"), kMiniLabel);

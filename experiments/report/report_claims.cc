@@ -122,7 +122,7 @@ std::string ClaimsCsv(const MiniClaims& judged) {
   std::string text =
       "claim,claim_verdict,measure,measure_verdict,corpus,case,effect,"
       "interval_low,interval_high,unit,margin,seeds,p_shown,p_contradicted,"
-      "decides,problem,assumes\n";
+      "decides,problem,cap_rise,assumes\n";
   for (const MiniatureVerdict& claim : judged.verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
       const size_t num_cases = measure.cases.size();
@@ -131,6 +131,9 @@ std::string ClaimsCsv(const MiniClaims& judged) {
         const MiniatureCase& each =
             is_part ? measure.parts[c - num_cases] : measure.cases[c];
         const bool tested = each.problem.empty();
+        const bool decides =
+            tested && c == measure.deciding &&
+            measure.status != golden::MiniatureStatus::kReported;
         const auto number = [&](double value) {
           return tested ? CsvNumber(value) : "";
         };
@@ -149,8 +152,9 @@ std::string ClaimsCsv(const MiniClaims& judged) {
             std::to_string(each.seeds),
             number(each.p_shown),
             number(each.p_contradicted),
-            tested && c == measure.deciding ? "1" : "0",
+            decides ? "1" : "0",
             each.problem,
+            tested && each.cap_rise ? CsvNumber(*each.cap_rise) : "",
             claim.assumes};
         std::vector<std::string> quoted;
         for (const std::string& field : fields) {

@@ -57,6 +57,7 @@ Json Example() {
   };
   add("mini/sparse1", 1, 9000);
   add("mini/soft_fixed2", 2.3, 5000);
+  add("mini/soft_ae2", 2.001, 6000);
   add("mini/sparse4", 4, 4000);
   add("mini/random1.5", 1.4999, 8000);
   add("mini/sparse2", 2, 7000);
@@ -75,11 +76,15 @@ std::string Refusal(const std::string& text) {
 
 TEST(ParseBenchSamples, TakesTheRepetitionsOfEachNumberOfExperts) {
   const auto samples = ParseBenchSamples(Example().dump(2), "bench.json");
-  ASSERT_EQ(samples.size(), 5u);
-  const double experts[] = {1, 1.5, 2, 3, 4};
-  const double speeds[] = {9000, 8000, 7000, 5500, 4000};
-  for (size_t i = 0; i < 5; ++i) {
+  ASSERT_EQ(samples.size(), 6u);
+  const double experts[] = {1, 1.5, 2, 2, 3, 4};
+  const double speeds[] = {9000, 8000, 6000, 7000, 5500, 4000};
+  // "random1.5" was a soft router's, too.
+  const char* const routers[] = {"sparse", "soft",   "soft",
+                                 "sparse", "sparse", "sparse"};
+  for (size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(samples[i].active_experts, experts[i]);
+    EXPECT_EQ(samples[i].router, routers[i]);
     EXPECT_EQ(samples[i].tokens_per_second,
               (std::vector<double>{speeds[i], speeds[i] + 1}));
   }
@@ -98,7 +103,7 @@ TEST(ParseBenchSamples, RefusesWhatIsNotOfTheMiniGrid) {
       {"", "no JSON of //:bench"},
       {Example().dump().substr(0, 500), "no JSON of //:bench"},
       {"{}", "no JSON of //:bench"},
-      {R"({"benchmarks": []})", "has no benchmark mini/sparse1"},
+      {R"({"benchmarks": []})", "has no benchmark mini/soft_ae1"},
       {changed([](Json& each) { each["label"] = LabelOf("smoke"); }),
        "mini/sparse1/real_time is of the sizes layers=4"},
       {changed([](Json& each) { each["active_experts"] = 1.1; }),

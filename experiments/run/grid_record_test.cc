@@ -13,6 +13,7 @@
 #include "core/testing/file_test_util.h"
 #include "experiments/run/run_record.h"
 #include "experiments/testing/grid_test_util.h"
+#include "golden/verdict/miniature.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -151,13 +152,13 @@ std::string MicroMini() {
 TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   WriteGrid(MicroMini());
   const Strings verdicts = {"No reproduction of the paper",
-                            "runs     6 of 76 planned", "C1     INTERIM (",
-                            "C9     INTERIM (NOT_TESTABLE so far)"};
+                            "runs     6 of 76 planned", "C1a    INTERIM (",
+                            "H2          INTERIM (NOT_TESTABLE so far)"};
   ExpectEnd(Grid({"run", "micro.toml"}), 0, verdicts);
   const std::string claims = Bytes("runs/mini/claims.txt");
   EXPECT_NE(Bytes("runs/mini/report.html").find("Claims in miniature"),
             std::string::npos);
-  EXPECT_NE(Bytes("runs/mini/claims.csv").find("C1.group,NOT_TESTABLE,gcide,"),
+  EXPECT_NE(Bytes("runs/mini/claims.csv").find("C1a.group,NOT_TESTABLE,gcide,"),
             std::string::npos);
   // Other settings are another grid.
   const auto other = Grid(
@@ -183,7 +184,7 @@ TEST_F(GridRecord, JudgesTheClaimsInMiniature) {
   said.insert(said.end(),
               {"OVERALL NOT_COMPARABLE", "C2     INTERIM (", "C3     INTERIM (",
                "C4     INTERIM (", "C5     INTERIM (", "C6     INTERIM (",
-               "C7     INTERIM (", "C8     INTERIM ("});
+               "C7     INTERIM (", "H1          INTERIM ("});
   ExpectEnd(Golden({"compare", "golden/runs/mini.h5"}), 3, said);
   // Written anew, nothing changes.
   const std::string record = Bytes("golden/runs/mini.h5");
@@ -204,11 +205,11 @@ TEST_F(GridRecord, TakesInABenchmark) {
   const auto bench = [](double speed) {
     std::string samples;
     for (const auto& [name, experts] :
-         {std::pair<std::string, double>{"sparse1", 1},
-          {"random1.5", 1.5},
-          {"sparse2", 2},
-          {"sparse3", 3},
-          {"sparse4", 4}}) {
+         {std::pair<std::string, double>{"soft_ae1", 1},
+          {"soft_ae1.5", 1.5},
+          {"soft_ae2", 2},
+          {"soft_ae3", 3},
+          {"soft_ae4", 4}}) {
       for (int repetition = 0; repetition < 3; ++repetition) {
         samples += fmt::format(
             R"({}{{"name": "mini/{}/real_time", "run_type": "iteration", )"
@@ -226,12 +227,13 @@ TEST_F(GridRecord, TakesInABenchmark) {
                   "bench.json"}),
             0, {"0 runs are new"});
   EXPECT_NE(Bytes("a_verdicts.txt"), before);
-  EXPECT_NE(Bytes("a_verdicts.txt").find("C9     INTERIM (SHOWN so far)"),
+  EXPECT_NE(Bytes("a_verdicts.txt").find("H2          INTERIM (SHOWN so far)"),
             std::string::npos);
   ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}),
-            1, {"C9     INTERIM (SHOWN so far)"});
+            1, {"H2          INTERIM (SHOWN so far)"});
   EXPECT_EQ(Bytes("told/claims.txt"), Bytes("a_verdicts.txt"));
-  ExpectEnd(Golden({"compare", "a.h5"}), 3, {"C9     INTERIM (SHOWN so far)"});
+  ExpectEnd(Golden({"compare", "a.h5"}), 3,
+            {"H2          INTERIM (SHOWN so far)"});
   // Nobody chooses between two.
   const std::string record = Bytes("a.h5");
   WriteFileAtomically(folder_ / "bench.json", bench(2000));
@@ -239,6 +241,31 @@ TEST_F(GridRecord, TakesInABenchmark) {
                   "bench.json"}),
             2, {"a.h5: has another benchmark"});
   EXPECT_EQ(Bytes("a.h5"), record);
+}
+
+// A record goes on under the definitions with which it was begun.
+TEST_F(GridRecord, KeepsTheMarginsUnderWhichItsRunsWereRecorded) {
+  WriteGrid(MicroMini());
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
+  ASSERT_EQ(Grid({"record", "micro.toml", "--to", "a.h5"}).exit_status, 0);
+  EXPECT_EQ(Bytes("a_verdicts.txt").find("after the fact"), std::string::npos);
+  RunRecord record = ReadRunRecord(folder_ / "a.h5");
+  const std::string earlier = golden::LoadMiniatureClaims().history[0].hash;
+  record.margins_sha256 = earlier;
+  WriteRunRecord(record);
+  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 0,
+            {"0 runs are new"});
+  EXPECT_EQ(ReadRunRecord(folder_ / "a.h5").margins_sha256, earlier);
+  EXPECT_NE(Bytes("a_verdicts.txt").find(", after the fact"),
+            std::string::npos);
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "softmoe-1.5-calibrated"})
+                .exit_status,
+            0);
+  ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5"}), 0, {});
+  EXPECT_EQ(ReadRunRecord(folder_ / "a.h5").margins_sha256, earlier);
+  ExpectEnd(Golden({"compare", "a.h5"}), 3, {", after the fact"});
+  ExpectEnd(Grid({"report", "micro.toml", "--from", "a.h5", "--out", "told"}),
+            1, {", after the fact"});
 }
 
 TEST_F(GridRecord, RefusesOtherMargins) {

@@ -280,6 +280,7 @@ TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
   TakeRecordedRuns(record, outcome);
   ASSERT_EQ(outcome.throughput.size(), 1u);
   EXPECT_EQ(outcome.throughput[0].tokens_per_second, std::vector<double>{1000});
+  EXPECT_EQ(outcome.margins_sha256, record.margins_sha256);
 }
 
 TEST(RunRecord, ReadsVersion3) {
@@ -290,12 +291,16 @@ TEST(RunRecord, ReadsVersion3) {
   EXPECT_EQ(record.planned.size(), 76u);
   EXPECT_EQ(record.bench, "");
   RequireKnownMargins(record);
+  // Its margins were procedure 1's, and are so for ever.
+  const std::string margins = record.margins_sha256;
+  EXPECT_TRUE(margins.starts_with("f40f63b9")) << margins;
   // Written again, it is one of today's with the same runs.
   record.path = FreshFolder("version_3") / "mini.h5";
   WriteRunRecord(record);
   const RunRecord again = ReadRunRecord(record.path);
   trainer::ExpectSameResult(record.runs[0].result, again.runs[0].result);
   EXPECT_EQ(again.runs[0].training_sha256, record.runs[0].training_sha256);
+  EXPECT_EQ(again.margins_sha256, margins);
 }
 
 TEST(RunRecord, StandsInForFolders) {

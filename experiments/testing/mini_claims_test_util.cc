@@ -46,6 +46,12 @@ RunResult ResultOf(const GridRun& run, const MiniatureRun& made_up) {
   final.active_experts = made_up.infer_ae;
   final.relative_load_variance = made_up.load_variance;
   result.train_ae = made_up.train_ae;
+  // With learning rates by which C3 can be tested, and both readings of the
+  // balance loss.
+  result.config.training.learning_rate *= 8;
+  result.config.router.load_balance = made_up.load_balance == "megatron"
+                                          ? LoadBalanceKind::kMegatron
+                                          : LoadBalanceKind::kSoft;
   const trainer::StepRecord step = result.steps.front();
   result.steps.clear();
   for (int64_t s = 1; s <= run.config.training.steps; ++s) {

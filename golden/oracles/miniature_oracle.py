@@ -27,7 +27,7 @@ from scipy import stats
 
 DEFINITIONS = pathlib.Path(__file__).parent.parent / "paper" / "miniature.toml"
 KINDS = ["complete", "incomplete", "noisy", "edges"]
-STATUSES = ["SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE"]
+STATUSES = ["SHOWN", "CONTRADICTED", "UNDECIDED", "NOT_TESTABLE", "REPORTED"]
 STEPS = 1000
 LAYERS = 10
 DIGITS = 13  # of what is computed
@@ -69,7 +69,12 @@ class World:
         self.halving = rng.choice([0.02, 0.2, 0.6])
         self.slope = rng.choice([-0.2, -0.01, 0.1])
         self.active = self.draw_active(rng.choice([0.4, 0.01, -0.3]))
-        self.still = self.never_half = None
+        self.still = self.never_half = self.mixed = None
+        # Learning rates of all steps; of most grids enough for C3.
+        self.rates = rng.choice([1.0, 6.0, 6.0])
+        self.readings = {row: "soft" for row in self.active}
+        if rng.random() < 0.7:
+            self.readings |= {row: "megatron" for row in self.learned}
         if kind == "edges":
             self.balance = math.log(2) + rng.normal(0, 0.03)
             self.jitter = -0.03 + rng.normal(0, 0.005)
@@ -77,11 +82,15 @@ class World:
             soft = [row for row in self.active if "calibrated" in row]
             for row, active in zip(rng.choice(soft, 2, replace=False), [0.9, 4.1]):
                 self.active[row] = rng.choice([active, self.active[row]])
+            self.mixed = rng.choice([None, *soft])
         elif kind == "noisy":
             corpus = rng.choice(corpora)
             pooled = expand(["sparse", "fixed", "learned"], self.groups)
             for row in rng.choice(pooled, rng.integers(1, 3), replace=False):
                 self.scale[corpus, row] = rng.uniform(5, 10)
+            if rng.random() < 0.7:  # rows at a cap scatter less
+                for row in self.groups["fixed"]:
+                    self.scale[corpus, row] *= 0.05
 
     def draw_active(self, more):
         """Infer-AE of every row; a learned row has `more` than its fixed one."""
@@ -109,7 +118,7 @@ class World:
             share = math.expm1(-step / pace) / math.expm1(-STEPS / pace)
             now = [round(x, 6) for x in k + (final - k) * share]
             now[-1] = round(k * LAYERS - sum(now[:-1]), 6)
-            points.append([int(step), now])
+            points.append([int(step), now, round(self.rates * step / STEPS, 6)])
         return points
 
     def at_tau(self, corpus, active, loss):
@@ -136,7 +145,13 @@ class World:
         loss += rng.normal(0, self.noise * scale)
         variance = 0.01 * math.exp(balance + rng.normal(0, self.balance_noise * scale))
         run = {"row": row, "corpus": corpus, "seed": seed, "loss": round(float(loss), 6),
-               "infer_ae": round(active, 6), "load_variance": round(variance, 8)}
+               "infer_ae": round(active, 6), "load_variance": round(variance, 8),
+               "mean_cap": k_of(row), "load_balance": ""}
+        if not row.startswith("sparse"):
+            run["mean_cap"] = round(2 * k_of(row) + rng.uniform(0, 0.5), 1)
+            run["load_balance"] = self.readings[row]
+            if row == self.mixed and seed % 2:
+                run["load_balance"] = "other"
         if row in self.learned:
             run["allocation"] = self.allocation(corpus, row)
         if row == self.learned[-1]:
@@ -156,12 +171,17 @@ class World:
         if self.rng.random() < 0.3:
             return []
         loud = self.rng.choice(measured_at) if self.kind == "noisy" else None
+        quiet = 0.0005 if self.rng.random() < 0.3 else 0.01
+        router = self.rng.choice(["soft", "soft", "soft", "sparse"])
         result = []
         for active in measured_at:
-            scale = 0.08 if active == loud else 0.01
+            scale = 0.08 if active == loud else quiet if active > 2 else 0.01
             count = self.rng.integers(2, 6) if self.kind == "incomplete" else 5
             logs = 9.7 + self.slope * active + self.rng.normal(0, scale, count)
-            result.append([active, [round(x, 6) for x in np.exp(logs).tolist()]])
+            result.append([active, [round(x, 6) for x in np.exp(logs).tolist()],
+                           str(router) if active < 3 else "soft"])
+        if result and self.kind == "edges":  # measured besides
+            result.append([2.0, [1e4, 1.01e4, 1.02e4], "sparse2"])
         return result
 
 
@@ -198,11 +218,33 @@ def movement(run):
 
 def early_movement(run, measure):
     first, last = first_and_last(run)
-    steps = [0] + [step for step, _ in run["allocation"]]
-    layers = np.array([first] + [k for _, k in run["allocation"]]).T
+    steps = [0] + [step for step, _, _ in run["allocation"]]
+    layers = np.array([first] + [k for _, k, _ in run["allocation"]]).T
     at = measure["share_of_steps"] * steps[-1]
     then = [np.interp(at, steps, layer) for layer in layers]
     return 1 - distance(then, last) / distance(first, last)
+
+
+def rates_until(run, measure):
+    """Sum of learning rates up to the judged step."""
+    steps = [0] + [step for step, _, _ in run["allocation"]]
+    sums = [0] + [rates for _, _, rates in run["allocation"]]
+    return np.interp(measure["share_of_steps"] * steps[-1], steps, sums)
+
+
+def rates_needed(run, measure):
+    """By one side of the logits, for part of the paper's movement."""
+    final = run["allocation"][-1][1]
+    count, budget = len(final), sum(final)
+    late = math.ceil(measure["share_of_layers"] * count - 1e-9)
+    if budget <= count:
+        return math.inf
+    of_late = (measure["final_share"] * budget - late) / (budget - count)
+    if not 0 < of_late < 1:
+        return math.inf
+    ends = np.array([of_late / late, (1 - of_late) / (count - late)])
+    there = 1 / count + measure["share_of_movement"] * (ends - 1 / count)
+    return math.log(there[0] / there[1]) / 2
 
 
 def halving_cost(run, measure):
@@ -235,12 +277,32 @@ class Noise:
         while paired and rows and len(seeds) < 2:
             rows.remove(min(rows, key=lambda row: len(table[row])))
             seeds = self.common_seeds(table, rows)
+        self.table = table
         self.values = {row: np.array([table[row][seed] for seed in
                                       (seeds if paired else table[row])]) for row in rows}
         # A number that is the same for all seeds is a setting.
         rows = [row for row in rows if np.ptp(self.values[row]) > 0] or rows
         self.own = self.find_own(rows, family)
-        self.deviation, self.freedom = self.pool([r for r in rows if r not in self.own])
+        pooled = [r for r in rows if r not in self.own]
+        self.deviation, self.freedom = self.pool(pooled)
+        self.bartlett = self.test_equal(pooled)
+        self.unequal = self.bartlett < family["equal_deviations"]
+        self.left_out = len(self.own) + sum(
+            1 for row in table if table[row] and row not in self.values)
+        if self.unequal and not paired:
+            self.own = {row: (float(np.std(x, ddof=1)), len(x) - 1)
+                        for row, x in self.values.items()}
+
+    def test_equal(self, rows):
+        """p of Bartlett's test, in scipy's words."""
+        samples = [self.values[row] for row in rows if np.ptp(self.values[row]) > 0]
+        return float(stats.bartlett(*samples).pvalue) if len(samples) > 1 else 1.0
+
+    def own_estimate(self, coefficients, seeds):
+        """Error and degrees of freedom of a sum of rows by its own deviation."""
+        sums = np.array([sum(c * self.table[row][seed] for row, c in coefficients.items())
+                         for seed in seeds])
+        return float(np.std(sums, ddof=1)) / math.sqrt(len(seeds)), len(seeds) - 1
 
     @staticmethod
     def common_seeds(table, rows):
@@ -275,7 +337,7 @@ class Noise:
             values = values - np.mean([self.values[other] for other in others], axis=0)
         return float(np.std(values, ddof=1))
 
-    def estimate(self, coefficients, counts, effect):
+    def estimate(self, coefficients, counts, effect, seeds=None):
         """A case, whose effect is the sum of coefficient * mean of so many runs. Errors
         combine as Welch and Satterthwaite do."""
         pooled, parts = 0.0, []
@@ -290,9 +352,19 @@ class Noise:
             parts.append((pooled * max(self.deviation, self.least) ** 2, self.freedom))
         variance = sum(part for part, _ in parts)
         freedom = variance ** 2 / sum(part ** 2 / f for part, f in parts)
-        return {"seeds": min(counts[row] for row in coefficients),
-                "effect": float(effect), "error": math.sqrt(variance), "freedom": freedom,
-                "own": sorted(row for row in coefficients if row in self.own)}
+        error = math.sqrt(variance)
+        case = {"own_error": 0.0, "own_freedom": 0}
+        own = sorted(row for row in coefficients if row in self.own)
+        if seeds is not None:
+            case["own_error"], case["own_freedom"] = self.own_estimate(coefficients, seeds)
+            if self.unequal and self.paired:
+                error, freedom = case["own_error"], case["own_freedom"]
+                own = []  # of the difference, not of a row
+        return case | {
+            "seeds": min(counts[row] for row in coefficients),
+            "effect": float(effect), "error": error, "freedom": freedom,
+            "own": own, "left_out": self.left_out, "bartlett": self.bartlett,
+            "not_pooled": self.unequal}
 
 
 class CorpusJudge:
@@ -323,24 +395,69 @@ class CorpusJudge:
     def mean_active(self, row):
         return self.mean(row, lambda run: run["infer_ae"])
 
+    def is_sound(self, row):
+        """One run without the number, or with another reading, spoils its row."""
+        values = self.table([row], self.measure["quantity"])[row]
+        readings = {run["load_balance"] for run in self.runs[row].values()}
+        return len(values) >= max(2, len(self.runs[row])) and len(readings) == 1
+
+    def other_row(self, row, index):
+        """With what it is compared: "" for zero, None if there is no such row."""
+        if self.measure["against"] == "rows":
+            return self.measure["against_rows"][index]
+        if self.measure["against"] == "budget_group":
+            active = self.mean_active(row)
+            group = [s for s, k in zip(self.sparse, self.k) if k >= active]
+            return group[0] if group else None
+        return ""
+
+    def mean_case(self, rows, cases):
+        """One sum of rows, if each of them could be tested."""
+        if None in cases:
+            return None
+        coefficients = collections.Counter()
+        for index, row in enumerate(rows):
+            coefficients[row] += 1 / len(rows)
+            other = self.other_row(row, index)
+            if other:
+                coefficients[other] -= 1 / len(rows)
+        return self.sum_of_rows(dict(coefficients))
+
+    def sum_of_rows(self, coefficients):
+        tables = {row: self.table([row], self.measure["quantity"])[row]
+                  for row in coefficients}
+        seeds = sorted(set.intersection(*(set(table) for table in tables.values())))
+        if len(seeds) < 2:
+            return None
+
+        def total(number):
+            return float(sum(c * np.mean([number(row, seed) for seed in seeds])
+                             for row, c in coefficients.items()))
+
+        case = self.noise.estimate(
+            coefficients, {row: len(seeds) for row in coefficients},
+            total(lambda row, seed: tables[row][seed]), seeds)
+        if self.measure["quantity"] == "infer_ae":
+            case["cap_rise"] = total(lambda row, seed: self.runs[row][seed]["mean_cap"])
+        return case
+
     def case(self, row, index):
         values = self.table([row], self.measure["quantity"])[row]
-        # One run without the number spoils its row.
-        if len(values) < max(2, len(self.runs[row])):
+        if not self.is_sound(row):
             return None
+        if "share_of_movement" in self.measure:
+            if (self.mean(row, lambda run: rates_until(run, self.measure)) <
+                    self.mean(row, lambda run: rates_needed(run, self.measure))):
+                return None
         if "least_movement" in self.measure:
             if self.mean(row, movement) < self.measure["least_movement"]:
                 return None
         against = self.measure["against"]
-        if against == "zero":
-            return self.noise.estimate({row: 1}, {row: len(values)},
-                                       np.mean(list(values.values())))
-        if against == "rows":
-            return self.minus_row(row, values, self.measure["against_rows"][index])
-        if against == "budget_group":
-            active = self.mean_active(row)
-            group = [s for s, k in zip(self.sparse, self.k) if k >= active]
-            return self.minus_row(row, values, group[0]) if group else None
+        if against in ("zero", "rows", "budget_group"):
+            other = self.other_row(row, index)
+            if other is None or (other and not self.is_sound(other)):
+                return None
+            return self.sum_of_rows({row: 1, other: -1} if other else {row: 1})
         if against == "sparse_curve":
             return self.minus_curve(row, values)
         return self.minus_half_of_range(row, values)  # of sparse losses
@@ -353,11 +470,7 @@ class CorpusJudge:
         counts = {row: len(seeds) for row in coefficients}
         return noise.estimate(coefficients, counts, sum(
             sign * np.mean([table[seed] for seed in seeds])
-            for sign, table in zip([1, -1], tables)))
-
-    def minus_row(self, row, values, other):
-        others = self.table([other], self.measure["quantity"])[other]
-        return self.difference(self.noise, {row: 1, other: -1}, values, others)
+            for sign, table in zip([1, -1], tables)), seeds)
 
     def minus_curve(self, row, values):
         curves = [self.pooled[sparse] for sparse in self.sparse]
@@ -395,13 +508,48 @@ class CorpusJudge:
         return {"seeds": len(seeds), "effect": cost["effect"] - gap["effect"] / 2,
                 "error": cost["error"] + gap["error"] / 2,
                 "freedom": min(cost["freedom"], gap["freedom"]),
+                "own_error": cost["own_error"] + gap["own_error"] / 2,
+                "own_freedom": min(cost["own_freedom"], gap["own_freedom"]),
+                "bartlett": min(cost["bartlett"], gap["bartlett"]),
+                "not_pooled": cost["not_pooled"] or gap["not_pooled"],
+                "left_out": cost["left_out"] + gap["left_out"],
                 "own": sorted(cost["own"] + gap["own"])}
+
+
+def mean_over_corpora(means):
+    """Of independent parts with equal weights."""
+    if None in means.values():
+        return None
+    if len(means) == 1:
+        return list(means.values())[0]
+
+    def combined(error, freedom):
+        squares = [(case[error] / len(means)) ** 2 for case in means.values()]
+        parts = sum(s ** 2 / case[freedom] for s, case in zip(squares, means.values()))
+        return math.sqrt(sum(squares)), sum(squares) ** 2 / parts
+
+    cases = list(means.values())
+    error, freedom = combined("error", "freedom")
+    own_error, own_freedom = combined("own_error", "own_freedom")
+    mean = {"seeds": min(case["seeds"] for case in cases),
+            "effect": float(np.mean([case["effect"] for case in cases])),
+            "error": error, "freedom": freedom,
+            "own_error": own_error, "own_freedom": own_freedom,
+            "bartlett": min(case["bartlett"] for case in cases),
+            "not_pooled": any(case["not_pooled"] for case in cases),
+            "left_out": sum(case["left_out"] for case in cases),
+            "own": sorted(f"{corpus}/{row}" for corpus, case in means.items()
+                          for row in case["own"])}
+    if "cap_rise" in cases[0]:
+        mean["cap_rise"] = float(np.mean([case["cap_rise"] for case in cases]))
+    return mean
 
 
 def benchmark_cases(measure, throughput, family):
     # A number of active experts with two samples is pooled, though not tested.
     logs = {f"AE {active:g}": [] for active in measure["active_experts"]}
-    logs |= {f"AE {active:g}": np.log(speeds) for active, speeds in throughput}
+    logs |= {f"AE {active:g}": np.log(speeds) for active, speeds, router in throughput
+             if router == measure["router"]}
     noise = Noise({name: dict(enumerate(x)) for name, x in logs.items()}, False, family)
     counts = {name: len(x) for name, x in logs.items()}
     cases, names = [], list(logs)
@@ -445,33 +593,62 @@ def at_least(count, cases, name):
     return min(1.0, (len(cases) - count + 1) * p_values[count - 1])
 
 
+def readings_are_there(measure, runs, definitions):
+    rows = expand(measure.get("rows", []), definitions["groups"])
+    there = {run["load_balance"] for of_corpus in runs.values() for row in rows
+             for run in of_corpus[row].values()}
+    return set(measure.get("readings", [])) <= there
+
+
 def test_measure(measure, runs, throughput, definitions):
-    family, found = definitions["family"], []
+    family, found, means, parts = definitions["family"], [], {}, []
     if measure["against"] == "next_active_experts":
         found = benchmark_cases(measure, throughput, family)
+    rows = expand(measure.get("rows", []), definitions["groups"])
     for corpus in measure.get("corpora", []):
         judge = CorpusJudge(measure, runs[corpus], definitions)
-        found += [(corpus, row, judge.case(row, i)) for i, row in
-                  enumerate(expand(measure["rows"], definitions["groups"]))]
-    cases = [{"corpus": corpus, "row": row, "tested": case is not None} |
-             (test_case(case, measure, family) if case else {})
-             for corpus, row, case in found]
+        of_corpus = [judge.case(row, i) for i, row in enumerate(rows)]
+        found += [(corpus, row, case) for row, case in zip(rows, of_corpus)]
+        if measure["of_cases"] == "mean":
+            means[corpus] = judge.mean_case(rows, of_corpus)
+    if means:
+        corpus = list(means)[0] if len(means) == 1 else ""
+        parts, found = found, [(corpus, "mean of", mean_over_corpora(means))]
+    if not readings_are_there(measure, runs, definitions):
+        found = [(corpus, row, None) for corpus, row, _ in found]
+    cases, parts = ([{"corpus": corpus, "row": row, "tested": case is not None} |
+                     (test_case(case, measure, family) if case else {})
+                     for corpus, row, case in some] for some in (found, parts))
     n = len(cases)
-    needed = n if measure["of_cases"] == "every" else n // 2 + 1
+    result = {"id": measure["id"], "cases": cases, "parts": parts}
+    if measure["of_cases"] == "none":
+        return result | {"status": "REPORTED", "needed": 0, "p": 1.0,
+                         "direction": "REPORTED"}
+    needed = n // 2 + 1 if measure["of_cases"] == "most" else n
     holds = at_least(needed, cases, "holds")
     reverse = at_least(n - needed + 1, cases, "reversed")
     testable = sum(case["tested"] for case in cases) >= needed
     status = "UNDECIDED" if testable else "NOT_TESTABLE"
-    return {"id": measure["id"], "status": status, "p": min(1.0, 2 * min(holds, reverse)),
-            "needed": needed, "cases": cases,
-            "direction": "SHOWN" if holds <= reverse else "CONTRADICTED"}
+    result |= {"status": status, "p": min(1.0, 2 * min(holds, reverse)),
+               "needed": needed, "could_be_shown": testable,
+               "direction": "SHOWN" if holds <= reverse else "CONTRADICTED"}
+    tested = [case for case in cases if case["tested"]]
+    if testable and all(case["own_error"] > 0 for case in tested):
+        alone = [test_case(case | {"error": case["own_error"],
+                                   "freedom": case["own_freedom"]}, measure, family)
+                 if case["tested"] else case for case in cases]
+        result["p_not_pooled"] = min(1.0, 2 * min(
+            at_least(needed, alone, "holds"), at_least(n - needed + 1, alone, "reversed")))
+    return result
 
 
 def decide_measures(measures, family):
     """Holm's procedure, over all measures, testable or not."""
     decided = True
-    for rank, measure in enumerate(sorted(measures, key=lambda each: each["p"])):
-        decided &= measure["p"] <= family["level"] / (len(measures) - rank)
+    judged = [measure for measure in measures if measure["status"] != "REPORTED"]
+    assert len(judged) == family["measures"]
+    for rank, measure in enumerate(sorted(judged, key=lambda each: each["p"])):
+        decided &= measure["p"] <= family["level"] / (len(judged) - rank)
         direction = measure.pop("direction")
         measure["status"] = direction if decided else measure["status"]
 
@@ -492,6 +669,8 @@ def resolution(measure, runs, definitions):
         if seeds < 2:
             continue
         plain, paired = (Noise(losses, pair, family) for pair in (False, True))
+        if plain.unequal or paired.unequal:
+            continue
         levels = [family["level"], family["level"] / family["measures"]]
         one_test, of_all = (
             sum(stats.t.ppf([1 - level / 2, POWER], paired.freedom)) *
@@ -509,7 +688,7 @@ def judge(grid, definitions):
         runs[run["corpus"]][run["row"]][run["seed"]] = run
     claims = {claim["id"]: [test_measure(m, runs, grid["throughput"], definitions)
                             for m in claim["measures"]]
-              for claim in definitions["claims"]}
+              for claim in definitions["claims"] + definitions["hypotheses"]}
     measures = sum(claims.values(), [])
     decide_measures(measures, definitions["family"])
     return {"measures": measures,
@@ -543,7 +722,7 @@ def main():
     parser.add_argument("--grids", type=int, default=6, help="of each kind")
     arguments = parser.parse_args()
     definitions = tomllib.loads(DEFINITIONS.read_text())
-    measured_at = definitions["claims"][-1]["measures"][0]["active_experts"]
+    measured_at = definitions["hypotheses"][-1]["measures"][0]["active_experts"]
     rng = np.random.default_rng(arguments.seed)
     grids = []
     for name in [f"{kind} {i + 1}" for kind in KINDS for i in range(arguments.grids)]:

@@ -99,14 +99,17 @@ MiniatureResults MadeUpResults(const MiniatureClaims& claims,
         run.seed = planned.seeds[i];
         run.loss = truth.loss + 0.05 * SeedEffect(i) + kNoise * noise;
         run.infer_ae = truth.infer_ae + (IsSoft(row) ? 0.003 * noise : 0);
+        run.mean_cap = IsLearned(row) ? 4.5 : 4;
+        if (IsSoft(row))
+          run.load_balance = IsLearned(row) ? "megatron" : "soft";
         run.train_ae = 0.9 * run.infer_ae;
         run.load_variance = 0.05 * std::exp(0.01 * noise + 0.1 * SeedEffect(i));
         if (IsLearned(row)) {
           const double mean = row.find("1.5") == std::string::npos ? 2 : 1.5;
           const double wobble = 0.01 * NoiseSign(i) + 0.001 * SeedEffect(i);
-          run.allocation = {{100, Rising(mean, 0.6, wobble)},
-                            {200, Rising(mean, 0.8, wobble)},
-                            {1000, Rising(mean, 1, wobble)}};
+          run.allocation = {{100, Rising(mean, 0.6, wobble), 1},
+                            {200, Rising(mean, 0.8, wobble), 2},
+                            {1000, Rising(mean, 1, wobble), 8}};
           // At 150 steps about 0.7 of the way is done.
           for (double& k : run.allocation[1].allocation) {
             k = mean + (k - mean) * (1 + 0.01 * NoiseSign(i));
@@ -139,8 +142,9 @@ MiniatureClaims PairClaims(int num_claims, int num_seeds) {
     seeds += (seed == 1 ? "" : ", ") + std::to_string(seed);
   }
   std::string text = fmt::format(
-      "[family]\nprocedure = 1\nlevel = 0.05\nmeasures = {}\n"
+      "[family]\nprocedure = 2\nlevel = 0.05\nmeasures = {}\n"
       "confidence = 0.95\nown_deviation = 3\nown_deviation_rows = 0.34\n"
+      "equal_deviations = 0.01\n"
       "[[planned]]\nrows = {}\ncorpus = \"text\"\nseeds = [{}]\n"
       "[groups]\nsparse = [\"r1\", \"r2\"]\n",
       num_claims, rows, seeds);
@@ -183,10 +187,13 @@ const MiniatureMeasureVerdict& MeasureOf(const MiniatureVerdicts& verdicts,
 const MiniatureCase& CaseOf(const MiniatureVerdicts& verdicts,
                             const std::string& measure,
                             const std::string& corpus, const std::string& row) {
-  for (const MiniatureCase& each : MeasureOf(verdicts, measure).cases) {
-    if (each.corpus == corpus &&
-        (each.label == row || each.label.starts_with(row + " - "))) {
-      return each;
+  const MiniatureMeasureVerdict& of = MeasureOf(verdicts, measure);
+  for (const auto* cases : {&of.cases, &of.parts}) {
+    for (const MiniatureCase& each : *cases) {
+      if (each.corpus == corpus &&
+          (each.label == row || each.label.starts_with(row + " - "))) {
+        return each;
+      }
     }
   }
   throw InternalError("no case " + measure + " " + corpus + " " + row);

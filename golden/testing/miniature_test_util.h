@@ -19,8 +19,9 @@ using RunChange = std::function<void(size_t index, MiniatureRun* run)>;
 // LoadMiniatureClaims, read once.
 const MiniatureClaims& FrozenClaims();
 
-// All planned runs, such that every claim is shown except C6 and C9, for which
-// there are no numbers. Each final loss has the effect of its seed, 0.05 * (+ -
+// All planned runs, such that every claim is shown except C6 and H2, for which
+// there are no numbers; the learned rows have the other reading of the balance
+// loss, and learning rates enough for C3. Each final loss has the effect of its seed, 0.05 * (+ -
 // + -), and noise whose deviation is MadeUpDeviation(); Infer-AE, load variance
 // and allocation have a little noise. `change` is called last.
 MiniatureResults MadeUpResults(const MiniatureClaims& claims,
@@ -50,7 +51,8 @@ const MiniatureVerdict& ClaimOf(const MiniatureVerdicts& verdicts,
                                 const std::string& id);
 const MiniatureMeasureVerdict& MeasureOf(const MiniatureVerdicts& verdicts,
                                          const std::string& id);
-// A case of a measure, by its corpus and the first row in its label.
+// A case of a measure, or of its parts, by its corpus and the first row in its
+// label.
 const MiniatureCase& CaseOf(const MiniatureVerdicts& verdicts,
                             const std::string& measure,
                             const std::string& corpus, const std::string& row);

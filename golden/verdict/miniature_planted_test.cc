@@ -79,7 +79,7 @@ class BoundaryRuns {
     for (const double experts : {1.0, 1.5, 2.0, 3.0, 4.0}) {
       // On the margin: as fast as with fewer experts.
       const double speed = all_ || experts < 2 ? 7 : 7 - experts;
-      ThroughputSamples samples{experts, {}};
+      ThroughputSamples samples{experts, {}, "soft"};
       for (int i = 0; i < 3; ++i) {
         samples.tokens_per_second.push_back(
             std::exp(speed + 0.02 * normals.Next()));
@@ -114,17 +114,20 @@ class BoundaryRuns {
                   : 0.3;
     }
     run.loss = loss + effect + 0.01 * normals->Next();
-    run.infer_ae =
-        sparse ? row[7] - '0'
-               : 2.9 + (learned && !even ? 0.5 : 0) + 0.02 * normals->Next();
+    // Of the mean over pairs, and of that over rows, two of ten of which are on
+    // the margin, the case is zero, or log 2, as well.
+    const double more = all_ || !learned ? 0 : pair ? -0.5 : 0.5;
+    run.infer_ae = sparse ? row[7] - '0' : 2.9 + more + 0.02 * normals->Next();
+    const double parts = all_ ? 1 : 5;
     run.load_variance =
-        0.05 * std::exp((!sparse && on_margin ? std::log(2.0) : 0) + effect +
-                        0.1 * normals->Next());
+        0.05 * std::exp((!sparse && on_margin ? parts * std::log(2.0) : 0) +
+                        effect + 0.1 * normals->Next());
+    if (!sparse) run.load_balance = learned ? "megatron" : "soft";
     run.hellaswag = 0.4 + (!sparse && !on_margin ? 0.2 : 0) + effect +
                     0.05 * normals->Next();
     if (learned) {
       const double slope = on_margin ? 0 : 6;
-      AllocationPoint last{1000, {}}, early{150, {}};
+      AllocationPoint last{1000, {}, 8}, early{150, {}, 2};
       double sum = 0;
       for (int layer = 0; layer < 10; ++layer) {
         last.allocation.push_back(5 + slope * (layer - 4.5) / 9 +
@@ -152,7 +155,12 @@ class BoundaryRuns {
 };
 
 double ShareOfFalseFinds(bool all_on_margin) {
-  const MiniatureClaims claims = LoadMiniatureClaims();
+  MiniatureClaims claims = LoadMiniatureClaims();
+  // No loss can lie on this margin and on that of C5.loss at once; where it
+  // lies changes nothing in how often a test errs.
+  for (MiniatureClaim& claim : claims.claims) {
+    if (claim.id == "C1b") claim.measures[0].margin = 0;
+  }
   const BoundaryRuns runs(claims, all_on_margin);
   int found = 0;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
@@ -248,9 +256,7 @@ TakenForNoisy OfEqualRows(int64_t num_seeds) {
         means[{row}] += value / static_cast<double>(num_seeds);
       }
     }
-    const RowNoise noise =
-        PoolRows(values, Noise::kPaired, FrozenClaims().own_deviation,
-                 FrozenClaims().own_deviation_rows);
+    const RowNoise noise = PoolRows(values, Noise::kPaired, FrozenClaims());
     if (!noise.own.empty()) ++noisy;
     for (char row = 'a'; row < 'i'; row += 2) {
       const std::string first = {row}, second = {static_cast<char>(row + 1)};

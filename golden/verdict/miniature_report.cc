@@ -169,6 +169,18 @@ bool HasDeciding(const MiniatureMeasureVerdict& measure) {
          measure.cases[measure.deciding].problem.empty();
 }
 
+// Its deciding case and, where rounding of caps is part of the effect, what that
+// alone gives.
+std::string DecidingText(const MiniatureMeasureVerdict& measure) {
+  const MiniatureCase& deciding = measure.cases[measure.deciding];
+  std::string text = Place(deciding);
+  if (deciding.cap_rise) {
+    text += fmt::format("; rounding of caps alone gives {:+.2f}",
+                        *deciding.cap_rise);
+  }
+  return text;
+}
+
 // The cells of a measure in MiniatureMarkdown, after those of its claim.
 std::vector<std::string> MarkdownMeasure(
     const MiniatureMeasureVerdict& measure) {
@@ -187,7 +199,7 @@ std::vector<std::string> MarkdownMeasure(
           margin,
           fmt::format("{:.3g}", deciding.resolves),
           TextOfP(measure),
-          Place(deciding)};
+          DecidingText(measure)};
 }
 
 std::string Missing(const MiniatureVerdicts& verdicts) {
@@ -384,9 +396,11 @@ MiniatureTable MiniatureClaimTable(const MiniatureVerdicts& verdicts,
 
 MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
   MiniatureTable table{
-      {"measure", verdicts.missing.empty() ? "verdict" : "so far", "effect",
-       "from", "to", "unit", "margin", "resolves", "seeds", "p", "seeds needed",
-       "deciding case"},
+      {"measure",
+       fmt::format("{}{}", verdicts.missing.empty() ? "verdict" : "so far",
+                   verdicts.recorded_under ? ", after the fact" : ""),
+       "effect", "from", "to", "unit", "margin", "resolves", "seeds", "p",
+       "seeds needed", "deciding case"},
       {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
     for (const MiniatureMeasureVerdict& measure : claim.measures) {
@@ -396,13 +410,13 @@ MiniatureTable MiniatureMeasureTable(const MiniatureVerdicts& verdicts) {
       auto if_tested = [&](const std::string& text) {
         return tested ? text : "-";
       };
-      table.rows.push_back({measure.id, MiniatureStatusName(measure.status),
-                            if_tested(effect[0]), if_tested(effect[1]),
-                            if_tested(effect[2]), measure.unit,
-                            fmt::format("{:.3g}", measure.margin),
-                            if_tested(fmt::format("{:.3g}", deciding.resolves)),
-                            if_tested(effect[3]), TextOfP(measure),
-                            SeedsNeeded(measure), if_tested(Place(deciding))});
+      table.rows.push_back(
+          {measure.id, MiniatureStatusName(measure.status),
+           if_tested(effect[0]), if_tested(effect[1]), if_tested(effect[2]),
+           measure.unit, fmt::format("{:.3g}", measure.margin),
+           if_tested(fmt::format("{:.3g}", deciding.resolves)),
+           if_tested(effect[3]), TextOfP(measure), SeedsNeeded(measure),
+           if_tested(DecidingText(measure))});
     }
   }
   return table;
@@ -521,12 +535,15 @@ std::string DescribeMiniatureRows(const MiniatureClaims& claims,
 }
 
 std::string MiniatureMarkdown(const MiniatureVerdicts& verdicts) {
-  MiniatureTable claims{{"claim", "verdict", "measure",
-                         "effect in the deciding case, 95 % interval", "margin",
-                         "resolves", "p", "deciding case"},
-                        {}};
+  MiniatureTable claims{
+      {"claim", "verdict",
+       verdicts.recorded_under ? "measure, after the fact" : "measure",
+       "effect in the deciding case, 95 % interval", "margin", "resolves", "p",
+       "deciding case"},
+      {}};
   for (const MiniatureVerdict& claim : verdicts.claims) {
-    std::string title = claim.id + " " + claim.title;
+    std::string title = fmt::format(
+        "{}{} {}", claim.of_paper ? "" : "hypothesis ", claim.id, claim.title);
     std::string status = ClaimStatusText(verdicts, claim);
     const EarlierVerdict* before = Before(verdicts, claim);
     if (before != nullptr) {

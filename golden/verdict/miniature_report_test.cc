@@ -29,17 +29,28 @@ TEST(DescribeMiniature, SaysWhatWasFoundAndThatItIsNoReproduction) {
   const std::string text = DescribeMiniature(JudgeMiniature(claims, Results()));
   ExpectHas(text, "No reproduction of the paper,\nwhatever the verdicts");
   ExpectHas(text, "margins  " + claims.Hash() +
-                      ", fixed before all runs but a pilot's four\n");
+                      ", procedure 2, fixed before these runs\n");
+  // First of all, what could have been shown.
+  ExpectHas(text, "\n\nclaim  could it be shown  why not");
+  ExpectHas(text,
+            "\nC6     no                 C6.hellaswag: foldoc: there are "
+            "no accuracies; gcide:");
+  ExpectHas(text, "\nC7     yes\n");
+  EXPECT_LT(text.find("could it be shown"), text.find("SHOWN"));
+  ExpectHas(text,
+            "Hypotheses of this project, which are no sentences of the "
+            "paper:\nhypothesis  verdict");
+  EXPECT_EQ(text.find("after the fact"), std::string::npos);
   ExpectHas(text, "runs     76 of 76 planned\n");
-  ExpectHas(text, "C1     SHOWN         Soft routing beats sparse\n");
+  ExpectHas(text,
+            "C1a    SHOWN         SoftMoE* has the lower loss in all "
+            "configurations\n");
   ExpectHas(text, "C6     NOT_TESTABLE  Soft routing is ahead on HellaSwag\n");
   ExpectHas(text, "C7     UNDECIDED     Jitter does not help");
   ExpectHas(text,
             "C7.jitter, final loss with input jitter 0.05 minus that "
             "without: 3 of 3 cases point to the claim");
-  ExpectHas(text,
-            "C9 assumes: one idle machine; sparse routing at 1, 2, 3 and "
-            "4 experts, fixed random");
+  ExpectHas(text, "H2 assumes: one idle machine; the soft router throughout");
   // Whose effect it is, and of how many seeds.
   ExpectHas(text, "  seeds needed  deciding case\n");
   ExpectHas(text, "gcide      9      4");
@@ -58,7 +69,7 @@ TEST(DescribeMiniature, NamesMissingRunsAndWhatVerdictsLeanTo) {
   ExpectHas(text, "runs     64 of 76 planned\n");
   ExpectHas(text, "missing: gcide/sparse-1-jitter-0.05/seed1234");
   ExpectHas(text, "and 6 more\n");
-  ExpectHas(text, "C1     INTERIM (SHOWN so far)");
+  ExpectHas(text, "C1a    INTERIM (SHOWN so far)");
   EXPECT_EQ(MeasureOf(verdicts, "C7.jitter").reason,
             "gcide: sparse-1-jitter-0.05 has fewer than two runs; gcide: "
             "sparse-2-jitter-0.05 has fewer than two runs; and 1 more reason");
@@ -80,7 +91,7 @@ TEST(DescribeMiniature, NamesSeedsWithEqualBits) {
   ExpectHas(text,
             "equal bits under two seeds: gcide/softmoe-2-paper-tau: 1234 and "
             "1235\n");
-  ExpectHas(text, "C1     SHOWN ");
+  ExpectHas(text, "C1a    SHOWN ");
 }
 
 TEST(DescribeMiniature, NamesRowsOutsideThePooledDeviations) {
@@ -119,17 +130,17 @@ TEST(MiniatureJson, HasEveryNumberOfTheText) {
   const MiniatureVerdicts verdicts = JudgeMiniature(claims, Results());
   const nlohmann::json json = nlohmann::json::parse(MiniatureJson(verdicts));
   EXPECT_EQ(json["hash"], claims.Hash());
-  EXPECT_EQ(json["claims"].size(), 9u);
+  EXPECT_EQ(json["claims"].size(), 10u);
   const auto& group = json["claims"][0]["measures"][0];
-  EXPECT_EQ(group["measure"], "C1.group");
+  EXPECT_EQ(group["measure"], "C1a.group");
   EXPECT_EQ(group["status"], "SHOWN");
-  EXPECT_EQ(group["cases"].size(), 10u);
-  const MiniatureCase& first = MeasureOf(verdicts, "C1.group").cases[0];
+  EXPECT_EQ(group["cases"].size(), 6u);
+  const MiniatureCase& first = MeasureOf(verdicts, "C1a.group").cases[0];
   EXPECT_EQ(group["cases"][0]["effect"], first.estimate);
   EXPECT_EQ(group["cases"][0]["interval"][0], first.interval.low);
   EXPECT_EQ(group["cases"][0]["resolves"], first.resolves);
   EXPECT_FALSE(group.contains("seeds_needed"));
-  const auto& jitter = json["claims"][6]["measures"][0];
+  const auto& jitter = json["claims"][7]["measures"][0];
   EXPECT_EQ(jitter["status"], "UNDECIDED");
   EXPECT_EQ(jitter["seeds_needed"],
             *MeasureOf(verdicts, "C7.jitter").seeds_needed);
@@ -196,6 +207,7 @@ MiniatureVerdicts Everything() {
   verdicts.equal_seeds = {"gcide/a: 1 and 2", "gcide/b: 1 and 3"};
   MiniatureVerdict first = {"C1",
                             "A title",
+                            /*of_paper=*/true,
                             MiniatureStatus::kInterim,
                             MiniatureStatus::kShown,
                             "an assumption",
@@ -203,17 +215,49 @@ MiniatureVerdicts Everything() {
   first.measures = {
       measure("C1.one", MiniatureStatus::kShown, {holds, own, problem}, 0),
       measure("C1.two", MiniatureStatus::kNotTestable, {holds, problem}, 1)};
-  MiniatureVerdict second = {"C2",
+  MiniatureVerdict second = {"H2",
                              "Another title",
+                             /*of_paper=*/false,
                              MiniatureStatus::kUndecided,
                              MiniatureStatus::kUndecided,
                              "much",
                              {}};
   second.measures = {
-      measure("C2.far", MiniatureStatus::kUndecided, {benchmark}, 0),
-      measure("C2.near", MiniatureStatus::kUndecided, {own, holds}, 1)};
+      measure("H2.far", MiniatureStatus::kUndecided, {benchmark}, 0),
+      measure("H2.near", MiniatureStatus::kUndecided, {own, holds}, 1)};
   second.measures[1].seeds_needed = 7;
+  for (MiniatureVerdict* claim : {&first, &second}) {
+    for (MiniatureMeasureVerdict& each : claim->measures) {
+      each.could_be_shown = each.id != "C1.two";
+    }
+  }
+  // The mean of two parts, and what is only reported.
+  MiniatureCase part = own;
+  part.left_out = {"c", "e"};
+  part.cap_rise = -0.25;
+  MiniatureCase mean = holds;
+  mean.label = "mean of 2";
+  mean.bartlett = 0.00390625;
+  mean.not_pooled = true;
+  mean.own_error = 0.03125;
+  mean.own_freedom = 3;
+  mean.left_out = {"c"};
+  mean.cap_rise = -0.1875;
+  first.measures.push_back(
+      measure("C1.mean", MiniatureStatus::kShown, {mean}, 0));
+  first.measures.back().could_be_shown = true;
+  first.measures.back().parts = {part};
+  first.measures.back().p_not_pooled = 0.0625;
+  first.measures.push_back(
+      measure("C1.told", MiniatureStatus::kReported, {holds}, 0));
   verdicts.claims = {first, second};
+  EarlierClaims earlier;
+  earlier.hash = "deca";
+  earlier.procedure = 1;
+  earlier.frozen = "long ago";
+  earlier.why = "a look at it";
+  earlier.verdicts = {{"C7", "CONTRADICTED", {"C1", "C3"}, "it was strict"}};
+  verdicts.recorded_under = earlier;
   verdicts.resolution = {{.corpus = "gcide",
                           .rows = 9,
                           .seeds = 4,
@@ -242,39 +286,58 @@ TEST(DescribeMiniature, WritesEverything) {
       DescribeMiniature(Everything()),
       R"(Claims in miniature: rows of the mini grid against each other. No reproduction of the paper,
 whatever the verdicts: other text, other sizes.
-margins  c0ffee, fixed before all runs but a pilot's four
+margins  c0ffee, procedure 2, fixed after these runs
 runs     5 of 12 planned
 missing: g/a/1 g/a/2 g/a/3 g/a/4 g/a/5 g/a/6 and 1 more
 equal bits under two seeds: gcide/a: 1 and 2, gcide/b: 1 and 3
 
-claim  verdict                 what it says
------  ----------------------  -------------
-C1     INTERIM (SHOWN so far)  A title
-C2     UNDECIDED               Another title
+claim  could it be shown  why not
+-----  -----------------  --------------------------
+C1     not yet            C1.two: gcide: has one run
+H2     yes
 
-measure  so far        effect   from         to  unit        margin  resolves  seeds      p  seeds needed   deciding case
--------  ------------  ------  -----  ---------  ---------  -------  --------  -----  -----  -------------  -------------
-C1.one   SHOWN         -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  -              gcide: a - b
-C1.two   NOT_TESTABLE       -      -          -  nat/token  -0.0312         -      -  0.016  -              -
-C2.far   UNDECIDED       +0.5  +0.25      +0.75  nat/token  -0.0312       1.5      3  0.016  none would do  1 - 1.5
-C2.near  UNDECIDED     -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  7              gcide: a - b
+claim  verdict                                 by procedure 1    what it says
+-----  --------------------------------------  ----------------  ------------
+C1     INTERIM (SHOWN so far), after the fact  C7: CONTRADICTED  A title
+
+Hypotheses of this project, which are no sentences of the paper:
+hypothesis  verdict                    by procedure 1  what it says
+----------  -------------------------  --------------  -------------
+H2          UNDECIDED, after the fact               -  Another title
+
+Every verdict came after the fact: the runs were recorded under margins deca of procedure 1 (long
+  ago), which were replaced after a look at it.
+C7 was CONTRADICTED, now C1, C3: it was strict.
+
+measure  so far, after the fact  effect   from         to  unit        margin  resolves  seeds      p  seeds needed   deciding case
+-------  ----------------------  ------  -----  ---------  ---------  -------  --------  -----  -----  -------------  ----------------------------------------------------
+C1.one   SHOWN                   -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  -              gcide: a - b
+C1.two   NOT_TESTABLE                 -      -          -  nat/token  -0.0312         -      -  0.016  -              -
+C1.mean  SHOWN                   -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  -              gcide: mean of 2; rounding of caps alone gives -0.19
+C1.told  REPORTED                     -      -          -  nat/token  -0.0312         -      -      -  -              -
+H2.far   UNDECIDED                 +0.5  +0.25      +0.75  nat/token  -0.0312       1.5      3  0.016  none would do  1 - 1.5
+H2.near  UNDECIDED               -0.125  -0.25  +0.000977  nat/token  -0.0312     0.312      4  0.016  7              gcide: a - b
 
 Effect, interval (two-sided, 95 %, for that case alone) and seeds are those of the case that
 decides; p counts both directions, before Holm's procedure over all measures. Resolves: how far from
 the margin an effect must lie for such a case alone to be decided, first in Holm's order, in 80 % of
 draws. CONTRADICTED: so many cases are reversed that too few can hold; where all must, one is
-enough.
+enough. REPORTED: not judged.
 
 C1.one, text of C1.one: reason of C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one
   C1.one C1.one C1.one.
 C1.two, text of C1.two: reason of C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two
   C1.two C1.two C1.two.
+C1.mean, text of C1.mean: reason of C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean
+  C1.mean C1.mean C1.mean C1.mean.
+C1.told, text of C1.told: reason of C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told
+  C1.told C1.told C1.told C1.told.
 C1 assumes: an assumption.
-C2.far, text of C2.far: reason of C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far
-  C2.far C2.far C2.far.
-C2.near, text of C2.near: reason of C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near
-  C2.near C2.near C2.near C2.near.
-C2 assumes: much.
+H2.far, text of H2.far: reason of H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far
+  H2.far H2.far H2.far.
+H2.near, text of H2.near: reason of H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near
+  H2.near H2.near H2.near H2.near.
+H2 assumes: much.
 
 Deviation of a run's final loss over seeds (nat/token); the same with the effect common to all rows
 of a seed taken out (paired); how many unpaired seeds a paired one is worth (gain of pairing; below
@@ -294,12 +357,19 @@ TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
   verdicts.claims[1].measures[0].unit = "1";  // which is not written
   EXPECT_EQ(MiniatureMarkdown(verdicts), R"(5 of 12 planned runs.
 
-| claim | verdict | measure | effect in the deciding case, 95 % interval | margin | resolves | p | deciding case |
+| claim | could it be shown | why not |
+|-|-|-|
+| C1 | not yet | C1.two: gcide: has one run |
+| H2 | yes |  |
+
+| claim | verdict | measure, after the fact | effect in the deciding case, 95 % interval | margin | resolves | p | deciding case |
 |-|-|-|-|-|-|-|-|
-| C1 A title | INTERIM (SHOWN so far) | C1.one: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
+| C1 A title | INTERIM (SHOWN so far), after the fact; C7 was CONTRADICTED | C1.one: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
 |  |  | C1.two: NOT_TESTABLE | - | -0.0312 | - | - | - |
-| C2 Another title | UNDECIDED | C2.far: UNDECIDED; seeds needed: none would do | +0.5 [+0.25, +0.75] | -0.0312 | 1.5 | 0.016 | 1 - 1.5 |
-|  |  | C2.near: UNDECIDED; seeds needed: 7 | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
+|  |  | C1.mean: SHOWN | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: mean of 2; rounding of caps alone gives -0.19 |
+|  |  | C1.told: REPORTED | - | -0.0312 | - | - | - |
+| hypothesis H2 Another title | UNDECIDED, after the fact | H2.far: UNDECIDED; seeds needed: none would do | +0.5 [+0.25, +0.75] | -0.0312 | 1.5 | 0.016 | 1 - 1.5 |
+|  |  | H2.near: UNDECIDED; seeds needed: 7 | -0.125 [-0.25, +0.000977] nat/token | -0.0312 | 0.312 | 0.016 | gcide: a - b |
 
 | corpus | rows | seeds | deviation | paired | gain of pairing | one test | all measures |
 |-|-|-|-|-|-|-|-|
@@ -308,6 +378,9 @@ TEST(MiniatureMarkdown, WritesEveryMeasureOfEveryClaim) {
 
 - gcide: "deviation" leaves out rows much noisier than the others: c
 - gcide: "paired" leaves out rows much noisier than the others: c, d
+- Every verdict came after the fact: the runs were recorded under margins deca of procedure 1 (long
+  ago), which were replaced after a look at it.
+- C7 was CONTRADICTED, now C1, C3: it was strict.
 )");
 }
 
@@ -322,16 +395,19 @@ TEST(DescribeMiniature, SixMissingRunsAreAllNamed) {
 TEST(DescribeMiniatureCases, WritesEverything) {
   EXPECT_EQ(
       DescribeMiniatureCases(Everything()),
-      R"(measure  corpus  case     effect   from         to  seeds  p holds  p reversed  remarks
--------  ------  -------  ------  -----  ---------  -----  -------  ----------  -------------------
-C1.one   gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
-C1.one   foldoc  c - b    -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
-C1.one   gcide   d             -      -          -      -        -           -  has one run
-C1.two   gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
-C1.two   gcide   d             -      -          -      -        -           -  has one run
-C2.far           1 - 1.5    +0.5  +0.25      +0.75      3     0.25         0.5
-C2.near  foldoc  c - b    -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
-C2.near  gcide   a - b    -0.125  -0.25  +0.000977      4   0.0078        0.99
+      R"(measure         corpus  case       effect   from         to  seeds  p holds  p reversed  remarks
+--------------  ------  ---------  ------  -----  ---------  -----  -------  ----------  ------------------------------------------------------------------------------------------------------------------------------------------------
+C1.one          gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
+C1.one          foldoc  c - b      -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
+C1.one          gcide   d               -      -          -      -        -           -  has one run
+C1.two          gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
+C1.two          gcide   d               -      -          -      -        -           -  has one run
+C1.mean         gcide   mean of 2  -0.125  -0.25  +0.000977      4   0.0078        0.99  own deviation, for the rows scatter unequally (Bartlett, p = 0.0039); left out of the pool: c; rounding of caps alone: -0.19, 1.50 of the effect
+C1.mean (part)  foldoc  c - b      -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b; left out of the pool: e; rounding of caps alone: -0.25, 2.00 of the effect
+C1.told         gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
+H2.far                  1 - 1.5      +0.5  +0.25      +0.75      3     0.25         0.5
+H2.near         foldoc  c - b      -0.125  -0.25  +0.000977      2   0.0078        0.99  own deviation: c, b
+H2.near         gcide   a - b      -0.125  -0.25  +0.000977      4   0.0078        0.99
 )");
 }
 
@@ -373,6 +449,7 @@ foldoc  a        1                 8                    16                     3
 TEST(MiniatureJson, WritesEverything) {
   EXPECT_EQ(MiniatureJson(Everything()), R"({
   "hash": "c0ffee",
+  "recorded_under": "deca",
   "planned": 12,
   "finished": 5,
   "missing": [
@@ -392,6 +469,12 @@ TEST(MiniatureJson, WritesEverything) {
     {
       "claim": "C1",
       "title": "A title",
+      "of_paper": true,
+      "before": {
+        "claim": "C7",
+        "status": "CONTRADICTED",
+        "why": "it was strict"
+      },
       "status": "INTERIM",
       "leaning": "SHOWN",
       "assumes": "an assumption",
@@ -403,6 +486,7 @@ TEST(MiniatureJson, WritesEverything) {
           "margin": -0.03125,
           "status": "SHOWN",
           "reason": "reason of C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one C1.one",
+          "could_be_shown": true,
           "p": 0.015625,
           "cases_needed": 3,
           "deciding": 0,
@@ -420,7 +504,9 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 0.3125,
               "p_shown": 0.0078125,
-              "p_contradicted": 0.9921875
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
             },
             {
               "case": "c - b",
@@ -436,6 +522,8 @@ TEST(MiniatureJson, WritesEverything) {
               "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true,
               "own_deviation": [
                 "c",
                 "b"
@@ -456,6 +544,7 @@ TEST(MiniatureJson, WritesEverything) {
           "margin": -0.03125,
           "status": "NOT_TESTABLE",
           "reason": "reason of C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two C1.two",
+          "could_be_shown": false,
           "p": 0.015625,
           "cases_needed": 2,
           "deciding": 1,
@@ -473,7 +562,9 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 0.3125,
               "p_shown": 0.0078125,
-              "p_contradicted": 0.9921875
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
             },
             {
               "case": "d",
@@ -482,23 +573,118 @@ TEST(MiniatureJson, WritesEverything) {
               "problem": "has one run"
             }
           ]
+        },
+        {
+          "measure": "C1.mean",
+          "text": "text of C1.mean",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "SHOWN",
+          "reason": "reason of C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean C1.mean",
+          "could_be_shown": true,
+          "p": 0.015625,
+          "p_not_pooled": 0.0625,
+          "cases_needed": 1,
+          "deciding": 0,
+          "cases": [
+            {
+              "case": "mean of 2",
+              "corpus": "gcide",
+              "seeds": 4,
+              "effect": -0.125,
+              "standard_error": 0.0625,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "resolves": 0.3125,
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "own_standard_error": 0.03125,
+              "own_degrees_of_freedom": 3.0,
+              "bartlett": 0.00390625,
+              "pooled": false,
+              "left_out": [
+                "c"
+              ],
+              "cap_rise": -0.1875
+            }
+          ],
+          "parts": [
+            {
+              "case": "c - b",
+              "corpus": "foldoc",
+              "seeds": 2,
+              "effect": -0.125,
+              "standard_error": 0.5,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "resolves": 0.3125,
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true,
+              "left_out": [
+                "c",
+                "e"
+              ],
+              "cap_rise": -0.25,
+              "own_deviation": [
+                "c",
+                "b"
+              ]
+            }
+          ]
+        },
+        {
+          "measure": "C1.told",
+          "text": "text of C1.told",
+          "unit": "nat/token",
+          "margin": -0.03125,
+          "status": "REPORTED",
+          "reason": "reason of C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told C1.told",
+          "cases": [
+            {
+              "case": "a - b",
+              "corpus": "gcide",
+              "seeds": 4,
+              "effect": -0.125,
+              "standard_error": 0.0625,
+              "degrees_of_freedom": 24.0,
+              "interval": [
+                -0.25,
+                0.0009765625
+              ],
+              "resolves": 0.3125,
+              "p_shown": 0.0078125,
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
+            }
+          ]
         }
       ]
     },
     {
-      "claim": "C2",
+      "claim": "H2",
       "title": "Another title",
+      "of_paper": false,
       "status": "UNDECIDED",
       "leaning": "UNDECIDED",
       "assumes": "much",
       "measures": [
         {
-          "measure": "C2.far",
-          "text": "text of C2.far",
+          "measure": "H2.far",
+          "text": "text of H2.far",
           "unit": "nat/token",
           "margin": -0.03125,
           "status": "UNDECIDED",
-          "reason": "reason of C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far C2.far",
+          "reason": "reason of H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far H2.far",
+          "could_be_shown": true,
           "p": 0.015625,
           "cases_needed": 1,
           "deciding": 0,
@@ -515,17 +701,20 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 1.5,
               "p_shown": 0.25,
-              "p_contradicted": 0.5
+              "p_contradicted": 0.5,
+              "bartlett": 1.0,
+              "pooled": true
             }
           ]
         },
         {
-          "measure": "C2.near",
-          "text": "text of C2.near",
+          "measure": "H2.near",
+          "text": "text of H2.near",
           "unit": "nat/token",
           "margin": -0.03125,
           "status": "UNDECIDED",
-          "reason": "reason of C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near C2.near",
+          "reason": "reason of H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near H2.near",
+          "could_be_shown": true,
           "p": 0.015625,
           "cases_needed": 2,
           "deciding": 1,
@@ -545,6 +734,8 @@ TEST(MiniatureJson, WritesEverything) {
               "resolves": 0.3125,
               "p_shown": 0.0078125,
               "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true,
               "own_deviation": [
                 "c",
                 "b"
@@ -563,7 +754,9 @@ TEST(MiniatureJson, WritesEverything) {
               ],
               "resolves": 0.3125,
               "p_shown": 0.0078125,
-              "p_contradicted": 0.9921875
+              "p_contradicted": 0.9921875,
+              "bartlett": 1.0,
+              "pooled": true
             }
           ]
         }

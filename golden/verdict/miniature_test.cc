@@ -39,14 +39,18 @@ std::string Changed(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-TEST(MiniatureClaims, NineClaimsOfTwelveMeasuresOnSeventySixRuns) {
+TEST(MiniatureClaims, TwelveMeasuresOfClaimsAndHypothesesOnSeventySixRuns) {
   const MiniatureClaims claims = LoadMiniatureClaims();
   EXPECT_EQ(claims.level, 0.05);
   EXPECT_EQ(claims.num_measures(), 12);
-  ASSERT_EQ(claims.claims.size(), 9u);
-  for (size_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(claims.claims[i].id, fmt::format("C{}", i + 1));
+  std::string ids;
+  for (const MiniatureClaim& claim : claims.claims) {
+    ids += claim.id + " ";
+    EXPECT_EQ(claim.of_paper, claim.id[0] == 'C') << claim.id;
   }
+  EXPECT_EQ(ids, "C1a C1b C2 C3 C4 C5 C6 C7 H1 H2 ");
+  // The order of layers is reported, and in no family.
+  EXPECT_FALSE(Measure(claims, "C2.order").judged());
   size_t runs = 0;
   for (const PlannedRuns& planned : claims.planned) {
     runs += planned.rows.size() * planned.seeds.size();
@@ -67,10 +71,35 @@ TEST(MiniatureClaims, MarginsAndSharesAreThoseOfTheDesign) {
   EXPECT_EQ(Measure(claims, "C4.balance").margin, std::log(2.0));
   EXPECT_EQ(Measure(claims, "C7.jitter").margin, -0.03);
   for (const char* id :
-       {"C1.group", "C1.curve", "C2.share", "C2.order", "C5.loss", "C5.experts",
-        "C6.hellaswag", "C8.halving", "C9.throughput"}) {
+       {"C1a.group", "C1a.curve", "C2.share", "C2.order", "C5.loss",
+        "C5.experts", "C6.hellaswag", "H1.halving", "H2.throughput"}) {
     EXPECT_EQ(Measure(claims, id).margin, 0) << id;
   }
+  EXPECT_EQ(Measure(claims, "C1b.curve").margin, 0.01);
+  EXPECT_EQ(Measure(claims, "C3.early").final_share, 0.5);
+  EXPECT_EQ(Measure(claims, "C3.early").share_of_movement, 0.5);
+}
+
+// The paper's words: "across all configurations" is every one, "typically" and
+// "in most cases" most, a summary without such a word the mean.
+TEST(MiniatureClaims, QuantifiersAreThePapersWords) {
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  for (const char* id : {"C1a.group", "C1a.curve", "C1b.curve", "C2.share",
+                         "C6.hellaswag", "H1.halving", "H2.throughput"}) {
+    EXPECT_EQ(Measure(claims, id).of_cases, OfCases::kEvery) << id;
+  }
+  for (const char* id : {"C3.early", "C5.loss", "C7.jitter"}) {
+    EXPECT_EQ(Measure(claims, id).of_cases, OfCases::kMost) << id;
+  }
+  for (const char* id : {"C4.balance", "C5.experts"}) {
+    EXPECT_EQ(Measure(claims, id).of_cases, OfCases::kMean) << id;
+  }
+  EXPECT_EQ(Measure(claims, "C2.order").of_cases, OfCases::kNone);
+  // SoftMoE* is the fixed allocation, SoftMoE the learned one.
+  EXPECT_EQ(Measure(claims, "C1a.curve").rows.size(), 3u);
+  EXPECT_EQ(Measure(claims, "C1b.curve").rows,
+            (std::vector<std::string>{"softmoe-1.5-calibrated",
+                                      "softmoe-2-calibrated"}));
 }
 
 TEST(MiniatureClaims, MostIsMoreThanHalfAndEveryIsAll) {
@@ -82,13 +111,31 @@ TEST(MiniatureClaims, MostIsMoreThanHalfAndEveryIsAll) {
   EXPECT_EQ(measure.CasesNeeded(2), 2);
   EXPECT_EQ(measure.CasesNeeded(3), 2);
   EXPECT_EQ(measure.CasesNeeded(4), 3);
+  measure.of_cases = OfCases::kMean;
+  EXPECT_EQ(measure.CasesNeeded(1), 1);
+  measure.of_cases = OfCases::kNone;
+  EXPECT_EQ(measure.CasesNeeded(4), 0);
 }
 
-// Frozen before the runs of the mini grid. Another hash refuses all results
-// that were recorded before: change the file only for a new mini grid.
+// Another hash refuses all results that were recorded before, unless this one
+// goes into the history.
 TEST(MiniatureClaims, HashIsTheFrozenOne) {
   EXPECT_EQ(LoadMiniatureClaims().Hash(),
+            "5787bb7056f5578c23f4dd793736b35dad8c9dbc36717b638097e11e6cbaab12");
+}
+
+TEST(MiniatureClaims, HistoryHasProcedure1AndWhatBecameOfItsClaims) {
+  const MiniatureClaims claims = LoadMiniatureClaims();
+  ASSERT_EQ(claims.history.size(), 1u);
+  const EarlierClaims& first = claims.history[0];
+  EXPECT_EQ(first.hash,
             "f40f63b96e499623cb50f40f0e5ead2d8c412f7584ef1218cfd2de19a16cbe00");
+  EXPECT_EQ(first.procedure, 1);
+  EXPECT_EQ(first.verdicts.size(), 9u);
+  // Every claim that stands now has its predecessor.
+  for (const MiniatureClaim& claim : claims.claims) {
+    EXPECT_NE(first.Before(claim.id), nullptr) << claim.id;
+  }
 }
 
 TEST(MiniatureClaims, HashCoversWhatDecidesAndNothingElse) {
@@ -97,10 +144,12 @@ TEST(MiniatureClaims, HashCoversWhatDecidesAndNothingElse) {
     return ParseMiniatureClaims(Changed(from, to), "changed").Hash();
   };
   EXPECT_EQ(hash("# The runs that must be in", "# All runs"), frozen);
-  EXPECT_EQ(hash("Soft routing beats sparse", "Another title"), frozen);
+  EXPECT_EQ(hash("Later layers get more", "Another title"), frozen);
   EXPECT_EQ(hash("softmoe.tex:539", "softmoe.tex:540"), frozen);
   EXPECT_EQ(hash("text = \"share of the last", "text = \"part of the last"),
             frozen);
+  EXPECT_EQ(hash("why = \"judged as before\"", "why = \"as it was\""), frozen);
+  EXPECT_EQ(hash("frozen = \"2026-11-22", "frozen = \"2026-11-23"), frozen);
   const std::pair<std::string, std::string> deciding[] = {
       {"level = 0.05", "level = 0.06"},
       {"confidence = 0.95", "confidence = 0.9"},
@@ -120,11 +169,18 @@ TEST(MiniatureClaims, HashCoversWhatDecidesAndNothingElse) {
       {"share_of_layers = 0.3", "share_of_layers = 0.4"},
       {"share_of_steps = 0.15", "share_of_steps = 0.2"},
       {"least_movement = 0.01", "least_movement = 0.02"},
+      {"final_share = 0.5", "final_share = 0.6"},
+      {"share_of_movement = 0.5", "share_of_movement = 0.6"},
+      {"readings = [\"soft\", \"megatron\"]", "readings = [\"soft\"]"},
+      {"router = \"soft\"", "router = \"sparse\""},
+      {"equal_deviations = 0.01", "equal_deviations = 0.05"},
+      {"margin = 0.01", "margin = 0.02"},
+      {"of_cases = \"mean\"", "of_cases = \"most\""},
       {"chance = 0.25", "chance = 0.3"},
       {"items = 10042", "items = 10000"},
       {"[1.0, 1.5, 2.0, 3.0, 4.0]", "[1.0, 2.0, 3.0, 4.0]"},
       {"least_samples = 3", "least_samples = 5"},
-      {"id = \"C9.throughput\"", "id = \"C9.speed\""},
+      {"id = \"H2.throughput\"", "id = \"H2.speed\""},
       {"pooled = [\"fixed\", \"learned\"]",
        "pooled = [\"sparse\", \"fixed\", \"learned\"]"}};
   std::set<std::string> hashes = {frozen};
@@ -146,7 +202,7 @@ void ExpectRefused(const std::string& from, const std::string& to,
 }
 
 TEST(MiniatureClaims, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
-  ExpectRefused("procedure = 1", "procedure = 2", "must be 1");
+  ExpectRefused("procedure = 2", "procedure = 1", "must be 2");
   ExpectRefused("measures = 12", "measures = 11",
                 "says 11 measures, but the claims have 12");
   ExpectRefused("level = 0.05", "level = 1.0", "must be between 0 and 1");
@@ -180,7 +236,7 @@ TEST(MiniatureClaims, FilesThatDoNotFitTogetherAreRefusedWithTheirPlace) {
   ExpectRefused("margin = 0.6931471805599453", "margin = -1.0",
                 "positive for 'within'");
   ExpectRefused("margin = 0.5", "margin = inf", "must be finite");
-  ExpectRefused("id = \"C2\"", "id = \"C1\"", "is 'C1' a second time");
+  ExpectRefused("id = \"C2\"", "id = \"C1a\"", "is 'C1a' a second time");
   ExpectRefused("against = \"sparse_curve\"", "against = \"zero\"",
                 "'zero' does not go with 'loss'");
   ExpectRefused("against_rows = [\"sparse-1\", \"sparse-2\", \"sparse-3\"]",
@@ -207,7 +263,9 @@ TEST(MiniatureClaims, UnknownKeysAreRefusedInEveryTable) {
       {"[family]", "odd = 1\n[family]"},
       {"level = 0.05", "level = 0.05\nodd = 1"},
       {"corpus = \"gcide\"", "corpus = \"gcide\"\nodd = 1"},
-      {"title = \"Soft", "odd = 1\ntitle = \"Soft"},
+      {"title = \"Later", "odd = 1\ntitle = \"Later"},
+      {"procedure = 1", "procedure = 1\nodd = 1"},
+      {"claim = \"C1\"", "claim = \"C1\"\nodd = 1"},
       {"noise = \"paired\"", "noise = \"paired\"\nodd = 1"},
       {"least_samples = 3", "least_samples = 3\nodd = 1"}};
   for (const auto& [from, to] : kTables) {
@@ -216,9 +274,10 @@ TEST(MiniatureClaims, UnknownKeysAreRefusedInEveryTable) {
   // Keys of another quantity, of another comparison.
   for (const char* other :
        {"share_of_layers = 0.3", "share_of_steps = 0.3", "least_movement = 0.3",
-        "chance = 0.25", "items = 3", "active_experts = [1.0, 2.0]",
-        "least_samples = 3", "against_rows = [\"sparse-1\"]",
-        "against_pooled = [\"sparse\"]"}) {
+        "final_share = 0.5", "share_of_movement = 0.5", "readings = [\"soft\"]",
+        "router = \"soft\"", "chance = 0.25", "items = 3",
+        "active_experts = [1.0, 2.0]", "least_samples = 3",
+        "against_rows = [\"sparse-1\"]", "against_pooled = [\"sparse\"]"}) {
     ExpectRefused("margin = 0.0", std::string("margin = 0.0\n") + other,
                   "unknown key");
   }
@@ -231,7 +290,8 @@ TEST(MiniatureClaims, NumbersAreRefusedFromTheEndsOfTheirRangesOn) {
   for (const char* key :
        {"level = 0.05", "confidence = 0.95", "own_deviation_rows = 0.34",
         "share_of_layers = 0.3", "share_of_steps = 0.15",
-        "least_movement = 0.01", "chance = 0.25"}) {
+        "least_movement = 0.01", "share_of_movement = 0.5",
+        "equal_deviations = 0.01", "chance = 0.25"}) {
     const std::string name =
         std::string(key).substr(0, std::string_view(key).find(" = "));
     for (const char* value : {"0.0", "1.0", "-0.5", "1.5", "nan"}) {
@@ -241,6 +301,11 @@ TEST(MiniatureClaims, NumbersAreRefusedFromTheEndsOfTheirRangesOn) {
   for (const char* value : {"1", "1000000", "nan"}) {
     ExpectRefused("own_deviation = 3", std::string("own_deviation = ") + value,
                   "must be between 1 and 1e+06");
+  }
+  // The paper's last layers have more than their number.
+  for (const char* value : {"0.3", "1.0", "nan"}) {
+    ExpectRefused("final_share = 0.5", std::string("final_share = ") + value,
+                  "must be between 0.3 and 1");
   }
   ExpectRefused("items = 10042", "items = 0", "must be positive");
   ExpectRefused("least_samples = 3", "least_samples = 1", "at least 2");
@@ -258,10 +323,10 @@ TEST(MiniatureClaims, NumbersAreRefusedFromTheEndsOfTheirRangesOn) {
   EXPECT_EQ(Measure(least, "C6.hellaswag").items, 1);
   const MiniatureClaims samples = ParseMiniatureClaims(
       Changed("least_samples = 3", "least_samples = 2"), "least.toml");
-  EXPECT_EQ(Measure(samples, "C9.throughput").least_samples, 2);
+  EXPECT_EQ(Measure(samples, "H2.throughput").least_samples, 2);
   const MiniatureClaims experts = ParseMiniatureClaims(
       Changed("[1.0, 1.5, 2.0, 3.0, 4.0]", "[0.5, 4.0]"), "least.toml");
-  EXPECT_EQ(Measure(experts, "C9.throughput").active_experts,
+  EXPECT_EQ(Measure(experts, "H2.throughput").active_experts,
             (std::vector<double>{0.5, 4}));
 }
 
@@ -284,12 +349,14 @@ TEST(MiniatureClaims, ListsThatNameNothingOrTheSameTwiceAreRefused) {
   ExpectRefused("[groups]", "[grups]", "the table [groups] is missing");
   ExpectRefused("id = \"C2.order\"", "id = \"C2.share\"",
                 "is 'C2.share' a second time");
-  ExpectRefused("id = \"C2.order\"", "id = \"C1\"", "is 'C1' a second time");
+  ExpectRefused("id = \"C2.order\"", "id = \"C1a\"", "is 'C1a' a second time");
   ExpectRefused("[[claims]]",
                 "[[claims]]\nid = \"C0\"\ntitle = \"t\"\nsentence = \"s\"\n"
                 "where = \"w\"\nnot_testable = \"n\"\nassumes = \"a\"\n"
                 "[[claims]]",
-                "the key 'measures' is missing: has none");
+                "the key 'measures' is missing: has none that is judged");
+  ExpectRefused("of_cases = \"mean\"", "of_cases = \"none\"",
+                "has none that is judged");
   // The rows of the curve and of the range are needed, too.
   ExpectRefused("pooled = [\"sparse\", \"fixed\", \"learned\"]",
                 "pooled = [\"fixed\", \"learned\"]", "lacks 'sparse-1'");
@@ -297,7 +364,48 @@ TEST(MiniatureClaims, ListsThatNameNothingOrTheSameTwiceAreRefused) {
                 "against_pooled = [\"fixed\", \"learned\"]",
                 "'against_pooled' lacks 'sparse-1'");
   // C8's own pool needs no sparse rows.
-  EXPECT_EQ(Measure(LoadMiniatureClaims(), "C8.halving").pooled.size(), 5u);
+  EXPECT_EQ(Measure(LoadMiniatureClaims(), "H1.halving").pooled.size(), 5u);
+}
+
+TEST(MiniatureClaims, AMeanIsOfRowsThatMakeOneSum) {
+  for (const char* id :
+       {"C1a.curve", "C6.hellaswag", "H1.halving", "H2.throughput"}) {
+    std::string text = FileText();
+    const size_t measure = text.find(fmt::format("id = \"{}\"", id));
+    const size_t begin = text.find("of_cases = \"every\"", measure);
+    ASSERT_NE(begin, std::string::npos) << id;
+    text.replace(begin, 18, "of_cases = \"mean\"");
+    try {
+      ParseMiniatureClaims(text, "changed.toml");
+      ADD_FAILURE() << "accepted: mean of " << id;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("'mean' does not go with"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(MiniatureClaims, HistoryIsOfHashesAndOfClaimsThatStand) {
+  const std::string hash = "hash = \"f40f63b9";
+  ExpectRefused(hash, "hash = \"F40f63b9", "64 hexadecimal digits");
+  ExpectRefused(hash, "hash = \"f40f63b", "64 hexadecimal digits");
+  ExpectRefused("now = [\"C1a\", \"C1b\"]", "now = [\"C1a\", \"C1\"]",
+                "names 'C1', which is no claim");
+  ExpectRefused("now = [\"C2\"]", "now = [\"C1b\"]",
+                "names 'C1b' a second time");
+  ExpectRefused("[[history.verdicts]]", "[[history.verdict]]", "unknown key");
+  ExpectRefused("verdict = \"UNDECIDED\"\n", "", "'verdict' is missing");
+  const std::string text = FileText();
+  const std::string again = text.substr(text.find("[[history]]\n"));
+  ExpectRefused("[[history]]\n", again + "\n[[history]]\n",
+                "is there a second time");
+  // None of the readings is called so.
+  ExpectRefused(
+      "readings = [\"soft\", \"megatron\"]",
+      "readings = [\"soft\", \"megatrom\"]",
+      "names 'megatrom', which is no reading of the balance loss; did "
+      "you mean 'megatron'?");
 }
 
 TEST(MiniatureClaims, EachQuantityIsComparedAsOneCan) {

@@ -26,7 +26,8 @@ RecordedResults Example() {
   results.miniature = MadeUpResults(FrozenClaims());
   results.miniature.runs[0].hellaswag = 0.3;
   results.miniature.runs[1].mean_cap = 2.5;
-  results.miniature.throughput = {{1, {1e5, 1.1e5, 1.2e5}}, {1.5, {9e4}}};
+  results.miniature.throughput = {{1, {1e5, 1.1e5, 1.2e5}, "soft"},
+                                  {1.5, {9e4}, "sparse"}};
   results.documents = {{"results-calibrated.h5", ExampleDocument()},
                        {"results.h5", ExampleDocument()}};
   return results;
@@ -69,6 +70,7 @@ TEST(RecordedResults, ReadBackEveryNumber) {
   ASSERT_EQ(read.miniature.throughput.size(), 2u);
   EXPECT_EQ(read.miniature.throughput[0].tokens_per_second,
             (std::vector<double>{1e5, 1.1e5, 1.2e5}));
+  EXPECT_EQ(read.miniature.throughput[1].router, "sparse");
   // Every number of every run decides somewhere, or stands among the rows.
   EXPECT_EQ(MiniatureJson(JudgeMiniature(FrozenClaims(), read.miniature)),
             MiniatureJson(JudgeMiniature(FrozenClaims(), written.miniature)));
@@ -89,7 +91,7 @@ TEST(RecordedResults, AreSmall) {
     if (run.allocation.empty()) continue;
     run.allocation.clear();
     for (int64_t step = 0; step <= 150; ++step) {
-      run.allocation.push_back({step, {}});
+      run.allocation.push_back({step, {}, std::sqrt(root + 0.5)});
       for (int layer = 0; layer < 10; ++layer) {
         run.allocation.back().allocation.push_back(std::sqrt(++root));
       }
@@ -114,6 +116,16 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
   WriteFileAtomically(folder / "short.h5", "short");
   EXPECT_FALSE(IsRunRecord(folder / "short.h5"));
 
+  // Earlier versions have fewer numbers of each run.
+  {
+    Hdf5Writer earlier(folder / "earlier.h5", {"run-record", 4});
+    earlier.WriteAttribute("/", "margins_sha256", "");
+    WriteRecordedResults(Example(), earlier);
+    earlier.Commit();
+  }
+  ExpectHas(Refusal(folder / "earlier.h5"), "before version 5");
+  ExpectHas(Refusal(folder / "earlier.h5"), "--renew --to");
+
   // Runs alone.
   Hdf5Writer runs(folder / "runs.h5", RunRecordKind());
   runs.WriteAttribute("/", "margins_sha256", "");
@@ -133,7 +145,8 @@ TEST(RecordedResults, RefuseWhatIsDamagedOrNotThere) {
   for (const char* json :
        {"", "[", "[]", R"({"runs": 1, "throughput": []})",
         R"({"runs": [{"row": "sparse-1"}], "throughput": []})",
-        R"({"runs": [], "throughput": [[1, "fast"]]})"}) {
+        R"({"runs": [], "throughput": [[1, "fast", "soft"]]})",
+        R"({"runs": [], "throughput": [[1, [1e5]]]})"}) {
     ExpectHas(with(json), "/miniature/json");
   }
 }

@@ -496,9 +496,9 @@ TEST(ReportMap, LeadsEverywhere) {
           "MakeGridTable"));
   EXPECT_EQ(planted("(run/train_step.cc)", "(run/train_steps.cc)"),
             one("train loss: trainer/run/train_steps.cc is not there"));
-  EXPECT_EQ(planted("[`C9.throughput`]", "[`C9.through`]"),
+  EXPECT_EQ(planted("[`H2.throughput`]", "[`H2.through`]"),
             one("tokens/s of the benchmark: golden/paper/miniature.toml has no "
-                "C9.through"));
+                "H2.through"));
   EXPECT_EQ(planted("[`ReportsCapsAndTime`](run/train_step_test.cc)", "-"),
             one("largest cap, most experts of a token: leads nowhere"));
   EXPECT_EQ(planted("[F31](../reference/NOTATION.md#f31)",
