@@ -84,62 +84,6 @@ std::vector<RowPart> RowsOf(const GridParts& parts, const Placement& placement,
   return rows;
 }
 
-// [[waves]] of an experiment with seeds of its own: which seeds its rows have,
-// and in which order they are trained, wave by wave and seed by seed.
-class Waves {
- public:
-  Waves(const toml::table& file, const std::vector<int64_t>& seeds,
-        const std::vector<RowPart>& rows)
-      : num_seeds_(seeds.size()) {
-    std::vector<std::string> ids;
-    for (const RowPart& row : rows) ids.push_back(row.row.id);
-    int64_t wave = 0;
-    for (const toml::table* table : TablesOf(file, "waves")) {
-      CheckKeys(*table, "[[waves]]", {"rows", "seeds"});
-      const Places places = ChooseSeeds(*table, seeds, "experiment");
-      const std::vector<std::string> chosen = ReadList(
-          *table, "rows",
-          [&](const toml::node& node) { return ReadKnown(node, "row", ids); });
-      if (!places || chosen.empty()) {
-        FailAt(*table, "[[waves]] needs rows = [ID, ...] and seeds = [...]");
-      }
-      for (const std::string& id : chosen) {
-        for (const size_t place : *places) {
-          if (wave_.emplace(std::pair(id, place), wave).second) continue;
-          FailAt(*table, fmt::format("row '{}' has seed {} in an earlier wave; "
-                                     "leave it out here",
-                                     id, seeds[place]));
-        }
-      }
-      ++wave;
-    }
-    for (const RowPart& row : rows) {
-      if (!PlacesOf(row.row.id).empty()) continue;
-      FailAt(*row.table, fmt::format("row '{}' is in no [[waves]], and has no "
-                                     "run; add it to one",
-                                     row.row.id));
-    }
-  }
-
-  std::set<size_t> PlacesOf(const std::string& row) const {
-    std::set<size_t> places;
-    for (const auto& [key, wave] : wave_) {
-      if (key.first == row) places.insert(key.second);
-    }
-    return places;
-  }
-
-  int64_t Turn(const std::string& row, size_t place) const {
-    return wave_.at({row, place}) * static_cast<int64_t>(num_seeds_) +
-           static_cast<int64_t>(place);
-  }
-
- private:
-  size_t num_seeds_;
-  // By row and position in the list of seeds.
-  std::map<std::pair<std::string, size_t>, int64_t> wave_;
-};
-
 // Puts the experiment's own seeds, if it has any, in the place of the grid's,
 // whose choices for corpora mean nothing then.
 bool TakeOwnSeeds(const toml::table& header, const Placement& placement,

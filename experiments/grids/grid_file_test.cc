@@ -10,9 +10,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/config/toml.h"
 #include "core/errors.h"
+#include "experiments/grids/grid_parts.h"
 
 namespace softmoe::experiments {
 namespace {
@@ -417,6 +420,62 @@ TEST(Grid, RemembersWhereItCameFrom) {
 
 TEST(Grid, MissingFileIsAnEnvironmentError) {
   EXPECT_THROW(LoadGrid("/nonexistent/grid.toml", {}), EnvironmentError);
+}
+
+// The rows a and b of a file with these waves, for the seeds 5, 6, 7.
+Waves WavesOf(const std::string& waves) {
+  const std::string text =
+      "[[rows]]\nid = \"a\"\n[[rows]]\nid = \"b\"\n" + waves;
+  static toml::table file;  // the rows point into it
+  file = ParseTomlFile(Write(text));
+  std::vector<RowPart> rows;
+  for (const toml::node& node : *file["rows"].as_array()) {
+    RowPart& row = rows.emplace_back();
+    row.table = node.as_table();
+    row.row.id = *(*row.table)["id"].value<std::string>();
+  }
+  return Waves(file, {5, 6, 7}, rows);
+}
+
+TEST(Waves, SaySeedsAndOrder) {
+  const Waves waves = WavesOf(R"(
+[[waves]]
+rows = ["b"]
+seeds = [7]
+[[waves]]
+rows = ["a", "b"]
+seeds = [5, 6]
+)");
+  EXPECT_EQ(waves.PlacesOf("a"), (std::set<size_t>{0, 1}));
+  EXPECT_EQ(waves.PlacesOf("b"), (std::set<size_t>{0, 1, 2}));
+  EXPECT_LT(waves.Turn("b", 2), waves.Turn("a", 0));
+  EXPECT_EQ(waves.Turn("a", 0), waves.Turn("b", 0));
+  EXPECT_LT(waves.Turn("b", 0), waves.Turn("a", 1));
+}
+
+TEST(Waves, RefuseMistakesWithTheirPlace) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"[[waves]]\nrows = [\"a\", \"c\"]\nseeds = [5]\n", ":6:14: "},
+      {"[[waves]]\nrows = [\"a\"]\nseeds = [8]\n",
+       "the experiment has no seed 8; add it to the seeds of [experiment]"},
+      {"[[waves]]\nrows = [\"a\"]\n", "needs rows = [ID, ...] and seeds"},
+      {"[[waves]]\nseeds = [5]\n", "needs rows = [ID, ...] and seeds"},
+      {"[[waves]]\nrow = [\"a\"]\nseeds = [5]\n", "unknown key 'row'"},
+      {"[[waves]]\nrows = [\"a\"]\nseeds = [5]\n",
+       "row 'b' is in no [[waves]]"},
+      {"[[waves]]\nrows = [\"a\", \"b\"]\nseeds = [5]\n[[waves]]\n"
+       "rows = [\"a\"]\nseeds = [6, 5]\n",
+       ":8:1: row 'a' has seed 5 in an earlier wave"}};
+  for (const auto& [waves, message] : kCases) {
+    try {
+      WavesOf(waves);
+      ADD_FAILURE() << "accepted: " << waves;
+    } catch (const ConfigError& error) {
+      const std::string refusal = error.what();
+      EXPECT_NE(refusal.find("grid.toml:"), std::string::npos) << refusal;
+      EXPECT_NE(refusal.find(message), std::string::npos) << refusal;
+    }
+  }
 }
 
 }  // namespace

@@ -267,6 +267,53 @@ void ReadEvaluations(const toml::table& file, trainer::EvaluationPlan* plan) {
   }
 }
 
+Waves::Waves(const toml::table& file, const std::vector<int64_t>& seeds,
+             const std::vector<RowPart>& rows)
+    : num_seeds_(seeds.size()) {
+  std::vector<std::string> ids;
+  for (const RowPart& row : rows) ids.push_back(row.row.id);
+  int64_t wave = 0;
+  for (const toml::table* table : TablesOf(file, "waves")) {
+    CheckKeys(*table, "[[waves]]", {"rows", "seeds"});
+    const Places places = ChooseSeeds(*table, seeds, "experiment");
+    const std::vector<std::string> chosen = ReadList(
+        *table, "rows",
+        [&](const toml::node& node) { return ReadKnown(node, "row", ids); });
+    if (!places || chosen.empty()) {
+      FailAt(*table, "[[waves]] needs rows = [ID, ...] and seeds = [...]");
+    }
+    for (const std::string& id : chosen) {
+      for (const size_t place : *places) {
+        if (wave_.emplace(std::pair(id, place), wave).second) continue;
+        FailAt(*table, fmt::format("row '{}' has seed {} in an earlier wave; "
+                                   "leave it out here",
+                                   id, seeds[place]));
+      }
+    }
+    ++wave;
+  }
+  for (const RowPart& row : rows) {
+    if (!PlacesOf(row.row.id).empty()) continue;
+    FailAt(*row.table,
+           fmt::format(
+               "row '{}' is in no [[waves]], and has no run; add it to one",
+               row.row.id));
+  }
+}
+
+std::set<size_t> Waves::PlacesOf(const std::string& row) const {
+  std::set<size_t> places;
+  for (const auto& [key, wave] : wave_) {
+    if (key.first == row) places.insert(key.second);
+  }
+  return places;
+}
+
+int64_t Waves::Turn(const std::string& row, size_t place) const {
+  return wave_.at({row, place}) * static_cast<int64_t>(num_seeds_) +
+         static_cast<int64_t>(place);
+}
+
 GridParts ReadGridParts(const std::filesystem::path& path,
                         const std::vector<std::string>& overrides) {
   GridParts parts;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config/config_toml.h"
@@ -55,6 +56,26 @@ struct Placement {
   const toml::table* table = nullptr;
   Places corpora, seeds;
   std::vector<std::string> variants;  // of the rows of main; empty: all
+};
+
+// [[waves]] of an experiment with seeds of its own: which of them its rows have,
+// and in which order they are trained: wave by wave, and in a wave one seed over
+// all rows before the next.
+class Waves {
+ public:
+  // Throws ConfigError with the place for unknown rows and seeds, a row that has
+  // a seed twice, and one without any.
+  Waves(const toml::table& file, const std::vector<int64_t>& seeds,
+        const std::vector<RowPart>& rows);
+
+  // Positions in `seeds`.
+  std::set<size_t> PlacesOf(const std::string& row) const;
+  // GridRun::turn of a row and one of its places.
+  int64_t Turn(const std::string& row, size_t place) const;
+
+ private:
+  size_t num_seeds_;
+  std::map<std::pair<std::string, size_t>, int64_t> wave_;
 };
 
 struct GridParts {

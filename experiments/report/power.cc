@@ -123,10 +123,12 @@ class Known {
                                   const Read& read) const {
     std::map<int64_t, std::vector<double>> by_seed;
     std::vector<std::pair<int64_t, double>> residuals;
-    size_t used = 0;
+    size_t used = 0, most = 2;
+    for (const RowKey& row : rows) most = std::max(most, Of(row).size());
     for (const RowKey& row : rows) {
       const std::vector<MiniatureRun>& runs = Of(row);
-      if (runs.size() < 2) continue;
+      // Seeds can be paired where all rows have them.
+      if (runs.size() < (paired ? most : 2)) continue;
       ++used;
       std::vector<double> values;
       for (const MiniatureRun& run : runs) values.push_back(read(run));
@@ -162,8 +164,9 @@ struct RowTruth {
   std::string load_balance;
   // Learned rows: by step, ascending, as MiniatureRun::allocation.
   std::vector<golden::AllocationPoint> allocation;
-  bool has_tau = false;  // evaluated at other tau
-  double halving_cost = 0;
+  // Evaluated at other tau: share of the active experts, loss minus the trained
+  // one's.
+  std::vector<golden::TauPoint> at_tau;
 };
 
 struct Deviations {
@@ -258,7 +261,15 @@ RowTruth TruthOf(const std::vector<MiniatureRun>& known, const Config& config) {
   truth.log_load_variance =
       mean([](const auto& run) { return std::log(run.load_variance); });
   if (learned) truth.allocation = MeanAllocation(known);
-  truth.has_tau = !known.front().at_tau.empty();
+  for (size_t p = 0; p < known.front().at_tau.size(); ++p) {
+    golden::TauPoint& point = truth.at_tau.emplace_back();
+    point.factor = known.front().at_tau[p].factor;
+    point.infer_ae = mean([&](const auto& run) {
+      return run.at_tau.at(p).infer_ae / run.infer_ae;
+    });
+    point.loss =
+        mean([&](const auto& run) { return run.at_tau.at(p).loss - run.loss; });
+  }
   return truth;
 }
 
@@ -516,6 +527,22 @@ class MiniPower {
     row->allocation = {early, last};
   }
 
+  // Nothing if the row keeps more than half of its experts at all tau.
+  static void SetHalvingCost(double truth, RowTruth* row) {
+    for (size_t p = 1; p < row->at_tau.size(); ++p) {
+      const golden::TauPoint &more = row->at_tau[p - 1],
+                             &fewer = row->at_tau[p];
+      if (fewer.factor <= 1 || fewer.infer_ae > 0.5) continue;
+      const double part =
+          (more.infer_ae - 0.5) / (more.infer_ae - fewer.infer_ae);
+      const double cost = more.loss + part * (fewer.loss - more.loss);
+      for (golden::TauPoint& point : row->at_tau) {
+        if (point.factor > 1) point.loss += truth - cost;
+      }
+      return;
+    }
+  }
+
   void SetTruth(const MiniatureMeasure& measure, double effect,
                 Truths* truths) const {
     for (const std::string& corpus : measure.corpora) {
@@ -543,7 +570,7 @@ class MiniPower {
             if (!row.allocation.empty()) SetEarlyMovement(measure, truth, &row);
             break;
           case Quantity::kHalvingCost:
-            row.halving_cost = truth;
+            SetHalvingCost(truth, &row);
             break;
           case Quantity::kHellaswag:      // of no run
           case Quantity::kDepthOrder:     // not judged
@@ -584,11 +611,12 @@ class MiniPower {
         }
       }
     }
-    if (truth.has_tau) {
-      run.at_tau = {
-          {1, run.infer_ae, run.loss},
-          {2, run.infer_ae / 2,
-           run.loss + truth.halving_cost + deviation.loss * normals->Next()}};
+    for (const golden::TauPoint& point : truth.at_tau) {
+      const bool trained = point.factor == 1;
+      run.at_tau.push_back(
+          {point.factor, trained ? run.infer_ae : point.infer_ae * run.infer_ae,
+           run.loss +
+               (trained ? 0 : point.loss + deviation.loss * normals->Next())});
     }
     return run;
   }

@@ -73,7 +73,7 @@ TEST_F(MiniPowerTest, GrowsWithTheEffect) {
        {"C1a.curve", "C1a.group", "C2.share", "C5.experts", "H2.throughput"}) {
     const MeasurePower& measure = MeasureOf(Power(), id);
     EXPECT_LE(CountOf(measure, 0, "SHOWN"), CountOf(measure, 3, "SHOWN")) << id;
-    EXPECT_EQ(CountOf(measure, 4, "SHOWN"), kDraws) << id;
+    EXPECT_GT(CountOf(measure, 4, "SHOWN"), kDraws / 2) << id;
     // No difference: by Holm's rule hardly ever.
     EXPECT_LE(CountOf(measure, 0, "SHOWN"), kDraws / 10) << id;
   }

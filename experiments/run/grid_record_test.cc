@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -281,6 +282,126 @@ TEST_F(GridRecord, RefusesOtherMargins) {
   ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5"}), 2, refused);
   ExpectEnd(Grid({"record", "micro.toml", "--to", "a.h5", "--renew"}), 2,
             refused);
+}
+
+// The micro grid under the name of mini, with the rows on which the experiment
+// `regime` builds.
+std::string MicroRegime() {
+  std::string toml = MicroMini();
+  toml.replace(toml.find("[[rows]]"), 0, "[experiments.regime]\n");
+  toml.replace(toml.find("seeds = [1234, 1235]"), 20, "seeds = [1234]");
+  for (const char* row :
+       {"sparse/k1 sparse 1", "sparse/k3 sparse 3", "sparse/k4 sparse 4",
+        "softmoe_star/k1/a4 soft_fixed 1", "softmoe_star/k2/a2 soft_fixed 2",
+        "softmoe/k2/a2 soft_learned 2"}) {
+    std::istringstream words(row);
+    std::string paper_row, kind, k;
+    words >> paper_row >> kind >> k;
+    toml += fmt::format(
+        "[[rows]]\nid = \"{0}-{1}\"\nlabel = \"L\"\npaper_row = \"{2}\"\n"
+        "[rows.config.router]\nkind = \"{0}\"\nmean_active_experts = {1}\n",
+        kind, k, paper_row);
+  }
+  return toml;
+}
+
+TEST_F(GridRecord, TheRegimeHasARecordOfItsOwn) {
+  WriteGrid(MicroRegime());
+  const Strings regime = {"regime", "--scale=micro.toml"};
+  const auto of_regime = [&](Strings words, const Strings& more = {}) {
+    words.insert(words.end(), regime.begin(), regime.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return Grid(words);
+  };
+  // A sparse run that main has trained and recorded is taken from there.
+  ASSERT_EQ(Grid({"run", "micro.toml", "--rows", "sparse-2"}).exit_status, 0);
+  ASSERT_EQ(Grid({"record", "micro.toml"}).exit_status, 0);
+  fs::remove_all(folder_ / "runs");
+  const Strings from = {"--from", "golden/runs/mini.h5"};
+  const auto run = of_regime({"run"}, {"--from", "golden/runs/mini.h5",
+                                       "--rows", "regime-1.5,sparse-2"});
+  ExpectEnd(run, 0,
+            {"1 runs count as finished", "26 of 26 rows finished",
+             "The experiment regime", "INTERIM"});
+  // The pilots first, then seed by seed.
+  EXPECT_LT(run.output.find("regime-1.5/seed7002 finished"),
+            run.output.find("regime-1.5/seed1234 finished"));
+  EXPECT_LT(run.output.find("regime-1.5/seed1234 finished"),
+            run.output.find("sparse-2/seed1235 finished"));
+  EXPECT_TRUE(fs::exists(folder_ / "runs/mini/regime/differences.csv"));
+
+  // Without the other record one run is missing, and is taken in later.
+  ExpectEnd(of_regime({"record"}), 0,
+            {"golden/runs/regime.h5: 25 of 124 planned runs: PARTIAL",
+             "25 runs are new", "golden/runs/regime_verdicts.txt"});
+  ExpectEnd(of_regime({"record"}, from), 0,
+            {"26 of 124 planned runs", "1 runs are new"});
+  ExpectEnd(of_regime({"record"}), 0, {"0 runs are new"});
+  const std::string record = Bytes("golden/runs/regime.h5");
+  const std::string verdicts = Bytes("golden/runs/regime_verdicts.txt");
+  EXPECT_NE(verdicts.find("INTERIM"), std::string::npos);
+  ExpectEnd(of_regime({"report"},
+                      {"--from", "golden/runs/regime.h5", "--out", "told"}),
+            1, {"26 runs count as finished", "26 of 124 rows finished"});
+  EXPECT_EQ(Bytes("told/regime/claims.txt"), verdicts);
+  ExpectEnd(of_regime({"record"}, {"--renew"}), 0, {"0 runs are new"});
+  EXPECT_EQ(Bytes("golden/runs/regime.h5"), record);
+  ExpectEnd(Golden({"compare", "golden/runs/regime.h5"}), 3,
+            {"The experiment regime", "INTERIM"});
+  ExpectEnd(Grid({"verify-record", "golden/runs/regime.h5", "--run",
+                  "gcide/regime-1.5/seed7001", "--quiet"}),
+            0, {"PASS: the same bits"});
+
+  // Nothing gets in that is not as it was fixed.
+  ExpectEnd(of_regime({"record"}, {"--set", "training.steps=9"}), 2,
+            {"with the settings of its rows"});
+  ExpectEnd(of_regime({"run"}, {"--seeds", "99", "--rows", "sparse-1"}), 0, {});
+  ExpectEnd(of_regime({"record"}, {"--seeds", "99"}), 2,
+            {"gcide/sparse-1/seed99 is neither a judged run nor a pilot"});
+  ExpectEnd(Grid({"record", "micro.toml", "--to", "golden/runs/regime.h5",
+                  "--from", "golden/runs/mini.h5"}),
+            2, {"is a record of the experiment regime"});
+  ExpectEnd(of_regime({"record"}, {"--to", "golden/runs/mini.h5"}), 2,
+            {"is no record of the experiment regime"});
+  EXPECT_EQ(Bytes("golden/runs/regime.h5"), record);
+
+  // Rows with other settings than those that were recorded.
+  std::string other = MicroRegime();
+  other.replace(other.find("steps = 60"), 10, "steps = 50");
+  WriteGrid(other);
+  ExpectEnd(of_regime({"report"}, {"--from", "golden/runs/regime.h5"}), 2,
+            {"was recorded with other settings than its row has now",
+             "training.steps"});
+  WriteGrid(MicroRegime());
+
+  // Other definitions.
+  RunRecord margins = ReadRunRecord(folder_ / "golden/runs/regime.h5");
+  margins.margins_sha256 = std::string(64, '0');
+  WriteRunRecord(margins);
+  for (const char* command : {"run", "report"}) {
+    ExpectEnd(of_regime({command}, {"--from", "golden/runs/regime.h5"}), 2,
+              {"other definitions of the experiment regime"});
+  }
+  ExpectEnd(of_regime({"record"}), 2,
+            {"other definitions of the experiment regime"});
+}
+
+TEST_F(GridRecord, PlansSayWhatCanBeShown) {
+  WriteGrid(MicroMini());
+  ExpectEnd(Grid({"plan", "micro.toml"}), 4,
+            {"Power: what these runs can show", "C1a.group",
+             "NOT READY C6: C6.hellaswag cannot be SHOWN", "--exploratory"});
+  ExpectEnd(Grid({"plan", "micro.toml", "--exploratory"}), 0, {"NOT READY C6"});
+  ExpectEnd(Grid({"plan", "micro.toml", "--from", "none.h5"}), 5, {"none.h5"});
+  ExpectEnd(Grid({"plan", "micro.toml", "--from", "text.txt"}), 2,
+            {"text.txt"});
+  // Other settings, and other grids, are judged by no claim.
+  const auto other = Grid({"plan", "micro.toml", "--set", "training.steps=9"});
+  ExpectEnd(other, 0, {});
+  EXPECT_EQ(other.output.find("Power"), std::string::npos);
+  WriteGrid(MicroRegime());
+  ExpectEnd(Grid({"plan", "regime", "--scale=micro.toml"}), 0,
+            {"primary", "SUPERIOR", "READY: every claim"});
 }
 
 }  // namespace
