@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// property_tests/gpu/README.md says of each operation what the records in this
-// folder say.
+// README.md says of each operation what the records in golden/gpu_runs say.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +10,7 @@
 #include "core/testing/file_test_util.h"
 #include "core/testing/program_test_util.h"
 
-namespace softmoe::golden {
+namespace softmoe::gpu {
 namespace {
 
 TEST(Readme, HasTheTableOfTheRecords) {
@@ -28,4 +27,4 @@ TEST(Readme, HasTheTableOfTheRecords) {
 }
 
 }  // namespace
-}  // namespace softmoe::golden
+}  // namespace softmoe::gpu
