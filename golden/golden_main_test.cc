@@ -81,6 +81,7 @@ TEST(Golden, ShowsThePaper) {
   ExpectSays(tau, "62.63 is not c/1838");
   EXPECT_EQ(tau.text.find("T1: SoftMoE"), std::string::npos);
   ExpectSays(RunGolden("show --table main_results"), "63.82*");
+  ExpectSays(RunGolden("show paper --protocol"), "owt/softmoe_star/k1/a4");
 }
 
 std::string OneSpaceBetweenWords(const std::string& text) {

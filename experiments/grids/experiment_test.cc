@@ -344,7 +344,7 @@ TEST(SeedOption, GoesOnAfterTheGridsOwn) {
         Ids{"9223372036854775807"}, Ids{"99999999999999999999"}}) {
     EXPECT_THROW(ParseSeeds(wrong), ConfigError) << wrong.front();
   }
-  EXPECT_EQ(Experiment("all", "paper", ParseSeeds({"x4"})).runs.size(), 152u);
+  EXPECT_EQ(Experiment("all", "paper", ParseSeeds({"x4"})).runs.size(), 172u);
   // Positions, not values: the first two of four become the first two of these.
   EXPECT_EQ(Experiment("tau", "mini", {7, 8, 9}).runs.size(), 20u);
 }

@@ -128,15 +128,15 @@ TEST(GridPlan, WarnsOfRowsThatTrainNoExpertAndOfNoOthers) {
   ASSERT_NE(first, std::string::npos) << plan;
   const std::string warning =
       plan.substr(first, plan.find("\nWARNING", first) - first);
-  for (const char* row : {"owt/softmoe-star-1.5-paper-tau-none",
-                          "owt/softmoe-1.5-paper-tau-none"}) {
+  for (const char* row :
+       {"owt/softmoe-star-1.5-paper-none", "owt/softmoe-1.5-paper-none"}) {
     EXPECT_TRUE(Contains(warning, row)) << row << "\n" << warning;
   }
   for (const char* row :
        {"sparse", "calibrated,", "star-1-", "-2-", "paper-tau,", "c4/"}) {
     EXPECT_FALSE(Contains(warning, row)) << row << "\n" << warning;
   }
-  EXPECT_TRUE(Contains(warning, "tau = 1.8 at T = 5")) << warning;
+  EXPECT_TRUE(Contains(warning, "tau = 1.8 at T =")) << warning;
 }
 
 TEST(GridPlan, SmokeHasNothingToWarnOfAndNoScripts) {
@@ -175,7 +175,7 @@ TEST(GridPlan, FitsATerminal) {
 TEST(GridPlan, AllExperimentsOfThePaper) {
   const std::string& plan = PlanOf("all");
   EXPECT_TRUE(Contains(plan,
-                       "38 trainings: 28 of main, 7 of tau, none of "
+                       "43 trainings: 33 of main, 7 of tau, none of "
                        "inference_tau, 3 of jitter,"))
       << plan;
   for (const char* row : {"softmoe-star-1-tau-1.5", "sparse-3-jitter-0.05"}) {

@@ -17,7 +17,7 @@ std::string DescribeStillRuns(const std::vector<RowEstimate>& rows) {
   using trainer::metrics::kZeroActiveFraction;
   const std::string zero = kZeroActiveFraction.title;
   TextTable table({"row", "tau", "fallback", "start", zero, "middle", zero,
-                   "end", zero, "Train-AE"});
+                   "end", "Train-AE"});
   std::map<std::string, StillRun> known;  // most rows are on several corpora
   std::set<std::string> shown;
   for (const RowEstimate& row : rows) {
@@ -36,10 +36,11 @@ std::string DescribeStillRuns(const std::vector<RowEstimate>& rows) {
         row.run.row.id,
         fmt::format("{}{:.3f}", config.router.tau ? "" : "~", run.start.tau),
         config.router.fallback == Fallback::kTop1 ? "top1" : "none"};
-    for (const InitialActivity* at : {&run.start, &run.middle, &run.end}) {
+    for (const InitialActivity* at : {&run.start, &run.middle}) {
       line.push_back(fmt::format("{:.2f}", at->active_experts));
       line.push_back(Shown(kZeroActiveFraction, at->zero_active_fraction));
     }
+    line.push_back(fmt::format("{:.2f}", run.end.active_experts));
     line.push_back(fmt::format("{:.2f}", run.train.active_experts));
     table.Add(std::move(line));
   }

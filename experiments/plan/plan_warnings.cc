@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <utility>
 
 #include "core/config/config_enums.h"
@@ -42,7 +43,7 @@ std::string ActivityProblem(const RowEstimate& row) {
       "with tau = {:.4g} at T = {:.4g}, {:.3g} experts are active on average "
       "at the start ({}): experts get {} gradient. ",
       initial.tau, trainer::Temperature(row.run.config, 0),
-      initial.active_experts,
+      std::round(1e4 * initial.active_experts) / 1e4,
       Titled(trainer::metrics::kZeroActiveFraction,
              initial.zero_active_fraction),
       initial.active_experts < 0.005 ? "no" : "little");

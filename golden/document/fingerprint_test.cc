@@ -92,6 +92,27 @@ TEST(CompareFingerprints, WhatTheGoldenLeavesOpenIsAssumed) {
                                           {"noise", "", ""}}));
 }
 
+// Noise that is stated without its kind: any kind is assumed, and none at all
+// departs from what is stated, but forbids nothing.
+TEST(CompareFingerprints, NoneOfWhatIsStatedWithoutAValueDeparts) {
+  const auto describe = [](const Field& ours, const Field& golden) {
+    const auto comparison = CompareFingerprints({ours}, {golden});
+    EXPECT_TRUE(comparison.comparable());
+    return DescribeDifference(comparison.open.at(0));
+  };
+  const Field stated = Must("noise", "small noise", Known::kUnknown);
+  EXPECT_EQ(describe(Must("noise", "\"none\""), stated),
+            "small noise in the golden, \"none\" here, which departs from a "
+            "stated fact");
+  EXPECT_EQ(describe(Must("noise", "logit_gauss"), stated),
+            "small noise in the golden, logit_gauss here");
+  EXPECT_EQ(describe(Must("noise", "none"), Must("noise", "", Known::kUnknown)),
+            "not known in the golden, none here");
+  EXPECT_EQ(describe(Must("fallback", "none"),
+                     Must("fallback", "top1", Known::kAssumed)),
+            "top1 in the golden, none here");
+}
+
 TEST(CompareFingerprints, ReportsAndIgnores) {
   const auto comparison = CompareFingerprints(
       {{"gpu", "none", FieldClass::kMustMatch, Known::kStated},
