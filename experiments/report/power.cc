@@ -729,6 +729,7 @@ class RegimePower {
           config != configs.end() ? *config->second : grid.runs.front().config;
       RowTruth truth = TruthOf(known.Of(key), of_row);
       truth.sparse = row.role == "sparse";
+      if (truth.sparse) truth.infer_ae = truth.train_ae = row.infer_ae_aim;
       if (known.Of(key).empty()) {
         truth.infer_ae = truth.train_ae = AimOf(row, of_row, configs);
         if (row.paper_train_high > 0) {
