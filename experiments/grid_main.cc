@@ -122,10 +122,11 @@ folder, so that other settings never mix with these. Corpora and tokenizers are 
 Exit codes: 0 every row finished, every invariant holds; 1 a row failed or is
 missing, an invariant does not hold, or a recorded run has other bits now; 2
 usage, configuration, or a damaged file; 3 a recorded run and the same on another
-instruction set; 4 a plan whose runs cannot show what they are judged for; 5 a grid of the paper's scale lacks a GPU, a corpus or disk, a
-file is missing, the disk is full, another rank is dead or silent, a lock is of a
-machine that cannot be asked, or Slurm is missing or refuses a job; 7 two seeds
-have the same bits; 75 stopped by a signal, state saved.)";
+instruction set; 4 a plan whose runs cannot show what they are judged for; 5 a
+grid of the paper's scale lacks a GPU, a corpus or disk, a file is missing, the
+disk is full, another rank is dead or silent, a lock is of a machine that cannot
+be asked, or Slurm is missing or refuses a job; 7 two seeds have the same bits; 75
+stopped by a signal, state saved.)";
 
 // The arguments of all subcommands.
 struct Arguments {

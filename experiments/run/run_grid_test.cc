@@ -142,7 +142,7 @@ TEST_F(RequirePaperScaleTest, AsksForWhatOnlyThatScaleNeeds) {
   const Grid paper = LoadGrid(GridPath("paper"), {});
   const std::string here = MissingFor(paper, true);
   const std::string there = MissingFor(paper, false);
-  for (const char* text : {"28 runs", "no OpenWebText in ", "corpora/c4",
+  for (const char* text : {"33 runs", "no OpenWebText in ", "corpora/c4",
                            "GPU hours", "`plan paper`", "`run mini`"}) {
     EXPECT_NE(here.find(text), std::string::npos) << text << "\n" << here;
     EXPECT_NE(there.find(text), std::string::npos) << text << "\n" << there;
