@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The record of the mini grid that ships (golden/runs), as a user meets it:
-// reported, and judged, it gives the verdicts that stand beside it.
+// The records that ship (golden/runs), as a user meets them: reported, and
+// judged, they give the verdicts that stand beside them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -38,6 +38,23 @@ TEST_F(CommittedRecord, GivesTheCommittedVerdicts) {
       Grid({"report", "mini", "--from", record_, "--out", "told"});
   EXPECT_LE(reported.exit_status, 1) << reported.output;
   EXPECT_EQ(Bytes("told/claims.txt"), verdicts_) << kRenew;
+}
+
+// The same of the experiment regime, once it has a record.
+TEST_F(CommittedRecord, OfTheRegimeGivesTheCommittedVerdicts) {
+  const fs::path record = fs::path(record_).parent_path() / "regime.h5";
+  const fs::path beside = record.parent_path() / "regime_verdicts.txt";
+  EXPECT_EQ(fs::exists(record), fs::exists(beside)) << kRenew;
+  if (!fs::exists(record)) return;
+  const auto reported = Grid({"report", "regime", "--scale=mini", "--from",
+                              record.string(), "--out", "told"});
+  EXPECT_LE(reported.exit_status, 1) << reported.output;
+  const std::string verdicts = ReadWholeFile(beside);
+  EXPECT_EQ(Bytes("told/regime/claims.txt"), verdicts) << kRenew;
+  const auto judged =
+      RunProgram({golden_, "compare", record.string()}, folder_);
+  ExpectEnd(judged, 3, {"OVERALL NOT_COMPARABLE"});
+  EXPECT_TRUE(judged.output.ends_with(verdicts)) << judged.output;
 }
 
 TEST_F(CommittedRecord, IsJudgedAlikeByGolden) {

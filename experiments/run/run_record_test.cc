@@ -283,6 +283,42 @@ TEST(RunRecord, KeepsTheBenchmarkThatItHas) {
   EXPECT_EQ(outcome.margins_sha256, record.margins_sha256);
 }
 
+// One row, two settings, under different seeds: no number of it would be of
+// either.
+TEST(RunRecord, RefusesMixedReadings) {
+  const fs::path path = FreshFolder("mixed") / "example.h5";
+  GridOutcome outcome = Example();
+  RunRecord record = Recorded(outcome, path);
+  const std::string before = ReadWholeFile(path);
+  for (RunOutcome& run : outcome.runs) {
+    run.state = RunState::kWaiting;
+  }
+  RunOutcome other = outcome.runs.front();
+  other.state = RunState::kFinished;
+  other.run.seed = 3;
+  other.run.id.back() = '3';
+  trainer::RunResult& result = *other.result;
+  for (Config* config :
+       {&other.run.config, &result.config, &result.identity.config}) {
+    config->training.seed = 3;
+    config->router.aux_loss_coeff = 0.125;
+  }
+  result.steps.front().loss += 1;  // not the bits of another seed
+  outcome.runs.push_back(other);
+  const std::string refusal =
+      Refusal([&] { AddFinishedRuns(outcome, record); }, ExitCode::kUsage);
+  ExpectHas(refusal, "mixes readings of a row");
+  ExpectHas(refusal, other.run.id);
+  ExpectHas(refusal, "aux_loss_coeff");
+  // The same row with one setting is taken.
+  other.run.config.router = outcome.runs.front().run.config.router;
+  other.result->config.router = other.run.config.router;
+  other.result->identity.config.router = other.run.config.router;
+  outcome.runs.back() = other;
+  EXPECT_EQ(AddFinishedRuns(outcome, record).added, 1u);
+  EXPECT_EQ(ReadWholeFile(path), before);  // written by WriteRunRecord alone
+}
+
 TEST(RunRecord, ReadsVersion3) {
   RunRecord record =
       ReadRunRecord("experiments/run/testdata/version_3/mini.h5");
