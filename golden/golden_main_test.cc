@@ -455,7 +455,7 @@ TEST(Golden, WritesTheRegimeIntoItsOwnPartOfADocument) {
               folder / "record.h5");
   const Output printed = RunGolden("claims-table record.h5", folder);
   EXPECT_EQ(printed.exit_code, 0) << printed.text;
-  ExpectSays(printed, "124 of 124 planned runs.\n");
+  ExpectSays(printed, "120 of 120 planned runs.\n");
   ExpectSays(printed, "| primary | SUPERIOR | ");
   const std::string mini =
       "<!-- begin: ./bazelw run //:golden -- claims-table -->\nmini\n"
