@@ -67,7 +67,7 @@ Examples:
       all that the paper's tables and figures need, each run once
   grid plan regime --scale=mini
       also how probable each verdict is at which true difference; ends with 4
-      where a claim cannot be shown at any (--exploratory: 0)
+      where a claim is shown at none of them (--exploratory: 0)
   grid run smoke
       all nine rows on real text in minutes, with table and report
   grid run tau --scale=mini --seeds x2

@@ -33,7 +33,7 @@ struct MeasurePower {
 struct DesignPower {
   std::vector<MeasurePower> measures;
   std::string basis;  // on which means and deviations it rests
-  // "C3: C3.early cannot be SHOWN at any effect: ...": of the claims for which
+  // "C3: C3.early cannot be SHOWN at any of these effects: ...": of the claims for which
   // the design is made; empty: it is ready.
   std::vector<std::string> not_ready;
 };
