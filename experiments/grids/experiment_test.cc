@@ -46,9 +46,9 @@ std::map<std::string, int> RunsByFirst(const Grid& grid) {
 }
 
 // 9 rows on 2 corpora with both readings of the 5 soft ones, and on OWT these
-// with published tau without the fallback, too; of the 10 rows of T6, 3 have the
-// published tau; of the 6 rows of T8, 3 have jitter. No other table or figure
-// trains anything.
+// with published tau without the fallback, too; of the 10 rows of T6, 3 have
+// the published tau; of the 6 rows of T8, 3 have jitter. No other table or
+// figure trains anything.
 TEST(Experiments, ThePaperTakesFortyThreeTrainings) {
   const Grid all = Experiment("all", "paper");
   EXPECT_EQ(all.runs.size(), 43u);

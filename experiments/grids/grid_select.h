@@ -35,8 +35,8 @@ Grid SelectGrid(const std::string& name, const std::string& scale,
 std::vector<std::string> CommandWords(const Grid& grid);
 
 // Indices into grid.runs of the runs of these rows and corpora, in the order in
-// which they are to be trained; an empty list means all. Throws ConfigError with a suggestion for an unknown id, and if no
-// run is left.
+// which they are to be trained; an empty list means all. Throws ConfigError with
+// a suggestion for an unknown id, and if no run is left.
 std::vector<size_t> SelectRuns(const Grid& grid,
                                const std::vector<std::string>& rows,
                                const std::vector<std::string>& corpora);
