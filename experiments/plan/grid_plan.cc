@@ -224,9 +224,9 @@ std::string DescribePlan(const Grid& grid, const SlurmPlace& place,
     if (!ranks.empty()) text += "\n" + ranks;
   }
   text += "\n" + PlanLegend(grid.cluster, gpus);
+  if (gpus) text += RankLegend(grid.cluster);
   const std::string protocol = DescribeStillRuns(rows);
   if (!protocol.empty()) text += "\n" + protocol;
-  if (gpus) text += RankLegend(grid.cluster);
   text += "\nTotals\n";
   if (corpora.size() > 1) {
     for (const Rows& corpus : corpora) {
