@@ -135,6 +135,23 @@ TEST(StudentCdf, TendsToTheNormal) {
   }
 }
 
+// With an even number of degrees of freedom it is a finite sum; with one, the
+// two tails of a normal variable.
+TEST(ChiSquareTail, AgreesWithItsClosedForms) {
+  for (const double x : {0.0, 1e-3, 0.5, 1.0, 4.0, 21.0, 60.0}) {
+    const double half = x / 2;
+    EXPECT_NEAR(ChiSquareTail(x, 2), std::exp(-half), kDistributionError);
+    EXPECT_NEAR(ChiSquareTail(x, 4), std::exp(-half) * (1 + half),
+                kDistributionError);
+    EXPECT_NEAR(
+        ChiSquareTail(x, 8),
+        std::exp(-half) * (1 + half + half * half / 2 + half * half * half / 6),
+        kDistributionError);
+    EXPECT_NEAR(ChiSquareTail(x, 1), 2 * NormalCdf(-std::sqrt(x)),
+                kDistributionError);
+  }
+}
+
 // FORMAT.md's example: n = 3 runs against one published, s = 0.005: half-width
 // 2.92 * 0.005 * sqrt(4/3) = 0.017.
 TEST(StudentQuantile, GivesTheHalfWidthOfTheDocumentation) {
@@ -282,6 +299,9 @@ TEST(Statistics, ArgumentsOutOfRangeAreInternalErrors) {
   }
   EXPECT_THROW(StudentCdf(nan, 4), InternalError);
   EXPECT_THROW(NormalCdf(nan), InternalError);
+  EXPECT_THROW(ChiSquareTail(-1, 4), InternalError);
+  EXPECT_THROW(ChiSquareTail(nan, 4), InternalError);
+  EXPECT_THROW(ChiSquareTail(1, 0), InternalError);
   EXPECT_THROW(ExactProportionInterval(3, 2, 0.9), InternalError);
   EXPECT_THROW(ExactProportionInterval(1, 2, 1), InternalError);
   // In range, but beyond what Boost can evaluate: its exception becomes ours.
