@@ -33,15 +33,14 @@ constexpr const char* kLegend =
     "routing (C5: of learned allocation). Linear and smooth are the two "
     "readings of the sparse rows' curve; new_seeds leaves out those whose "
     "sparse losses were known when the rule was fixed. SUPERIOR: the upper end "
-    "is below 0 in "
-    "both; MATCHES: below the margin in both; INFERIOR: the lower end is above "
-    "0 in both; else UNDECIDED.";
+    "is below 0 in both; MATCHES: below the margin in both; INFERIOR: the "
+    "lower "
+    "end is above 0 in both; else UNDECIDED.";
 
 // What no number of these runs says, however it comes out.
 const Texts& StaysImpossible() {
   static const Texts kImpossible = {
-      "C3 (experts move early): the sum of learning rates of such a run is too "
-      "small for the movement that the paper shows",
+      "C3 (experts move early): learning rates add up to too little",
       "C2 (late layers gain experts) at the paper's size",
       "C6 (HellaSwag): no accuracies at this size",
       "effects below 0.01 nat/token in single rows",
