@@ -34,8 +34,7 @@ constexpr const char* kLegend =
     "readings of the sparse rows' curve; new_seeds leaves out those whose "
     "sparse losses were known when the rule was fixed. SUPERIOR: the upper end "
     "is below 0 in both; MATCHES: below the margin in both; INFERIOR: the "
-    "lower "
-    "end is above 0 in both; else UNDECIDED.";
+    "lower end is above 0 in both; else UNDECIDED.";
 
 // What no number of these runs says, however it comes out.
 const Texts& StaysImpossible() {
