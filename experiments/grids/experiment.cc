@@ -142,11 +142,12 @@ Grid ReadExperiment(const std::string& name, GridParts parts,
   }
   grid.seeds = parts.grid.seeds = seeds.Apply(parts.grid.seeds);
   grid.runs = MakeRuns(parts, rows);
-  for (GridRun& run : grid.runs) {
-    const auto place = std::ranges::find(grid.seeds, run.seed);
-    if (!waves) break;
-    run.turn = waves->Turn(run.row.id,
-                           static_cast<size_t>(place - grid.seeds.begin()));
+  if (waves) {
+    for (GridRun& run : grid.runs) {
+      const auto place = std::ranges::find(grid.seeds, run.seed);
+      run.turn = waves->Turn(run.row.id,
+                             static_cast<size_t>(place - grid.seeds.begin()));
+    }
   }
   if (grid.runs.empty()) {
     throw ConfigError(fmt::format(
