@@ -4,12 +4,12 @@ softmoe_fuzz_test(name = "x") makes two targets:
 
     x_fuzz        the fuzzer:  ./bazelw run //PACKAGE:x_fuzz -- -max_total_time=600
     x_fuzz_test   the same over its seeds and a number of mutations that a seed
-                  decides, in seconds, in every `bazel test //...`
+                  decides, in seconds, in every `bazel test --config=full //...`
 
-The code under test is instrumented too: an aspect compiles the sources of every
-library below `deps` once more, with clang, AddressSanitizer,
-UndefinedBehaviorSanitizer and coverage, once for all fuzzers together. What a
-target defines is in //core/testing:fuzz_support; how to use all this in FUZZING.md.
+The code under test is instrumented too: an aspect compiles the sources of the
+libraries below `deps` once more, with clang, AddressSanitizer,
+UndefinedBehaviorSanitizer and coverage, once for all fuzzers together, but for
+layers that read no input (_NOT_INSTRUMENTED). What a target defines is in //core/fuzzing; how to use all this in FUZZING.md.
 """
 
 load("@system//:compilers.bzl", "CLANGXX")
@@ -32,9 +32,9 @@ _FLAGS = [
 # PWD keeps the sandbox's path out of the debug information.
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PWD": "/proc/self/cwd"}
 
-# What the aspect makes of a library: objects and link options, its own and
-# those of all below it.
-_Instrumented = provider(fields = ["objects", "linkopts"])
+# What the aspect makes of a library: objects, archives and link options, its own
+# and those of all below it.
+_Instrumented = provider(fields = ["objects", "archives", "linkopts"])
 
 def _compile(ctx, source, output, headers, flags):
     arguments = ctx.actions.args()
@@ -61,22 +61,66 @@ def _defines(targets):
         for target in targets
     ]).to_list()]
 
+# Layers that read nobody's bytes; they are linked as they were built for use.
+_NOT_INSTRUMENTED = [
+    "kernels",
+    "optimized",
+    "property_tests/verify/implementations",
+    "property_tests/verify/operations",
+    "reference",
+]
+
+def _is_instrumented(label):
+    for folder in _NOT_INSTRUMENTED:
+        if (label.package + "/").startswith(folder + "/"):
+            return False
+    return True
+
+def _instrumented_objects(target, ctx):
+    objects = []
+    headers = depset(ctx.rule.files.srcs, transitive = _headers([target]))
+    for source in ctx.rule.files.srcs:
+        if source.extension != "cc":
+            continue
+        output = ctx.actions.declare_file("_fuzz/%s/%s.o" % (ctx.label.name, source.basename))
+
+        # g++ has judged these sources; its flags may mean nothing here.
+        flags = ctx.rule.attr.copts + _defines([target]) + ["-w"]
+        _compile(ctx, source, output, headers, flags)
+        objects.append(output)
+    return objects
+
+def _libraries_as_built(target):
+    """[objects of libraries that are always linked], [archives of others]"""
+    libraries = [
+        library
+        for linker_input in target[CcInfo].linking_context.linker_inputs.to_list()
+        if linker_input.owner == target.label
+        for library in linker_input.libraries
+    ]
+    return [
+        object
+        for library in libraries
+        if library.alwayslink
+        for object in library.objects or library.pic_objects
+    ], [
+        library.static_library or library.pic_static_library
+        for library in libraries
+        if not library.alwayslink
+    ]
+
 def _instrument_aspect_impl(target, ctx):
     deps = [dep for dep in getattr(ctx.rule.attr, "deps", []) if _Instrumented in dep]
     objects = []
-    if ctx.rule.kind == "cc_library":
-        headers = depset(ctx.rule.files.srcs, transitive = _headers([target]))
-        for source in ctx.rule.files.srcs:
-            if source.extension != "cc":
-                continue
-            output = ctx.actions.declare_file("_fuzz/%s/%s.o" % (ctx.label.name, source.basename))
-
-            # g++ has judged these sources; its flags may mean nothing here.
-            flags = ctx.rule.attr.copts + _defines([target]) + ["-w"]
-            _compile(ctx, source, output, headers, flags)
-            objects.append(output)
+    archives = []
+    if target.label.workspace_name == "":
+        if not _is_instrumented(target.label):
+            objects, archives = _libraries_as_built(target)
+        elif ctx.rule.kind == "cc_library":
+            objects = _instrumented_objects(target, ctx)
     return [_Instrumented(
         objects = depset(objects, transitive = [dep[_Instrumented].objects for dep in deps]),
+        archives = depset(archives, transitive = [dep[_Instrumented].archives for dep in deps]),
         linkopts = depset(
             getattr(ctx.rule.attr, "linkopts", []),
             transitive = [dep[_Instrumented].linkopts for dep in deps],
@@ -96,6 +140,7 @@ def _fuzz_impl(ctx):
         _compile(ctx, source, output, depset(transitive = _headers(ctx.attr.deps)), flags)
         objects.append(output)
     inputs = depset(objects, transitive = [dep[_Instrumented].objects for dep in ctx.attr.deps])
+    archives = depset(transitive = [dep[_Instrumented].archives for dep in ctx.attr.deps])
     linkopts = depset(transitive = [dep[_Instrumented].linkopts for dep in ctx.attr.deps])
 
     program = ctx.actions.declare_file(ctx.label.name + ".bin")
@@ -103,12 +148,15 @@ def _fuzz_impl(ctx):
     arguments.add("-fsanitize=fuzzer")
     arguments.add_all(_SANITIZERS)
     arguments.add_all(inputs)
+    arguments.add("-Wl,--start-group")
+    arguments.add_all(archives)
+    arguments.add("-Wl,--end-group")
     arguments.add_all(linkopts)
     arguments.add_all(["-Wl,--build-id=0x" + BUILD_KEY, "-o", program])
     ctx.actions.run(
         executable = CLANGXX,
         arguments = [arguments],
-        inputs = inputs,
+        inputs = depset(transitive = [inputs, archives]),
         outputs = [program],
         mnemonic = "FuzzLink",
         progress_message = "Linking %s" % ctx.label,
@@ -141,7 +189,7 @@ def softmoe_fuzz_test(
 
     Args:
       name: NAME, without the endings.
-      srcs: define FuzzOne and Seeds of //core/testing:fuzz_support; default:
+      srcs: define FuzzOne and Seeds of //core/fuzzing; default:
         NAME_fuzz.cc.
       deps: what they call; all of it is instrumented.
       seeds: files of any kind to begin with, besides those of Seeds.
@@ -155,7 +203,8 @@ def softmoe_fuzz_test(
         name = name + "_fuzz_program",
         testonly = True,
         srcs = srcs or [name + "_fuzz.cc"],
-        deps = deps + ["//core/testing:fuzz_support"],
+        tags = ["full"],
+        deps = deps + ["//core/fuzzing"],
     )
     arguments = [
         "$(rootpath :%s_fuzz_program)" % name,
@@ -171,6 +220,7 @@ def softmoe_fuzz_test(
     native.sh_binary(
         name = name + "_fuzz",
         testonly = True,
+        tags = ["full"],
         srcs = ["//bazel:run_fuzzer.sh"],
         args = ["explore"] + arguments,
         data = data,
@@ -178,6 +228,7 @@ def softmoe_fuzz_test(
     native.sh_test(
         name = name + "_fuzz_test",
         size = test_size,
+        tags = ["full"],
         srcs = ["//bazel:run_fuzzer.sh"],
         args = ["replay"] + arguments + ["-runs=%d" % test_runs, "-seed=20260120"],
         data = data,

@@ -10,8 +10,9 @@ without GoogleTest, in four variants:
     _tsan    clang, ThreadSanitizer: the detector of races
     _msan    clang, MemorySanitizer: values that were never written
 
-The sanitizers' flags are for these few files alone, so all four variants belong
-to every `bazel test //...` (DESIGN.md, ruling 15). (clang's TSan creates fibers
+The sanitizers' flags are for these few files alone, so all variants but _msan
+belong to every `bazel test //...`, and that to `--config=full` (DESIGN.md, ruling
+15). (clang's TSan creates fibers
 ten times as fast as that of g++ 12.)
 """
 
@@ -138,13 +139,13 @@ _shim_variant_test = rule(
             default = "//kernels/simt/shim:sanitizer_options.cc",
             allow_single_file = True,
         ),
-        "_variant": attr.label(default = "//kernels/simt/shim:variant", providers = [CcInfo]),
-        "runtime": attr.label(default = "//kernels/simt/device:cuda_runtime", providers = [CcInfo]),
+        "_variant": attr.label(default = "//kernels/simt/shim", providers = [CcInfo]),
+        "runtime": attr.label(default = "//kernels/simt/device", providers = [CcInfo]),
     },
     test = True,
 )
 
-def shim_test(name, size, srcs, variants = _VARIANTS.keys(), **kwargs):
+def shim_test(name, size, srcs, variants = _VARIANTS.keys(), tags = [], **kwargs):
     """A program with a main() of its own, mostly over CUDA sources, in variants.
 
     Args:
@@ -153,6 +154,7 @@ def shim_test(name, size, srcs, variants = _VARIANTS.keys(), **kwargs):
       srcs: .cu and .cc files; all are instrumented.
       variants: without "msan" where the program uses compiled parts of the C++
         library, which is not instrumented: what it writes counts as unwritten.
+      tags: of all; _msan has "full" besides.
       **kwargs: hdrs, and sources that others include; deps, of which only the
         headers are used; runtime, what is linked, if the simulated CUDA runtime
         is not enough.
@@ -163,6 +165,7 @@ def shim_test(name, size, srcs, variants = _VARIANTS.keys(), **kwargs):
             size = size,
             srcs = srcs,
             variant = variant,
+            tags = tags + (["full"] if variant == "msan" else []),
             **kwargs
         )
 
@@ -212,6 +215,6 @@ def shim_library(name, srcs, deps = [], **kwargs):
         srcs = wrappers,
         textual_hdrs = srcs,
         copts = _CUDA_FLAGS,
-        deps = deps + ["//kernels/simt/device:cuda_runtime"],
+        deps = deps + ["//kernels/simt/device"],
         **kwargs
     )

@@ -1,10 +1,12 @@
 """The macros every BUILD file uses, so that flags and names are said once.
 
-Most targets come from softmoe_unit; the other macros are for what does not fit.
+A folder is a room: softmoe_room makes its library and its test program. The
+other macros are for what differs.
 """
 
 load("@system//:key.bzl", "BUILD_KEY")
 load("//bazel:fuzz.bzl", "softmoe_fuzz_test")
+load("//bazel:package.bzl", "package_checks")
 
 _COPTS = [
     "-Wall",
@@ -50,7 +52,9 @@ def softmoe_cc_test(
         deps = [],
         main = True,
         **kwargs):
-    """A GoogleTest.
+    """A GoogleTest: a room's, or one that needs a program of its own.
+
+    It may be planted with faults (//property_tests/mutation).
 
     Args:
       name: of the test.
@@ -68,8 +72,9 @@ def softmoe_cc_test(
         srcs = srcs or [name + ".cc"],
         copts = _COPTS + copts,
         linkopts = linkopts + _LINKOPTS,
-        deps = deps + (["@system//:gtest_main"] if main else []),
+        deps = deps + (["//core/testing:test_main"] if main else []),
         linkstatic = True,
+        visibility = ["//property_tests:__subpackages__"],
         **kwargs
     )
 
@@ -102,79 +107,75 @@ def softmoe_isa_library(name, srcs, hdrs = [], deps = [], copts = [], **kwargs):
         **kwargs
     )
 
-def _with_prefix(prefix, attributes):
-    return {
-        key[len(prefix):]: value
-        for key, value in attributes.items()
-        if key.startswith(prefix)
-    }
+# Sources that are no part of a room's library.
+_NOT_OF_LIBRARY = ["*_test.cc", "*_fuzz.cc", "*_main.cc", "*_benchmark.cc"]
 
-def _beside_library(macro, name, files, file, library, deps = [], **kwargs):
-    """What `macro` makes of `file`, if it is among `files`, and of `library`."""
-    if file not in files:
-        if deps or kwargs:
-            fail("there are attributes for %s, but there is no such file" % file)
-        return
-    if library in deps:
-        fail("%s depends on %s without being told" % (file, library))
+def _taken():
+    """The sources that targets above in the same BUILD file have for themselves."""
+    return [
+        source[1:]
+        for rule in native.existing_rules().values()
+        for source in rule.get("srcs", [])
+        if source.startswith(":") and source.endswith(".cc")
+    ]
 
-    # Sorted, as a list of labels is written: first those of this package.
-    here = [dep for dep in deps if dep.startswith(":")]
-    elsewhere = [dep for dep in deps if not dep.startswith(":")]
-    macro(name = name, deps = sorted(here + [library]) + elsewhere, **kwargs)
+def softmoe_room(
+        name = None,
+        library = True,
+        srcs = [],
+        hdrs = [],
+        deps = [],
+        fuzz_deps = [],
+        visibility = ["//visibility:public"],
+        **kwargs):
+    """The room that a folder is, with all that no target above has for itself:
 
-def softmoe_unit(name, srcs = None, hdrs = None, library = softmoe_cc_library, **kwargs):
-    """The usual unit: a library, its test and its fuzzer, named as their files.
+        *.cc, *.h   a library of the folder's name
+        *_test.cc   one program of all tests, :test; --test_arg=--file=x_test
+                    runs those of one file
+        x_fuzz.cc   a fuzzer x_fuzz, and x_fuzz_test
 
-        x.cc, x.h, x_formula.h  ->  x                    softmoe_cc_library
-        x_test.cc               ->  x_test               softmoe_cc_test
-        x_fuzz.cc               ->  x_fuzz, x_fuzz_test  softmoe_fuzz_test
-
-    BUILD does not say which of these files there are; glob finds them. So a new
-    x_test.cc or x_fuzz.cc is built and run at once, and cannot lie there unused.
-    Attributes of a test or a fuzzer whose file is missing are an error.
+    glob finds the files, so a new one is built and run at once. (*_main.cc and
+    *_benchmark.cc are for targets above.) It stands last in its BUILD file.
 
     Args:
-      name: x.
-      srcs: of the library, if not x.cc.
-      hdrs: of the library, if not x.h and x_formula.h.
-      library: the macro that makes the library.
-      **kwargs: test_deps: deps of the test, fuzz_deps: of the fuzzer, both besides
-        the library; likewise every other attribute of the two (test_size,
-        fuzz_max_len, ...). All others are attributes of the library.
+      name: of the library, if not the folder's.
+      library: False if there is none.
+      srcs: sources besides those of the folder, even if a target above has them.
+      hdrs: headers besides those of the folder.
+      deps: of the library: rooms, and libraries of the system.
+      fuzz_deps: of the fuzzers, besides the library.
+      visibility: of the library.
+      **kwargs: test_deps, test_data, test_size and so on are attributes of the
+        test (test_srcs: as srcs of the library), all others of the library.
     """
-    files = native.glob(
-        [name + end for end in [".cc", ".h", "_formula.h", "_test.cc", "_fuzz.cc"]],
-        allow_empty = True,
-    )
-    if srcs == None:
-        srcs = [file for file in files if file == name + ".cc"]
-    if hdrs == None:
-        hdrs = [file for file in files if file.endswith(".h")]
-    if not srcs and not hdrs:
-        fail("there is neither %s.cc nor %s.h" % (name, name))
-    library(name = name, srcs = srcs, hdrs = hdrs, **{
-        key: value
-        for key, value in kwargs.items()
-        if not key.startswith("test_") and not key.startswith("fuzz_")
-    })
-    _beside_library(
-        softmoe_cc_test,
-        name = name + "_test",
-        files = files,
-        file = name + "_test.cc",
-        library = ":" + name,
-        **_with_prefix("test_", kwargs)
-    )
-    _beside_library(
-        softmoe_fuzz_test,
-        name = name,
-        files = files,
-        file = name + "_fuzz.cc",
-        library = ":" + name,
-        **_with_prefix("fuzz_", kwargs)
-    )
-
-def softmoe_isa_unit(name, **kwargs):
-    """A softmoe_unit whose library is a softmoe_isa_library."""
-    softmoe_unit(name = name, library = softmoe_isa_library, **kwargs)
+    name = name or native.package_name().split("/")[-1]
+    taken = _taken()
+    own = [":" + name] if library else []
+    if library:
+        softmoe_cc_library(
+            name = name,
+            srcs = srcs + native.glob(
+                ["*.cc"],
+                allow_empty = True,
+                exclude = taken + srcs + _NOT_OF_LIBRARY,
+            ),
+            hdrs = hdrs + native.glob(["*.h"], allow_empty = True, exclude = hdrs),
+            deps = deps,
+            visibility = visibility,
+            **{key: value for key, value in kwargs.items() if not key.startswith("test_")}
+        )
+    test = {key[len("test_"):]: value for key, value in kwargs.items() if key.startswith("test_")}
+    tests = test.pop("srcs", []) + native.glob(["*_test.cc"], allow_empty = True, exclude = taken)
+    if tests:
+        softmoe_cc_test(
+            name = "test",
+            srcs = tests,
+            deps = own + deps + test.pop("deps", []),
+            **test
+        )
+    elif test:
+        fail("there are attributes of a test, but there is no *_test.cc")
+    for fuzzer in native.glob(["*_fuzz.cc"], allow_empty = True, exclude = taken):
+        softmoe_fuzz_test(name = fuzzer[:-len("_fuzz.cc")], deps = own + fuzz_deps)
+    package_checks()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // benchmark_sizes.h - the sizes at which speed is measured: those of the smoke,
-// mini and midi grids. //experiments/plan:benchmark_sizes_test holds them to
+// mini and midi grids. experiments/plan/benchmark_sizes_test.cc holds them to
 // the grids.
 #ifndef SOFTMOE_KERNELS_BENCHMARK_SIZES_H_
 #define SOFTMOE_KERNELS_BENCHMARK_SIZES_H_

@@ -2,7 +2,7 @@
 //
 // The edge cases of SPEC.md 1.2 and the error messages; how accurate the
 // numbers are is lapsum_accuracy_test, which laws they obey is
-// //property_tests:lapsum_property_test.
+// property_tests/lapsum_property_test.cc.
 #include "reference/lapsum.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #define SOFTMOE_REFERENCE_MATRIX_H_
 
 #if !defined(EIGEN_DONT_VECTORIZE) || !defined(EIGEN_DONT_PARALLELIZE)
-#error "depend on //reference:matrix, which defines how Eigen is compiled"
+#error "depend on //reference, which defines how Eigen is compiled"
 #endif
 
 #include <cstdint>

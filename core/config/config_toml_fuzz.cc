@@ -6,7 +6,7 @@
 
 #include "core/config/config_toml.h"
 #include "core/config/toml.h"
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 
 namespace softmoe::fuzz {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/json_lines.h"
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 
 namespace softmoe::fuzz {
 

@@ -8,7 +8,7 @@
 
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 
 namespace softmoe::fuzz {
 namespace {

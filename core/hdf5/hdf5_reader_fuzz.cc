@@ -3,8 +3,8 @@
 // Hdf5Reader on valid HDF5 with hostile contents: every object in the file is
 // read as everything that it might be.
 #include "core/hdf5/hdf5_file.h"
-#include "core/testing/fuzz_support.h"
-#include "core/testing/hdf5_hostile.h"
+#include "core/fuzzing/fuzz_support.h"
+#include "core/fuzzing/hdf5_hostile.h"
 
 namespace softmoe::fuzz {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Any text as a grid. What is accepted has valid configurations, ids that can
 // be names of folders, and no more runs than its corpora, rows and seeds make.
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "experiments/grids/grid_file.h"
 
 namespace softmoe::fuzz {

@@ -2,7 +2,7 @@
 //
 // Any bytes as a decimal number, and the interval of values that print that
 // way.
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "golden/document/decimal.h"
 
 namespace softmoe::fuzz {

@@ -2,8 +2,8 @@
 //
 // ReadDocument on valid HDF5 with hostile contents. An accepted document has no
 // problem, and is unchanged when it is written and read again.
-#include "core/testing/fuzz_support.h"
-#include "core/testing/hdf5_hostile.h"
+#include "core/fuzzing/fuzz_support.h"
+#include "core/fuzzing/hdf5_hostile.h"
 #include "golden/document/document.h"
 #include "golden/testing/document_test_util.h"
 

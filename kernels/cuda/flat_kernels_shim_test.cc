@@ -4,7 +4,7 @@
 // that are partly empty, more blocks than the last sum has threads. That they
 // are right: property_tests/flat_kernels_property_test.cc.
 #include "kernels/cuda/flat_kernels.h"
-#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/device/shim_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

@@ -4,7 +4,7 @@
 // simulator: no row, one, rows that leave a block partly empty; columns below,
 // at and above the size of a warp and of a block; tokens without an expert.
 #include "kernels/cuda/layer_kernels.h"
-#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/device/shim_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

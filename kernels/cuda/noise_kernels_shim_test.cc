@@ -4,7 +4,7 @@
 // columns below, at and above a draw's four. That it is right:
 // verify, op=jitter and op=logit_noise.
 #include "kernels/cuda/noise_kernels.h"
-#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/device/shim_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

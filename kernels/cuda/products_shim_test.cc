@@ -4,7 +4,7 @@
 // nothing, experts without rows, a part of a block of queries, a part of a
 // chunk of tokens, batches.
 #include "kernels/cuda/products.h"
-#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/device/shim_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

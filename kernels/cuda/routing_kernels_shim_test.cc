@@ -5,7 +5,7 @@
 // memory, more blocks than the scan has strips. That they are right:
 // property_tests/routing_kernels_property_test.cc.
 #include "kernels/cuda/routing_kernels.h"
-#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/device/shim_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

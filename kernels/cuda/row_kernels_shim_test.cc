@@ -4,7 +4,7 @@
 // a warp or block partly empty, several blocks; columns below, at and above the
 // size of a warp.
 #include "kernels/cuda/row_kernels.h"
-#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/device/shim_test_support.h"
 
 namespace softmoe::kernels {
 namespace {

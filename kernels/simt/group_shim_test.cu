@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/simt/group.h"
-#include "kernels/simt/shim/shim_test_support.h"
+#include "kernels/simt/device/shim_test_support.h"
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {

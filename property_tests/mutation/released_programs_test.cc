@@ -82,7 +82,7 @@ TEST(ReleasedPrograms, HaveNoSimulatedDevice) {
 
 // The same search finds traces where they exist.
 TEST(ReleasedPrograms, TheSearchFindsMutants) {
-  const std::vector<std::string> traces = TracesIn("core/comparator_test");
+  const std::vector<std::string> traces = TracesIn("core/test");
   EXPECT_GE(traces.size(), 7u);
 }
 

@@ -6,12 +6,26 @@
 namespace softmoe::mutation {
 namespace {
 
-// A GoogleTest program, which ends at its first failure.
-Suite Tests(const std::string& tier, const std::string& program,
+// The tests of one file, alone in a process that ends at its first failure. They
+// are in the test program of their room.
+Suite Tests(const std::string& tier, const std::string& file,
             const std::string& filter = "") {
-  Suite suite = {program, tier, program, {"--gtest_fail_fast"}};
+  const size_t slash = file.rfind('/');
+  Suite suite = {file,
+                 tier,
+                 file.substr(0, slash) + "/test",
+                 {"--file=" + file.substr(slash + 1), "--gtest_fail_fast"}};
   if (!filter.empty()) suite.arguments.push_back("--gtest_filter=" + filter);
   return suite;
+}
+
+// A test file that is a program of its own.
+Suite Program(const std::string& tier, const std::string& program,
+              const std::string& filter = "*") {
+  return {program,
+          tier,
+          program,
+          {"--gtest_fail_fast", "--gtest_filter=" + filter}};
 }
 
 // Cases of one operation in the verification engine, on the CPU's kernels and
@@ -166,9 +180,9 @@ const std::vector<Suite>& AllSuites() {
       Tests("model", "property_tests/model_property_test",
             "*ModelAgainstReference*"),
       Tests("model", "property_tests/simulated_model_test"),
-      Tests("model", "optimized/simulated_exchange_test"),
-      Tests("model", "optimized/simulated_ranks_test",
-            "*ToTheBits*:*ReadInBf16*:*TakeTheMemory*:*WhileTheyCompute*"),
+      Program("model", "optimized/simulated_exchange_test"),
+      Program("model", "optimized/simulated_ranks_test",
+              "*ToTheBits*:*ReadInBf16*:*TakeTheMemory*:*WhileTheyCompute*"),
       Tests("training", "trainer/run/calibration_test"),
       Tests("training", "trainer/tokens/dataset_test"),
       Tests("training", "trainer/evaluation/evaluation_test"),
@@ -178,8 +192,8 @@ const std::vector<Suite>& AllSuites() {
             "*GoesOnFromAnOlderCheckpoint*"),
       Tests("training", "trainer/evaluation/routing_totals_test"),
       Tests("training", "trainer/run/schedules_test"),
-      Tests("training", "trainer/run/simulated_device_test",
-            "*Bf16*:*IsInterrupted*"),
+      Program("training", "trainer/run/simulated_device_test",
+              "*Bf16*:*IsInterrupted*"),
       Tests("training", "trainer/run/train_step_test"),
       Tests("training", "trainer/evaluation/validation_test"),
       Tests("harness", "core/comparator_test"),

@@ -4,7 +4,7 @@
 // fuzzer compresses itself, so that mutations reach the JSON.
 #include <zlib.h>
 
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "trainer/corpora/c4_corpus.h"
 #include "trainer/corpora/utf8.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a dictionary with its index, as fortunes and as gzip data.
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "trainer/corpora/dict_text.h"
 
 namespace softmoe::fuzz {

@@ -5,7 +5,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "trainer/corpora/owt_corpus.h"
 #include "trainer/corpora/utf8.h"
 

@@ -2,7 +2,7 @@
 //
 // Any bytes as a text file: refused, or cut into documents that are text. And
 // any bytes, repaired, are text.
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "trainer/corpora/text_corpus.h"
 #include "trainer/corpora/utf8.h"
 

@@ -3,8 +3,8 @@
 // checkpoint.h5 with hostile contents. What is accepted belongs to its own run
 // and gives equal bytes when it is written, read and written again.
 #include "core/files/atomic_file.h"
-#include "core/testing/fuzz_support.h"
-#include "core/testing/hdf5_hostile.h"
+#include "core/fuzzing/fuzz_support.h"
+#include "core/fuzzing/hdf5_hostile.h"
 #include "trainer/results/checkpoint.h"
 #include "trainer/testing/trainer_test_util.h"
 

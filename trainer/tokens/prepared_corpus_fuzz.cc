@@ -2,7 +2,7 @@
 //
 // Any bytes as PREFIX.json. What is accepted reads back when it is written.
 #include "core/files/atomic_file.h"
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/prepared_corpus.h"
 #include "trainer/tokens/token_format.h"
 

@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "core/files/atomic_file.h"
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/dataset.h"
 #include "trainer/tokens/token_file.h"
 #include "trainer/tokens/token_writer.h"

@@ -4,7 +4,7 @@
 // it does with a bad model, it does in the child process of
 // CheckTokenizerModel, and here the model is refused. A model that passes is
 // used here, as //:train would use it.
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "trainer/tokens/tokenizer.h"
 
 namespace softmoe::fuzz {

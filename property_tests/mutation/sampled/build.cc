@@ -23,6 +23,9 @@ namespace fs = std::filesystem;
 // Linked into every program.
 constexpr char kSwitchUnit[] = "property_tests/mutation/switch/switch.cc.o";
 
+// main() of programs that run the tests of one file (core/testing/test_main.cc).
+constexpr char kTestMain[] = "core/testing/test_main/test_main.cc.o";
+
 // The line that says what is wrong. Throws EnvironmentError if it is not the
 // source: nothing must be concluded from that.
 std::string FirstError(const ProgramResult& run) {
@@ -50,6 +53,27 @@ std::set<std::string> FilesOf(const std::vector<DrawnFault>& faults) {
   std::set<std::string> files;
   for (const DrawnFault& fault : faults) files.insert(fault.file);
   return files;
+}
+
+// What is run of a test program, each in a process of its own: the tests of each
+// file, where it can tell them apart, else all of it.
+std::vector<Suite> SuitesOf(const Program& program) {
+  Suite whole = {.name = program.path,
+                 .tier = program.is_sanitizer ? "sanitizer" : "test",
+                 .program = program.path,
+                 .arguments = program.arguments};
+  if (std::ranges::count(program.units, kTestMain) == 0) return {whole};
+  whole.arguments.push_back("--gtest_fail_fast");
+  std::vector<Suite> suites;
+  for (const std::string& unit : program.units) {
+    if (!unit.starts_with(program.path + "/")) continue;
+    const std::string file = fs::path(unit).stem().stem();
+    Suite suite = whole;
+    suite.name = (fs::path(program.path).parent_path() / file).string();
+    suite.arguments.push_back("--file=" + file);
+    suites.push_back(std::move(suite));
+  }
+  return suites.size() == 1 ? std::vector<Suite>{whole} : suites;
 }
 
 }  // namespace
@@ -312,15 +336,10 @@ void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
       fs::permissions(script, fs::perms::owner_all);
     }
     if (!program->is_test) continue;
-    Suite suite = {.name = program->path,
-                   .tier = program->is_sanitizer ? "sanitizer" : "test",
-                   .program = program->path,
-                   .arguments = program->arguments,
-                   .runfiles = root};
-    if (std::ranges::count(program->linkopts, "-lgtest_main") > 0) {
-      suite.arguments.push_back("--gtest_fail_fast");
+    for (Suite& suite : SuitesOf(*program)) {
+      suite.runfiles = root;
+      suites_.push_back(std::move(suite));
     }
-    suites_.push_back(std::move(suite));
   }
   // Programs first: what starts one must not find the one without faults.
   for (const Program* program : programs) {

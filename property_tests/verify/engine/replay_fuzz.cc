@@ -4,8 +4,8 @@
 // tensor has the size that its shape says, and the bounds have the shapes of
 // the expected values.
 #include "core/files/atomic_file.h"
-#include "core/testing/fuzz_support.h"
-#include "core/testing/hdf5_hostile.h"
+#include "core/fuzzing/fuzz_support.h"
+#include "core/fuzzing/hdf5_hostile.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/engine/replay.h"
 

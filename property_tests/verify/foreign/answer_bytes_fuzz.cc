@@ -3,7 +3,7 @@
 // Reads any bytes as the answer of a child process, which may have been overrun
 // by what it loaded. Whatever is accepted has the names, types and shapes that
 // were asked for, and reads back when it is encoded.
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 #include "property_tests/verify/foreign/answer_bytes.h"
 
 namespace softmoe::fuzz {

@@ -5,8 +5,8 @@
 // always gets an answer that fits the request, or a sentence.
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_file.h"
-#include "core/testing/fuzz_support.h"
-#include "core/testing/hdf5_hostile.h"
+#include "core/fuzzing/fuzz_support.h"
+#include "core/fuzzing/hdf5_hostile.h"
 #include "property_tests/verify/foreign/case_file.h"
 #include "property_tests/verify/foreign/output_file.h"
 

@@ -2,8 +2,8 @@
 //
 // Conformance vectors with hostile contents. A file is accepted only if it
 // expects what this program expects.
-#include "core/testing/fuzz_support.h"
-#include "core/testing/hdf5_hostile.h"
+#include "core/fuzzing/fuzz_support.h"
+#include "core/fuzzing/hdf5_hostile.h"
 #include "property_tests/verify/engine/draw.h"
 #include "property_tests/verify/foreign/vectors.h"
 

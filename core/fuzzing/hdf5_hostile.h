@@ -7,8 +7,8 @@
 // checksum holds and the readers see it: other types, shapes and storage; NaN
 // and extreme numbers; missing, added and renamed objects; dimensions far
 // beyond the bytes present; links of every kind, also in circles.
-#ifndef SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_
-#define SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_
+#ifndef SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_H_
+#define SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_H_
 
 #include <filesystem>
 #include <string>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/hdf5/hdf5_envelope.h"
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 
 namespace softmoe::fuzz {
 
@@ -42,4 +42,4 @@ std::vector<std::string> HostileSeeds();
 
 }  // namespace softmoe::fuzz
 
-#endif  // SOFTMOE_CORE_TESTING_HDF5_HOSTILE_H_
+#endif  // SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_H_

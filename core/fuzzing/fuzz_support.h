@@ -3,8 +3,8 @@
 // fuzz_support.h - what a fuzzer (//bazel:fuzz.bzl) defines, and what all of
 // them need: bytes as decisions, files that readers can open, and the one
 // permitted way of refusing an input.
-#ifndef SOFTMOE_CORE_TESTING_FUZZ_SUPPORT_H_
-#define SOFTMOE_CORE_TESTING_FUZZ_SUPPORT_H_
+#ifndef SOFTMOE_CORE_FUZZING_FUZZ_SUPPORT_H_
+#define SOFTMOE_CORE_FUZZING_FUZZ_SUPPORT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -71,4 +71,4 @@ void WriteScratch(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace softmoe::fuzz
 
-#endif  // SOFTMOE_CORE_TESTING_FUZZ_SUPPORT_H_
+#endif  // SOFTMOE_CORE_FUZZING_FUZZ_SUPPORT_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -2,14 +2,14 @@
 //
 // hdf5_hostile_values.h - types, shapes and values that nobody expects, for
 // hdf5_hostile.h.
-#ifndef SOFTMOE_CORE_TESTING_HDF5_HOSTILE_VALUES_H_
-#define SOFTMOE_CORE_TESTING_HDF5_HOSTILE_VALUES_H_
+#ifndef SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_VALUES_H_
+#define SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_VALUES_H_
 
 #include <cstddef>
 #include <vector>
 
 #include "core/hdf5/hdf5_handles.h"
-#include "core/testing/fuzz_support.h"
+#include "core/fuzzing/fuzz_support.h"
 
 namespace softmoe::fuzz {
 
@@ -33,4 +33,4 @@ size_t FillableElements(hid_t space, hid_t type);
 
 }  // namespace softmoe::fuzz
 
-#endif  // SOFTMOE_CORE_TESTING_HDF5_HOSTILE_VALUES_H_
+#endif  // SOFTMOE_CORE_FUZZING_HDF5_HOSTILE_VALUES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/testing/hdf5_hostile_values.h"
+#include "core/fuzzing/hdf5_hostile_values.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/testing/hdf5_hostile.h"
+#include "core/fuzzing/hdf5_hostile.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "core/files/atomic_file.h"
 #include "core/hdf5/hdf5_handles.h"
 #include "core/process/isolated_call.h"
-#include "core/testing/hdf5_hostile_values.h"
+#include "core/fuzzing/hdf5_hostile_values.h"
 
 namespace softmoe::fuzz {
 namespace {

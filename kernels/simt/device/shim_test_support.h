@@ -7,8 +7,8 @@
 // These programs run under each sanitizer and see only the kernels; that the
 // results are right is for property_tests/. No iostream: MSan knows nothing of
 // the library's compiled half.
-#ifndef SOFTMOE_KERNELS_SIMT_SHIM_SHIM_TEST_SUPPORT_H_
-#define SOFTMOE_KERNELS_SIMT_SHIM_SHIM_TEST_SUPPORT_H_
+#ifndef SOFTMOE_KERNELS_SIMT_DEVICE_SHIM_TEST_SUPPORT_H_
+#define SOFTMOE_KERNELS_SIMT_DEVICE_SHIM_TEST_SUPPORT_H_
 
 #include <algorithm>
 #include <cmath>
@@ -299,4 +299,4 @@ inline int Summary() {
 
 }  // namespace softmoe::kernels
 
-#endif  // SOFTMOE_KERNELS_SIMT_SHIM_SHIM_TEST_SUPPORT_H_
+#endif  // SOFTMOE_KERNELS_SIMT_DEVICE_SHIM_TEST_SUPPORT_H_
