@@ -17,12 +17,12 @@
 
 namespace softmoe {
 
-// What a file is: refused when another is expected.
+// The kind of a file, which is refused where another is expected.
 struct Hdf5Kind {
   std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
   uint32_t version = 1;
-  // For readers that also know earlier versions, the oldest one; 0 if they know
-  // only `version`.
+  // The oldest version that the reader also knows; 0 if it knows only
+  // `version`.
   uint32_t oldest_version = 0;
 };
 

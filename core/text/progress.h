@@ -46,7 +46,7 @@ class Progress {
   // Prints a line that stays, between the progress lines.
   void Note(const std::string& line);
   // Shows a progress line of the caller's own. On a terminal it is rewritten
-  // when one is due; elsewhere it is printed if it is meant for logs.
+  // when one is due; elsewhere it is printed if `in_logs`.
   void Show(const std::string& line, bool in_logs);
 
  private:
