@@ -206,8 +206,8 @@ double AbsoluteError(double got, const Mpfr& expected) {
   return Abs(Mpfr(got) - expected).ToDouble();
 }
 
-// The scores to differentiate by: all of a few, else the ends, the one nearest
-// the root and two more.
+// The scores to differentiate by: all if they are few, else the ends, the one
+// nearest the root and two more.
 std::set<int> Columns(const Vector& arguments) {
   const int n = static_cast<int>(arguments.size());
   std::set<int> columns;
