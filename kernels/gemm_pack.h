@@ -22,7 +22,7 @@ inline int64_t PanelStride(int64_t depth) {
   return depth * kTileColumns + 2 * Floats::kWidth;
 }
 
-// Floats from one row of a packed A tile to the next; the same reason.
+// Floats from one row of a packed A tile to the next, for the same reason.
 inline int64_t TileRowStride(int64_t depth) {
   return (depth + 15) / 16 * 16 + 16;
 }

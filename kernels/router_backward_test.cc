@@ -58,7 +58,7 @@ Gradients RunBackward(const Problem& p, int threads, Isa isa) {
   const int64_t size = p.shape.num_tokens * p.shape.num_experts;
   Gradients out;
   out.d_scores.assign(size + 24, -77.0f);
-  // NaN for who reads what no block of tokens has written, or past the end.
+  // NaN exposes reads past the end, or of what no block of tokens has written.
   std::vector<double> scratch(
       RouterScratch(p.shape.num_tokens + kRouterTokenBlock,
                     p.shape.num_experts),

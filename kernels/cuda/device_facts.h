@@ -15,8 +15,8 @@ struct DeviceFacts {
   std::string architecture;  // "sm_90"
   // "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0"
   std::string libraries;
-  int count = 0;   // of the devices that this process sees
-  std::string id;  // of this one among all: hexadecimal
+  int count = 0;   // devices that this process sees
+  std::string id;  // tells this one among all: hexadecimal
 };
 
 // isa_shim is the same source on a simulated device (simt/device/README.md).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flat_kernels.h - what is done with arrays of any shape on a CUDA device: sum
-// of squares, +=, casts.
+// flat_kernels.h - operations on arrays of any shape on a CUDA device: sum of
+// squares, +=, casts.
 //
 // As in row_kernels.h: device pointers, nothing synchronised, fixed orders of
 // summation, no atomics. SumOfSquares adds within its blocks as the CPU does,
@@ -19,7 +19,7 @@ namespace softmoe::kernels {
 SOFTMOE_DECLARE_CUDA_KERNEL(SumOfSquares);
 SOFTMOE_DECLARE_CUDA_KERNEL(SumOfBlocks);
 SOFTMOE_DECLARE_CUDA_KERNEL(Add);
-// The gradient of the router's input, into the activations'.
+// Adds the gradient of the router's input to that of the activations.
 SOFTMOE_DECLARE_CUDA_FUNCTION(Add, AddArgsOf<float, Bf16>);
 
 SOFTMOE_DECLARE_CUDA_KERNEL(CastToBf16);

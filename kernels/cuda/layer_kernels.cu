@@ -31,7 +31,7 @@ __device__ int64_t WarpRow() {
   return int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
 }
 
-// Rows by an index: tokens of the vocabulary, or tokens of routed rows.
+// Gathers rows by index: tokens of the vocabulary, or those of routed rows.
 template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
     GatherKernel(int64_t num_rows, int64_t d_model, const int32_t* index,

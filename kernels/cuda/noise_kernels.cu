@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // NormalsFromWords (core/philox.h), with a sine and cosine of multiples of pi,
-// which need no reduction by pi, and so no memory of the thread's.
+// which need no reduction by pi, and so no local memory.
 __device__ void Normals(uint32_t a, uint32_t b, double* first, double* second) {
   const double radius =
       sqrt(-2.0 * log((static_cast<double>(a) + 0.5) * 0x1p-32));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// noise_kernels.h - the router's noise on a CUDA device: noise.h.
+// noise_kernels.h - the router's noise (noise.h) on a CUDA device.
 //
 // As in row_kernels.h: device pointers, nothing synchronised. The jitter has the
 // CPU's bits; so has the logits' noise but for the last bit, where the device's

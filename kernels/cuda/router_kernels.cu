@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(kRows)
   }
 }
 
-// A block adds 32 columns of the blocks' sums (RouterBlockSums: what is summed,
-// by expert, then z), a tree per column; of the last column, bad scores, it
+// A CUDA block adds 32 columns of the token blocks' sums (RouterBlockSums: sums
+// by expert, then z), one tree per column; of the last column, bad scores, it
 // keeps the first.
 constexpr int kColumns = 32;
 constexpr int kStrips = 8;
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kRows)
         d_mean_active[me] = LapSumBackwardRow(c, r, args.root[2 * row],
                                               args.root[2 * row + 1], v, d_r);
         if (c.d_softmax != nullptr || c.z_scale != 0) {
-          AddSoftmaxLossGradients(c, r, v, d_r);  // v is used up: room
+          AddSoftmaxLossGradients(c, r, v, d_r);  // v is free: reuse it
         }
       }
     }

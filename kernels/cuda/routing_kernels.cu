@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
   a.d_gates[i] = row < 0 ? 0.0f : a.d_row_gate[row];
 }
 
-// By one thread.
+// Called by one thread.
 __device__ void NoteBadScore(const RoutingCountsArgs& a) {
   if (a.bad_value == nullptr) return;
   *a.bad_value =
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kCountThreads)
           active == 0 ||
           (active == 1 && !(a.gates[token * a.max_active] > a.cutoff));
     }
-    // The tokens of a warp that have as many experts as the first one left.
+    // Finds the tokens of a warp with as many experts as the first one left.
     uint32_t left = __ballot_sync(0xffffffffu, there);
     while (left != 0) {
       const int leader = __ffs(static_cast<int>(left)) - 1;

@@ -53,8 +53,8 @@ void* Allocate(std::size_t size, std::size_t alignment) {
   // The array and what lies in front of it.
   const std::size_t used = RoundUp(RoundUp(size, alignment) + alignment, kPage);
   Pages pages{MapGuarded(used), used + kPage};
-  // A test that fails ten thousand times keeps as many messages: so that it can
-  // say so, it goes on without guards.
+  // A test that fails ten thousand times keeps as many messages: it goes on
+  // without guards, so that it can print them.
   if (pages.begin == nullptr) pages = {std::aligned_alloc(kPage, used), 0};
   if (pages.begin == nullptr) throw std::bad_alloc();
   char* array =
