@@ -43,8 +43,8 @@ struct Product {
 
 // Sums are in fp32: partial sums over 4 to 32 consecutive products, each up or
 // down, added in a shuffled order; fused or not; d rounded once, or after each
-// part. Every element
-// of a product has the same order. Uninstrumented; tells MSan which elements of
+// part. Every element of a product has the same order. Uninstrumented; tells
+// MSan which elements of d have a value.
 // d have a value.
 void ComputeProduct(const Product& product);
 

@@ -51,7 +51,7 @@ SOFTMOE_IS(ncclBroadcast,
            ncclResult_t(const void*, void*, size_t, ncclDataType_t, int,
                         ncclComm_t, cudaStream_t));
 
-// How it is written.
+// How a configuration is written.
 inline ncclConfig_t NonBlocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

@@ -49,7 +49,7 @@ struct Grid {
 inline constexpr int kNumFiberSets = 6;  // TSan has 8128 threads at most
 
 // The most shared memory of a block, static and dynamic, for all later grids:
-// at first what sm_80 has, the smallest of the devices that we compile for.
+// by default that of sm_80, the smallest of the devices that we compile for.
 void SetSharedMemoryLimit(size_t bytes);
 
 // Runs kernel() once for each thread of the grid; it takes no arguments so that
@@ -60,8 +60,8 @@ const char* RunGrid(const Grid& grid, void (*kernel)());
 // What kernel() may read its arguments from.
 extern void* kernel_argument;
 
-// Whether a thread of a grid is running; ends its grid, which fails with
-// `message`. The latter is for a signal's handler, too.
+// InKernel: whether a thread of a grid is running. FailKernel ends its grid,
+// which fails with `message`; a signal handler may call it, too.
 bool InKernel();
 [[noreturn]] void FailKernel(const char* message);
 
