@@ -2,8 +2,8 @@
 //
 // device.h - what models compute on: the CPU, or a CUDA device.
 //
-// Which one a run takes is `runtime.device`; all that knows more than this
-// interface is backend.h and what includes it.
+// `runtime.device` says which one a run takes; only backend.h and what includes
+// it know more than this interface.
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_H_
 
@@ -21,7 +21,7 @@ namespace softmoe::optimized {
 // (DESIGN.md, "Determinism").
 struct DeviceIdentity {
   std::string isa;  // of the kernels: "v3" or "v4"; of a GPU, "sm_90"
-  // Of a GPU; empty for the CPU.
+  // GPU only; empty on the CPU:
   std::string backend;    // "cuda"; in tests also "simulated"
   std::string model;      // "NVIDIA H100 80GB HBM3"
   std::string libraries;  // "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0"
@@ -37,24 +37,24 @@ class Device {
   // host. Keeps references to all.
   //
   //   communicator  of the ranks that train it, if there are several: in bf16
-  //                 each holds a part of it only (backend_parameters.h). nullptr:
-  //                 it is not trained, or by one process
+  //                 each holds only a part of it (backend_parameters.h);
+  //                 nullptr if it is not trained, or by one process
   // Errors   std::bad_alloc, or EnvironmentError, if there is too little memory.
   virtual std::unique_ptr<ModelInterface> MakeModel(
       const Config& config, int64_t group_sequences, ThreadPool& pool,
       Recompute recompute, Communicator* communicator) = 0;
 
-  // Bytes of memory that models may take, as far as anybody can say.
+  // Bytes of memory that models may take, as far as is known.
   virtual int64_t FreeMemory() const = 0;
 
   // How many such devices this process has. Ranks beyond that share them.
   virtual int count() const = 0;
 
-  // Of this one among those of its machine; empty for the CPU.
+  // Tells this device among those of its machine; empty for the CPU.
   virtual std::string id() const = 0;
 
-  // Why no ranks on such devices can send each other arrays from one to the other
-  // (CarrierKind::kNccl), and what to do; "" if they can, given one each.
+  // Why ranks with such a device each cannot send arrays from one to the other
+  // (CarrierKind::kNccl), and what to do; "" if they can.
   virtual std::string WhyNoLink() const = 0;
 
   // What rank `rank` of those on this machine computes on: device number

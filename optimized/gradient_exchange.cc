@@ -18,7 +18,7 @@ size_t SizeOfAll(const std::vector<Bucket>& buckets) {
   return static_cast<size_t>(size);
 }
 
-// The part of each shard that is at most `piece` long and begins after `done`.
+// The part of each shard that begins after `done` and has at most `piece`.
 Shards PiecesOf(Shards shards, int64_t done, int64_t piece) {
   for (Shard& shard : shards) {
     shard.begin = std::min(shard.begin + done, shard.end);

@@ -229,8 +229,8 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   const LayerActivations& acts = pass.work.layers[layer];
   const Workspace& work = pass.work;
   const bool jitter = AddsNoise(pass, NoiseKind::kInputJitter);
-  // Where RouterInput has left its input; its gradient is a part of d_normed,
-  // and apart from it where that is not of floats or to be jittered.
+  // Where RouterInput has left its input. The input's gradient goes to d_normed,
+  // by way of an array of its own if that is not float or is to be jittered.
   float* apart = work.d_router_input.data();
   const float* input = acts.router_input.data();
   float* d_input = apart;
@@ -276,7 +276,7 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   }
 }
 
-// Without `out`: only gate_up.
+// Without `out`, computes only gate_up.
 kernels::ExpertForwardArgsOf<Activation> Experts(const Pass& pass,
                                                  int64_t layer,
                                                  const kernels::RoutePlan& plan,

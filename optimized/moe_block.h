@@ -17,7 +17,7 @@ inline namespace SOFTMOE_BACKEND {
 void MoeBlockForward(const Pass& pass, int64_t layer,
                      const LayerAllocation& allocation, Activation* out);
 
-// Parts of the forward pass once more, with its bits: the router's input, from
+// Repeat parts of the forward pass, with its bits: the router's input, from
 // moe_residual; and the experts' gate_up, from that.
 void RecomputeRouterInput(const Pass& pass, int64_t layer);
 void RecomputeExperts(const Pass& pass, int64_t layer);

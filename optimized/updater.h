@@ -4,8 +4,8 @@
 //
 //   balance groups -> gradients, added along the tree -> norm -> AdamW
 //
-// In two halves, so that nothing has changed yet when the caller has looked at
-// loss and norm. Everything as large as the parameters stays where the model
+// The two halves let the caller look at loss and norm before anything has
+// changed. Everything as large as the parameters stays where the model
 // computes; a caller reads copies.
 #ifndef SOFTMOE_OPTIMIZED_UPDATER_H_
 #define SOFTMOE_OPTIMIZED_UPDATER_H_
