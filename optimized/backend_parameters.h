@@ -6,9 +6,9 @@
 //   fp32                   the masters are whole, and passes read them
 //   bf16                   the masters are whole; products read a copy in bf16,
 //                          all else reads the masters
-//   bf16, one of several   of the masters there are this rank's shards; products
-//   ranks                  read a copy in bf16, all else another one, of the
-//                          tensors that it reads (parameter_shards.h)
+//   bf16, one of several   the masters are this rank's shards; products read a
+//   ranks                  copy in bf16, all else another copy, of the tensors
+//                          that it reads (parameter_shards.h)
 #ifndef SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 #define SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 
@@ -59,7 +59,7 @@ class BackendParameters {
 
   // What products read [layout.total]: the masters in fp32, else the copy.
   std::span<Activation> weights();
-  // The copy of what is read in fp32; empty where that is read from the masters.
+  // The copy of what is read in fp32; empty if the masters are read instead.
   std::span<float> packed() { return packed_.span(); }
   const Shards& packed_shards(size_t bucket) const {
     return packed_shards_[bucket];
@@ -85,7 +85,7 @@ class BackendParameters {
   Fp32Tensors tensors_;
   std::vector<Bucket> buckets_;        // if the masters are shared
   std::vector<PackedPiece> held_;      // which masters are here
-  std::vector<Shards> packed_shards_;  // of each bucket, in packed_
+  std::vector<Shards> packed_shards_;  // each bucket's, in packed_
   Buffer<float> masters_;              // held_
   Buffer<Activation> weights_;         // [layout.total] of bf16; none of floats
   Buffer<float> packed_;               // if they are shared, as `staged_`

@@ -39,7 +39,7 @@ class Device {
   //   communicator  of the ranks that train it, if there are several: in bf16
   //                 each holds only a part of it (backend_parameters.h);
   //                 nullptr if it is not trained, or by one process
-  // Errors   std::bad_alloc, or EnvironmentError, if there is too little memory.
+  // Errors   std::bad_alloc or EnvironmentError if there is too little memory.
   virtual std::unique_ptr<ModelInterface> MakeModel(
       const Config& config, int64_t group_sequences, ThreadPool& pool,
       Recompute recompute, Communicator* communicator) = 0;
@@ -60,8 +60,8 @@ class Device {
   // What rank `rank` of those on this machine computes on: device number
   // rank % count(), with a queue of its own. To be called, and used, by the
   // thread of that rank.
-  // Errors   EnvironmentError if that has no memory for the queue, or is another
-  //          kind of device: ranks would not have the same bits.
+  // Errors   EnvironmentError if it has no memory for the queue, or is of
+  //          another kind: ranks would not have the same bits.
   virtual std::unique_ptr<Device> OfRank(int rank) const = 0;
 };
 
@@ -70,7 +70,7 @@ Device& Cpu();
 
 // What `runtime` asks for: "cpu" or "", with runtime.isa for the rest of the
 // program; "cuda": device number rank % count(), with a queue of its own, to be
-// used by the calling thread, or if that is device 0 by any one.
+// used by the calling thread or, if that is device 0, by any thread.
 //
 //   rank  of this process among those on this machine
 // Errors   ConfigError for another name; EnvironmentError with what was found,
@@ -83,8 +83,8 @@ std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime, int rank = 0);
 // with sizes that its products of bf16 do not suit (kernels/cuda/bf16_sizes.h).
 void CheckPrecision(const Config& config, const RuntimeConfig& runtime);
 
-// What "cuda" is made by. Only simulated_device.cc sets another one, before
-// main: a test that links it has the simulated device for CUDA's.
+// Makes the device for "cuda". Only simulated_device.cc sets another maker,
+// before main: a test that links it gets the simulated device instead.
 using DeviceMaker = std::unique_ptr<Device> (*)(int rank);
 DeviceMaker& CudaDeviceMaker();
 

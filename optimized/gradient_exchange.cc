@@ -65,8 +65,8 @@ void GradientExchange::SumBucket(const Shards& shards,
   }
 }
 
-// Returns where the sum over ranks [begin, end) is: in `own` if this rank is one
-// of them, else in the row of the first.
+// Returns where the sum over ranks [begin, end) is: in `own` if this rank is
+// one of them, else in the row of the first.
 std::span<float> GradientExchange::SumRows(int begin, int end,
                                            std::span<float> own) {
   if (end - begin == 1) return begin == rank_ ? own : carrier_->Row(begin);

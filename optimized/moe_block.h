@@ -12,8 +12,8 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-// From layers[layer].moe_residual to `out` [num_tokens, d_model], and what the
-// router did into the layer's report.
+// Computes `out` [num_tokens, d_model] from layers[layer].moe_residual, and
+// writes what the router did into the layer's report.
 void MoeBlockForward(const Pass& pass, int64_t layer,
                      const LayerAllocation& allocation, Activation* out);
 

@@ -30,8 +30,8 @@ Config SmallConfig() {
   return config;
 }
 // embedding 0, layer 0 at 40, layer 1 at 304, final norm 568, head 572, budget
-// logits 612; in a layer: norm 0, qkv 4, output 52, norm 68, router 72, gate and
-// up 84, down 204.
+// logits 612; in a layer: norm 0, qkv 4, output 52, norm 68, router 72, gate
+// and up 84, down 204.
 constexpr int64_t kTotal = 614;
 
 TEST(Fp32Tensors, ArePackedInTheirOrder) {

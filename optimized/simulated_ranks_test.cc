@@ -410,8 +410,8 @@ TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
                EnvironmentError);
 }
 
-// What each of two ranks says in the end, where both update a model and the
-// `n`-th call of `call` from then on fails.
+// What each of two ranks says in the end, if both update a model and the `n`-th
+// call of `call` from then on fails.
 std::vector<std::string> WhereACallFails(CarrierKind carrier, const char* call,
                                          int n, int error) {
   const Config config = DeviceConfig(4);

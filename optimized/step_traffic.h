@@ -22,8 +22,8 @@ struct StepTraffic {
   int64_t total() const { return gradients + parameters + norm + statistics; }
 };
 
-// What rank `from` sends to rank `to`; nothing to itself. Errors: ConfigError if
-// the balance groups do not divide among the ranks.
+// What rank `from` sends to rank `to`; nothing to itself. Errors: ConfigError
+// if the balance groups do not divide among the ranks.
 StepTraffic TrafficOfStep(const Config& config, int ranks, int from, int to);
 
 // The sum over all other ranks, for the rank that sends most.

@@ -33,7 +33,7 @@ int64_t Planned(const Config& config, int ranks, int from) {
   return bytes;
 }
 
-// Whatever is sent besides, before and after the updates, is the same for any
+// Anything else that is sent, before and after the updates, is the same for any
 // number of them.
 TEST(TrafficOfStep, IsWhatRanksSendInAnUpdate) {
   for (const Config& config : {LargerConfig(4), GroupsOfOneSequence(4)}) {

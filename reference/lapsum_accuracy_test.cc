@@ -195,7 +195,7 @@ Difference CentralDifference(const LapSumProblem& plus,
   difference.root = (upper.root - lower.root) / width;
   for (size_t i = 0; i < upper.weights.size(); ++i) {
     // The difference of p or of 1 - p, whichever is small: 320 bits do not hold
-    // p = 1 - e^-1000. No score lies between the two roots (kinks are left out).
+    // p = 1 - e^-1000. Kinks are left out: no score lies between the roots.
     const Mpfr change = (upper.densities[i] - lower.densities[i]) / width;
     difference.weights.push_back(upper.above[i] ? -change : change);
   }

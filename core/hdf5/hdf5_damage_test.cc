@@ -24,7 +24,7 @@ using Strings = std::vector<std::string>;
 
 const Hdf5Kind kKind = {"checkpoint", 2};
 
-// A small file: every kind of object, so that a flip can hit each.
+// A small file with every kind of object, so that a flip can hit each.
 void WriteSmall(const fs::path& path) {
   Hdf5Writer writer(path, kKind);
   writer.WriteAttribute("/", "config", "steps = 3");

@@ -38,8 +38,8 @@ using EnvelopeBytes = std::array<uint8_t, kEnvelopeBytes>;
 
 EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope);
 
-// Whether the file says that it is of this kind, of any version, damaged or not.
-// False if it cannot be read.
+// Whether the file says that it is of this kind, of any version, damaged or
+// not. False if it cannot be read.
 bool SaysKind(const std::filesystem::path& path, const std::string& name);
 
 // SHA-256 of bytes [kEnvelopeBytes, end) of an open file. Throws

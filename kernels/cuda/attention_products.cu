@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Goes through the heads and, in each, through blocks of queries, with all
-// sequences in one batch of products; a block's weights are in scratch. Products
-// know no mask: half of the work on the last query_block keys is thrown away.
+// sequences in one batch of products; a block's weights are in scratch.
+// Products know no mask: half the work on the last query_block keys is lost.
 //
 // With activations of bf16, scores are fp32, and products take the weights
 // beside them, rounded once. d_k and d_v are added up over the blocks of
@@ -51,8 +51,8 @@ struct QueryBlock {
 };
 
 // A block's arrays in scratch: row i of scores and d_weights begins at
-// i * block.keys(), that of weights and d_scores at i * stride. With activations
-// of fp32 they share memory.
+// i * block.keys(), that of weights and d_scores at i * stride. With
+// activations of fp32 they share memory.
 template <typename Activation>
 struct BlockScratch {
   float *scores, *d_weights;

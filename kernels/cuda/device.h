@@ -12,11 +12,11 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 
 // isa_shim is the same source on a simulated device (simt/device/README.md).
 //
-//   UseDevice         chooses the device of this number, from 0, for all that the
-//                     calling thread does. Errors: EnvironmentError.
+//   UseDevice         chooses the device of this number, from 0, for all that
+//                     the calling thread does. Errors: EnvironmentError.
 //   DeviceStream      the stream on which single kernels run, one for the
 //                     process, of device 0. Errors: EnvironmentError.
-//   MakeStream        another one, of the device in use. Errors: EnvironmentError.
+//   MakeStream        another, of the device in use. Errors: EnvironmentError.
 //   FreeStream        frees it; nothing may be queued on it any more
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
 //                     with what to look at.

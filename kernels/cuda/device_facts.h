@@ -23,10 +23,10 @@ struct DeviceFacts {
 //
 //   RequireDevice  the facts of one device, whose number is below their count;
 //                  the calling thread uses it from then on. Errors:
-//                  EnvironmentError with what was found, what is needed and what
-//                  to do, if there is no driver or an old one, no device, none
-//                  that this program holds code for, or no cuBLASLt. Allocates
-//                  nothing.
+//                  EnvironmentError with what was found, what is needed and
+//                  what to do, if there is no driver or an old one, no device,
+//                  none that this program holds code for, or no cuBLASLt.
+//                  Allocates nothing.
 //   WhyNoDevice    that error's text; "" if there is none
 #define SOFTMOE_DECLARE_DEVICE_FACTS(isa)    \
   namespace isa {                            \

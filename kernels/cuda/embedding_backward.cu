@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sorts the tokens by id, eight bits of it at a time, the lowest first
-// (counting_sort.h: tokens are items, values of the eight bits are bins); then a
-// block per id that occurs adds its tokens in their order: the bits of the CPU.
-// The sort moves about 30 bytes a token and pass, the sum 4 d_model for each
-// token and row of the table.
+// (counting_sort.h: tokens are items, values of the eight bits are bins); then
+// a block per id that occurs adds its tokens in their order: the bits of the
+// CPU. The sort moves about 30 bytes a token and pass, the sum 4 d_model for
+// each token and row of the table.
 #include "kernels/cuda/counting_sort.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layer_kernels.h"

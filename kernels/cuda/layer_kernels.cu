@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One warp per row, but one block per token for RoPE, whose rows are all heads of
-// q and k, and for the cross-entropy, whose rows have tens of thousands of
+// One warp per row, but one block per token for RoPE, whose rows are all heads
+// of q and k, and for the cross-entropy, whose rows have tens of thousands of
 // columns. All are memory-bound; bytes per row:
 //
 // (with activations of fp32; half of it in bf16, but for the logits)

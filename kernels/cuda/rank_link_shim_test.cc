@@ -28,7 +28,7 @@ using namespace isa_shim;
 // Values of ncclResult_t.
 constexpr int kSystemError = 2, kRemoteError = 6;
 
-// A rank's part of the work.
+// One rank's part of the work.
 struct Rank {
   int rank, ranks;
   CUstream_st* stream;

@@ -3,9 +3,9 @@
 // The router: one thread per token, one warp per 32 tokens, whose rows it loads
 // into shared memory (padded by one, so that the 32 threads hit 32 banks) and
 // stores from there, coalesced. A warp does both halves of a fixed block of 64
-// tokens, so the block's sums are those of the CPU, in the same order; trees add
-// up the blocks. Per token it reads num_experts floats and writes as many plus
-// the compact gates; about 60 instructions an expert, so it is memory-bound.
+// tokens, so the block's sums are those of the CPU, in the same order; trees
+// add up the blocks. Per token it reads num_experts floats and writes as many
+// plus the compact gates; about 60 instructions an expert: memory-bound.
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/cuda/tree_sum.h"

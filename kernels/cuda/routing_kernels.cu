@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The plan is a counting sort (counting_sort.h): pairs (token, place) are the
-// items, experts the bins, and a block is kRoutePlanTokenBlock tokens, as on the
-// CPU. At 61440 tokens that is 240 blocks, 2 to 8 bytes per pair and pass.
+// items, experts the bins, and a block is kRoutePlanTokenBlock tokens, as on
+// the CPU. At 61440 tokens that is 240 blocks, 2 to 8 bytes per pair and pass.
 //
 // Counts of tokens are made by one block: few numbers of experts occur, so a
 // warp finds those of its 32 tokens in a few votes.

@@ -99,7 +99,7 @@ void CheckRouter(const RouterShape& shape) {
       fprintf(stderr, "a good score is called bad\n");
       ++Failures();
     }
-    // What lies past a token's last expert is not read, so memory may end there.
+    // Nothing past a token's last expert is read, so memory may end there.
     const auto experts = outputs.Read(selected, n * a);
     auto gradients = d_gates;
     while (gradients.size() > 1 && experts[gradients.size() - 1] < 0) {

@@ -19,8 +19,8 @@ struct Columns {
 // One thread, one element at a time.
 template <typename R>
 struct SerialLane {
-  using Scalar = R;        // of memory
-  using Real = R;          // what arithmetic works on
+  using Scalar = R;        // type in memory
+  using Real = R;          // type of arithmetic
   using Condition = bool;  // a comparison of Reals
   using Set = int32_t;     // up to 32 members, for each row of Real
 

@@ -42,7 +42,7 @@ size_t LiveBytes();
 void SetPatience(int seconds);
 int Patience();
 
-// What ncclGetVersion finds: 22809 is 2.28.9.
+// The version that ncclGetVersion finds: 22809 is 2.28.9.
 void SetNcclVersion(int version);
 int LiveNcclCommunicators();
 // What NCCL has carried from rank `from` to rank `to`, of all communicators of

@@ -4,11 +4,11 @@
 // device, and the page-locked memory of the host.
 //
 // An allocation begins without values (all bits one: NaN; for MSan,
-// uninitialised). It ends within 256 bytes of an inaccessible page; those bytes,
-// and those before it, hold a pattern that is checked (and which ASan and MSan
-// report when they are touched). At least as many bytes as it has, up to 1 GiB,
-// are inaccessible on both sides. Freed memory becomes inaccessible, and no
-// address is used twice.
+// uninitialised). It ends within 256 bytes of an inaccessible page; those
+// bytes, and those before it, hold a pattern that is checked (and which ASan
+// and MSan report when they are touched). At least as many bytes as it has, up
+// to 1 GiB, are inaccessible on both sides. Freed memory becomes inaccessible,
+// and no address is used twice.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
 
@@ -21,11 +21,11 @@ struct Allocation {
   int number;  // in order of allocation, from 1
   char* begin;
   size_t size;
-  char* pages;  // that hold it
+  char* pages;  // the pages that hold it
   size_t pages_size;
   bool live;
   bool open;
-  int device;  // that owns device memory
+  int device;  // the owner of device memory
 };
 
 class GuardedMemory {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// host_call.h - lets several threads of the host call the simulated devices: one
-// at a time, the others wait.
+// host_call.h - lets several threads of the host call the simulated devices:
+// one at a time, the others wait.
 //
 // To TSan this does not order the calls of two threads, as no device promises
 // it: TSan does not see the lock, and ignores what the simulator does for

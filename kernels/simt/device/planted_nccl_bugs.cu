@@ -275,7 +275,7 @@ Outcome NothingIsSent() {
   });
 }
 
-// Rank 1 never comes; rank 0 asks for a while, gives up, and its device goes on.
+// Rank 1 never comes; rank 0 asks, then gives up, and its device goes on.
 Outcome AbortedWhileWaiting() {
   const Outcome outcome = OnRanks(2, [](Rank& r) {
     if (r.rank == 1) {

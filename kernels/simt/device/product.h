@@ -32,7 +32,7 @@ struct Product {
   bool transpose_a, transpose_b;
   float alpha, beta;
   uint64_t order;          // which order of the sums
-  bool sums_in_type_of_d;  // of the parts of a sum
+  bool sums_in_type_of_d;  // whether parts of a sum are
   const char *a_data, *b_data, *c_data;
   char* d_data;
 

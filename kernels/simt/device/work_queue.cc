@@ -16,7 +16,7 @@ struct CUstream_st {
   softmoe::simt::Work* front = nullptr;
   softmoe::simt::Work* back = nullptr;
   int lane = 0;  // streams that were destroyed leave theirs to later ones
-  void* thread = nullptr;  // of TSan; one per lane
+  void* thread = nullptr;  // TSan's; one per lane
 };
 
 struct CUevent_st {

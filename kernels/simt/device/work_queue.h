@@ -24,8 +24,8 @@
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/shim/block.h"
 
-// As the toolkit's headers declare them: what cudaStream_t and cudaEvent_t
-// point to.
+// Declared as in the toolkit's headers: cudaStream_t and cudaEvent_t point to
+// these.
 struct CUstream_st;
 struct CUevent_st;
 

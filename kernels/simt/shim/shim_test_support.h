@@ -64,7 +64,7 @@ inline Bf16 NearestBf16(float x) {
     memcpy(&y, &all, sizeof(y));
     return static_cast<double>(y);
   };
-  const uint32_t near = bits >> 16, far = near + 1;  // of zero
+  const uint32_t near = bits >> 16, far = near + 1;  // from zero
   const double below = std::abs(x - value(near));
   const double above = std::abs(value(far) - x);
   const bool up = above < below || (above == below && far % 2 == 0);

@@ -13,8 +13,8 @@
 // from a lane outside the mask; too much shared memory. It is stricter than a
 // device in one point: a thread that has ended may not be waited for.
 //
-// One operating system thread at a time may use it; the simulated device sees to
-// that (../device/host_call.h).
+// One operating system thread at a time may use it; the simulated device sees
+// to that (../device/host_call.h).
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
 
@@ -57,7 +57,7 @@ void SetSharedMemoryLimit(size_t bytes);
 // misled. Returns null, or what is wrong, valid until the next grid.
 const char* RunGrid(const Grid& grid, void (*kernel)());
 
-// What kernel() may read its arguments from.
+// kernel() may read its arguments from this.
 extern void* kernel_argument;
 
 // InKernel: whether a thread of a grid is running. FailKernel ends its grid,
