@@ -46,7 +46,7 @@ struct Saved {
 };
 
 // The running softmax subtracts the largest score, adds the exponentials, and
-// shrinks what it has at each of its (here at most 3) steps: `steps` more
+// rescales its sums at each of its (here at most 3) steps: `steps` more
 // products by a factor with an error of 4 u.
 Bounded Running(Bounded x, double steps) { return x.Rounded(5 * steps); }
 double Running(double x, double) { return x; }

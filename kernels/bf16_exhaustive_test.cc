@@ -173,7 +173,7 @@ TEST_P(Bf16Exhaustive, SiluSlope) {
         slope.error += kFlushed * (std::abs(z) < 1e3 ? 1e3 : 0);
         return z < -1e3 ? Bounded(0, kFlushed) : slope;
       },
-      // Away from the zero of the slope at -1.278.
+      // Keeps away from the zero of the slope at -1.278.
       [](double x) { return x > 1e-3 && x < 16; });
   ExpectNanForNan(ProbeFunction::kSiluSlope);
 }

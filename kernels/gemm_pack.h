@@ -42,7 +42,7 @@ SOFTMOE_INLINE void StoreUpTo(float* p, int64_t left, Floats x) {
   }
 }
 
-// dst[i] = src[i] for i < n, in whole vectors but for the last.
+// dst[i] = src[i] for i < n, in whole vectors except for the last.
 SOFTMOE_INLINE void CopyFloats(float* __restrict dst,
                                const float* __restrict src, int64_t n) {
   for (int64_t i = 0; i < n; i += Floats::kWidth) {

@@ -77,7 +77,7 @@ class BackendModel : public ModelInterface {
   StepStats ReadReport(int64_t group) const;
 
  private:
-  // Checks `batch`, and what a caller can get wrong of `routing`.
+  // Checks `batch`, and what a caller can get wrong in `routing`.
   Pass Begin(const Batch& batch, double group_scale, int64_t group);
   // Everything but the head.
   void ForwardLayers(const Pass& pass);

@@ -55,7 +55,7 @@ class MemoryPlan {
   std::vector<PlannedArray> arrays_;
 };
 
-// What the passes over groups need room for.
+// What passes over groups must have room for.
 struct PassSizes {
   int64_t num_tokens;  // N
   int64_t pairs;       // the sum of SharePairs of all layers

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kGigabyte = 1'000'000'000;
 
-// SoftMoE-2 at the paper's sizes: the default, but for the router.
+// SoftMoE-2 at the paper's sizes: the default, except for the router.
 Config PaperConfig() {
   Config config;
   config.router.kind = RouterKind::kSoftLearned;

@@ -91,7 +91,7 @@ class RankedUpdater : public UpdaterInterface {
   Communicator& communicator_;
   int64_t num_groups_;
   GroupRange own_groups_;
-  GradientTree tree_;             // over the own groups
+  GradientTree tree_;             // over this rank's groups
   Buffer<float> gradient_;        // [layout.total]: their sum; then, in the own
                                   // shards, that over ranks
   GradientExchange exchange_;     // over ranks
@@ -102,7 +102,7 @@ class RankedUpdater : public UpdaterInterface {
   FetchedArray<double> fetched_;   // of either
   FetchedArray<float> budget_;     // the budget logits
   double norm_ = 0;                // of all ranks' gradient
-  Optimizer optimizer_;            // of the own shards
+  Optimizer optimizer_;            // of this rank's shards
 };
 
 }  // namespace SOFTMOE_BACKEND

@@ -4,7 +4,7 @@
 // take.
 //
 // On a terminal the line is rewritten in place; elsewhere (a log, CI) a plain
-// line is printed every so many seconds.
+// line is printed at intervals.
 #ifndef SOFTMOE_CORE_TEXT_PROGRESS_H_
 #define SOFTMOE_CORE_TEXT_PROGRESS_H_
 

@@ -4,7 +4,7 @@
 // of q and k, and for the cross-entropy, whose rows have tens of thousands of
 // columns. All are memory-bound; bytes per row:
 //
-// (with activations of fp32; half of it in bf16, but for the logits)
+// (with activations of fp32; half of it in bf16, except for the logits)
 //
 //   permute, embedding   8 d_model
 //   unpermute            4 d_model (active + 2)

@@ -19,8 +19,8 @@ namespace {
 constexpr int kThreads = kSortThreads;
 static_assert(kMaxExperts <= kSortThreads, "a thread per expert");
 
-// Calls body(pair) for each pair of this block of tokens that has the expert of
-// this thread, in ascending order.
+// Calls body(pair) for each pair of this block of tokens whose expert is this
+// thread's, in ascending order.
 template <typename Body>
 __device__ void ForEachPairOfExpert(const BuildRoutePlanArgs& a,
                                     const Body& body) {

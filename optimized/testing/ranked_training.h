@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ranked_training.h - a small model that tests train, alone or as one of
-// several ranks, and everything that has to have the same bits then.
+// several ranks, and the results that must then have the same bits.
 #ifndef SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
 #define SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
 

@@ -5,7 +5,7 @@
 //
 // To TSan this does not order the calls of two threads, as no device promises
 // it: TSan does not see the lock, and ignores what the simulator does for
-// itself meanwhile. What runs on a stream counts as ever (work_queue.h).
+// itself meanwhile. What runs on a stream counts as always (work_queue.h).
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_HOST_CALL_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_HOST_CALL_H_
 

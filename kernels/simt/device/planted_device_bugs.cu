@@ -938,7 +938,7 @@ Outcome KernelFails() {
   p.Synchronize(1);
   return p.End();
 }
-// All calls fail from then on, but for freeing, until the failure is forgotten.
+// All calls but freeing fail from then on, until the failure is forgotten.
 Outcome FailureStays() {
   Program p;
   int* a = p.AllocateInput();

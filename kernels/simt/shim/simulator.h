@@ -57,7 +57,7 @@ void SetSharedMemoryLimit(size_t bytes);
 // misled. Returns null, or what is wrong, valid until the next grid.
 const char* RunGrid(const Grid& grid, void (*kernel)());
 
-// kernel() may read its arguments from this.
+// kernel() may read its arguments from here.
 extern void* kernel_argument;
 
 // InKernel: whether a thread of a grid is running. FailKernel ends its grid,
