@@ -13,8 +13,8 @@
 namespace softmoe {
 namespace {
 
-// If more than this share of the elements is smaller than its own bound, zeros
-// would be found to agree as well.
+// If more than this share of the elements are smaller than their own bounds,
+// zeros would pass as well.
 constexpr double kTinyShare = 0.5;
 
 Comparison NotCompared(size_t got, size_t expected, size_t bound) {
@@ -35,7 +35,7 @@ Comparison NothingToCompare() {
 
 struct Sums {
   double squared_error = 0, squared_expected = 0;
-  double scaled = 0, scaled_squared = 0;  // of error/bound
+  double scaled = 0, scaled_squared = 0;  // sums of error/bound
   int64_t scaled_count = 0;
   int64_t tiny = 0;
   bool constant = true;
@@ -56,8 +56,8 @@ double Utilisation(double got, double expected, double bound,
   return bound == 0 ? 0 : error / bound;
 }
 
-// Where an element stands in the histogram. Subnormal numbers and 0 have the
-// ulp of the smallest normal one.
+// The histogram bin of an element. Zero and subnormal numbers have the ulp of
+// the smallest normal one.
 size_t UlpStep(double got, double expected, int digits) {
   const int smallest = digits == std::numeric_limits<double>::digits
                            ? std::numeric_limits<double>::min_exponent

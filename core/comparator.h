@@ -28,7 +28,7 @@ enum class Status {
 };
 const char* StatusName(Status status);  // "PASS", "FAIL", ...
 
-// Reasons that a caller can give for data that would be MISTRUSTED otherwise.
+// What the caller expects of data that would otherwise be MISTRUSTED.
 struct Expectations {
   bool may_be_constant = false;  // all expected values equal, or all zero
   bool may_be_tiny = false;      // bound exceeds the value nearly everywhere
@@ -39,9 +39,9 @@ struct Expectations {
   int digits = 0;
 };
 
-// Errors in units in the last place of the expected value: at most 1/2
-// (correctly rounded), 1, 2, 4, 16, 256, and more; NaN and infinite values
-// count as more.
+// Bins of the histogram: errors of at most 1/2 ulp of the expected value
+// (correctly rounded), 1, 2, 4, 16, 256 and more; NaN and infinite values count
+// as more.
 inline constexpr std::array<double, 6> kUlpSteps = {0.5, 1, 2, 4, 16, 256};
 using UlpHistogram = std::array<int64_t, kUlpSteps.size() + 1>;
 

@@ -55,8 +55,8 @@ TEST(Comparator, CountsErrorsInUlps) {
               (UlpHistogram{2, 2, 1, 1, 1, 1, 3}))
         << digits;
   }
-  // Without a number of digits, those of the type count. A zero has the ulp of
-  // the smallest normal float; the double next to it is far away.
+  // By default `digits` is that of the type. Zero has the ulp of the smallest
+  // normal float; the double next to it is far away.
   const std::vector<float> zero = {0x1p-149f};
   EXPECT_EQ(Compare(std::span<const float>(zero), Values{0.0}, Values{1.0},
                     AnyShape())

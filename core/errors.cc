@@ -14,12 +14,12 @@
 namespace softmoe {
 namespace {
 
-// Where a standard descriptor is closed (`>&-`), the next file opened gets its
+// If a standard descriptor is closed (`>&-`), the next file opened takes its
 // number, and what is printed would land in that file.
 void OccupyStandardDescriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
-    // The lowest number that is free: this one.
+    // open() takes the lowest free number, which is this one.
     [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);
   }
 }
@@ -36,8 +36,8 @@ void FlushOutput() {
 
 int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
   OccupyStandardDescriptors();
-  // A limit on file sizes (ulimit -f) becomes an error of write instead of
-  // ending us.
+  // Exceeding a limit on file sizes (ulimit -f) must fail the write instead of
+  // killing this process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     const ExitCode code = body();
@@ -60,7 +60,7 @@ int RunMain(const std::string& program, const std::function<ExitCode()>& body) {
                  program.c_str(), error.what());
     return static_cast<int>(ExitCode::kEnvironment);
   } catch (const std::system_error& error) {
-    // From fmt::print, or from a thread that could not be started.
+    // Thrown by fmt::print, or by a thread that could not be started.
     std::fprintf(stderr,
                  "%s: error: %s; look at the disk that the output goes to, and "
                  "at the limits of this shell (ulimit -a)\n",

@@ -87,8 +87,8 @@ TEST(RunMain, AFullDiskBehindWhatWasPrintedIsNoInternalError) {
   EXPECT_NE(ending.text.find("No space left"), std::string::npos);
 }
 
-// For a process of its own: exits with what RunMain returns for a body that
-// gives `code`, after `prepare`.
+// Run in a process of its own: calls `prepare`, then exits with what RunMain
+// returns for a body that gives `code`.
 void RunAlone(void (*prepare)(), ExitCode code) {
   prepare();
   std::exit(RunMain("prog", [&] {

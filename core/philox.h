@@ -4,8 +4,8 @@
 //
 // Philox4x32-10 (Random123) is a pure function from (seed, stream, step, layer,
 // index) to four 32-bit words: no state to save, and no dependence on
-// threads, ranks, launch shape or order of calls. What is R123_CUDA_DEVICE is
-// for the device, where nvcc compiles it.
+// threads, ranks, launch shape or order of calls. Functions that are
+// R123_CUDA_DEVICE also compile for the device, under nvcc.
 #ifndef SOFTMOE_CORE_PHILOX_H_
 #define SOFTMOE_CORE_PHILOX_H_
 

@@ -88,7 +88,7 @@ class Profile {
   std::atomic<int64_t> task_nanoseconds_{0};
 };
 
-// Whatever follows belongs to operation `name`, until the next one begins.
+// What follows belongs to operation `name`, until the next one begins.
 inline void BeginOperation(const char* name, const OperationWork& work = {}) {
   if (Profile* profile = Profile::Active()) profile->Begin(name, work);
 }

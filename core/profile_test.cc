@@ -12,7 +12,7 @@
 namespace softmoe {
 namespace {
 
-// Takes time by any clock: waits until this one has moved on.
+// Takes at least a microsecond by the profile's clock.
 void Work() {
   const int64_t start = Profile::Nanoseconds();
   while (Profile::Nanoseconds() - start < 1000) {
@@ -40,7 +40,7 @@ TEST(Profile, AddsUpOperationsInTheOrderInWhichTheyFirstBegan) {
 }
 
 // Four tasks of Work on two threads: all of their time is in tasks, none of it
-// serial; and what is done outside of jobs is.
+// serial. Work outside jobs is serial.
 TEST(Profile, TellsTasksFromSerialCode) {
   ThreadPool pool(2);
   Profile profile;

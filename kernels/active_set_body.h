@@ -9,7 +9,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// The set with `bit` added where `kept`.
+// `set` with `bit` added where `kept`.
 template <typename Set, typename Condition>
 SOFTMOE_INLINE Set AddMember(Set set, int bit, Condition kept) {
   return Select(kept, set | Set(static_cast<int32_t>(1u << bit)), set);

@@ -34,8 +34,8 @@ struct SumOfSquaresArgs {
   double* scratch;  // [SumOfSquaresScratch(size)]
 };
 SOFTMOE_DECLARE_KERNEL(SumOfSquares);
-// The second half of it, where blocks come from several arrays: the same bits as
-// of one array that has them all.
+// The second half of SumOfSquares, for blocks from several arrays: the same
+// bits as for one array that has them all.
 struct SumOfBlocksArgs {
   int64_t blocks;
   const double* scratch;  // [blocks]

@@ -13,7 +13,7 @@ namespace {
 
 Bounded Sqrt(Bounded x) {
   const double value = std::sqrt(x.value);
-  // For tiny x the relative error is the same half of x's.
+  // A root has half the relative error of x, however small x is.
   return x.value == 0
              ? Bounded(0, std::sqrt(x.error))
              : Bounded(value, value * x.error / (2 * x.value)).Rounded();

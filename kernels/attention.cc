@@ -22,7 +22,7 @@ constexpr float kMinusInfinity = -__builtin_inff();
 constexpr int64_t kKeys = 512;
 constexpr int64_t kScoreStride = kKeys + 16;
 
-// Queries per step of the backward pass, and keys (both square blocks 68 KiB).
+// Queries and keys per step of the backward pass (two blocks of 68 KiB).
 constexpr int64_t kBackwardQueries = 64;
 constexpr int64_t kBackwardKeys = 256;
 constexpr int64_t kBackwardStride = kBackwardKeys + 16;
@@ -179,7 +179,7 @@ struct BackwardPanels {
   }
 };
 
-// One head: pointers at its column 0 of token 0 of the sequence.
+// One head: pointers to its column 0 in token 0 of the sequence.
 struct BackwardHead {
   const float* q;
   const float* out;
@@ -199,7 +199,7 @@ void BackwardScores(const Shape& shape, const BackwardHead& head,
     const Range tile = Piece(count, tiles, t);
     const int64_t rows = tile.end - tile.begin;
     const int64_t first_query = queries.begin + tile.begin;
-    // Keys that this tile sees, and the rest of the block, which is blanked.
+    // This tile sees the first `seen` keys; the rest of the block is blanked.
     const int64_t all = keys.end - keys.begin;
     const int64_t seen =
         Smaller(all, Larger(0, first_query + rows - keys.begin));
@@ -239,7 +239,7 @@ void BackwardScores(const Shape& shape, const BackwardHead& head,
 void BackwardKeys(const Shape& shape, const BackwardHead& head,
                   const BackwardPanels& panels, Range queries, Range keys) {
   const int64_t stride = shape.qkv_stride();
-  // Keys before this block of queries were seen before: go on summing.
+  // Keys before this block of queries have sums already: add to them.
   const int64_t middle = Smaller(keys.end, Larger(keys.begin, queries.begin));
   for (const Range part :
        {Range{keys.begin, middle}, Range{middle, keys.end}}) {
@@ -321,7 +321,7 @@ void AttentionForward(const AttentionForwardArgs& args, ThreadPool& pool) {
   const Shape shape{args.sequence_length, args.num_heads, args.head_dim};
   const int64_t heads = args.num_sequences * args.num_heads;
   if (heads == 0 || shape.length == 0) return;
-  // Few heads: their queries are cut too, into parts of equal area under the
+  // With few heads, queries are cut, too, into parts of equal area under the
   // causal mask. Each part packs the keys again.
   const int64_t parts = Smaller(CeilDiv(2 * pool.threads(), heads),
                                 CeilDiv(shape.length, 4 * kTileRows));

@@ -12,14 +12,14 @@
 
 namespace softmoe::kernels {
 
-// Floats of the scratch of a device, which holds the scores of query_block
-// queries of every sequence at a time; forward and backward.
+// Floats of scratch on a device, forward and backward: the scores of
+// query_block queries of every sequence at a time.
 inline int64_t AttentionScratch(int64_t num_sequences, int64_t sequence_length,
                                 int64_t query_block) {
   return 2 * num_sequences * query_block * sequence_length;
 }
-// And with activations of bf16: scores as above, the weights beside them, and
-// the sums of one head's d_k and d_v.
+// The same with activations of bf16: scores as above, the weights beside them,
+// and the sums of one head's d_k and d_v.
 inline int64_t AttentionScratchForBf16(int64_t num_sequences,
                                        int64_t sequence_length,
                                        int64_t head_dim, int64_t query_block) {
@@ -36,7 +36,7 @@ struct AttentionForwardArgsOf {
                           //  3*num_heads*head_dim]
   Activation* out;        // [num_sequences*sequence_length, num_heads*head_dim]
   float* log_sum_exp;     // [num_sequences, num_heads, sequence_length]
-  // Not used by the CPU:
+  // GPU only:
   int64_t query_block = 0;
   float* scratch = nullptr;  // [AttentionScratch or AttentionScratchForBf16]
 };
@@ -51,7 +51,7 @@ struct AttentionBackwardArgsOf {
   const float* log_sum_exp;
   const Activation* d_out;
   Activation* d_qkv;  // like qkv, =
-  // Not used by the CPU:
+  // GPU only:
   int64_t query_block = 0;
   float* scratch = nullptr;  // as forward
 };

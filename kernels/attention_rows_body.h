@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention_rows_body.h - softmax of a query's scores under the causal mask,
-// and its gradient, for every group along the row (simt/group.h). (The CPU has
-// them inside its tiles, attention.cc.)
+// and its gradient, for every group along the row (simt/group.h). (The CPU
+// computes both inside its tiles: attention.cc.)
 #ifndef SOFTMOE_KERNELS_ATTENTION_ROWS_BODY_H_
 #define SOFTMOE_KERNELS_ATTENTION_ROWS_BODY_H_
 
@@ -12,7 +12,7 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 
 // weights = softmax(scale * scores) over the first `visible` keys, zero from
-// there to `num_keys`. T is what weights are stored as; `scores` are overwritten.
+// there to `num_keys`. Weights are stored as T; `scores` are overwritten.
 template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void CausalSoftmaxRow(Group group, int64_t visible,
                                      int64_t num_keys, R scale,
@@ -44,8 +44,8 @@ SOFTMOE_INLINE void CausalSoftmaxRow(Group group, int64_t visible,
 // From scores, and d_weights = d_out values^T, to
 //   weights   P = exp(scale * scores - log_sum_exp)
 //   d_scores  scale * P * (d_weights - delta),  delta = <d_out, out>
-// over the first `visible` keys, zero from there to `num_keys`. T is what these
-// and activations are stored as; they may be where scores and d_weights are.
+// over the first `visible` keys, zero from there to `num_keys`. These and
+// activations are stored as T; they may be where scores and d_weights are.
 template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void CausalSoftmaxBackwardRow(Group group, int64_t visible,
                                              int64_t num_keys, int64_t head_dim,

@@ -46,7 +46,7 @@ struct Saved {
 };
 
 // The running softmax subtracts the largest score, adds the exponentials, and
-// shrinks what it has at each of its (here at most 3) steps: `steps` more
+// rescales its sums at each of its (here at most 3) steps: `steps` more
 // products by a factor with an error of 4 u.
 Bounded Running(Bounded x, double steps) { return x.Rounded(5 * steps); }
 double Running(double x, double) { return x; }
@@ -80,7 +80,7 @@ Saved<T> Forward(const Case& c, const std::vector<T>& qkv) {
           for (int64_t u = 0; u <= t; ++u) {
             sum.Add(e[u] * qkv[c.At(s, h, 2, u, j)]);
           }
-          // Multiplied by the rounded reciprocal.
+          // The kernel multiplies by the rounded reciprocal.
           saved.out[c.Out(s, h, t, j)] = sum.Get() * (T(1.0) / total.Get());
         }
         saved.log_sum_exp.push_back(largest + Log(total.Get()));
@@ -149,8 +149,8 @@ std::vector<std::vector<float>> RunAttention(const Case& c, ThreadPool& pool) {
   return {out.Take(), log_sum_exp.Take(), d_qkv.Take()};
 }
 
-// One token; tiles, key blocks of the backward (256) and of the forward pass
-// (512) crossed; head sizes that are and are not whole vectors.
+// One token; lengths that cross tiles and the key blocks of the backward (256)
+// and forward pass (512); head sizes that are and are not whole vectors.
 std::vector<Case> Cases() {
   return {Case(2, 1, 2, 8),          Case(3, 5, 1, 3),
           Case(2, 37, 3, 16),        Case(1, 65, 2, 32),

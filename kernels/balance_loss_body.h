@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// balance_loss_body.h - balance_loss.h, by one thread: a few hundred numbers.
+// balance_loss_body.h - balance_loss.h on one thread: a few hundred numbers.
 #ifndef SOFTMOE_KERNELS_BALANCE_LOSS_BODY_H_
 #define SOFTMOE_KERNELS_BALANCE_LOSS_BODY_H_
 

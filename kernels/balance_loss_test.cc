@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Examples worked out by hand; against the reference:
-// property_tests/model_property_test.cc.
+// Examples worked out by hand; property_tests/model_property_test.cc compares
+// with the reference.
 #include "kernels/balance_loss.h"
 
 #include <gtest/gtest.h>

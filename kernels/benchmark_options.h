@@ -14,7 +14,7 @@ namespace softmoe::kernels {
 // --threads: at most four, and never more than cores, unless the user chose.
 inline int benchmark_threads = 1;
 
-// What a kernel is timed with: one thread, and benchmark_threads.
+// Kernels are timed with one thread, and with benchmark_threads.
 inline std::vector<int64_t> BenchmarkThreadCounts() {
   return benchmark_threads == 1 ? std::vector<int64_t>{1}
                                 : std::vector<int64_t>{1, benchmark_threads};

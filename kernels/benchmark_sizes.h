@@ -16,7 +16,7 @@ namespace softmoe::kernels {
 struct BenchmarkSize {
   const char* name;
   int64_t num_layers, d_model, num_heads, d_ffn, num_experts, vocab_size;
-  // Of one step, which is timed as one balance group.
+  // The size of one step, which is timed as one balance group.
   int64_t sequence_length, num_sequences;
   int64_t grid_groups = 1;  // balance groups of a step of the grid
 
@@ -32,7 +32,7 @@ struct BenchmarkSize {
             .sequence_length = sequence_length};
   }
 
-  // What a row of results says it measured; compare.py reads it, too.
+  // Says in a row of results what was measured; compare.py reads it, too.
   std::string Label() const {
     const auto field = [](const char* key, int64_t value) {
       return key + std::to_string(value);

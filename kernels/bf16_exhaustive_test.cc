@@ -112,7 +112,7 @@ Bounded ExactExp(double x) {
 }
 
 Bounded ExactSigmoid(double z) {
-  // Beyond, the exponential is 0 or infinite and the quotient exactly 1 or 0.
+  // Beyond these the exponential is 0 or infinite: the quotient is 1 or 0.
   if (z > 87.3) return Bounded(1, 0);
   if (z < -88.72) return {std::exp(std::max(z, -700.0)), kFlushed};
   Bounded s = Bounded(1) / (Bounded(1) + Exp(Bounded(-z)));
@@ -169,11 +169,11 @@ TEST_P(Bf16Exhaustive, SiluSlope) {
       [](double z) {
         const Bounded s = ExactSigmoid(z), one(1);
         Bounded slope = s * (one + Bounded(z) * (one - s));
-        // Where s is flushed, z times that.
+        // A flushed s costs z times kFlushed.
         slope.error += kFlushed * (std::abs(z) < 1e3 ? 1e3 : 0);
         return z < -1e3 ? Bounded(0, kFlushed) : slope;
       },
-      // Away from the zero of the slope at -1.278.
+      // Keeps away from the zero of the slope at -1.278.
       [](double x) { return x > 1e-3 && x < 16; });
   ExpectNanForNan(ProbeFunction::kSiluSlope);
 }

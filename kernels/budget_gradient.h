@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// budget_gradient.h - from the gradient of what each layer may spend on experts
-// to that of the budget logits (SPEC.md 2.2):
+// budget_gradient.h - takes the gradient of each layer's spending on experts to
+// that of the budget logits (SPEC.md 2.2):
 //
 //   d_budget_logits_m = (K - L) pi_m (g_m - sum_l pi_l g_l),  g = d_mean_active
 #ifndef SOFTMOE_KERNELS_BUDGET_GRADIENT_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// budget_gradient_body.h - budget_gradient.h, by one thread: a number per
-// layer.
+// budget_gradient_body.h - budget_gradient.h on one thread: a number per layer.
 #ifndef SOFTMOE_KERNELS_BUDGET_GRADIENT_BODY_H_
 #define SOFTMOE_KERNELS_BUDGET_GRADIENT_BODY_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// On numbers that do not round; that the gradient is the one of the allocation
-// is tested in optimized/allocation_test.cc.
+// The numbers here do not round; optimized/allocation_test.cc tests that this
+// is the gradient of the allocation.
 #include "kernels/budget_gradient.h"
 
 #include <gtest/gtest.h>

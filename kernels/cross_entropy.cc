@@ -106,7 +106,7 @@ void HeadCrossEntropy(const HeadCrossEntropyArgs& args, ThreadPool& pool) {
     return;
   }
   const int64_t block_tokens = BlockTokens(args);
-  // Off a power of two by one cache line.
+  // One cache line off a power of two.
   const int64_t stride = CeilDiv(args.vocab_size, 16) * 16 + 16;
   float* logits = ThreadScratch(ScratchSlot::kCall, block_tokens * stride);
   const int64_t pieces =

@@ -24,10 +24,10 @@ struct HeadCrossEntropyArgsOf {
   float* d_head_weight = nullptr;  // [vocab_size, d_model], =
   // [1], nats: the token losses added in double, in order; null: not wanted.
   double* loss_sum = nullptr;
-  // Not used by the CPU: scratch for the logits of so many tokens at a time.
+  // GPU only: scratch for the logits of chunk_tokens tokens at a time.
   int64_t chunk_tokens = 0;
   float* logits = nullptr;  // [chunk_tokens, vocab_size]
-  // Of that size, too; null: in place of the logits, if these are Activations.
+  // Like logits; null: in their place, if they are Activations.
   Activation* d_logits = nullptr;
 };
 using HeadCrossEntropyArgs = HeadCrossEntropyArgsOf<float>;

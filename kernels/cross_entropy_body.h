@@ -13,7 +13,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// The logits are overwritten. T is what their gradient is stored as.
+// Overwrites the logits; their gradient is stored as T.
 template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
                                     int32_t target, R grad_scale,
@@ -39,7 +39,7 @@ SOFTMOE_INLINE void CrossEntropyRow(Group group, int64_t vocab_size,
     group.Store(d_logits, at, group.Load(logits, at) * Real(factor));
   });
   group.Sync();  // its owner has written it
-  // From the logit, since what has been stored is rounded.
+  // Computed from the logit, since what has been stored is rounded.
   if (group.IsFirst()) {
     group.StoreOne(d_logits, target, Exp(target_logit) * factor - grad_scale);
   }

@@ -144,7 +144,6 @@ TEST(HeadCrossEntropy, AddsTheLossesInOrder) {
   EXPECT_EQ(sum, 0);
 }
 
-// In double, for random directions of hidden and head_weight.
 TEST(HeadCrossEntropy, NoTokensHaveNoLossAndNoGradient) {
   const std::vector<float> weight = RandomFloats(5 * 3, 1);
   ThreadPool pool(2);
@@ -170,6 +169,7 @@ TEST(HeadCrossEntropy, NoTokensHaveNoLossAndNoGradient) {
   }
 }
 
+// In double, for random directions of hidden and head_weight.
 TEST(HeadCrossEntropy, ExpectedGradientIsTheAdjointOfTheForwardPass) {
   const Case c(7, 6, 11);
   const auto gradient =
@@ -206,8 +206,6 @@ TEST(HeadCrossEntropy, ExpectedGradientIsTheAdjointOfTheForwardPass) {
       << "the test sees nothing";
 }
 
-// Uniform logits: the loss is log(vocab), the gradient of hidden is the mean
-// row of the head less the target's, times the scale.
 // Waking a thread would take longer than the work.
 TEST(HeadCrossEntropy, ASmallHeadIsComputedByTheCaller) {
   const auto job_seconds = [](const Case& c) {
@@ -233,6 +231,8 @@ TEST(HeadCrossEntropy, ASmallHeadIsComputedByTheCaller) {
   EXPECT_GT(job_seconds(Case(64, 64, 512)), 0);
 }
 
+// Uniform logits: the loss is log(vocab), the gradient of hidden is the mean
+// row of the head less the target's, times the scale.
 TEST(HeadCrossEntropy, ZeroHiddenGivesTheUniformDistribution) {
   ThreadPool pool(4);
   Case c(10, 8, 64);

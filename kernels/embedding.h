@@ -33,7 +33,7 @@ struct EmbeddingBackwardArgsOf {
 using EmbeddingBackwardArgs = EmbeddingBackwardArgsOf<float>;
 SOFTMOE_DECLARE_KERNEL(EmbeddingBackward);
 
-// The sort on a device counts 256 kinds of tokens in each fixed block of them.
+// On a device, the sort counts 256 bins in each fixed block of tokens.
 inline constexpr int64_t kEmbeddingTokenBlock = 256;
 constexpr int64_t EmbeddingDeviceScratch(int64_t num_tokens) {
   const int64_t blocks =

@@ -66,7 +66,7 @@ auto PackActivation(const ExpertForwardArgs& args) {
   };
 }
 
-// What is left of the backward pass through the activation when columns
+// Finishes the backward pass through the activation once columns
 // [column, column + columns) of d_hidden are in the first half of d_gate_up.
 void FinishActivation(const ExpertBackwardArgs& args, int64_t first,
                       int64_t rows, int64_t column, int64_t columns) {

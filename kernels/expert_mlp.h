@@ -40,7 +40,7 @@ struct ExpertForwardArgsOf {
   // [num_tokens, d_model], += (residual stream); null: gate_up only, with the
   // same bits.
   Activation* out;
-  // Not used by the CPU:
+  // GPU only:
   Activation* activation = nullptr;       // [num_routed, d_ffn]    scratch
   const int32_t* host_offsets = nullptr;  // expert_offsets on the host
 };

@@ -9,8 +9,8 @@
 namespace softmoe::kernels {
 namespace {
 
-// What is timed is done: every lane has the same numbers, so their sum is one of
-// them times a power of two, and every rounding is known.
+// The timed work is really done: every lane has the same numbers, so their sum
+// is one of them times a power of two, and every rounding is known.
 TEST(FmaPeak, RunsAllChainsForAllSteps) {
   for (const Isa isa : {Isa::kV3, Isa::kV4}) {
     if (!IsaAvailable(isa)) continue;

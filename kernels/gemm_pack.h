@@ -22,7 +22,7 @@ inline int64_t PanelStride(int64_t depth) {
   return depth * kTileColumns + 2 * Floats::kWidth;
 }
 
-// Floats from one row of a packed A tile to the next; the same reason.
+// Floats from one row of a packed A tile to the next, for the same reason.
 inline int64_t TileRowStride(int64_t depth) {
   return (depth + 15) / 16 * 16 + 16;
 }
@@ -42,7 +42,7 @@ SOFTMOE_INLINE void StoreUpTo(float* p, int64_t left, Floats x) {
   }
 }
 
-// dst[i] = src[i] for i < n, in whole vectors but for the last.
+// dst[i] = src[i] for i < n, in whole vectors except for the last.
 SOFTMOE_INLINE void CopyFloats(float* __restrict dst,
                                const float* __restrict src, int64_t n) {
   for (int64_t i = 0; i < n; i += Floats::kWidth) {

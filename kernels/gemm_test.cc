@@ -11,7 +11,7 @@ namespace {
 struct Case {
   int64_t m, n, k;
   bool transpose_a, transpose_b, accumulate;
-  int64_t extra = 0;  // of every leading dimension
+  int64_t extra = 0;  // added to every leading dimension
 };
 
 struct Data {
@@ -70,7 +70,7 @@ std::vector<Case> AllTransposes(int64_t m, int64_t n, int64_t k,
 }
 
 // Sizes around the tile (6 x 16, 12 x 32), the k block (256), the column group
-// (512), and none of them.
+// (512), and away from all of them.
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   const int64_t sizes[][3] = {{1, 1, 1},     {1, 7, 3},     {3, 17, 33},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// peaks.h - the most that this machine can do, measured: what the rates of
-// benchmarks and profiles are compared with.
+// peaks.h - measures the most that this machine can do, with which the rates of
+// benchmarks and profiles are compared.
 #ifndef SOFTMOE_KERNELS_PEAKS_H_
 #define SOFTMOE_KERNELS_PEAKS_H_
 

@@ -12,7 +12,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// T and U are what rows are stored as.
+// Rows are stored as T and as U.
 template <typename Group, typename T, typename U>
 SOFTMOE_INLINE void CopyRow(Group group, int64_t d_model,
                             const T* from,  // [d_model]

@@ -13,7 +13,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// T is what activations and their gradients are stored as.
+// Activations and their gradients are stored as T.
 template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void RmsNormForwardRow(Group group, int64_t d_model, R epsilon,
                                       const T* x,       // [d_model]

@@ -153,9 +153,9 @@ TEST(RmsNorm, ExactDataIsExact) {
   }
 }
 
-// <d_y, J (dx, dw)> from dual numbers = <(d_x, d_w), (dx, dw)> from the
-// kernel, whose elements are within the bounds of the tests above, that of rstd
-// included. What double rounds is 2^-29 of that for either side, and of the
+// <d_y, J (dx, dw)> from dual numbers = <(d_x, d_w), (dx, dw)> from the kernel,
+// whose elements are within the bounds of the tests above, that of rstd
+// included. Rounding in double adds 2^-29 of that on either side, and for the
 // sums.
 TEST(RmsNorm, BackwardIsTheAdjointOfTheTangent) {
   Data d(23, 200, RandomFloats);

@@ -58,7 +58,7 @@ class BlockRouter {
       : args_(args), c_(c), body_(body) {
     row_.scores = scores_;
     row_.weights = weights_;
-    // Soft weights and softmax(scores) at once: only for the mixed reading.
+    // Only the mixed reading has soft weights and softmax(scores) at once.
     const bool mixed = args.shape.mode == RouterMode::kSoft &&
                        args.shape.balance == BalanceBasis::kScoresSoftmax;
     row_.softmax = mixed ? softmax_ : nullptr;

@@ -15,7 +15,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// What is the same for every row of the backward pass.
+// Constants that all rows of the backward pass share.
 template <typename Scalar>
 struct RouterGradientConstants {
   int num_experts;
@@ -27,7 +27,7 @@ struct RouterGradientConstants {
   Scalar z_scale;  // d loss / d(logsumexp^2)
 };
 
-// From d_gates (zero where inactive) through LapSum. d_scores may not be
+// Takes d_gates (zero where inactive) back through LapSum. d_scores may not be
 // d_gates. Returns d_mean_active, through the gates only.
 template <typename Real, typename Scalar>
 SOFTMOE_INLINE Real LapSumBackwardRow(const RouterGradientConstants<Scalar>& c,
@@ -90,8 +90,8 @@ SOFTMOE_INLINE void AddSoftmaxLossGradients(
   }
 }
 
-// From d_gates (zero where inactive) through softmax(scores), whose values are
-// `softmax`; with the balance and z losses.
+// Takes d_gates (zero where inactive) back through softmax(scores), whose
+// values are `softmax`; adds the balance and z losses.
 template <typename Real, typename Scalar>
 SOFTMOE_INLINE void SparseBackwardRow(const RouterGradientConstants<Scalar>& c,
                                       const Real* scores, const Real* softmax,

@@ -58,7 +58,7 @@ Gradients RunBackward(const Problem& p, int threads, Isa isa) {
   const int64_t size = p.shape.num_tokens * p.shape.num_experts;
   Gradients out;
   out.d_scores.assign(size + 24, -77.0f);
-  // NaN for who reads what no block of tokens has written, or past the end.
+  // NaN exposes reads past the end, or of what no block of tokens has written.
   std::vector<double> scratch(
       RouterScratch(p.shape.num_tokens + kRouterTokenBlock,
                     p.shape.num_experts),
@@ -180,8 +180,8 @@ double CheckBackward(const Problem& p, const Gradients& got,
       for (int e = 0; e < n; ++e) {
         const double z = 2.0 * p.z_scale * row.log_sum_exp;
         exact[e] += z * row.softmax[e];
-        // logsumexp's relative error as in router_test.cc; the sums of z with
-        // the other terms, and the last addition to what is there.
+        // logsumexp's relative error is as in router_test.cc; the sums of z
+        // with the other terms, and the last addition, round as well.
         bound[e] +=
             row.softmax[e] * (std::abs(z) * (error[e] + 8 * kU) +
                               std::abs(2.0 * p.z_scale) * kU * (n / 4.0 + 16)) +

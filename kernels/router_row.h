@@ -9,7 +9,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// What is the same for every row; made by MakeRouterConstants (router_block.h).
+// Constants that all rows share, from MakeRouterConstants (router_block.h).
 template <typename Scalar>
 struct RouterConstants {
   int num_experts;

@@ -139,7 +139,7 @@ TEST(RouterForward, SoftAgreesWithBisectionWithinTheDerivedBound) {
       }
     }
   }
-  // A bound that nothing comes near would prove nothing.
+  // A bound that no error comes near would prove nothing.
   EXPECT_GT(worst, 1e-3);
   RecordProperty("worst_error_over_bound", std::to_string(worst));
 }

@@ -12,8 +12,8 @@ void RoutingCounts(const RoutingCountsArgs& args, ThreadPool& /*pool*/) {
   for (int64_t t = 0; t < args.num_tokens; ++t) {
     const int32_t active = args.num_active[t];
     ++args.active_histogram[active];
-    // A token that fell back has that one expert alone, with its weight, which
-    // does not exceed the cutoff either.
+    // A token that fell back has one expert, whose weight does not exceed the
+    // cutoff either.
     below_cutoff +=
         active == 0 ||
         (active == 1 && !(args.gates[t * args.max_active] > args.cutoff));

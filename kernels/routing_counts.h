@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// routing_counts.h - how many experts the tokens of a group got: what the
-// metrics of SPEC.md 5.2 are made of. Integers, so any order is right. And
-// which score was not finite, since nothing else that is read once a step says.
+// routing_counts.h - how many experts the tokens of a group got, for the
+// metrics of SPEC.md 5.2: integers, so any order is right. And which score was
+// not finite, since nothing else that is read once a step says so.
 #ifndef SOFTMOE_KERNELS_ROUTING_COUNTS_H_
 #define SOFTMOE_KERNELS_ROUTING_COUNTS_H_
 

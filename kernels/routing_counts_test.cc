@@ -14,7 +14,7 @@ struct Counts {
   int64_t below_cutoff = -1;
 };
 
-// Of tokens with at most two experts, among three.
+// Counts tokens that have at most two of three experts.
 Counts Count(const std::vector<int32_t>& num_active,
              const std::vector<float>& gates, bool has_cutoff, float cutoff) {
   ThreadPool pool(2);

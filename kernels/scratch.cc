@@ -19,9 +19,9 @@ struct Buffer {
 
   float* AtLeast(int64_t floats) {
     if (floats <= size) return data;
-    // At first no more than was asked for, so that the guarded heap of tests
-    // sees what is touched beyond; then half as much again, so that slowly
-    // growing requests settle.
+    // The first time, no more than was asked for, so that the guarded heap of
+    // tests sees what is touched beyond; later half as much again, so that
+    // slowly growing requests settle.
     const int64_t wanted =
         data == nullptr ? floats : AlignedFloats(floats + floats / 2);
     ::operator delete(data, kAlignment);

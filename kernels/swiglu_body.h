@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // swiglu_body.h - the activation of routed rows, for every group along the row
-// (simt/group.h); the formulas are those of swiglu.h. (The CPU has them inside
-// its matrix products, expert_mlp.cc.)
+// (simt/group.h); the formulas are those of swiglu.h. (The CPU applies them
+// inside its matrix products, expert_mlp.cc.)
 #ifndef SOFTMOE_KERNELS_SWIGLU_BODY_H_
 #define SOFTMOE_KERNELS_SWIGLU_BODY_H_
 
@@ -11,7 +11,7 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// T is what activations and their gradients are stored as.
+// Activations and their gradients are stored as T.
 template <typename Group, typename T, typename R = typename Group::Scalar>
 SOFTMOE_INLINE void SwigluForwardRow(Group group, int64_t d_ffn,
                                      const T* gate_up,  // [2*d_ffn]

@@ -19,8 +19,8 @@ int64_t WholeExperts(const Config& config, double experts) {
   return std::clamp<int64_t>(whole, 1, config.model.num_experts);
 }
 
-// What rounding may add to a number of experts: k_l = 1.5000001 is no reason
-// for a cap of 4, nor is 6 + 2^-50 one for counting 7 experts.
+// Slack for rounding: k_l = 1.5000001 is no reason for a cap of 4, nor is
+// 6 + 2^-50 one for counting 7 experts.
 constexpr double kSlack = 1e-6;
 
 int64_t MaxActive(const Config& config, double mean_active) {

@@ -17,7 +17,7 @@
 
 namespace softmoe::optimized {
 
-// k_l and what follows from it.
+// k_l and the numbers that follow from it.
 struct LayerAllocation {
   double mean_active;   // k_l
   double cutoff;        // tau * k_l / num_experts; sparse: 0
@@ -35,14 +35,14 @@ struct LayerAllocation {
 std::vector<LayerAllocation> ComputeAllocations(
     const Config& config, std::span<const float> budget_logits, double tau);
 
-// The same before the first update: all budget logits are 0.
+// The allocations before the first update, when all budget logits are 0.
 std::vector<LayerAllocation> InitialAllocations(const Config& config,
                                                 double tau);
 
-// K - L: what there is to spend beyond the first expert of each layer.
+// K - L: the budget beyond the first expert of each layer.
 double SpareBudget(const Config& config);
 
-// pi, the share of each layer in it: the softmax of the budget logits.
+// pi, each layer's share of it: the softmax of the budget logits.
 //
 // Errors   NumericsError if a budget logit is not finite (names the layer).
 std::vector<double> BudgetShares(std::span<const float> budget_logits);
@@ -61,8 +61,8 @@ void BudgetLogitGradient(const Config& config,
 // The largest cap that a layer can ever get, whatever the budget logits say.
 int64_t LargestMaxActive(const Config& config);
 
-// An upper bound of the caps of all layers together: what a token can
-// activate in the whole model. Tight, since the k_l add up to K.
+// An upper bound of the caps of all layers together: how many experts a token
+// can activate in the whole model. Tight, since the k_l add up to K.
 int64_t LargestTotalActive(const Config& config);
 
 }  // namespace softmoe::optimized

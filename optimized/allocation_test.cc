@@ -177,8 +177,8 @@ RC_GTEST_PROP(Allocation, GradientIsThatOfTheAllocation, ()) {
               truncation + rounding + output);
     total += d_logits[m];
   }
-  // Exactly 0 but for rounding: that of the mean of L cotangents and of the sum
-  // of L shares, times K - L = L; three of each element, and its output.
+  // Exactly 0 but for rounding: of the mean of L cotangents and of the sum of L
+  // shares, times K - L = L; three of each element, and that of its output.
   const double l = static_cast<double>(num_layers);
   double largest = 0, bound = 0;
   for (size_t m = 0; m < layers; ++m) {

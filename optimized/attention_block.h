@@ -11,7 +11,7 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-// From layers[layer].residual to layers[layer].moe_residual.
+// Computes layers[layer].moe_residual from layers[layer].residual.
 void AttentionBlockForward(const Pass& pass, int64_t layer);
 
 // Turns work.d_residual from the gradient with respect to moe_residual into

@@ -42,8 +42,7 @@ using LayerActivations = LayerActivationsOf<Activation>;
 inline constexpr Precision kPrecision =
     std::is_same_v<Activation, float> ? Precision::kFp32 : Precision::kBf16;
 
-// Where the elements of `array` are as Copy: there, if they are of that type;
-// else in `copy`.
+// `array` itself if its elements have the type of Copy, else `copy`.
 template <typename Array, typename Copy>
 Copy* InPlaceOr(Array* array, Copy* copy) {
   if constexpr (std::is_same_v<const Array, const Copy>) {
@@ -53,7 +52,7 @@ Copy* InPlaceOr(Array* array, Copy* copy) {
   }
 }
 
-// Enqueues that they are what `array` [size] then holds, and returns where.
+// Enqueues a cast of `array` [size] if needed; returns where the result is.
 template <typename Array, typename Copy>
 const Copy* CastTo(Queue& queue, int64_t size, const Array* array, Copy* copy) {
   if constexpr (!std::is_same_v<Array, Copy>) {

@@ -267,7 +267,7 @@ void BackendModel::StartGradients(const Batch& batch, double loss_scale,
                        queue_);
   down_to(layout_.final_norm);
   for (int64_t l = m.num_layers - 1; l >= 0; --l) {
-    // What is recomputed is still that of the last layer.
+    // The last layer's activations are still there: nothing to recompute.
     if (l + 1 < m.num_layers) RecomputeLayer(pass, l);
     MoeBlockBackward(pass, l, allocations_[l], gradients);
     AttentionBlockBackward(pass, l, gradients);

@@ -30,7 +30,7 @@ class BackendModel : public ModelInterface {
   // Keeps references to `queue` and `communicator` (device.h).
   BackendModel(const Config& config, int64_t group_sequences,
                Recompute recompute, Queue& queue, Communicator* communicator);
-  // Memory that is in use must not be freed.
+  // Memory in use must not be freed.
   ~BackendModel() override { WaitFor(queue_); }
 
   const Config& config() const override { return config_; }
@@ -54,19 +54,19 @@ class BackendModel : public ModelInterface {
   Queue& queue() const { return queue_; }
   BackendParameters& parameters() { return parameters_; }
   // The host's copy of the budget logits, by which it allocates without asking
-  // the device; empty if they are not learned. Who changes parameters() changes
-  // it alike.
+  // the device; empty if they are not learned. Whoever changes parameters()
+  // must change it, too.
   std::span<float> host_budget_logits() { return budget_logits_; }
 
   // ForwardBackward in parts, for several groups with one wait: StartGroups,
-  // StartGradients of each, in any order, and StartReports; then the host waits,
-  // and ReadReport of each. Nothing else may use the model in between. As many
-  // groups as an update has.
+  // StartGradients of each, in any order, and StartReports; then the host
+  // waits, and calls ReadReport of each. Nothing else may use the model in
+  // between. At most as many groups as an update has.
   void StartGroups(const RoutingState& routing);
-  // With gradients [layout().total] where the model computes.
+  // `gradients` [layout().total] is where the model computes.
   //
   //   down_to  called again and again: what is enqueued by then gives the
-  //            gradients of all parameters from `parameter` on, but for those of
+  //            gradients of all parameters from `parameter` on, except those of
   //            the budget logits; with 0, of all
   using DownTo = std::function<void(int64_t parameter)>;
   void StartGradients(
@@ -77,18 +77,18 @@ class BackendModel : public ModelInterface {
   StepStats ReadReport(int64_t group) const;
 
  private:
-  // Checks `batch`, and of `routing` what a caller can get wrong.
+  // Checks `batch`, and what a caller can get wrong in `routing`.
   Pass Begin(const Batch& batch, double group_scale, int64_t group);
   // Everything but the head.
   void ForwardLayers(const Pass& pass);
   // The loss; with `gradients`, also the head's gradient and d_residual.
   void Head(const Pass& pass, double loss_scale, float* gradients);
-  // Once more what the backward pass of `layer` needs and was not kept.
+  // Computes again what the backward pass of `layer` needs and was not kept.
   void RecomputeLayer(const Pass& pass, int64_t layer);
   // Throws NumericsError if a score was not finite.
   void CheckScores(int64_t group) const;
 
-  // What the report of a group does not say.
+  // What the report of a group lacks.
   struct Group {
     int64_t num_tokens, first_token;
   };
@@ -103,7 +103,7 @@ class BackendModel : public ModelInterface {
   BackendParameters parameters_;
   Workspace work_;
   std::vector<float> budget_logits_;
-  // Of the groups at hand:
+  // For the groups in progress:
   RoutingState routing_;
   std::vector<LayerAllocation> allocations_;
   std::vector<double> budget_shares_;
@@ -111,7 +111,7 @@ class BackendModel : public ModelInterface {
   const double* shares_ = nullptr;  // where the model computes
   std::vector<Group> groups_;
   int64_t last_group_ = 0;  // whose routing is in the workspace
-  // What is copied to the host, where it cannot be read in place.
+  // Copies for the host, where it cannot read arrays in place.
   std::vector<RoutingCopy> routing_copies_;  // of each layer
   Buffer<float> gradients_;
 };

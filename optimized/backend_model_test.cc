@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What only updaters ask of a model; all else: model_test.cc.
+// What only updaters ask of a model; model_test.cc has everything else.
 #include "optimized/backend_model.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// On the CPU what is enqueued is done.
+// On the CPU, enqueued work is done.
 TEST(StartGradients, TellsWhichGradientsAreThere) {
   for (const RouterKind router :
        {RouterKind::kSparse, RouterKind::kSoftLearned}) {

@@ -77,7 +77,7 @@ void BackendParameters::Write(std::span<const float> values, int64_t first) {
     CopyMasters(written);
     return;
   }
-  // Every rank is given what the others have.
+  // Every rank gets what the others have.
   for (const PackedPiece& piece : tensors_.PiecesOf(written)) {
     WriteArray(queue_, of(piece.range()), packed_.data() + piece.packed);
   }

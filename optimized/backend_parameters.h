@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// backend_parameters.h - a model's parameters on one backend: the masters, which
-// are fp32 and change with an update, and what passes read.
+// backend_parameters.h - a model's parameters on one backend: the masters,
+// which are fp32 and which updates change, and what passes read.
 //
 //   fp32                   the masters are whole, and passes read them
 //   bf16                   the masters are whole; products read a copy in bf16,
 //                          all else reads the masters
-//   bf16, one of several   of the masters there are this rank's shards; products
-//   ranks                  read a copy in bf16, all else another one, of the
-//                          tensors that it reads (parameter_shards.h)
+//   bf16, one of several   the masters are this rank's shards; products read a
+//   ranks                  copy in bf16, all else another copy, of the tensors
+//                          that it reads (parameter_shards.h)
 #ifndef SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 #define SOFTMOE_OPTIMIZED_BACKEND_PARAMETERS_H_
 
@@ -31,16 +31,16 @@ class BackendParameters {
  public:
   // Keeps references. All are 0.
   //
-  //   communicator  of the ranks that train the model; nullptr if nobody does,
-  //                 or one process alone
+  //   communicator  of the ranks that train the model; nullptr if it is not
+  //                 trained, or by one process alone
   BackendParameters(const ParameterLayout& layout, Communicator* communicator,
                     Queue& queue);
-  // Memory that is in use must not be freed.
+  // Memory in use must not be freed.
   ~BackendParameters() { WaitFor(queue_); }
   BackendParameters(const BackendParameters&) = delete;
   BackendParameters& operator=(const BackendParameters&) = delete;
 
-  // Whether other ranks have other shards of the masters.
+  // Whether the masters are divided among ranks.
   bool shared() const { return communicator_ != nullptr; }
 
   // Copies of all parameters, and of those from `first` on. Where the masters
@@ -49,23 +49,23 @@ class BackendParameters {
   std::vector<float> Read() const;
   void Write(std::span<const float> values, int64_t first);
 
-  // Of `part` of all parameters, which must be in one piece that is here. Who
-  // changes them calls CopyMasters.
+  // The masters of `part` of all parameters, which must be in one piece that is
+  // here. Whoever changes them calls CopyMasters.
   std::span<float> Masters(const Shard& part);
-  // Enqueues that the copies of them are what the masters then are. What other
-  // ranks have is then to be gathered: of weights() the shards of a bucket, of
+  // Enqueues updating the copies of them from the masters. Then the other
+  // ranks' parts are to be gathered: of weights() the shards of a bucket, of
   // packed() its packed_shards().
   void CopyMasters(const Shard& part);
 
   // What products read [layout.total]: the masters in fp32, else the copy.
   std::span<Activation> weights();
-  // The copy of what is read in fp32; empty where that is read from the masters.
+  // The copy of what is read in fp32; empty if the masters are read instead.
   std::span<float> packed() { return packed_.span(); }
   const Shards& packed_shards(size_t bucket) const {
     return packed_shards_[bucket];
   }
 
-  // What is read in fp32, and where it is there.
+  // What is read in fp32, and where it is.
   const float* fp32() const {
     return shared() ? packed_.data() : masters_.data();
   }
@@ -76,16 +76,16 @@ class BackendParameters {
   int64_t bytes() const;
 
  private:
-  // What products read, of parameters that the host has.
+  // Sends what products read, of parameters that the host has.
   void SendWeights(std::span<const float> values, int64_t first);
 
   const ParameterLayout& layout_;
   Queue& queue_;
-  Communicator* communicator_;  // of those that share the masters
+  Communicator* communicator_;  // of the ranks that share the masters
   Fp32Tensors tensors_;
   std::vector<Bucket> buckets_;        // if the masters are shared
-  std::vector<PackedPiece> held_;      // of the masters, what is here
-  std::vector<Shards> packed_shards_;  // of each bucket, what is in packed_
+  std::vector<PackedPiece> held_;      // which masters are here
+  std::vector<Shards> packed_shards_;  // each bucket's, in packed_
   Buffer<float> masters_;              // held_
   Buffer<Activation> weights_;         // [layout.total] of bf16; none of floats
   Buffer<float> packed_;               // if they are shared, as `staged_`

@@ -19,8 +19,8 @@ BackendUpdater::BackendUpdater(BackendModel& model)
       budget_first_moment_(model.host_budget_logits().size()),
       budget_second_moment_(model.host_budget_logits().size()) {}
 
-// One wait, but for how many rows each expert has: everything that the host has
-// to know comes together, before anything has changed.
+// One wait, besides those for each expert's number of rows: everything that the
+// host has to know comes together, before anything has changed.
 UpdateGradient BackendUpdater::ComputeGradient(const RoutingState& routing,
                                                const GroupBatch& batch) {
   using Clock = std::chrono::steady_clock;
@@ -54,7 +54,7 @@ UpdateGradient BackendUpdater::ComputeGradient(const RoutingState& routing,
     Finish(queue);
     count_time(start);
   } catch (...) {
-    WaitFor(queue);  // for what is read from memory that will be used again
+    WaitFor(queue);  // memory that is being read will be used again
     throw;
   }
   for (int64_t group = 0; group < num_groups_; ++group) {

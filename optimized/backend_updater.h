@@ -46,7 +46,7 @@ class BackendUpdater : public UpdaterInterface {
   GradientTree tree_;
   Buffer<float> gradient_;  // [layout.total]
   double norm_ = 0;         // of gradient_
-  // What the host needs of the budget logits to update its copy of them.
+  // The host needs these to update its copy of the budget logits.
   FetchedArray<float> budget_gradient_;
   std::vector<float> budget_first_moment_, budget_second_moment_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The benchmark program lists what experiments/peers/README.md shows, runs it,
-// and says what is wrong with a request. How fast anything is, is not tested.
+// and says what is wrong with a request. Speed is not tested.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ ProgramOutput RunBench(const std::string& arguments) {
   return RunTestProgram("optimized/bench", arguments);
 }
 
-// What the program says of the one benchmark of this name.
+// The program's report of the one benchmark of this name.
 nlohmann::json RunOne(const std::string& name, const std::string& options) {
   const ProgramOutput run =
       RunBench(options + " --benchmark_filter=^" + name +
@@ -43,7 +43,7 @@ int64_t Count(const std::string& list, const std::string& name) {
   return count;
 }
 
-// With one thread, and with as many as this machine has, but at most four.
+// With one thread, and with as many as the machine has, at most four.
 TEST(Bench, ListsStepsProductsAndRouters) {
   const int threads = std::min(4, AvailableCores());
   const ProgramOutput listed = RunBench("--benchmark_list_tests=true 2>&1");
@@ -70,7 +70,7 @@ TEST(Bench, ListsStepsProductsAndRouters) {
     }
     EXPECT_EQ(Count(list, name), threads == 1 ? 1 : 2) << name;
   }
-  // What compare.py asks for.
+  // compare.py asks for these.
   for (const char* experts : {"8", "16", "32"}) {
     EXPECT_EQ(
         Count(list, "BM_RouterSoftForward/experts:" + std::string(experts) +
@@ -109,7 +109,7 @@ TEST(Bench, RunsATrainingStepAtTheSizeItNames) {
   EXPECT_GE(step.at("best_tokens/s"), step.at("tokens/s"));
 }
 
-// What `grid record mini --bench` asks of it (experiments/run/bench_samples.h).
+// `grid record mini --bench` asks for this (experiments/run/bench_samples.h).
 TEST(Bench, SoftRouterHasAsManyExpertsAsTheNameSays) {
   const nlohmann::json json = RunOne("mini/soft_ae1.5", "--threads=1");
   const auto& step = json.at("benchmarks").at(0);
@@ -131,7 +131,7 @@ TEST(Bench, TimesTwoRanksBesideTwoThreads) {
   const auto& step = json.at("benchmarks").at(0);
   EXPECT_EQ(step.at("label"), kMiniLabel);
   EXPECT_GT(step.at("tokens/s"), 0);
-  // Of the same medians, to a few roundings.
+  // The ratio is of the same medians, to a few roundings.
   const double ratio = step.at("ratio");
   const double threads = step.at("threads_tokens/s");
   EXPECT_NEAR(ratio, step.at("tokens/s").get<double>() / threads,
@@ -148,7 +148,7 @@ TEST(Bench, CountsTheProductsAgainstThePeak) {
   EXPECT_GT(product.at("percent_of_peak"), 0);
 }
 
-// With one thread: several are tested with the table itself.
+// One thread; the test of the table has several.
 TEST(Bench, ProfilesAStep) {
   const ProgramOutput run =
       RunBench("--isa=v3 --threads=1 --profile=smoke/sparse2 2>&1");

@@ -11,8 +11,8 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-// Through memory of the host, which waits for the queue before it reads or
-// writes what they have in common.
+// Carries through memory of the host, which waits for the queue before it reads
+// or writes what they share.
 class HostCarrier : public Carrier {
  public:
   HostCarrier(int64_t largest_shard, Communicator& communicator, Queue& queue)
@@ -31,10 +31,10 @@ class HostCarrier : public Carrier {
         << "a row of " << row_ << ", for " << rows_.size() << " in all";
     for (size_t r = 0; r < shards.size(); ++r) {
       const std::span<float> part = PartOf(data, shards[r]);
-      // The own part is not sent.
+      // This rank's own part is not sent.
       sent_[r].Start(queue_, part.data(), IsOwn(r) ? 0 : shards[r].size());
     }
-    optimized::Finish(queue_);  // for what was received last, too
+    optimized::Finish(queue_);  // also for what was received last
     float* const received = InMemoryOfTheHost(size);
     std::vector<std::span<const float>> parts;
     std::vector<std::span<float>> rows;
@@ -56,7 +56,7 @@ class HostCarrier : public Carrier {
 
   void Finish() override { optimized::Finish(queue_); }
 
-  // The queue waits for nobody: what goes between ranks, the host moves.
+  // The queue waits for nobody: the host moves what goes between ranks.
   void Abandon() noexcept override {}
 
  private:
@@ -64,7 +64,7 @@ class HostCarrier : public Carrier {
     return rank == static_cast<size_t>(communicator_.rank());
   }
 
-  // Those of the others, one after the other.
+  // The other ranks' rows lie one after the other.
   std::span<float> RowIn(float* rows, size_t rank) const {
     const auto self = static_cast<size_t>(communicator_.rank());
     const auto row = static_cast<size_t>(row_);
@@ -96,7 +96,7 @@ class HostCarrier : public Carrier {
   int64_t row_ = 0;                        // of rows_
   std::vector<FetchedArray<float>> sent_;  // to each rank
   Buffer<float> rows_;                     // [other ranks, own shard]
-  HostArray<float> received_;              // the same, of a device
+  HostArray<float> received_;              // the same as rows_, of a device
   HostArray<std::byte> gathered_;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// carrier.h - what carries arrays as large as the parameters from rank to rank,
-// from where one computes to where the other does: through memory of the host,
-// with the communicator, or from device to device, over NCCL (link_carrier.h).
+// carrier.h - carries arrays as large as the parameters from rank to rank, from
+// where one computes to where the other does: through memory of the host, with
+// the communicator, or from device to device, over NCCL (link_carrier.h).
 // Nothing is computed on the way, so the bits are the same.
 //
-// Everything small - sums of blocks, statistics, agreements - is the
-// communicator's.
+// Everything small (sums of blocks, statistics, agreements) goes through the
+// communicator.
 #ifndef SOFTMOE_OPTIMIZED_CARRIER_H_
 #define SOFTMOE_OPTIMIZED_CARRIER_H_
 
@@ -30,39 +30,38 @@ class Carrier {
  public:
   virtual ~Carrier() = default;
 
-  // Where what comes in is worked on: the queue, or a stream beside it, so
-  // that carrying goes on while the queue computes.
+  // Where incoming data is worked on: the queue, or a stream beside it, so that
+  // carrying goes on while the queue computes.
   virtual Stream& stream() = 0;
   virtual bool RunsBeside() const = 0;
 
   // Enqueues on stream(), after all that is on the queue, that every other rank
-  // gets its shard of this rank's `data`, and Row what it has in this rank's.
-  // Until a Join the queue leaves these shards alone.
+  // gets its shard of this rank's `data`, and that Row is what it has in this
+  // rank's shard. Until a Join the queue leaves these shards alone.
   //
   //   shards  within `data`, none larger than MakeCarrier was told
   virtual void Exchange(const Shards& shards, std::span<float> data) = 0;
 
-  // What rank `rank`, another one, had in this rank's shard in the last
-  // Exchange; for stream(), until the next one.
+  // What rank `rank`, not this one, had in this rank's shard in the last
+  // Exchange; to be used on stream(), until the next Exchange.
   virtual std::span<float> Row(int rank) = 0;
 
-  // What is enqueued on the queue from now on comes after all that is on
-  // stream().
+  // Work enqueued on the queue from now on runs after all that is on stream().
   virtual void Join() = 0;
 
-  // Enqueues on stream(), after all that is on the queue, that the shards of
-  // `data`, of which every rank has its own, are there on all of them.
+  // Enqueues on stream(), after all that is on the queue, a gather: every
+  // rank's own shard of `data` comes to all ranks.
   template <typename T>
   void Gather(const Shards& shards, std::span<T> data) {
     static_assert(std::is_trivially_copyable_v<T>);
     GatherBytes(InBytes<T>(shards), std::as_writable_bytes(data));
   }
 
-  // Until everything that was enqueued on the queue is done.
+  // Waits until everything that was enqueued on the queue is done.
   // Errors   NumericsError if some of it failed; RankError if another rank has.
   virtual void Finish() = 0;
 
-  // After an error, before the host waits for the queue by itself: what is
+  // Called after an error, before the host waits for the queue by itself: work
   // enqueued there waits for no other rank any more.
   virtual void Abandon() noexcept = 0;
 
@@ -70,10 +69,10 @@ class Carrier {
   virtual void GatherBytes(const Shards& shards, std::span<std::byte> data) = 0;
 };
 
-// That of a rank. Keeps references to `communicator` and `queue`. All ranks
-// call it.
+// The carrier of a rank. Keeps references to `communicator` and `queue`. All
+// ranks call it.
 //
-//   largest_shard  of those in Exchange, elements
+//   largest_shard  the largest in any Exchange, in elements
 // Errors   for NCCL: as JoinLink in kernels/cuda/rank_link.h, and RankError.
 std::unique_ptr<Carrier> MakeCarrier(CarrierKind kind, int64_t largest_shard,
                                      Communicator& communicator, Queue& queue);

@@ -38,10 +38,10 @@ inline namespace backend_cpu {
 // What operations are enqueued on.
 using Queue = ThreadPool;
 
-// Beside it nothing runs.
+// Nothing runs beside it.
 using Stream = Queue;
 
-// What activations and operands of products are stored as.
+// The type of stored activations and of operands of products.
 using Activation = float;
 
 // The operations: ops::Name(args, queue).
@@ -57,7 +57,7 @@ inline void* AllocateArray(size_t bytes) {
   constexpr size_t kCacheLine = 64, kHugePage = size_t{2} << 20;
   const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
   bytes = (bytes + alignment - 1) / alignment * alignment;
-  // Of glibc: it has an address for no bytes, too.
+  // glibc returns an address for no bytes, too.
   void* array = std::aligned_alloc(alignment, bytes);
   if (array == nullptr) throw std::bad_alloc();
   // Fewer page faults and TLB misses; a refusal changes nothing else.
@@ -66,10 +66,10 @@ inline void* AllocateArray(size_t bytes) {
 }
 inline void FreeArray(void* array) noexcept { std::free(array); }
 
-// Until everything that was enqueued has run, or failed.
+// Waits until everything that was enqueued has run, or failed.
 inline void WaitFor(Queue& /*queue*/) noexcept {}
 
-// The same. Errors: NumericsError if some of it failed.
+// Waits likewise. Errors: NumericsError if some of it failed.
 inline void Finish(Queue& /*queue*/) {}
 
 // target = source over [size], within the backend's memory.
@@ -88,8 +88,8 @@ void ClearArray(Queue& /*queue*/, int64_t size, T* x) {
   std::fill_n(x, size, T(0));
 }
 
-// From memory of the host to the backend's, and back; both wait for what was
-// enqueued before.
+// Copy from memory of the host to the backend's, and back; both wait for what
+// was enqueued before.
 template <typename T>
 void WriteArray(Queue& /*queue*/, std::span<const T> values, T* target) {
   std::ranges::copy(values, target);
@@ -107,7 +107,7 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* /*copy*/) {
   return array.data();
 }
 
-// Memory of the host, for SendArray. It grows, without what it held.
+// Memory of the host, for SendArray. Growing loses its content.
 template <typename T>
 class HostArray {
  public:
@@ -129,7 +129,7 @@ class HostArray {
   size_t size_ = 0;
 };
 
-// Enqueues target = values, which are in a HostArray and stay as they are until
+// Enqueues target = values, which are in a HostArray and must not change until
 // the host has waited.
 template <typename T>
 void SendArray(Queue& queue, std::span<const T> values, T* target) {
@@ -140,9 +140,9 @@ void SendArray(Queue& queue, std::span<const T> values, T* target) {
 template <typename T>
 class SentArray {
  public:
-  // Enqueues that `values` are there for what is enqueued afterwards: in `copy`,
-  // unless they can be read in place. Before the next Send the host must have
-  // waited.
+  // Enqueues that `values` are there for what is enqueued afterwards: in
+  // `copy`, unless they can be read in place. The host must have waited before
+  // the next Send.
   const T* Send(Queue& /*queue*/, std::span<const T> values, T* /*copy*/) {
     return values.data();
   }
@@ -152,18 +152,18 @@ class SentArray {
 template <typename T>
 class FetchedArray {
  public:
-  // Enqueues that what `array` then holds comes to the host.
+  // Enqueues bringing what `array` then holds to the host.
   void Start(Queue& /*queue*/, const T* array, int64_t size) {
     view_ = {array, static_cast<size_t>(size)};
   }
-  // Of the last Start, once the host has waited.
+  // The array of the last Start, once the host has waited.
   std::span<const T> view() const { return view_; }
 
  private:
   std::span<const T> view_;
 };
 
-// Bytes that AllocateArray may still give, as far as anybody can say.
+// Bytes that AllocateArray may still give, as far as is known.
 inline int64_t FreeBytes() { return std::numeric_limits<int64_t>::max(); }
 
 }  // namespace backend_cpu

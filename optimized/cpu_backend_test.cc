@@ -33,7 +33,7 @@ bool AskedForHugePages(const void* address) {
   return false;
 }
 
-// What the kernel says of memory that the test maps and asks for itself.
+// Whether the kernel grants huge pages when the test maps memory itself.
 bool KernelHasHugePages() {
   void* const memory = mmap(nullptr, kHugePage, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -2,8 +2,8 @@
 //
 // device.h - what models compute on: the CPU, or a CUDA device.
 //
-// Which one a run takes is `runtime.device`; all that knows more than this
-// interface is backend.h and what includes it.
+// `runtime.device` says which one a run takes; only backend.h and what includes
+// it know more than this interface.
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_H_
 
@@ -21,7 +21,7 @@ namespace softmoe::optimized {
 // (DESIGN.md, "Determinism").
 struct DeviceIdentity {
   std::string isa;  // of the kernels: "v3" or "v4"; of a GPU, "sm_90"
-  // Of a GPU; empty for the CPU.
+  // GPU only; empty on the CPU:
   std::string backend;    // "cuda"; in tests also "simulated"
   std::string model;      // "NVIDIA H100 80GB HBM3"
   std::string libraries;  // "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0"
@@ -37,31 +37,31 @@ class Device {
   // host. Keeps references to all.
   //
   //   communicator  of the ranks that train it, if there are several: in bf16
-  //                 each holds a part of it only (backend_parameters.h). nullptr:
-  //                 it is not trained, or by one process
-  // Errors   std::bad_alloc, or EnvironmentError, if there is too little memory.
+  //                 each holds only a part of it (backend_parameters.h);
+  //                 nullptr if it is not trained, or by one process
+  // Errors   std::bad_alloc or EnvironmentError if there is too little memory.
   virtual std::unique_ptr<ModelInterface> MakeModel(
       const Config& config, int64_t group_sequences, ThreadPool& pool,
       Recompute recompute, Communicator* communicator) = 0;
 
-  // Bytes of memory that models may take, as far as anybody can say.
+  // Bytes of memory that models may take, as far as is known.
   virtual int64_t FreeMemory() const = 0;
 
   // How many such devices this process has. Ranks beyond that share them.
   virtual int count() const = 0;
 
-  // Of this one among those of its machine; empty for the CPU.
+  // Tells this device among those of its machine; empty for the CPU.
   virtual std::string id() const = 0;
 
-  // Why no ranks on such devices can send each other arrays from one to the other
-  // (CarrierKind::kNccl), and what to do; "" if they can, given one each.
+  // Why ranks with such a device each cannot send arrays from one to the other
+  // (CarrierKind::kNccl), and what to do; "" if they can.
   virtual std::string WhyNoLink() const = 0;
 
   // What rank `rank` of those on this machine computes on: device number
   // rank % count(), with a queue of its own. To be called, and used, by the
   // thread of that rank.
-  // Errors   EnvironmentError if that has no memory for the queue, or is another
-  //          kind of device: ranks would not have the same bits.
+  // Errors   EnvironmentError if it has no memory for the queue, or is of
+  //          another kind: ranks would not have the same bits.
   virtual std::unique_ptr<Device> OfRank(int rank) const = 0;
 };
 
@@ -70,7 +70,7 @@ Device& Cpu();
 
 // What `runtime` asks for: "cpu" or "", with runtime.isa for the rest of the
 // program; "cuda": device number rank % count(), with a queue of its own, to be
-// used by the calling thread, or if that is device 0 by any one.
+// used by the calling thread or, if that is device 0, by any thread.
 //
 //   rank  of this process among those on this machine
 // Errors   ConfigError for another name; EnvironmentError with what was found,
@@ -83,8 +83,8 @@ std::unique_ptr<Device> MakeDevice(const RuntimeConfig& runtime, int rank = 0);
 // with sizes that its products of bf16 do not suit (kernels/cuda/bf16_sizes.h).
 void CheckPrecision(const Config& config, const RuntimeConfig& runtime);
 
-// What "cuda" is made by. Only simulated_device.cc sets another one, before
-// main: a test that links it has the simulated device for CUDA's.
+// Makes the device for "cuda". Only simulated_device.cc sets another maker,
+// before main: a test that links it gets the simulated device instead.
 using DeviceMaker = std::unique_ptr<Device> (*)(int rank);
 DeviceMaker& CudaDeviceMaker();
 

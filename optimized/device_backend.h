@@ -2,10 +2,10 @@
 //
 // device_backend.h - the backend of a CUDA device, and of the simulated one:
 // see backend.h, which includes it. SOFTMOE_DEVICE is the namespace of the
-// kernels, isa_cuda or isa_shim; with SOFTMOE_BF16 activations are stored so.
+// kernels, isa_cuda or isa_shim; SOFTMOE_BF16 stores activations as bf16.
 //
-// An operation has run when the queue has come to it; the host waits in Finish,
-// ReadArray and WriteArray alone.
+// An operation has run when the queue has come to it; the host waits only in
+// Finish, ReadArray and WriteArray.
 #ifndef SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
 #define SOFTMOE_OPTIMIZED_DEVICE_BACKEND_H_
 
@@ -34,7 +34,7 @@ namespace device = ::softmoe::kernels::SOFTMOE_DEVICE;
 
 using Queue = kernels::Queue;
 
-// Where kernels alone are enqueued: a queue, or what runs beside it.
+// Where kernels are enqueued: a queue, or what runs beside it.
 using Stream = kernels::Stream;
 
 #ifdef SOFTMOE_BF16
@@ -45,7 +45,7 @@ using Activation = float;
 
 namespace ops {
 
-// Kernels need the queue's stream only.
+// These kernels need only the queue's stream.
 #define SOFTMOE_KERNEL(Name)                                        \
   inline void Name(const kernels::Name##Args& args, Queue& queue) { \
     device::Name(args, queue.stream());                             \
@@ -66,7 +66,7 @@ SOFTMOE_KERNEL(SumOfSquares);
 
 #undef SOFTMOE_KERNEL
 
-// The same of activations.
+// The same for kernels over activations.
 #define SOFTMOE_KERNEL_OF(Name)                                   \
   inline void Name(const kernels::Name##ArgsOf<Activation>& args, \
                    Queue& queue) {                                \
@@ -82,7 +82,7 @@ SOFTMOE_KERNEL_OF(Rope);
 
 #undef SOFTMOE_KERNEL_OF
 
-// And from one type to another.
+// The same for kernels from one type to another.
 template <typename X, typename Y>
 void Add(const kernels::AddArgsOf<X, Y>& args, Stream& stream) {
   device::Add(args, stream.stream());
@@ -124,7 +124,7 @@ void ClearArray(Queue& queue, int64_t size, T* x) {
   device::ClearOnDevice(x, static_cast<size_t>(size) * sizeof(T),
                         queue.stream());
 }
-// to = from over [size], where one of the two is of bf16.
+// to = from over [size], where one of the two is bf16.
 inline void CastArray(Queue& queue, int64_t size, const float* from,
                       kernels::Bf16* to) {
   device::CastToBf16({.size = size, .from = from, .to = to}, queue.stream());
@@ -151,8 +151,8 @@ T* OutputOnBackend(Queue& /*queue*/, std::span<T> array, Buffer* copy) {
   return copy->data();
 }
 // Memory of the host that the device copies from and to without the host's
-// waiting: page-locked. It grows, without what it held; whoever makes it grow
-// has waited for what uses it.
+// waiting: page-locked. Growing loses its content; whoever makes it grow has
+// waited for what uses it.
 template <typename T>
 class HostArray {
  public:

@@ -77,7 +77,7 @@ TEST(CheckPrecision, Bf16IsForDevicesAndSizesThatSuitIt) {
   EXPECT_EQ(PrecisionError(config, "cuda"), "none");
 }
 
-// Where the machine has a device, there is one.
+// Where the machine has a device, MakeDevice finds it.
 TEST(MakeDevice, WithoutACudaDeviceSaysWhatElseThereIs) {
   try {
     EXPECT_EQ(MakeDevice(On("cuda"))->identity().backend, "cuda");

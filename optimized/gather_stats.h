@@ -17,12 +17,12 @@ namespace softmoe::optimized {
 // All ranks call it. Returns the statistics of all ranks' groups, bit for bit,
 // in the order of the ranks.
 //
-//   own  of this rank's groups; as many on every rank
+//   own  those of this rank's groups; as many on every rank
 std::vector<StepStats> GatherStats(std::span<const StepStats> own,
                                    const ModelConfig& model,
                                    Communicator& communicator);
 
-// What is sent of each group.
+// Bytes that are sent for each group.
 int64_t StatsBytes(const ModelConfig& model);
 
 }  // namespace softmoe::optimized

@@ -15,7 +15,7 @@ namespace {
 
 constexpr ModelConfig kModel = {.num_layers = 2, .num_experts = 3};
 
-// Statistics in which every number is another one.
+// Statistics in which all numbers differ.
 StepStats Distinct(int64_t group) {
   double last = 1000 * static_cast<double>(group);
   const auto next = [&] { return static_cast<int64_t>(++last); };
@@ -39,7 +39,7 @@ StepStats Distinct(int64_t group) {
 }
 
 TEST(GatherStats, BringsEveryNumberOfEveryGroupToEveryRank) {
-  constexpr int64_t kGroups = 2;  // of each rank
+  constexpr int64_t kGroups = 2;  // on each rank
   for (const int ranks : {1, 2, 3}) {
     RunInProcessRanks(ranks, [&](Communicator& communicator) {
       std::vector<StepStats> own;

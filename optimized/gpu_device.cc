@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled for each kind of device, as backend_model.cc is for each of its
-// backends, which are two: of fp32 and of bf16.
+// Compiled for each kind of device, like backend_model.cc for each of its two
+// backends, fp32 and bf16.
 #include "optimized/gpu_device.h"
 
 #include <string>

@@ -5,11 +5,11 @@
 //   every rank sends every other its shard; each adds what it has, along the
 //   tree of gradient_tree.h with ranks for groups
 //
-// As many bytes as a reduce-scatter in a ring, but an order that is the same
-// for any number of ranks (RanksAreSubtrees) and whatever carries the bytes.
+// This sends as many bytes as a reduce-scatter in a ring, but in an order that
+// is the same for any number of ranks (RanksAreSubtrees) and any carrier.
 //
 // The buckets go one after the other, so that those which a backward pass has
-// done can go while it does the others.
+// completed can go while it works on the others.
 #ifndef SOFTMOE_OPTIMIZED_GRADIENT_EXCHANGE_H_
 #define SOFTMOE_OPTIMIZED_GRADIENT_EXCHANGE_H_
 
@@ -40,14 +40,14 @@ class GradientExchange {
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
-  // What carries, for other arrays as well.
+  // The carrier, for other arrays as well.
   Carrier& carrier() const { return *carrier_; }
 
-  // For all ranks to call alike. Enqueues that this rank's shards of `gradient`
-  // are overwritten with their sums over ranks, for the buckets that a backward
+  // All ranks call it alike. Enqueues that this rank's shards of `gradient` are
+  // overwritten with their sums over ranks, for the buckets that a backward
   // pass has completed when it has come down to `parameter`; the other ranks'
   // shards mean nothing any more. The queue must not touch these buckets until
-  // Finish, which does the rest of them, and after which the queue has the sums.
+  // Finish, which does the others; after it the queue has the sums.
   //
   //   gradient  of all parameters, on the queue: this rank's sum over its own
   //             groups

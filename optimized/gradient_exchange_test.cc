@@ -55,8 +55,8 @@ std::vector<Bucket> CutAt(int64_t block, int64_t size, int ranks) {
   return {{shards(cut, size), cut}, {shards(0, cut), 0}};
 }
 
-// What `ranks` ranks make of the gradients of `groups` groups: their shards,
-// where they belong.
+// The sums that `ranks` ranks make of the gradients of `groups` groups: their
+// shards, put where they belong.
 Floats SumOfRanks(int64_t size, int64_t groups, int ranks, int64_t block = 2,
                   int64_t piece = kWhole) {
   Floats whole(static_cast<size_t>(size), NAN);
@@ -66,7 +66,7 @@ Floats SumOfRanks(int64_t size, int64_t groups, int ranks, int64_t block = 2,
                               CarrierKind::kHost, communicator, pool);
     const std::vector<PackedPiece> own =
         PiecesOfRank(exchange.buckets(), communicator.rank());
-    // Twice: buffers are used again.
+    // Twice, since buffers are used again.
     for (int round = 0; round < 2; ++round) {
       Floats gradient =
           TreeSum(size, GroupsOfRank(groups, ranks, communicator.rank()), pool);
@@ -82,7 +82,7 @@ Floats SumOfRanks(int64_t size, int64_t groups, int ranks, int64_t block = 2,
   return whole;
 }
 
-// From one element to a few blocks for each rank, whole blocks or not.
+// From one element to a few blocks per rank, whole blocks or not.
 int64_t AnySize() {
   return *rc::gen::inRange<int64_t>(1, 6 * kernels::kSumOfSquaresBlock);
 }
@@ -101,7 +101,7 @@ RC_GTEST_PROP(GradientExchange, GivesTheBitsOfOneProcessWhereRanksAreSubtrees,
   RC_ASSERT(SumOfRanks(size, groups, ranks, block, piece) == alone);
 }
 
-// The definition, literally.
+// The definition, taken literally.
 float SumOverRanks(const std::vector<Floats>& partials, size_t begin,
                    size_t end, size_t i) {
   if (end - begin == 1) return partials[begin][i];

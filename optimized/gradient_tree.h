@@ -30,11 +30,11 @@ class GradientTree {
   // `max_size` floats: one group costs none.
   GradientTree(int64_t max_size, int64_t max_groups, Queue& queue);
 
-  // Overwrites as many floats as are asked for with the gradient of one group.
+  // Overwrites all of `gradient` with the gradient of one group.
   using Leaf = std::function<void(int64_t group, std::span<float> gradient)>;
 
-  // Overwrites `sum`, at most `max_size`, with the sum over groups [begin, end).
-  // Calls `leaf` once for each of them, in ascending order.
+  // Overwrites `sum`, at most `max_size`, with the sum over groups
+  // [begin, end). Calls `leaf` once for each of them, in ascending order.
   void Sum(int64_t begin, int64_t end, const Leaf& leaf, std::span<float> sum);
 
  private:

@@ -36,7 +36,7 @@ std::vector<float> TreeSum(int64_t begin, int64_t end, ThreadPool& pool) {
   return sum;
 }
 
-// The definition, literally.
+// The definition, taken literally.
 float Definition(int64_t begin, int64_t end, int64_t i) {
   if (end - begin == 1) return LeafValue(begin, i);
   const int64_t middle = begin + (end - begin) / 2;

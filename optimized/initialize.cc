@@ -25,7 +25,7 @@ void FillNormal(const RandomKey& key, double std, int64_t begin, int64_t end,
   }
 }
 
-// Of a tensor that is drawn.
+// The standard deviation of a tensor that is drawn.
 double InitialDeviation(const Config& config, InitKind init) {
   const ModelConfig& m = config.model;
   switch (init) {

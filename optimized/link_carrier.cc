@@ -75,7 +75,7 @@ class LinkCarrier : public Carrier {
   const int rank_;
   int64_t row_ = 0;     // of rows_
   Buffer<float> rows_;  // [other ranks, own shard]
-  // The first to end: it may still use the memory.
+  // It ends first, since it may still use the memory.
   std::unique_ptr<kernels::RankLink> link_;
 };
 

@@ -14,8 +14,8 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-// See MakeCarrier. Carries beside the queue. The host waits in Finish, and for
-// NCCL to have taken in what is asked of it.
+// See MakeCarrier. Carries beside the queue. The host waits in Finish, and
+// until NCCL has accepted what is asked of it.
 std::unique_ptr<Carrier> MakeLinkCarrier(int64_t largest_shard,
                                          Communicator& communicator,
                                          Queue& queue);

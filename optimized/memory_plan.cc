@@ -32,7 +32,7 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Notes what is taken.
+// Notes the arrays that are taken.
 class Planner : public ArraySource {
  public:
   explicit Planner(MemoryPlan* plan) : plan_(plan) {}
@@ -54,7 +54,7 @@ bool HasRouterInput(const Config& config) {
   return kIsBf16<Activation> || config.router.noise == NoiseKind::kInputJitter;
 }
 
-// Takes arrays of one part, whose type is that of where they go.
+// Takes arrays of one part; their type is that of their destination.
 class PartSource {
  public:
   PartSource(const char* part, ArraySource& source)
@@ -101,7 +101,7 @@ void TakeRouting(const Config& config, int64_t n, ArraySource& source,
   take("d_probability", e, &layer->d_probability);
 }
 
-// Floats of it.
+// Floats of attention scratch.
 template <typename Activation>
 int64_t AttentionScratch(const ModelConfig& m, int64_t num_tokens,
                          int64_t query_block) {
@@ -175,7 +175,7 @@ int64_t MemoryPlan::bytes(const std::string& part) const {
 
 std::string MemoryPlan::Text() const {
   constexpr size_t kNamed = 3;  // arrays
-  // Of each part, the arrays of one name together, in their order.
+  // The arrays of each part, those of one name together, in their order.
   std::vector<std::pair<std::string, std::vector<PlannedArray>>> parts;
   for (const PlannedArray& array : arrays_) {
     auto part = std::ranges::find(
@@ -231,7 +231,7 @@ PassSizes SizesOf(std::span<const LayerAllocation> allocations,
 }
 
 PassSizes LargestSizes(const Config& config, int64_t num_tokens) {
-  // Each layer's share may be rounded up, unless N tokens never are.
+  // Each layer's share may be rounded up, unless N tokens need no rounding.
   const int64_t largest_rounding =
       SharePairs(num_tokens, 1) == num_tokens ? 0 : SharePairs(1, 1) - 1;
   return {num_tokens,
@@ -408,7 +408,7 @@ std::string Quoted(Recompute recompute) {
 constexpr const char* kSmallerGroups =
     "take smaller groups (training.balance_group_sequences)";
 
-// Of the first step; the caps do not depend on tau.
+// The plan of the first step; the caps do not depend on tau.
 MemoryPlan PlanFirstStep(const Config& config, Recompute recompute,
                          int64_t product_workspaces, int ranks) {
   return PlanStep(config, InitialAllocations(config, /*tau=*/0),
@@ -532,7 +532,7 @@ int64_t QueryBlock(const Config& config, MemoryKind kind) {
 
 int64_t HeadChunk(const Config& config, int64_t num_tokens, MemoryKind kind) {
   if (kind == MemoryKind::kHost) return 0;
-  // 256 MiB of logits, or 64 tokens'.
+  // 256 MiB of logits, but at least 64 tokens.
   const int64_t fitting = (int64_t{1} << 26) / config.model.vocab_size;
   return std::min(num_tokens, std::max<int64_t>(fitting, 64));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // memory_plan.h - what a model and its updates keep in memory: which arrays, of
-// what size. A value that can be shown before anything is allocated, and from
-// which what a pass needs is then allocated (workspace.h).
+// what size. The plan is a value that can be shown before anything is
+// allocated, and from which a pass is then given its memory (workspace.h).
 //
 // Shapes use N = tokens of the group at hand (at most the N that was planned
 // for), d = d_model, f = d_ffn, E = num_experts, H = num_heads, A = the layer's
@@ -22,20 +22,20 @@
 
 namespace softmoe::optimized {
 
-// Where a backend's arrays live. The host's are of pages that take memory when
-// they are written to, so they are sized for the worst routing of all steps; a
+// Where a backend's arrays live. The host's pages take memory when they are
+// written to, so its arrays are sized for the worst routing of all steps; a
 // device's are sized for the caps of the step at hand.
 enum class MemoryKind { kHost, kDevice };
 
 struct PlannedArray {
   std::string part;  // "activations"
   std::string name;  // "qkv"
-  int64_t bytes;     // rounded up to what keeps the next array aligned
+  int64_t bytes;     // rounded up so that the next array is aligned
 };
 
 class MemoryPlan {
  public:
-  // What every array begins at a multiple of: what a device gives out.
+  // Every array begins at a multiple of this, which is what a device gives out.
   static constexpr int64_t kAlignment = 512;
 
   // Errors   InternalError if `bytes` is negative.
@@ -44,7 +44,7 @@ class MemoryPlan {
 
   const std::vector<PlannedArray>& arrays() const { return arrays_; }
   int64_t bytes() const;
-  // Of one part.
+  // Bytes of one part.
   int64_t bytes(const std::string& part) const;
 
   // A line for each part with its arrays of the largest sizes, and the sum:
@@ -55,7 +55,7 @@ class MemoryPlan {
   std::vector<PlannedArray> arrays_;
 };
 
-// What the passes over groups need room for.
+// What passes over groups must have room for.
 struct PassSizes {
   int64_t num_tokens;  // N
   int64_t pairs;       // the sum of SharePairs of all layers
@@ -67,11 +67,11 @@ struct PassSizes {
   }
 };
 
-// N*A, rounded up so that the next layer's arrays begin as aligned as any: the
-// bits of a product may depend on that.
+// N*A, rounded up so that the next layer's arrays are aligned like any other:
+// the bits of a product may depend on that.
 int64_t SharePairs(int64_t num_tokens, int64_t max_active);
 
-// Of passes with these caps; and whatever the budget logits say.
+// Sizes of passes with these caps; with any caps that the budget may give.
 PassSizes SizesOf(std::span<const LayerAllocation> allocations,
                   int64_t num_tokens);
 PassSizes LargestSizes(const Config& config, int64_t num_tokens);
@@ -94,9 +94,9 @@ class ArraySource {
                           int64_t bytes) = 0;
 };
 
-// What one layer keeps from its forward to its backward pass; but for what is
-// recomputed, which all layers have in common. Activation is float, or Bf16
-// where training.precision is bf16 (DESIGN.md, "Types on a device").
+// What one layer keeps from its forward to its backward pass, except for what
+// is recomputed, which all layers share. Activation is float, or Bf16 where
+// training.precision is bf16 (DESIGN.md, "Types on a device").
 template <typename Activation>
 struct LayerActivationsOf {
   std::span<Activation> residual;          // [N, d]   entering the layer
@@ -127,10 +127,10 @@ struct PassArraysOf {
   std::span<Activation> final_normed;    // [N, d]
   std::span<float> final_rstd;           // [N]
   std::span<float> token_loss;           // [N]
-  std::span<int32_t> inputs, targets;    // [N], of a device
-  std::span<double> budget_shares;       // [num_layers], of a device
+  std::span<int32_t> inputs, targets;    // [N], GPU only
+  std::span<double> budget_shares;       // [num_layers], GPU only
 
-  // One after the other, the shares of all layers in what is there for (token,
+  // The shares of all layers, one after the other, in the arrays for (token,
   // expert) pairs.
   std::span<int32_t> selected, token_rows, row_token;  // [pairs]
   std::span<float> gates, row_gate;                    // [pairs]
@@ -157,7 +157,7 @@ struct PassArraysOf {
   std::span<int32_t> embedding_scratch;   // see kernels/embedding.h
   std::span<float> attention_scratch;     // see kernels/attention.h
   std::span<float> logits;                // [head_chunk, vocab_size]
-  std::span<Activation> d_logits;         // like logits; only of bf16
+  std::span<Activation> d_logits;         // like logits; bf16 only
 };
 
 // Takes all of them, always in the same order. For float and Bf16.
@@ -167,28 +167,28 @@ PassArraysOf<Activation> TakePassArrays(const Config& config,
                                         Recompute recompute, MemoryKind kind,
                                         ArraySource& source);
 
-// The plan by which TakePassArrays will go, in the configuration's precision.
+// The plan that TakePassArrays follows, in the configuration's precision.
 MemoryPlan PlanPasses(const Config& config, const PassSizes& sizes,
                       Recompute recompute, MemoryKind kind);
 
-// What there is besides, whatever the caps: of a model, and of its updates, on
-// each of `ranks` ranks, among which the balance groups divide. Shards are the
-// largest of a rank. What NCCL keeps for itself is not counted.
+// What a model, and its updates, take besides, whatever the caps, on each of
+// `ranks` ranks, among which the balance groups divide. Shards are the largest
+// of a rank. What NCCL keeps for itself is not counted.
 MemoryPlan PlanModel(const Config& config, int ranks = 1);
 MemoryPlan PlanUpdates(const Config& config, int ranks = 1);
 
 // Elements of a shard that ranks exchange at a time, at most
 // (gradient_exchange.h): 16 MiB from each rank. At 50 GB/s, the slowest of the
-// links that plans assume, these take 0.3 ms, and from 20 ranks they are
-// 320 MiB, where whole shards of the paper's model would be 6 GiB.
+// links that plans assume, these take 0.3 ms; from 20 ranks they are 320 MiB,
+// where whole shards of the paper's model would be 6 GiB.
 inline constexpr int64_t kExchangePiece = (int64_t{16} << 20) / sizeof(float);
 
-// How many of `total` parameters a device is sent at a time to have them cast,
+// How many of `total` parameters are sent to a device at a time to be cast,
 // where ranks share the masters (backend_parameters.h).
 int64_t StagedParameters(int64_t total);
 
-// The balance groups of an update; the passes of which a model reports at a
-// time (pass_report.h): as many, but one at least.
+// The balance groups of an update; the passes that a model reports at a time
+// (pass_report.h): as many, but at least one.
 int64_t NumGroups(const TrainingConfig& training);
 int64_t NumPasses(const TrainingConfig& training);
 
@@ -198,8 +198,8 @@ int64_t ReportSums(const ModelConfig& model);
 
 // All that a device holds in a step with these caps, over groups of
 // `group_sequences` sequences: the parameters, the updates' arrays, a pass, and
-// `product_workspaces` bytes for the products (kernels/cuda/queue.h). Of one of
-// `ranks` ranks.
+// `product_workspaces` bytes for the products (kernels/cuda/queue.h). For one
+// of `ranks` ranks.
 MemoryPlan PlanStep(const Config& config,
                     std::span<const LayerAllocation> allocations,
                     int64_t group_sequences, Recompute recompute,
@@ -219,24 +219,24 @@ std::string StepMemoryText(const Config& config, Recompute recompute,
 // than there is free.
 void RequireMemory(const MemoryPlan& plan, int64_t free_bytes);
 
-// The same for the first step, on a device that has its queue already: names
-// the setting that computes least again and fits, if one does.
+// The same for the first step, on a device that already has its queue: names
+// the setting that recomputes least and fits, if one does.
 //
 //   ranks      that train together
-//   on_device  that share this device: each needs its part, and but for the one
-//              that has it already, a queue
+//   on_device  that share this device: each needs its part, and all but the one
+//              that already has it, a queue
 void RequireStepMemory(const Config& config, Recompute recompute,
                        int64_t free_bytes, int ranks = 1, int on_device = 1);
 
-// The setting that computes least again with which a device of `memory` bytes
-// holds PlanStep; none if none does.
+// The setting that recomputes least with which a device of `memory` bytes holds
+// PlanStep; nullopt if none does.
 std::optional<Recompute> LeastRecompute(
     const Config& config, std::span<const LayerAllocation> allocations,
     int64_t group_sequences, int64_t product_workspaces, int64_t memory,
     int ranks = 1);
 
-// Of a device: queries whose attention weights are held at a time, and tokens
-// whose logits are; of the host, 0.
+// On a device: queries whose attention weights, and tokens whose logits, are
+// held at a time; on the host, 0.
 int64_t QueryBlock(const Config& config, MemoryKind kind);
 int64_t HeadChunk(const Config& config, int64_t num_tokens, MemoryKind kind);
 

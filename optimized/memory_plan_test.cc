@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// That a device takes what was planned: property_tests/simulated_model_test.cc.
+// Whether a device takes what was planned: see simulated_model_test.cc.
 #include "optimized/memory_plan.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kGigabyte = 1'000'000'000;
 
-// SoftMoE-2 at the paper's sizes: the default, but for the router.
+// SoftMoE-2 at the paper's sizes: the default, except for the router.
 Config PaperConfig() {
   Config config;
   config.router.kind = RouterKind::kSoftLearned;
@@ -106,11 +106,11 @@ TEST(MemoryPlan, OfThePapersWholeStepInBf16) {
   EXPECT_EQ(plan.bytes("routing"), fp32.bytes("routing"));
   EXPECT_EQ(plan.bytes("tables"), fp32.bytes("tables"));
   EXPECT_EQ(2 * plan.bytes("routed rows"), fp32.bytes("routed rows"));
-  // Of a layer 8 numbers of bf16 and one of fp32 for each of 640; rstd twice
-  // and the log-sum-exp of 10 heads.
+  // Per layer 8 numbers of bf16 and one of fp32 for each of 640; rstd twice and
+  // the log-sum-exp of 10 heads.
   const int64_t layer = tokens * (640 * (8 * 2 + 4) + (2 + 10) * 4);
   expect_bytes("activations", 10 * layer + tokens * (2 * 640 * 2 + 4));
-  // 2048 tokens' logits at a time, and their gradients.
+  // The logits of 2048 tokens at a time, and their gradients.
   expect_bytes("logits", tokens * 4 + 2048 * 32768 * (4 + 2));
   const auto scratch = [](const MemoryPlan& of, const std::string& name) {
     int64_t bytes = 0;

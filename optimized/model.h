@@ -40,8 +40,8 @@ class Model {
   const ParameterLayout& layout() const;
 
   // Copies of the parameters, in the order of layout(): all of them, and those
-  // from `first` on. They live where the model computes. With a communicator,
-  // all ranks call these, with the same values.
+  // from `first` on. The originals live where the model computes. With a
+  // communicator, all ranks call these, with the same values.
   std::vector<float> ReadParameters() const;
   void WriteParameters(std::span<const float> values, int64_t first = 0);
 

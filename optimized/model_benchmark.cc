@@ -44,8 +44,8 @@ struct Row {
   const char* name;
   RouterKind kind;
   double mean_active_experts;
-  // A soft router as it was drawn, with the cutoff at which that many experts
-  // are active.
+  // For a soft router as it was drawn: the cutoff is chosen so that exactly
+  // that many experts are active.
   bool exact = false;
 };
 constexpr Row kRows[] = {{"sparse1", RouterKind::kSparse, 1},
@@ -88,8 +88,8 @@ class Trainee {
  public:
   Trainee(const BenchmarkSize& size, const Row& row, ThreadPool& pool)
       : Trainee(ConfigOf(size, row, /*groups=*/1), row, pool, nullptr) {}
-  // Of a batch of several balance groups; where there is a communicator, with
-  // its other ranks.
+  // Trains on batches of several balance groups, together with the other ranks
+  // of the communicator if there is one.
   Trainee(const Config& config, const Row& row, ThreadPool& pool,
           Communicator* communicator)
       : group_sequences_(config.training.balance_group_sequences),
@@ -113,7 +113,7 @@ class Trainee {
   double Step() {
     const UpdateGradient gradient = updater_.ComputeGradient(
         routing_, [&](int64_t group) { return Text(group); });
-    // Rate 0 costs the same, and the routing stays as it was initialised.
+    // A rate of 0 costs the same, and keeps the routing as initialised.
     updater_.Apply(0.0, step_++);
     return gradient.groups[0].MeanActiveExperts();
   }
@@ -152,7 +152,7 @@ ThreadPool& Pool() {
   return pool;
 }
 
-// Of the clock on the wall.
+// Wall-clock seconds.
 double SecondsOf(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
@@ -183,12 +183,12 @@ void BM_TrainingStep(benchmark::State& state, const BenchmarkSize& size,
   state.SetLabel(size.Label());
 }
 
-// What one of two ranks does in turns with a process of two threads, both on the
-// grid's balance groups: so that whatever else a machine does slows both. Ranks
-// are threads here, each with one thread of its own.
+// Times steps of two ranks in turns with those of a process of two threads,
+// both on the grid's balance groups: so whatever else slows the machine slows
+// both. Ranks are threads here, each with one thread of its own.
 constexpr int kRanks = 2;
 
-// Of rank 0, which drives the benchmark.
+// Times of rank 0, which drives the benchmark.
 struct RankTimes {
   std::vector<double> alone, together;  // s, of each step
   int64_t bytes = 0;                    // sent by rank 0, in all steps
@@ -272,7 +272,7 @@ void AddBenchmarks() {
                                    size, row)
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
-      // Ranks that share a core would time waiting.
+      // Ranks that share a core would time their waiting.
       if (size.grid_groups % kRanks != 0 || row.exact ||
           kernels::benchmark_threads < kRanks) {
         continue;

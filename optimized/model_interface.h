@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// model_interface.h - what a model and its updater do, on whichever backend:
+// model_interface.h - what a model and its updater do, on whichever backend.
 // model.h and updater.h, which hold one of these each, say what every function
 // means.
 #ifndef SOFTMOE_OPTIMIZED_MODEL_INTERFACE_H_
@@ -61,8 +61,8 @@ class ModelInterface {
   virtual int64_t MemoryBytes() const = 0;
   // Keeps a reference to this model.
   virtual std::unique_ptr<UpdaterInterface> MakeUpdater() = 0;
-  // That of one of several ranks (ranked_updater.h), and to `communicator`, with
-  // which the model was made.
+  // The updater of one of several ranks (ranked_updater.h). Also keeps one to
+  // `communicator`, with which the model was made.
   virtual std::unique_ptr<UpdaterInterface> MakeUpdater(
       Communicator& communicator, CarrierKind carrier) = 0;
 };

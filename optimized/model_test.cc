@@ -277,7 +277,7 @@ TEST(Model, RatiosAreThoseOfTheCappedSoftWeights) {
   RoutingState routing{.temperature = 5.0};
   const auto ratios = model.CollectSoftWeightRatios(tokens.batch(4), routing);
   ASSERT_EQ(ratios.size(), 3u * 76 * 3);  // layers, tokens, cap
-  // With tau between two of them, as many are active as are above it.
+  // With tau between two ratios, as many experts are active as lie above it.
   std::vector<float> sorted = ratios;
   std::sort(sorted.begin(), sorted.end());
   const size_t middle = sorted.size() / 2;
@@ -319,12 +319,12 @@ TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
         config, layer, with_tau.temperature, model.LastRouting(l).scores, pool);
     for (const float gate : gates) {
       ASSERT_LT(at, ratios.size());
-      // Nothing but the division is left to round.
+      // Only the division is left to round.
       EXPECT_EQ(ratios[at], static_cast<float>(gate / (layer.mean_active / 5)))
           << "layer " << l;
       ++at;
     }
-    // tau would have left something out.
+    // tau would have left out some of them.
     const double cutoff = with_tau.tau * layer.mean_active / 5;
     EXPECT_TRUE(std::ranges::any_of(
         gates, [cutoff](float gate) { return 0 < gate && gate <= cutoff; }));
@@ -332,8 +332,8 @@ TEST(Model, RatiosAreDividedByTheirOwnLayersShareWithoutTau) {
   EXPECT_EQ(at, ratios.size());
 }
 
-// A cutoff nobody reaches: without fallback experts learn nothing and the MoE
-// half is the identity; with it every token keeps one expert.
+// No weight reaches the cutoff: without fallback experts learn nothing and the
+// MoE half is the identity; with it every token keeps one expert.
 TEST(Model, FallbackDecidesWhatHappensToTokensWithoutExperts) {
   Config config = SmallConfig(RouterKind::kSoftFixed);
   const RoutingState routing{.temperature = 1.0, .tau = 100.0};

@@ -80,7 +80,7 @@ void ComputeNorm(const Pass& pass, int64_t layer) {
       pass.queue);
 }
 
-// What the router reads, noise included: floats.
+// The router's input, noise included, as floats.
 const float* RouterInput(const Pass& pass, int64_t layer) {
   const LayerActivations& acts = pass.work.layers[layer];
   const Activation* normed = acts.moe_normed.data();
@@ -122,7 +122,7 @@ void ComputeScores(const Pass& pass, int64_t layer) {
   }
 }
 
-// From scores to gates, to the plan by which rows go to experts, and to the
+// Turns scores into gates, the plan by which rows go to experts, and the
 // layer's part of the report.
 void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
   const RouterConfig& router = pass.config.router;
@@ -189,8 +189,8 @@ void Route(const Pass& pass, int64_t layer, const LayerAllocation& allocation) {
                    pass.queue);
 }
 
-// d_scores of the layer from work.d_row_gate, and its d_mean_active into the
-// report.
+// Computes the layer's d_scores from work.d_row_gate, and writes its
+// d_mean_active into the report.
 void RouteBackward(const Pass& pass, int64_t layer,
                    const LayerAllocation& allocation) {
   const int64_t num_experts = pass.config.model.num_experts;
@@ -222,15 +222,15 @@ void RouteBackward(const Pass& pass, int64_t layer,
       pass.queue);
 }
 
-// Gradients of the router weight, and of the router's input into d_normed.
+// Computes the router weight's gradient; adds the input's to d_normed.
 void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   const int64_t n = pass.num_tokens, d = pass.config.model.d_model;
   const int64_t num_experts = pass.config.model.num_experts;
   const LayerActivations& acts = pass.work.layers[layer];
   const Workspace& work = pass.work;
   const bool jitter = AddsNoise(pass, NoiseKind::kInputJitter);
-  // Where RouterInput has left its input; its gradient is a part of d_normed,
-  // and apart from it where that is not of floats or to be jittered.
+  // Where RouterInput has left its input. The input's gradient goes to
+  // d_normed, by way of its own array if it needs a cast or jitter.
   float* apart = work.d_router_input.data();
   const float* input = acts.router_input.data();
   float* d_input = apart;
@@ -276,7 +276,7 @@ void ScoresBackward(const Pass& pass, int64_t layer, float* gradients) {
   }
 }
 
-// Without `out`: only gate_up.
+// Without `out`, computes only gate_up.
 kernels::ExpertForwardArgsOf<Activation> Experts(const Pass& pass,
                                                  int64_t layer,
                                                  const kernels::RoutePlan& plan,

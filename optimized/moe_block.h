@@ -12,12 +12,12 @@
 namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
-// From layers[layer].moe_residual to `out` [num_tokens, d_model], and what the
-// router did into the layer's report.
+// Computes `out` [num_tokens, d_model] from layers[layer].moe_residual, and
+// writes what the router did into the layer's report.
 void MoeBlockForward(const Pass& pass, int64_t layer,
                      const LayerAllocation& allocation, Activation* out);
 
-// Parts of the forward pass once more, with its bits: the router's input, from
+// Repeat parts of the forward pass, with its bits: the router's input, from
 // moe_residual; and the experts' gate_up, from that.
 void RecomputeRouterInput(const Pass& pass, int64_t layer);
 void RecomputeExperts(const Pass& pass, int64_t layer);

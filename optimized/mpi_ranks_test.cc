@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that are processes under mpirun. Skipped, with the reason, where Open
-// MPI is missing.
+// Ranks that are processes under mpirun. Skips, with the reason, where Open MPI
+// is missing.
 #include <gtest/gtest.h>
 
 #include <string>

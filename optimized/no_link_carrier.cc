@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between CPUs there is no link: nobody asks for one (ChooseCarrier in
+// There is no link between CPUs, and nobody asks for one (ChooseCarrier in
 // trainer/run/rank_devices.h).
 #include "core/errors.h"
 #include "optimized/link_carrier.h"

@@ -36,24 +36,24 @@ class Optimizer {
   // Errors   NumericsError if it is not finite.
   double GradientNorm(std::span<const float> gradient);
 
-  // The same in two halves: the norm is there once the host has waited.
+  // The same in two halves: the norm is known once the host has waited.
   void StartGradientNorm(std::span<const float> gradient);
   double FinishGradientNorm() const;
 
-  // Updates `parameters` and the moments: of the layout what begins at `first`,
-  // as much as is given.
+  // Updates `parameters` and the moments: the part of the layout that begins at
+  // `first` and is as long as `parameters`.
   //
   //   learning_rate      >= 0
   //   completed_updates  >= 0; the first update has 0
-  //   norm               of the whole gradient, finite
+  //   norm               that of the whole gradient, finite
   //   gradient           [n], of at most layout.total - first
   //   parameters         [n]
   void Update(double learning_rate, int64_t completed_updates, double norm,
               std::span<const float> gradient, std::span<float> parameters,
               int64_t first = 0);
 
-  // The same update of a copy that the host keeps of the tensor at `offset`, and
-  // of its moments: the same bits. All of the tensor's size, and of the host.
+  // Updates the host's copy of the tensor at `offset`, and of its moments, to
+  // the same bits. All arrays have the tensor's size and are the host's.
   struct HostTensor {
     std::span<const float> gradient;
     std::span<float> parameters, first_moment, second_moment;
@@ -74,7 +74,7 @@ class Optimizer {
     bool weight_decay;
   };
 
-  // An update without its arrays.
+  // The arguments of an update, without its arrays.
   kernels::AdamWArgs Step(double learning_rate, int64_t completed_updates,
                           double norm, const Run& run) const;
 

@@ -124,7 +124,7 @@ TEST_F(OptimizerTest, ClipsToTheGlobalNorm) {
 TEST_F(OptimizerTest, SmallGradientsAndClipNormZeroAreNotScaled) {
   std::vector<float> gradient = RandomVector(layout_.total, 1);
   std::vector<float> parameters = RandomVector(layout_.total, 2);
-  // Without a limit, and with one that the norm is far below.
+  // No limit, and one far above the norm.
   for (const double clip_norm : {0.0, 1e6}) {
     config_.training.clip_norm = clip_norm;
     Optimizer unclipped(config_.training, layout_, pool_);

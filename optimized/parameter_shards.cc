@@ -10,7 +10,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// What products look at of the addresses of their operands: 256 bytes
+// How much of their operands' addresses products look at: 256 bytes
 // (kernels/cuda/queue.cu).
 constexpr int64_t kAligned = 256 / static_cast<int64_t>(sizeof(float));
 
@@ -24,7 +24,7 @@ std::vector<Bucket> ParameterBuckets(const ParameterLayout& layout, int ranks) {
     buckets.push_back(
         {Shifted(ShareOut(end - begin, kBlock, ranks), begin), complete_at});
   };
-  // The gradients of the budget logits come last of all.
+  // The gradients of the budget logits come last.
   const int64_t late = layout.budget_logits < 0
                            ? layout.total
                            : layout.budget_logits / kBlock * kBlock;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// parameter_shards.h - what of the parameters each of several ranks holds
+// parameter_shards.h - which of the parameters each of several ranks holds
 // (ZeRO-1; DESIGN.md, "Types on a device").
 //
-//   in fp32  the parameters, whole; of the moments its shard
-//   in bf16  of the parameters and the moments its shard; besides, whole, the
-//            weights of products in bf16 and, packed, the tensors that are read
-//            in fp32
+//   in fp32  all parameters; its shard of the moments
+//   in bf16  its shard of the parameters and of the moments; besides, whole,
+//            the weights of products in bf16 and, packed, the tensors that are
+//            read in fp32
 #ifndef SOFTMOE_OPTIMIZED_PARAMETER_SHARDS_H_
 #define SOFTMOE_OPTIMIZED_PARAMETER_SHARDS_H_
 
@@ -19,9 +19,9 @@
 
 namespace softmoe::optimized {
 
-// Parameters whose gradients are exchanged together: a range of them, of which
-// every rank has a shard. So what a backward pass has done can go to the ranks
-// while it goes on, and all of them receive as much.
+// A range of parameters whose gradients are exchanged together; every rank has
+// a shard of it. So what a backward pass has done can go to the ranks while it
+// goes on, and all of them receive as much.
 struct Bucket {
   Shards shards;  // among all parameters, one after the other
   // A backward pass that has come down to this parameter has computed the
@@ -32,11 +32,11 @@ struct Bucket {
   int64_t end() const { return shards.back().end; }
 };
 
-// Of all parameters, in the order in which a backward pass completes them: the
-// head's, those of each layer, the embedding's, that of the budget logits; an
-// empty one is left out. Shards begin at blocks of the gradient's norm
-// (kSumOfSquaresBlock), so that it is added in the order of one process: a block
-// that two buckets would share is in the later one.
+// The buckets of all parameters, in the order in which a backward pass
+// completes them: the head's, those of each layer, the embedding's, that of the
+// budget logits; empty ones are left out. Shards begin at blocks of the
+// gradient's norm (kSumOfSquaresBlock), so that it is added in the order of one
+// process: a block that two buckets would share is in the later one.
 std::vector<Bucket> ParameterBuckets(const ParameterLayout& layout, int ranks);
 
 // Where a piece of all parameters is in an array that holds some of them, one
@@ -51,17 +51,17 @@ struct PackedPiece {
   friend bool operator==(const PackedPiece&, const PackedPiece&) = default;
 };
 
-// The shard of rank `rank` of each bucket, which may be empty; packed in the
-// order of the parameters, so that they begin at blocks there, too. And how many
-// parameters that are.
+// The shard of rank `rank` in each bucket, which may be empty; packed in the
+// order of the parameters, so that they begin at blocks there, too. And the
+// number of these parameters.
 std::vector<PackedPiece> PiecesOfRank(std::span<const Bucket> buckets,
                                       int rank);
 int64_t SizeOf(std::span<const PackedPiece> pieces);
 
-// The same of the rank that has most.
+// The number of parameters of the rank that has most.
 int64_t LargestPart(std::span<const Bucket> buckets);
 
-// The largest of one bucket.
+// The largest shard of any bucket.
 int64_t LargestShard(std::span<const Bucket> buckets);
 
 // The tensors that are read in fp32 in either precision: embedding, norms and
@@ -72,13 +72,13 @@ class Fp32Tensors {
  public:
   explicit Fp32Tensors(const ParameterLayout& layout);
 
-  // Where each is in the packed array; of other tensors, -1.
+  // Where each lies in the packed array; -1 for other tensors.
   const ParameterLayout& packed() const { return packed_; }
 
-  // What of them is in `part` of all parameters.
+  // The pieces of them that are in `part` of all parameters.
   std::vector<PackedPiece> PiecesOf(const Shard& part) const;
 
-  // Shards of the packed array: what of it lies in those of all parameters.
+  // The shards of the packed array that lie in those of all parameters.
   Shards PackedShards(const Shards& shards) const;
 
  private:

@@ -30,8 +30,8 @@ Config SmallConfig() {
   return config;
 }
 // embedding 0, layer 0 at 40, layer 1 at 304, final norm 568, head 572, budget
-// logits 612; in a layer: norm 0, qkv 4, output 52, norm 68, router 72, gate and
-// up 84, down 204.
+// logits 612; in a layer: norm 0, qkv 4, output 52, norm 68, router 72, gate
+// and up 84, down 204.
 constexpr int64_t kTotal = 614;
 
 TEST(Fp32Tensors, ArePackedInTheirOrder) {
@@ -72,7 +72,7 @@ TEST(Fp32Tensors, ArePackedInTheirOrder) {
   EXPECT_EQ(fewer.packed().total, 188);
 }
 
-// A product may look at the addresses of its operands, in 256 bytes of 64 floats.
+// A product may look at its operands' addresses, in units of 64 floats.
 TEST(Fp32Tensors, AreAlignedAsAmongAllParameters) {
   Config config = SmallConfig();
   config.model.num_experts = 7;
@@ -103,7 +103,7 @@ TEST(Fp32Tensors, AreCutWhereShardsAre) {
   EXPECT_EQ(
       tensors.PackedShards({{0, 38}, {38, 113}, {113, 113}, {113, kTotal}}),
       (Shards{{0, 38}, {38, 49}, {49, 49}, {49, 230}}));
-  // The second has those of layer 0; what is left out for alignment comes before.
+  // The second has those of layer 0; the gap for alignment comes before.
   EXPECT_EQ(tensors.PackedShards({{0, 40}, {40, 304}, {304, kTotal}}),
             (Shards{{0, 40}, {40, 60}, {60, 230}}));
 }
@@ -146,7 +146,7 @@ TEST(ParameterBuckets, AreOfLayersInWholeBlocks) {
   EXPECT_EQ(buckets[1].complete_at, 544);
   EXPECT_EQ(buckets[2].shards, (Shards{{0, 0}, {0, kBlock}}));
   EXPECT_EQ(buckets[2].complete_at, 0);
-  // With the budget logits the end of the head, and of layer 1.
+  // With the budget logits come the ends of the head and of layer 1.
   EXPECT_EQ(buckets[3].shards,
             (Shards{{9 * kBlock, 9 * kBlock}, {9 * kBlock, 40418}}));
   EXPECT_EQ(buckets[3].complete_at, 0);
@@ -186,7 +186,7 @@ RC_GTEST_PROP(ParameterBuckets, HaveEveryParameterOnceAndWhenItIsComplete, ()) {
     RC_ASSERT(bucket.complete_at <= reached);
     reached = bucket.complete_at;
     RC_ASSERT(bucket.end() > bucket.begin());
-    // Backward passes go down the layout, but for the budget logits.
+    // Backward passes go down the layout, except for the budget logits.
     RC_ASSERT(bucket.begin() >= bucket.complete_at);
     RC_ASSERT(layout.budget_logits < 0 || bucket.complete_at == 0 ||
               bucket.end() <= layout.budget_logits);

@@ -47,7 +47,7 @@ OperationWork MoveWork(int64_t times, int64_t size) {
   return {.bytes = static_cast<double>(sizeof(Number)) *
                    static_cast<double>(times * size)};
 }
-// Both: numbers of two types.
+// Adds work on numbers of two types.
 inline OperationWork operator+(const OperationWork& a, const OperationWork& b) {
   return {.flops = a.flops + b.flops, .bytes = a.bytes + b.bytes};
 }

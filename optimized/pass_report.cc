@@ -7,10 +7,10 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 namespace {
 
-// Besides d_mean_active.
+// Without d_mean_active.
 constexpr int64_t kLayerSums = 3;
 
-// The part of a layer in the counts and sums of a pass.
+// A layer's part of the counts and sums of a pass.
 template <typename Report, typename Count, typename Sum>
 Report Part(int64_t num_layers, int64_t num_experts, int64_t layer,
             Count* counts, Sum* sums) {

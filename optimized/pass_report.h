@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // pass_report.h - what passes count and add up on the way, where their
-// operations write it: read once, when all of them are done.
+// operations write it; read once, when all of them are done.
 #ifndef SOFTMOE_OPTIMIZED_PASS_REPORT_H_
 #define SOFTMOE_OPTIMIZED_PASS_REPORT_H_
 
@@ -35,7 +35,7 @@ using HostLayerReport = LayerReportOf<const int64_t, const double>;
 
 class PassReport {
  public:
-  // Of so many passes at a time.
+  // For `num_passes` passes at a time.
   PassReport(const ModelConfig& model, int64_t num_passes);
 
   int64_t num_passes() const { return num_passes_; }
@@ -43,11 +43,11 @@ class PassReport {
   // Where the operations of a pass write.
   LayerReport Layer(int64_t pass, int64_t layer) const;
   double* loss_sum(int64_t pass) const;
-  // Of all layers, [num_layers].
+  // For all layers, [num_layers].
   double* d_mean_active(int64_t pass) const;
 
-  // Enqueues that what the first `num_passes` say comes to the host. What
-  // follows is that, once the host has waited.
+  // Enqueues fetching the reports of the first `num_passes` to the host. The
+  // functions below read them, once the host has waited.
   void StartFetch(Queue& queue, int64_t num_passes);
 
   HostLayerReport FetchedLayer(int64_t pass, int64_t layer) const;
@@ -61,8 +61,8 @@ class PassReport {
   int64_t num_layers_, num_experts_;
   int64_t pass_counts_, pass_sums_;
   int64_t num_passes_;
-  // Of each pass and layer, in the order of LayerReport; then, of each pass,
-  // what its layers have in common.
+  // By pass and layer, in the order of LayerReport; then, by pass, what its
+  // layers share.
   Buffer<int64_t> counts_;
   Buffer<double> sums_;
   FetchedArray<int64_t> host_counts_;

@@ -17,7 +17,7 @@ struct GroupRange {
   friend bool operator==(const GroupRange&, const GroupRange&) = default;
 };
 
-// Those of one rank: as many as any other has, in the order of the ranks.
+// The groups of one rank: as many as any other has, in the order of the ranks.
 //
 //   groups, ranks  >= 1
 //   rank           in [0, ranks)

@@ -83,7 +83,7 @@ std::vector<StepStats> RankedUpdater::StartOwnGroups(
     *model_seconds +=
         std::chrono::duration<double>(Clock::now() - start).count();
   };
-  // The gradients of the only group are this rank's.
+  // With one group, its gradients are the rank's sum and can be sent at once.
   const bool at_once =
       own_groups_.size() == 1 && exchange_.carrier().RunsBeside();
   const auto down_to = [&](int64_t parameter) {
@@ -116,13 +116,13 @@ void RankedUpdater::WithOthers(const Work& work) {
     work();
   } catch (...) {
     exchange_.carrier().Abandon();
-    // For what is read from memory that will be used again.
+    // Memory that is being read will be used again.
     WaitFor(model_.queue());
     throw;
   }
 }
 
-// Where some number spoils the gradient, that rank ends, and with it all others
+// If a number spoils the gradient, its rank ends, and with it all others,
 // before they have a norm: nothing is updated.
 UpdateGradient RankedUpdater::ComputeGradient(const RoutingState& routing,
                                               const GroupBatch& batch) {
@@ -153,7 +153,7 @@ double RankedUpdater::GradientNorm() {
   exchange_.carrier().Finish();
   std::vector<double> sums(fetched_.view().begin(), fetched_.view().end());
   GatherBlockSums(sums);
-  // As one process does.
+  // The order is that of one process.
   WriteArray<double>(queue, sums, block_sums_.data());
   ops::SumOfBlocks({.blocks = block_sums_.size(),
                     .scratch = block_sums_.data(),
@@ -190,7 +190,7 @@ void RankedUpdater::Apply(double learning_rate, int64_t completed_updates) {
                           parameters.Masters(own), own_[b].packed);
         parameters.CopyMasters(own);
       }
-      // While the next one is updated, and still in caches.
+      // Send these while the next ones are updated, and still in caches.
       carrier.Gather(exchange_.buckets()[b].shards, parameters.weights());
       if (parameters.shared()) {
         carrier.Gather(parameters.packed_shards(b), parameters.packed());

@@ -10,11 +10,11 @@
 // A rank that has one group, and carries while it computes, sends the gradients
 // of each layer as soon as its backward pass has them.
 //
-// So each rank holds the moments of its shards only, and in bf16 the parameters
-// in fp32, too (ZeRO-1: parameter_shards.h). Where ranks are
+// So each rank holds the moments of its shards only, and in bf16 also the fp32
+// parameters of its shards only (ZeRO-1: parameter_shards.h). Where ranks are
 // subtrees (rank_groups.h), parameters, moments, norm and statistics have the
-// bits of one process on such a device, whatever carries the arrays (carrier.h).
-// They are computed with where the model computes.
+// bits of one process on such a device, whatever carries the arrays
+// (carrier.h). All computing is done where the model computes.
 #ifndef SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
 #define SOFTMOE_OPTIMIZED_RANKED_UPDATER_H_
 
@@ -38,8 +38,8 @@ namespace softmoe::optimized {
 inline namespace SOFTMOE_BACKEND {
 
 // Updater (updater.h) says what the functions mean. All ranks call each of
-// them: those that read an array gather its shards, and of what is written to
-// the moments a rank keeps its shards.
+// them: those that read an array gather its shards; a rank keeps its own shards
+// of what is written to the moments.
 class RankedUpdater : public UpdaterInterface {
  public:
   // Keeps references. The moments start at zero.
@@ -69,21 +69,21 @@ class RankedUpdater : public UpdaterInterface {
     Shards of_rank;  // of `blocks`
   };
 
-  // Of this rank's groups, whose gradients are then enqueued, and some of them
-  // perhaps exchanged.
+  // Enqueues the gradients of this rank's groups, and perhaps exchanges some of
+  // them; returns the groups' statistics.
   std::vector<StepStats> StartOwnGroups(const RoutingState& routing,
                                         const GroupBatch& batch,
                                         double* model_seconds);
   // The norm of the whole gradient, on every rank.
   double GradientNorm();
   // Does `work`, during which the queue may wait for other ranks. However it
-  // ends, the queue does not afterwards.
+  // ends, the queue does not wait for them afterwards.
   template <typename Work>
   void WithOthers(const Work& work);
-  // Completes, on all ranks, the sums of blocks of which each has its own.
+  // Completes, on all ranks, the sums of blocks, of which each has its own.
   void GatherBlockSums(std::span<double> sums);
-  // All of an array of which each rank has its shards, each at at(piece), where
-  // the model computes: by the communicator.
+  // Gathers an array of which each rank has its shards, at at(piece), where the
+  // model computes: through the communicator.
   template <typename At>
   std::vector<float> Gathered(const At& at) const;
 
@@ -91,7 +91,7 @@ class RankedUpdater : public UpdaterInterface {
   Communicator& communicator_;
   int64_t num_groups_;
   GroupRange own_groups_;
-  GradientTree tree_;             // over the own groups
+  GradientTree tree_;             // over this rank's groups
   Buffer<float> gradient_;        // [layout.total]: their sum; then, in the own
                                   // shards, that over ranks
   GradientExchange exchange_;     // over ranks
@@ -102,7 +102,7 @@ class RankedUpdater : public UpdaterInterface {
   FetchedArray<double> fetched_;   // of either
   FetchedArray<float> budget_;     // the budget logits
   double norm_ = 0;                // of all ranks' gradient
-  Optimizer optimizer_;            // of the own shards
+  Optimizer optimizer_;            // of this rank's shards
 };
 
 }  // namespace SOFTMOE_BACKEND

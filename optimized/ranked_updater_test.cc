@@ -21,7 +21,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// What every rank has. Their pools have different numbers of threads.
+// What every rank has in the end; their pools differ in numbers of threads.
 std::vector<Trained> TrainRanks(const Config& config, int ranks, int begin = 0,
                                 int end = kUpdates,
                                 const TrainedState* from = nullptr) {

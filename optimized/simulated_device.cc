@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A test that links this has the simulated device (kernels/simt/device) for
+// A test that links this uses the simulated device (kernels/simt/device) as
 // CUDA's: `device = "cuda"` takes it, and the identity says "simulated".
 //
-// A program that a test starts is told by SOFTMOE_SIMULATED_DEVICE what there is
-// and what fails: "memory=65536 cudaGetDeviceCount=100" is a device of 64 KiB,
-// and the first such call returns that error.
+// SOFTMOE_SIMULATED_DEVICE tells a program that a test starts what there is and
+// what fails: "memory=65536 cudaGetDeviceCount=100" is a device of 64 KiB, and
+// the first such call returns that error.
 #include <cstdlib>
 #include <list>
 #include <sstream>

@@ -36,7 +36,7 @@ Floats Partial(int rank, int round, int64_t size) {
   return values;
 }
 
-// The definition, literally.
+// The definition, taken literally.
 Floats SumOverRanks(int begin, int end, int round, int64_t size) {
   if (end - begin == 1) return Partial(begin, round, size);
   const int middle = begin + (end - begin) / 2;
@@ -53,8 +53,8 @@ std::vector<Bucket> TwoBuckets(int64_t size, int ranks) {
           {ShareOut(kCut, 4096, ranks), 0}};
 }
 
-// The last of two sums by `ranks` ranks with a device each. Nobody waits between
-// what writes the gradients, what sums them and what reads the sums.
+// The second of two sums by `ranks` ranks with a device each. Nobody waits
+// between what writes the gradients, what sums them and what reads the sums.
 Floats SumOverNccl(int ranks, int64_t size, int64_t piece) {
   simt::SetDeviceLimits({.devices = ranks});
   Floats whole(static_cast<size_t>(size), NAN);

@@ -30,7 +30,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// Of cudaError_t, and of ncclResult_t.
+// Values of cudaError_t, and of ncclResult_t.
 constexpr int kLaunchFailure = 719;
 constexpr int kSystemError = 2, kRemoteError = 6;
 
@@ -61,7 +61,7 @@ Trained Alone(const Config& config, int begin = 0, int end = kFew,
   return TrainAlone(config, 1, begin, end, from, *device);
 }
 
-// Of each rank, on the device that is its.
+// Trains ranks, each on its own device.
 std::vector<Trained> OnRanks(const Config& config, int ranks, int begin = 0,
                              int end = kFew, const TrainedState* from = nullptr,
                              CarrierKind carrier = CarrierKind::kHost) {
@@ -74,8 +74,7 @@ std::vector<Trained> OnRanks(const Config& config, int ranks, int begin = 0,
   return trained;
 }
 
-// Of ranks that have a device each, and send each other what they have over
-// NCCL.
+// Trains ranks that have a device each and exchange arrays over NCCL.
 std::vector<Trained> OverNccl(const Config& config, int ranks, int begin = 0,
                               int end = kFew,
                               const TrainedState* from = nullptr) {
@@ -103,8 +102,8 @@ TEST_F(SimulatedRanks, ThatShareADeviceTrainToTheBitsOfOneProcess) {
   }
 }
 
-// Each holds a shard of the parameters in fp32, and has to read what the others'
-// updates gave.
+// Each rank holds a shard of the parameters in fp32, and has to read the other
+// ranks' updated ones.
 TEST_F(SimulatedRanks, TrainInBf16ToTheBitsOfOneProcess) {
   const Config config = DeviceConfig(4, Precision::kBf16);
   const Trained alone = Alone(config);
@@ -113,7 +112,7 @@ TEST_F(SimulatedRanks, TrainInBf16ToTheBitsOfOneProcess) {
   }
 }
 
-// The next pass, too: without an update after it, that of a validation.
+// The next pass reads them, too: a validation has no update after it.
 TEST_F(SimulatedRanks, ReadInBf16WhatOneProcessReads) {
   const Config config = DeviceConfig(4, Precision::kBf16);
   const UpdateText text(7, 4);
@@ -138,8 +137,8 @@ TEST_F(SimulatedRanks, ReadInBf16WhatOneProcessReads) {
       const auto device = MakeDevice(OnCuda(), communicator.rank());
       ThreadPool pool(1);
       Model model(config, 1, pool, *device, Recompute::kNone, &communicator);
-      // Of parameters that were updated, and that were written in parts which
-      // are neither tensors nor shards.
+      // The parameters were updated, then written in parts that are neither
+      // tensors nor shards.
       Updater updater(model, communicator);
       model.InitializeParameters(4);
       for (int update = 0; update < kFew; ++update) {
@@ -167,12 +166,12 @@ TEST_F(SimulatedRanks, OverNcclTrainToTheBitsOfOneProcess) {
       ExpectTheBitsOf(alone, OverNccl(config, ranks));
     }
   }
-  // Some have no shard of so few parameters.
+  // With so few parameters, some ranks have no shard.
   const Config small = GroupsOfOneSequence(4);
   ExpectTheBitsOf(Alone(small), OverNccl(small, 4));
 }
 
-// Nothing of it through the host's communicator.
+// None of it goes through the host's communicator.
 TEST_F(SimulatedRanks, OverNcclSendWhatIsPlanned) {
   constexpr int kRanks = 4;
   const auto carried = [] {
@@ -201,7 +200,7 @@ TEST_F(SimulatedRanks, OverNcclSendWhatIsPlanned) {
   }
 }
 
-// Some ranks have no shard of so few parameters.
+// With so few parameters, some ranks have no shard.
 TEST_F(SimulatedRanks, TrainAModelThatIsSmallerThanABlock) {
   Config config = GroupsOfOneSequence(4);
   ExpectTheBitsOf(Alone(config), OnRanks(config, 4));
@@ -260,14 +259,14 @@ TEST_F(SimulatedRanks, WouldShowAnotherOrder) {
   EXPECT_TRUE(ranks[2].state == ranks[0].state);
 }
 
-// What a rank of the largest shard holds in the first step.
+// What a rank with the largest shard holds in the first step.
 int64_t Planned(const Config& config, int ranks) {
   return PlanStep(config, InitialAllocations(config, /*tau=*/0), 1,
                   Recompute::kNone, /*product_workspaces=*/0, ranks)
       .bytes();
 }
 
-// One after the other, so that what each takes is known.
+// The ranks start one after the other, so that what each takes is known.
 TEST_F(SimulatedRanks, TakeTheMemoryThatIsPlanned) {
   for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
     for (const int ranks : {2, 3}) {
@@ -315,7 +314,7 @@ TEST_F(SimulatedRanks, OverNcclTakeTheMemoryThatIsPlanned) {
   }
 }
 
-// Not even while parameters are drawn, updated, read and written is there more.
+// Never more, even while parameters are drawn, updated, read and written.
 TEST_F(SimulatedRanks, NeedNoMoreMemoryThanIsPlanned) {
   constexpr int kRanks = 2;
   const Config config = DeviceConfig(kRanks, Precision::kBf16);
@@ -337,7 +336,7 @@ TEST_F(SimulatedRanks, NeedNoMoreMemoryThanIsPlanned) {
   });
 }
 
-// As bf16 all that is theirs, and as fp32 what is read so.
+// They are all sent as bf16, and what is read in fp32 also as fp32.
 TEST_F(SimulatedRanks, SendWhatIsPlannedInBf16) {
   const Config config = DeviceConfig(4, Precision::kBf16);
   constexpr int kRanks = 4;
@@ -411,8 +410,8 @@ TEST_F(SimulatedRanks, AreToldOfTooLittleMemory) {
                EnvironmentError);
 }
 
-// What each of two ranks says in the end, where both update a model and the
-// `n`-th call of `call` from then on fails.
+// What each of two ranks says in the end, if both update a model and the `n`-th
+// call of `call` from then on fails.
 std::vector<std::string> WhereACallFails(CarrierKind carrier, const char* call,
                                          int n, int error) {
   const Config config = DeviceConfig(4);
@@ -443,7 +442,7 @@ std::vector<std::string> WhereACallFails(CarrierKind carrier, const char* call,
   return texts;
 }
 
-// Whichever made the call.
+// It does not matter which rank made the call.
 void ExpectThatBothSayIt(const std::vector<std::string>& texts) {
   const bool first = texts[1].find("rank 0 failed") != std::string::npos;
   EXPECT_NE(texts[first ? 0 : 1].find("as a test ordered"), std::string::npos)
@@ -518,8 +517,8 @@ TEST_F(SimulatedRanks, OverNcclExchangeWhileTheyCompute) {
   }
 }
 
-// In the middle of passes, in the exchange, while parameters are gathered: a
-// rank that computes, or waits for the other one.
+// A call fails within passes, in the exchange, or while parameters are
+// gathered: the rank computes, or waits for the other one.
 TEST_F(SimulatedRanks, OverNcclEndTogetherWhenACallFails) {
   simt::SetDeviceLimits({.devices = 2});
   for (const int n : {20, 300}) {
@@ -538,7 +537,7 @@ TEST_F(SimulatedRanks, OverNcclEndTogetherWhenACallFails) {
       CarrierKind::kNccl, "ncclCommGetAsyncError", 9, kRemoteError));
 }
 
-// One that fails by itself, while the other one waits for it in NCCL.
+// One rank fails by itself, while the other one waits for it in NCCL.
 TEST_F(SimulatedRanks, OverNcclEndWhenOneFailsElsewhere) {
   simt::SetDeviceLimits({.devices = 2});
   const Config config = DeviceConfig(4);
@@ -570,7 +569,7 @@ TEST_F(SimulatedRanks, OverNcclEndWhenOneFailsElsewhere) {
   }
 }
 
-// While the others wait for it to join.
+// One rank fails while the others wait for it to join.
 TEST_F(SimulatedRanks, OverNcclEndWhenOneHasTooLittleMemory) {
   simt::SetDeviceLimits({.devices = 2});
   const Config config = DeviceConfig(2);
@@ -591,7 +590,7 @@ TEST_F(SimulatedRanks, OverNcclEndWhenOneHasTooLittleMemory) {
   EXPECT_EQ(text, "rank 1 failed: no memory");
 }
 
-// NCCL refuses it, and everybody hears of that.
+// NCCL refuses it, and every rank hears of that.
 TEST_F(SimulatedRanks, OverNcclRefuseToShareADevice) {
   simt::SetDeviceLimits({.devices = 1});
   try {

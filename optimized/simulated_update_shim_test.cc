@@ -54,7 +54,7 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-// On `stream`, alone or as a rank of `communicator`.
+// Trains on `stream`, alone or as a rank of `communicator`.
 State TrainOn(CUstream_st* stream, const Config& config, Recompute recompute,
               Communicator* communicator,
               CarrierKind carrier = CarrierKind::kHost) {
@@ -115,7 +115,7 @@ State TrainOnTwoRanks(const Config& config, CarrierKind carrier) {
   return state;
 }
 
-// How many cases had other bits.
+// Counts the cases that had other bits.
 int Main() {
   int wrong = 0;
   for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {

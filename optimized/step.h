@@ -60,8 +60,8 @@ struct StepStats {
   double MeanActiveExperts() const;  // per token and layer
 };
 
-// The balance groups of one global batch, asked for in ascending order; what
-// the spans view must last until the next call.
+// The balance groups of one global batch, asked for in ascending order; the
+// spans' contents must last until the next call.
 using GroupBatch = std::function<Batch(int64_t group)>;
 
 // What the first half of an update found.

@@ -15,7 +15,7 @@
 
 namespace softmoe::optimized {
 
-// A step with one number of threads, and the most that so many threads can do.
+// A step with `threads` threads, and the most that so many can do.
 struct StepProfile {
   int threads = 1;
   double peak_gflops = 0;     // kernels::PeakGflops

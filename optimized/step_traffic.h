@@ -12,21 +12,21 @@
 namespace softmoe::optimized {
 
 // Bytes that one rank sends to one other. Parameters are sent as passes read
-// them: in bf16 all as bf16, and what is read in fp32 as that, too.
+// them: in bf16 all as bf16, and those that are read in fp32 also as fp32.
 struct StepTraffic {
-  int64_t gradients = 0;   // of the other's shard
-  int64_t parameters = 0;  // of its own shard, after the update
-  int64_t norm = 0;        // of the blocks of its own shard
-  int64_t statistics = 0;  // of its own groups
+  int64_t gradients = 0;   // the other's shard
+  int64_t parameters = 0;  // its own shard, after the update
+  int64_t norm = 0;        // the blocks of its own shard
+  int64_t statistics = 0;  // its own groups
 
   int64_t total() const { return gradients + parameters + norm + statistics; }
 };
 
-// What rank `from` sends to rank `to`; nothing to itself. Errors: ConfigError if
-// the balance groups do not divide among the ranks.
+// What rank `from` sends to rank `to`; nothing to itself. Errors: ConfigError
+// if the balance groups do not divide among the ranks.
 StepTraffic TrafficOfStep(const Config& config, int ranks, int from, int to);
 
-// The sum over all other ranks; that of the rank which sends most.
+// The sum over all other ranks, for the rank that sends most.
 int64_t MostBytesOfStep(const Config& config, int ranks);
 
 }  // namespace softmoe::optimized

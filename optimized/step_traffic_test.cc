@@ -33,7 +33,7 @@ int64_t Planned(const Config& config, int ranks, int from) {
   return bytes;
 }
 
-// Whatever is sent besides, before and after the updates, is the same for any
+// Anything else that is sent, before and after the updates, is the same for any
 // number of them.
 TEST(TrafficOfStep, IsWhatRanksSendInAnUpdate) {
   for (const Config& config : {LargerConfig(4), GroupsOfOneSequence(4)}) {
@@ -52,7 +52,7 @@ TEST(TrafficOfStep, IsWhatRanksSendInAnUpdate) {
   }
 }
 
-// All in all as much as a ring: each of n ranks sends (n - 1) / n of the
+// In total it is as much as in a ring: each of n ranks sends (n - 1) / n of the
 // gradients and of the parameters.
 TEST(TrafficOfStep, IsThatOfARing) {
   const Config config = LargerConfig(4);
@@ -72,8 +72,8 @@ TEST(TrafficOfStep, IsThatOfARing) {
   EXPECT_EQ(parameters, 3 * bytes);
 }
 
-// Of what rank 0 of four has of the parameters: the first whole block of each
-// layer (parameter_shards_test.cc). simulated_ranks_test.cc counts it.
+// Rank 0 of four has the first whole block of each layer's parameters
+// (parameter_shards_test.cc). simulated_ranks_test.cc counts what is sent.
 TEST(TrafficOfStep, InBf16IsOfTheTypesThatAreRead) {
   Config config = LargerConfig(4);
   ASSERT_EQ(
@@ -83,8 +83,8 @@ TEST(TrafficOfStep, InBf16IsOfTheTypesThatAreRead) {
   EXPECT_EQ(fp32.parameters, 4 * 8192);
   config.training.precision = Precision::kBf16;
   const StepTraffic bf16 = TrafficOfStep(config, 4, 0, 1);
-  // d_model is 32, and there are 4 experts: of each of two layers, the norm
-  // before the experts and the router's weight.
+  // d_model is 32, and there are 4 experts: fp32 are, in each of two layers,
+  // the norm before the experts and the router's weight.
   EXPECT_EQ(bf16.parameters, 2 * 8192 + 4 * 2 * (32 + 32 * 4));
   EXPECT_EQ(bf16.gradients, fp32.gradients);
   EXPECT_EQ(bf16.norm, fp32.norm);

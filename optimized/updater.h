@@ -4,8 +4,8 @@
 //
 //   balance groups -> gradients, added along the tree -> norm -> AdamW
 //
-// In two halves, so that nothing has changed yet when the caller has looked at
-// loss and norm. Everything as large as the parameters stays where the model
+// The two halves let the caller look at loss and norm before anything has
+// changed. Everything as large as the parameters stays where the model
 // computes; a caller reads copies.
 #ifndef SOFTMOE_OPTIMIZED_UPDATER_H_
 #define SOFTMOE_OPTIMIZED_UPDATER_H_
@@ -28,8 +28,8 @@ class Updater {
   // Keeps a reference to `model`. The moments start at zero.
   explicit Updater(Model& model);
   // The same on several ranks, each with a model of its own that was made with
-  // `communicator`; they hold the same parameters. All ranks call every function
-  // (ranked_updater.h). Keeps references.
+  // `communicator`; they hold the same parameters. All ranks call every
+  // function (ranked_updater.h). Keeps references.
   //
   //   carrier  the same on all ranks; NCCL is for models on devices, where each
   //            rank has one of its own

@@ -157,8 +157,8 @@ TEST_F(UpdaterTest, AllocatesByTheBudgetLogitsAsTheyAre) {
   expect_same(other);
 }
 
-// Whichever group it is in. (Attention carries a NaN to all of its sequence: it
-// multiplies what a token must not see by 0.)
+// It does not matter which group it is in. (Attention carries a NaN to all of
+// its sequence: it multiplies what a token must not see by 0.)
 TEST_F(UpdaterTest, NamesTheFirstBadScoreOfAllGroups) {
   const Floats row(8, std::numeric_limits<float>::quiet_NaN());
   model_.WriteParameters(row, model_.layout().embedding + 16 * 8);

@@ -29,7 +29,7 @@ void FillRopeTables(const ModelConfig& model, Queue& queue,
   WriteArray<float>(queue, sines, sine->data());
 }
 
-// Every array by itself.
+// Allocates every array by itself.
 class SingleArrays : public ArraySource {
  public:
   explicit SingleArrays(std::vector<Buffer<std::byte>>* memory)
@@ -43,7 +43,7 @@ class SingleArrays : public ArraySource {
   std::vector<Buffer<std::byte>>* memory_;
 };
 
-// One array after the other, as planned.
+// Places one array after the other, as planned.
 class Arena : public ArraySource {
  public:
   Arena(const MemoryPlan& plan, std::byte* memory)

@@ -4,8 +4,8 @@
 // says.
 //
 // The host takes each array by itself, once, for the worst routing. A device
-// takes one piece of memory, which it divides; for the caps of the step, so
-// that it may have to grow from one step to the next.
+// takes one piece of memory and divides it, for the caps of the step, so that
+// it may have to grow from one step to the next.
 #ifndef SOFTMOE_OPTIMIZED_WORKSPACE_H_
 #define SOFTMOE_OPTIMIZED_WORKSPACE_H_
 
@@ -34,7 +34,7 @@ struct RoutedShare {
   int32_t* token_rows;  // [N, A]
   int32_t* row_token;   // [N*A], R used
   float* row_gate;      // [N*A], R used
-  Activation* gate_up;  // [N*A, 2*f], R used; of all layers if recomputed
+  Activation* gate_up;  // [N*A, 2*f], R used; one for all if recomputed
 };
 
 class Workspace : public PassArrays {
@@ -46,8 +46,8 @@ class Workspace : public PassArrays {
   int64_t max_tokens() const { return max_tokens_; }
   Recompute recompute() const { return recompute_; }
 
-  // Makes room for passes with these caps; where there is too little, waits and
-  // loses what there was.
+  // Makes room for passes with these caps. If there is too little, waits, and
+  // loses the content.
   // Errors   EnvironmentError if the device has less memory than planned.
   void Reserve(std::span<const LayerAllocation> allocations, Queue& queue);
 
@@ -55,24 +55,24 @@ class Workspace : public PassArrays {
   void PlaceShares(std::span<const LayerAllocation> allocations,
                    int64_t num_tokens);
 
-  // The routing of `layer` as the expert kernels take it: once BuildRoutePlan
-  // is enqueued, waits for how many rows each expert has; and as it was last
-  // fetched.
+  // The routing of `layer` as the expert kernels take it. FetchPlan waits, once
+  // BuildRoutePlan is enqueued, for the number of rows of each expert; Plan is
+  // as last fetched.
   kernels::RoutePlan FetchPlan(Queue& queue, int64_t layer, int64_t num_tokens);
   kernels::RoutePlan Plan(int64_t layer, int64_t num_tokens) const;
   const int32_t* HostOffsets(int64_t layer) const {
     return host_offsets_[layer].view().data();
   }
 
-  // Bytes reserved; of the host's pages, those that no routing ever reached
-  // hold no memory.
+  // Bytes reserved; pages of the host that no routing ever reached take no
+  // memory.
   int64_t bytes() const;
 
   std::vector<RoutedShare> shares;
   Buffer<float> cosine, sine;  // [sequence_length, head_dim/2]
   SentArray<int32_t> sent_inputs, sent_targets;
   PassReport report;
-  int64_t query_block, head_chunk;  // of a device
+  int64_t query_block, head_chunk;  // GPU only
 
  private:
   void Take(const PassSizes& sizes);

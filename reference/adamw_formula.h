@@ -8,7 +8,7 @@
 
 namespace softmoe::reference::formula {
 
-// What one step does to every element.
+// One step, for every element.
 template <typename N>
 struct AdamWStep {
   N clip, learning_rate, beta1, beta2, epsilon;

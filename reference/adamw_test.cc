@@ -54,8 +54,8 @@ TEST_F(AdamWTest, MatchesTwoHandComputedUpdates) {
   Update(0.1, Constant(2));
   const int64_t matrix = layout_.embedding;
   const int64_t norm = layout_.final_norm;  // 1-D: no decay
-  // In halves of an ulp: p and the literal round once, the step and the decay,
-  // 0.11 together, ten times.
+  // In halves of an ulp: p and the literal round once each; the step and the
+  // decay, 0.11 together, round ten times.
   const double once = (2 * 3 + 10 * 0.11) / 2 * kUlp;
   EXPECT_NEAR(parameters_[matrix], 2.89, once);
   EXPECT_NEAR(parameters_[norm], 2.92, once);
@@ -81,7 +81,7 @@ TEST_F(AdamWTest, OnlyTensorsOfTwoDimensionsDecay) {
   Update(0.25, Constant(0));
   for (const ParameterTensor& tensor : layout_.tensors) {
     const double factor = tensor.shape.size() > 1 ? 0.875 : 1;
-    // Both round p 7/8 once.
+    // Each rounds 7/8 p once.
     EXPECT_EQ(TensorElements(tensor, parameters_),
               factor * TensorElements(tensor, before))
         << tensor.name;

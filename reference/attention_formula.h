@@ -98,7 +98,7 @@ struct HeadBlock {
   }
 };
 
-// All heads of all sequences, each for itself.
+// All heads of all sequences, each independently.
 template <typename N>
 MatrixOf<N> MultiHeadAttention(const MatrixOf<N>& qkv, int64_t num_sequences,
                                int64_t num_heads) {

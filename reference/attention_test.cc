@@ -28,7 +28,7 @@ TEST(Attention, MatchesTheHandComputedWeights) {
   const Matrix weights = CausalAttentionWeights(q, k);
   EXPECT_EQ(weights(0, 0), 1);
   EXPECT_EQ(weights(0, 1), 0);
-  // A logarithm and an exponential of an ulp, a sum and a quotient.
+  // One ulp each for a logarithm and an exponential, then a sum and a quotient.
   EXPECT_NEAR(weights(1, 0), 0.75, 4 * kUlp);
   EXPECT_NEAR(weights(1, 1), 0.25, 4 * kUlp);
   const Matrix out = CausalAttention(q, k, v);

@@ -56,9 +56,9 @@ TEST(CalibrationRatios, AreTheCappedWeightsOverTheUniformOne) {
   }
 }
 
-// The purpose: with the tau it returns, exactly round(k * tokens * layers)
-// experts are active on the data it was calibrated on (no two ratios tie), for
-// layers with different allocations.
+// With the tau that is returned, exactly round(k * tokens * layers) experts are
+// active on the data it was calibrated on (no two ratios tie), for layers with
+// different allocations.
 TEST(Calibration, ActivatesTheWantedNumberOnItsOwnData) {
   const int64_t tokens = 40, experts = 16;
   const double allocation[] = {1.0, 1.5, 2.0};

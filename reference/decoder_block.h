@@ -29,7 +29,7 @@ struct DecoderBlockWeights {
   MoeLayerWeights moe;
 };
 
-// What the backward pass reads of the forward pass.
+// What the backward pass needs from the forward pass.
 struct DecoderBlockSaved {
   Matrix attention_input;  // [num_tokens, d_model], normalised
   Matrix rotated_qkv;      // [num_tokens, 3*d_model]

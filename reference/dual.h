@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dual.h - dual numbers: a formula of the reference, run over them, also says
+// dual.h - dual numbers: run over them, a formula of the reference also says
 // how its result moves when its inputs move, and how well that is known.
 //
 //   f(x + epsilon v) = f(x) + epsilon f'(x) v,   epsilon^2 = 0
 //
-// No step, no truncation, and nothing of a hand-written derivative. The value
-// is computed by the operations of double, so it has the bits that the formula
-// has in double. Value and slope carry a bound of their rounding errors by the
+// There is no step, no truncation and no hand-written derivative. The value is
+// computed by the operations of double, so it has the bits that the formula has
+// in double. Value and slope carry a bound of their rounding errors by the
 // standard model, u = 2^-53: every operation adds u |result|, exp and log
 // within 1 ulp add 2 u, and the errors of the operands are carried through.
 #ifndef SOFTMOE_REFERENCE_DUAL_H_

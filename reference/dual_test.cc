@@ -46,10 +46,10 @@ TEST(Dual, HasTheBitsOfDoubleAndTheDerivative) {
     EXPECT_EQ(y.value.value, Everything(x));
     const auto terms = EverythingDerivative(x);
     const double exact = 3 * terms.sum();
-    // The derivative by hand rounds as often.
+    // The derivative by hand has as many roundings.
     EXPECT_LE(std::abs(y.slope.value - exact), 2 * y.slope.error) << x;
-    // The quotient's slope has the longest way: log (2), of a rounded argument
-    // (less than 2), a division, the divisor's slope (3), a product, a
+    // The quotient's slope takes the longest path: log (2) of a rounded
+    // argument (less than 2), a division, the divisor's slope (3), a product, a
     // difference, a division and 3 sums; twice the divisor, which cancels.
     const double divisor = 1 + x * x / (1 - x * x);
     EXPECT_LE(y.slope.error, (2 + 2 + 1 + 3 + 1 + 1 + 1 + 3 + 2 * divisor) *
@@ -59,7 +59,7 @@ TEST(Dual, HasTheBitsOfDoubleAndTheDerivative) {
   }
 }
 
-// What cancellation costs is known: (1 + x) - 1 of an x that is rounded away.
+// The bound covers cancellation: (1 + x) - 1 of an x that is rounded away.
 TEST(Dual, KnowsHowMuchItDoesNotKnow) {
   Dual x = 1e-20;
   x.slope = 1;
@@ -83,8 +83,8 @@ TEST(Dual, SumsWithTheBitsOfTheCompensatedSum) {
   }
   EXPECT_EQ(duals.Get().value.value, sum.Get());
   EXPECT_EQ(duals.Get().slope.value, sum.Get());
-  // The terms are exact: u |sum| is left, and what compensation leaves, twice
-  // for that to be rounded.
+  // The terms are exact, so u |sum| is left, and the error of compensation,
+  // twice because that is rounded, too.
   EXPECT_LE(duals.Get().slope.error,
             Approximate::kRoundoff * std::abs(sum.Get()) +
                 2 * std::pow(100 * Approximate::kRoundoff, 2) *
@@ -117,15 +117,15 @@ TEST(Dual, MovesTheRootOfLapSumAsTheImplicitFunctionTheoremSays) {
           sorted, Dual(Approximate(k), Approximate(0.7)), temperature);
       const Dual x = root.anchor + temperature * root.offset;
       EXPECT_EQ(x.value.value, solution.root());
-      // The other side: a dozen roundings of numbers of this size.
+      // The expected value has a dozen roundings of numbers of this size.
       EXPECT_LE(std::abs(x.slope.value - expected),
                 x.slope.error +
                     64 * Approximate::kRoundoff * std::abs(expected) +
                     64 * Approximate::kRoundoff)
           << "k = " << k << ", draw " << draw;
-      // How sharp it is: from a score to the root there are some 60 operations
-      // (differences, exponentials, sums, the root of the product, hypot, log),
-      // each on numbers that err in value and in slope.
+      // The bound is sharp: from a score to the root there are some 60
+      // operations (differences, exponentials, sums, the root of the product,
+      // hypot, log), each on numbers that err in value and in slope.
       EXPECT_LE(x.slope.error, 2 * 64 * Approximate::kRoundoff * magnitude);
     }
   }

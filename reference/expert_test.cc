@@ -63,8 +63,8 @@ TEST(Expert, NoTokensGiveNothingAndZeroGradients) {
   EXPECT_EQ(g.d_down_weight, Matrix::Zero(3, 4));
 }
 
-// Multiplying the hidden activation or the output by a gate is the same, since
-// there is no bias: linear in down_weight.
+// Gating the hidden activation or the output is the same, since there is no
+// bias: the expert is linear in down_weight.
 TEST(Expert, IsLinearInTheDownProjection) {
   const Matrix x = RandomMatrix(3, 4, 3, 1), gate_up = RandomMatrix(4, 6, 3, 2),
                down = RandomMatrix(3, 4, 3, 3);

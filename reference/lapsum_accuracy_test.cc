@@ -195,7 +195,7 @@ Difference CentralDifference(const LapSumProblem& plus,
   difference.root = (upper.root - lower.root) / width;
   for (size_t i = 0; i < upper.weights.size(); ++i) {
     // The difference of p or of 1 - p, whichever is small: 320 bits do not hold
-    // p = 1 - e^-1000. No score lies between the two roots (kinks are left out).
+    // p = 1 - e^-1000. Kinks are left out: no score lies between the roots.
     const Mpfr change = (upper.densities[i] - lower.densities[i]) / width;
     difference.weights.push_back(upper.above[i] ? -change : change);
   }
@@ -206,8 +206,8 @@ double AbsoluteError(double got, const Mpfr& expected) {
   return Abs(Mpfr(got) - expected).ToDouble();
 }
 
-// The scores to differentiate by: all of a few, else the ends, the one nearest
-// the root and two more.
+// The scores to differentiate by: all if they are few, else the ends, the one
+// nearest the root and two more.
 std::set<int> Columns(const Vector& arguments) {
   const int n = static_cast<int>(arguments.size());
   std::set<int> columns;

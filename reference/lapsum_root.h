@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lapsum_root.h - the root of the LapSum equation in closed form (SPEC.md 1.2),
-// over any scalar: double is the reference, Dual (dual.h) differentiates every
-// operation of the closed form, which knows nothing of the implicit function
-// theorem by which LapSumVjp is written.
+// over any scalar: double is the reference; Dual (dual.h) differentiates every
+// operation, independently of the implicit function theorem behind LapSumVjp.
 #ifndef SOFTMOE_REFERENCE_LAPSUM_ROOT_H_
 #define SOFTMOE_REFERENCE_LAPSUM_ROOT_H_
 

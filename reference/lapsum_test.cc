@@ -70,9 +70,9 @@ TEST(LapSumEdge, SharesAreContinuousAtTheEnds) {
   const Vector scores = Row({0.5, -1, 3, 3});
   const Vector at_zero = SolveLapSum(scores, 0, 0.5).shares;
   const Vector near_zero = SolveLapSum(scores, 1e-9, 0.5).shares;
-  // An argument, at most ln(n / 1e-9) and a spread of 8 in size, rounds once:
-  // that is the relative error of a density and of the sum of all. No share is
-  // above 1/2. The softmax as above.
+  // An argument, at most ln(n / 1e-9) plus a spread of 8 in size, rounds once,
+  // which is the relative error of a density and of the sum of all. No share is
+  // above 1/2. The softmax errs as above.
   const double rounding = (2 * (std::log(4 / 1e-9) + 8) / 2 + 8) * kDoubleUnit;
   EXPECT_LE((at_zero - near_zero).cwiseAbs().maxCoeff(), rounding);
   const Vector at_n = SolveLapSum(scores, 4, 0.5).shares;
@@ -115,7 +115,7 @@ TEST(LapSumEdge, EqualScoresShareEqually) {
         SolveLapSum(Vector::Constant(7, -4.2), 2.5, temperature);
     for (int i = 0; i < 7; ++i) {
       EXPECT_EQ(solution.weights[i], solution.weights[0]);
-      // As with one score: a logarithm and an exponential.
+      // As with one score, a logarithm and an exponential round.
       EXPECT_NEAR(solution.weights[i], 2.5 / 7, 8 * kDoubleUnit);
     }
   }
@@ -158,7 +158,7 @@ TEST(LapSumEdge, HugeGapsStayFinite) {
   }
 }
 
-// k = j exactly with a gap whose half underflows e^-gap: d = 0 and h = 0.
+// k = j exactly, and e^-(gap/2) underflows: d = 0 and h = 0.
 TEST(LapSumEdge, IntegerKInAGapHasItsRootInTheMiddle) {
   const LapSum solution = SolveLapSum(Row({2000, 0}), 1, 1);
   EXPECT_EQ(solution.anchor, 2000);
@@ -221,7 +221,7 @@ TEST(LapSumErrors, NameTheElementAndTheRemedy) {
   ExpectError<NumericsError>(Row({0, nan, 1}), 1, 1, "score 1 of 3 is nan");
   ExpectError<NumericsError>(Row({0, 1, kInfinity}), 1, 1,
                              "score 2 of 3 is inf");
-  // Even where the answer would not depend on the scores.
+  // Refused even where the answer would not depend on the scores.
   ExpectError<NumericsError>(Row({nan}), 0, 1, "score 0 of 1 is nan");
   ExpectError<NumericsError>(Row({0, 1}), nan, 1, "mean_active is NaN");
   for (double temperature : {0.0, -1.0, nan, kInfinity}) {

@@ -66,8 +66,9 @@ TEST(TokenLosses, GradientRowsSumToZero) {
   const Matrix d_logits =
       TokenLossesBackward(RandomMatrix(4, 7, 2, 1), kTargets, d_losses);
   for (int t = 0; t < 4; ++t) {
-    // In halves of an ulp: the softmax sums to 1 within 2, one less in the
-    // target's place 1; of at most 2 in sum, a product and 6 additions.
+    // In halves of an ulp: the softmax sums to 1 within 2; subtracting 1 in the
+    // target's place rounds once; 7 terms of at most 2 in sum take a product
+    // and 6 additions.
     EXPECT_NEAR(d_logits.row(t).sum(), 0,
                 (2 + 1 + 2 * 7) / 2. * kUlp * std::abs(d_losses(t)));
   }

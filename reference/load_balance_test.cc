@@ -26,7 +26,7 @@ Matrix Normals(int64_t rows, int64_t cols, uint32_t which) {
   return testing::RandomMatrix(rows, cols, 7, which);
 }
 
-// Why `gradient` is not what the difference along `direction` found.
+// Says why `gradient` disagrees with the difference along `direction`.
 std::string Mismatch(const DerivativeEstimate& estimate, const Matrix& gradient,
                      const Matrix& direction) {
   return testing::DerivativeMismatch(
@@ -94,7 +94,7 @@ TEST(LoadBalance, MegatronReadsAsInTheSource) {
     sum += probability * count;
   }
   const double expected = 0.01 * experts / (top * tokens * tokens) * sum;
-  // On either side a softmax value of 4 roundings, sums of 7 and 5 terms and 4
+  // Each side has a softmax value of 4 roundings, sums of 7 and 5 terms and 4
   // products or quotients.
   EXPECT_NEAR(MegatronLoadBalance(0.01, top, scores).loss, expected,
               expected * 2 * (4 + 7 + 5 + 4) * kDoubleUnit);
@@ -110,8 +110,9 @@ TEST(LoadBalance, SoftCountsTheActiveSetAndAveragesTheWeights) {
   const LoadBalance balance = SoftLoadBalance(2, 1.5, weights, active);
   // n = (1, 2, 0) of 3; mean weights (3/4, 1/2, 1/4) over k = 3/2.
   const double expected = 2 * 3 * (1. / 3 * 0.5 + 2. / 3 * (1. / 3));
-  // A fraction, a quotient by k, a product, two sums and the factor 6; here two
-  // quotients, a product, a sum and the factor.
+  // Roundings of the loss: a fraction, a quotient by k, a product, two sums and
+  // the factor 6; of `expected`: two quotients, a product, a sum and the
+  // factor.
   EXPECT_NEAR(balance.loss, expected, expected * (6 + 5) * kDoubleUnit);
   EXPECT_NEAR(balance.fractions.sum(), 1, 4 * kDoubleUnit);
   EXPECT_NEAR(balance.probabilities.sum(), 1, 4 * kDoubleUnit);
@@ -132,7 +133,7 @@ TEST(LoadBalance, MegatronGradientAgreesWithDifferences) {
     const Matrix scores = Normals(6, 8, 2), direction = Normals(6, 8, 3);
     const LoadBalance balance = MegatronLoadBalance(0.01, top, scores);
     const Matrix gradient = MegatronLoadBalanceGradient(0.01, balance, scores);
-    // The counts are constants to the gradient: keep them.
+    // The gradient takes the counts as constants, so they are kept.
     const DerivativeEstimate estimate = DifferentiateAtZero(
         [&](double h) {
           double loss = 0;
@@ -144,7 +145,7 @@ TEST(LoadBalance, MegatronGradientAgreesWithDifferences) {
         },
         0.125);
     EXPECT_EQ(Mismatch(estimate, gradient, direction), "");
-    // ... as they are in the loss itself while no token changes its choice.
+    // They are constant in the loss, too, while no token changes its choice.
     const DerivativeEstimate whole = DifferentiateAtZero(
         [&](double h) {
           return MegatronLoadBalance(0.01, top, scores + h * direction).loss;
@@ -154,7 +155,7 @@ TEST(LoadBalance, MegatronGradientAgreesWithDifferences) {
   }
 }
 
-// Through the weights to the scores, f and k_l constant: the path of training.
+// The path of training: through the weights to the scores, f and k_l constant.
 TEST(LoadBalance, SoftGradientAgreesWithDifferences) {
   const Matrix scores = Normals(6, 8, 4), direction = Normals(6, 8, 5);
   const RouterSettings settings{.kind = RouterKind::kSoftLearned,
@@ -198,7 +199,7 @@ TEST(BalanceTop, RoundsTheAllocationUp) {
   EXPECT_EQ(BalanceTop(12, 8), 8);
 }
 
-// What rounding adds to a whole allocation is not an expert.
+// Rounding of a whole allocation must not add an expert.
 TEST(BalanceTop, EqualShareOfAWholeBudgetIsThatWhole) {
   for (const int layers : {1, 10, 49, 105, 117, 123}) {
     for (const int k : {1, 2, 3, 6, 7, 12}) {
@@ -207,7 +208,7 @@ TEST(BalanceTop, EqualShareOfAWholeBudgetIsThatWhole) {
       EXPECT_EQ(BalanceTop(allocation[0], 32), k) << layers;
     }
   }
-  // 12 - 2^-49, the other side.
+  // From below: 12 - 2^-49.
   EXPECT_EQ(BalanceTop(std::nextafter(12.0, 0), 32), 12);
   EXPECT_EQ(BalanceTop(12 + 2e-6, 32), 13);
 }

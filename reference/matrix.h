@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // matrix.h - the matrices of the reference: row-major, Eigen, of doubles or of
-// any scalar (scalar.h), and the sums and products that have no name elsewhere.
+// any scalar (scalar.h); and plain sums and products of them.
 //
 // Eigen runs unvectorised and unparallelised here (DESIGN.md, ruling 9). The
 // macros that say so change Eigen's allocator too, so everything that includes

@@ -27,7 +27,7 @@ TEST(Matrix, OperandsOfDifferentSizesAreAnError) {
   EXPECT_NO_THROW((void)Multiply(wide, tall));
 }
 
-// By hand.
+// Values worked out by hand.
 TEST(Matrix, SumsAndProducts) {
   Matrix a(2, 2), b(2, 2), product(2, 2), sum(2, 2);
   a << 1, 2, 3, 4;

@@ -35,7 +35,7 @@ TEST(ActiveExperts, AreCountedPerTokenAndLayer) {
   EXPECT_EQ(TokensPerExpert(layers[1]), (std::vector<int64_t>{1, 2, 1}));
 }
 
-// Strictly above, as the cutoff is; each layer has its own.
+// A weight must exceed the cutoff strictly; each layer has its own.
 TEST(ActiveExperts, TokensWithoutOneAreCountedBeforeTheFallback) {
   Matrix weights(2, 3);
   weights << 0.5, 0.75, 0.25,  //
@@ -101,7 +101,7 @@ TEST(LoadEntropy, IsLargestForAnEvenLoadAndZeroForOneExpert) {
   EXPECT_EQ(LoadEntropy({0, 9, 0}), 0);
   EXPECT_EQ(RelativeLoadEntropy({0, 9, 0}), 0);
   EXPECT_EQ(DeadExperts({0, 9, 0}), 2);
-  // Alone, an expert is neither idle nor preferred.
+  // A single expert is neither idle nor preferred.
   EXPECT_EQ(LoadEntropy({9}), 0);
   EXPECT_EQ(RelativeLoadEntropy({9}), 1);
 }
@@ -115,7 +115,7 @@ TEST(LoadEntropy, OfNoTokensIsZeroAndAllExpertsAreDead) {
   EXPECT_THROW(RelativeLoadEntropy({}), InternalError);
 }
 
-// Above the cutoff 0.25 are 3, 2, 1 and 0 weights; at it is not above it.
+// 3, 2, 1 and 0 weights exceed the cutoff 0.25; equality is not enough.
 TEST(RouterHealth, CountsTokensAtTheCap) {
   Matrix weights(4, 3);
   weights << 0.5, 0.75, 0.375,  //
@@ -173,8 +173,8 @@ TEST(ActiveParameters, AreThePapers) {
   EXPECT_EQ(ActiveParameters(paper, 32), 1631409280);
 }
 
-// With every expert active, all parameters are: against the layout that the
-// models really use.
+// With every expert active, all parameters are active: as many as the layout
+// that the models really use has.
 TEST(ActiveParameters, WithAllExpertsAreTheWholeModel) {
   Config config;
   config.model = {.num_layers = 3,

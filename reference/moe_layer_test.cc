@@ -147,9 +147,10 @@ TEST(MoeLayer, ExpertsAreExchangeable) {
     const MoeLayerResult b = MoeLayerForward(settings, renamed, hidden);
     EXPECT_EQ(b.saved.routing.active,
               BoolMatrix(a.saved.routing.active(Eigen::all, order)));
-    // Two terms in another order, and soft weights whose sums are: these are
-    // compensated, so the weights and ln of the sums differ by 4 ulp at most;
-    // for the balance loss the sum over 4 experts adds half an ulp each a side.
+    // Two terms come in another order, as do the sums behind the soft weights:
+    // these are compensated, so the weights and ln of the sums differ by 4 ulp
+    // at most. For the balance loss the sum over 4 experts adds half an ulp on
+    // each side.
     EXPECT_LE((a.out - b.out).cwiseAbs().maxCoeff(),
               4 * kUlp * a.out.cwiseAbs().maxCoeff());
     EXPECT_NEAR(a.saved.balance.loss, b.saved.balance.loss,

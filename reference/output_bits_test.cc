@@ -121,7 +121,7 @@ class Draw {
   std::map<char, uint32_t> counts_;
 };
 
-// Takes in results: numbers by their bits, matrices by shape and elements,
+// Hashes results: numbers by their bits, matrices by shape and elements,
 // structures field by field.
 class Bits {
  public:
@@ -149,7 +149,7 @@ class Bits {
     Put(values.size());
     for (const T& value : values) Put(value);
   }
-  // Their errors are bounds, not results.
+  // Errors are bounds, not results.
   void Put(const Dual& x) { Add(x.value.value, x.slope.value); }
   template <typename Scalar>
   void Put(const LapSumRoot<Scalar>& x) {
@@ -218,8 +218,8 @@ class Bits {
   Sha256 hash_;
 };
 
-// Values drawn for one token's LapSum: k inside, at a whole number, and now and
-// then beyond the ends.
+// Draws k for one token's LapSum: inside, at a whole number, and now and then
+// beyond the ends.
 double MeanActive(Draw& draw, int64_t experts) {
   const double n = static_cast<double>(experts);
   const int64_t kind = draw.Whole('A', 0, 9);
@@ -268,7 +268,7 @@ struct MoeCase {
   RoutingReplay Replay(Draw& draw) const {
     RoutingReplay replay;
     replay.active = draw.Set('Z', hidden.rows(), weights.router_weight.cols());
-    replay.active(0, 0) = true;  // of an empty set there are no fractions
+    replay.active(0, 0) = true;  // an empty set has no fractions
     if (draw.Coin('0')) {
       replay.balance_fractions =
           draw.Row('1', weights.router_weight.cols()).cwiseAbs();
@@ -311,8 +311,8 @@ TrainingConfig DrawTraining(Draw& draw) {
 
 using Function = std::function<void(Draw&, Bits&)>;
 
-// Every public function, by its name; what returns nothing and only refuses
-// (CheckTokenIds) is tested elsewhere.
+// Every public function, by its name; a function that returns nothing and only
+// refuses (CheckTokenIds) is tested elsewhere.
 const std::map<std::string, Function>& Functions() {
   static const std::map<std::string, Function> functions = {
       // adamw.h
@@ -995,7 +995,7 @@ INSTANTIATE_TEST_SUITE_P(EveryPublicFunction, OutputBits,
 
 TEST(OutputBits, AreAllPinned) { EXPECT_EQ(Golden().size(), Names().size()); }
 
-// A change of one last bit shows.
+// A change in one last bit shows.
 TEST(OutputBits, SeeTheLastBit) {
   Bits one, other;
   one.Add(Vector::Ones(3));

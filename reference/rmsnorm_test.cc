@@ -19,8 +19,8 @@ using testing::RandomVector;
 
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
 
-// x = (3, 4), mean of squares 12.5; with epsilon 12.5 the divisor is 5. Rounded
-// are its reciprocal, two products and the 0.8 below: half an ulp each.
+// x = (3, 4), mean of squares 12.5; with epsilon 12.5 the divisor is 5. Its
+// reciprocal, two products and the 0.8 below round by half an ulp each.
 TEST(RmsNorm, MatchesTheHandComputedValue) {
   Matrix hidden(1, 2);
   hidden << 3, 4;

@@ -22,14 +22,14 @@ constexpr double kUlp = std::numeric_limits<double>::epsilon();
 // head_dim 4, base 100: pair 0 turns by the position, pair 1 by position/10.
 TEST(Rope, MatchesTheHandComputedRotation) {
   EXPECT_EQ(RopeAngle(7, 0, 4, 100), 7);
-  // pow within an ulp (2 units), the product 1, the 0.7 written here 1.
+  // pow is within an ulp (2 units); the product and the 0.7 here add 1 each.
   constexpr double kAngleError = 0.7 * 4 * kDoubleUnit;
   EXPECT_NEAR(RopeAngle(7, 1, 4, 100), 0.7, kAngleError);
   Matrix row(1, 4);
   row << 1, 2, 3, 4;  // pairs (1, 3) and (2, 4): rotate-half, not interleaved
   const Matrix out = RotateHeads(row, 4, 100, 7);
   EXPECT_EQ(out(0, 0), std::cos(7.0) - 3 * std::sin(7.0));
-  // Either side: sin and cos 2 units, product 1, sum 1; and the angle's error.
+  // On either side: sin and cos 2 units, product 1, sum 1, the angle's error.
   constexpr double kTurned = (2 + 4) * (8 * kDoubleUnit + kAngleError);
   EXPECT_NEAR(out(0, 1), 2 * std::cos(0.7) - 4 * std::sin(0.7), kTurned);
   EXPECT_EQ(out(0, 2), std::sin(7.0) + 3 * std::cos(7.0));

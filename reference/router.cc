@@ -23,7 +23,7 @@ void CheckSettings(const RouterSettings& settings, int64_t num_experts) {
                     settings.max_active, num_experts));
   }
   if (settings.kind == RouterKind::kSparse) return;
-  // A learned allocation may exceed the experts: then every weight is 1.
+  // A learned allocation may exceed the experts; then every weight is 1.
   if (!(settings.mean_active > 0) || !std::isfinite(settings.mean_active)) {
     throw ConfigError(
         fmt::format("router: mean_active is {}; it must be above 0 and finite",

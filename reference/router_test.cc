@@ -72,7 +72,7 @@ TEST(SparseRouter, TiesGoToTheLowerExpert) {
   EXPECT_EQ(ActiveOf(saved, 1), (std::vector<int>{0, 1}));
 }
 
-// Enough equal scores that an unstable sort would show.
+// There are enough equal scores to expose an unstable sort.
 TEST(SparseRouter, TiesOfManyExpertsGoToTheLowerOnes) {
   Matrix scores = Matrix::Zero(1, 200);
   scores(0, 150) = 1;
@@ -91,7 +91,7 @@ TEST(SparseRouter, GradientAgreesWithDifferences) {
         RouterBackward(settings, scores, saved, d_gates);
     EXPECT_EQ(gradients.d_mean_active, 0);
     EXPECT_EQ(gradients.d_temperature, 0);
-    // The set stays what it was: the difference is of the frozen function.
+    // The set stays fixed: the difference is that of the frozen function.
     const DerivativeEstimate estimate = DifferentiateAtZero(
         [&](double h) {
           const RouterSaved moved =
@@ -185,7 +185,7 @@ TEST(SoftRouter, FallbackKeepsTheBestExpertOfATokenThatHasNone) {
   EXPECT_LT(gradients.d_scores(0, 2), 0);
 }
 
-// A multiple of the mean weight k_l/num_experts.
+// The mean weight is k_l/num_experts.
 TEST(Cutoff, IsTauTimesTheMeanWeight) {
   EXPECT_EQ(Cutoff(1.5, 2, 32), 0.09375);
   EXPECT_EQ(Cutoff(2, 1.5, 4), 0.75);

@@ -7,7 +7,7 @@
 //   Dual        differentiates (dual.h)
 //   others      bound errors, or round as bf16 does (//property_tests)
 //
-// What differs from number to number, each kind says here or beside its type:
+// What depends on the kind of number is defined here or beside its type:
 //
 //   Sum<N>             a plain sum; of doubles in the order of the terms
 //   CompensatedSum<N>  compensated_sum.h

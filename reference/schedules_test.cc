@@ -8,7 +8,7 @@
 namespace softmoe::reference {
 namespace {
 
-// A few operations on numbers up to the peak of a schedule.
+// The error of a few operations on numbers up to the peak of a schedule.
 double Ulps(double peak) { return 8 * 0x1p-52 * peak; }
 
 TrainingConfig PaperOwt() { return TrainingConfig{}; }  // 18000 steps, W = 180
@@ -69,7 +69,7 @@ TEST(Temperature, MatchesHandComputedValues) {
   EXPECT_NEAR(Temperature(config, 9000), 3, Ulps(5));
   EXPECT_NEAR(Temperature(config, 12000), 2, Ulps(5));
   EXPECT_NEAR(Temperature(config, 18000), 1, Ulps(5));
-  // Another end: 2 + 3 * 1/2, and 2.
+  // With the end at 2: 2 + 3 * 1/2, and 2.
   config.router.temperature_end = 2;
   EXPECT_NEAR(Temperature(config, 9000), 3.5, Ulps(5));
   EXPECT_NEAR(Temperature(config, 18000), 2, Ulps(5));

@@ -100,9 +100,9 @@ struct GroupResultAndGradients {
   Vector d_mean_active;  // [num_layers] with respect to k_l, gates only
 };
 
-// Also the gradient of Objective(loss_scale, group_scale), with the active
-// sets, counts and caps held fixed, and k_l constant in the auxiliary losses
-// (SPEC.md 2.2, 2.5). For a step over G groups of N tokens in all:
+// Also computes the gradient of Objective(loss_scale, group_scale), with the
+// active sets, counts and caps held fixed, and k_l constant in the auxiliary
+// losses (SPEC.md 2.2, 2.5). For a step over G groups of N tokens in all:
 // loss_scale = 1/N, group_scale = 1/G.
 GroupResultAndGradients TransformerLossAndGradients(
     const Config& config, const Vector& parameters, const BalanceGroup& group,

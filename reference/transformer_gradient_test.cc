@@ -150,8 +150,8 @@ TEST_P(GradientTest, FrozenObjectiveIsTheObjectiveWhereItIsFrozen) {
   const double frozen =
       FrozenObjective(config_, routing_, at_.result, at_.result);
   const double objective = at_.result.Objective(kLossScale, kGroupScale);
-  // The same positive terms with the factors taken in another order: on either
-  // side 4 products and as many sums as there are terms of the layers.
+  // Both multiply the same positive terms, in different orders: 4 products
+  // each, and as many sums as the layers have terms.
   const double roundings =
       4 + 2 * static_cast<double>(config_.model.num_layers);
   EXPECT_NEAR(frozen, objective, 2 * roundings * 0x1p-53 * std::abs(objective));

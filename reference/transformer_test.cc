@@ -67,8 +67,8 @@ TEST(Transformer, ZeroHeadGivesTheLogOfTheVocabulary) {
   }
 }
 
-// The model is its layers, put together here once more with every setting
-// spelt out; none of them has its default value.
+// The model is its layers, put together here with every setting spelt out; none
+// has its default value.
 TEST(Transformer, IsItsLayersInOrder) {
   for (const RouterKind kind : kKinds) {
     Config config = TinyConfig(kind);

@@ -13,9 +13,9 @@
 
 namespace softmoe {
 
-// The keys of `config` that `visit_all(config, visit)` visits, as VisitConfig
-// does, in sections, in order. A LaterKey that has its default is left out, so
-// that the text, and with it the hash, is what it was before the key existed.
+// The keys that `visit_all(config, visit)` visits, as VisitConfig does, in
+// sections, in order. A LaterKey with its default is left out, so that adding a
+// key changes neither the text nor the hash.
 template <typename T, typename VisitAll>
 std::string CanonicalToml(const T& config, const VisitAll& visit_all) {
   std::vector<std::string> defaults;

@@ -76,8 +76,8 @@ enum class Precision {
 struct TrainingConfig {
   int64_t steps = 18000;
   int64_t global_batch_sequences = 240;
-  // If a file leaves out either of these two, it follows from what the file
-  // does set, as near to the default as possible (config_batches.h).
+  // If a file leaves out either of these, it is derived from what the file does
+  // set, as near to the default as possible (config_batches.h).
   int64_t micro_batch_sequences = 30;    // divides the global batch
   int64_t balance_group_sequences = 30;  // divides the micro-batch (ruling 6)
   double learning_rate = 1e-3;
@@ -113,7 +113,6 @@ struct Config {
   }
 };
 
-// How and where to run: never part of the hash.
 // What a backward pass computes again instead of keeping it from the forward
 // pass. Changes no bit.
 enum class Recompute {
@@ -122,6 +121,7 @@ enum class Recompute {
   kLayer,    // everything in a layer but its input and its routing
 };
 
+// How and where to run: never part of the hash.
 struct RuntimeConfig {
   int64_t threads = 0;           // 0: one per available core
   std::string isa;               // "", "v3" or "v4"; "" takes the best here
@@ -136,8 +136,8 @@ struct RuntimeConfig {
 void ValidateConfig(const Config& config);
 
 // The resolved configuration as canonical TOML: fixed order, shortest decimal
-// that reads back as the same double; every key except those added later that
-// have their default (config_fields.h).
+// that reads back as the same double; keys that were added later are left out
+// if they have their default (config_fields.h).
 std::string ConfigToToml(const Config& config);
 
 // First 16 hex digits of SHA-256 over ConfigToToml.

@@ -49,7 +49,7 @@ void FollowBatchSizes(bool micro_batch_set, bool balance_group_set,
     micro = NearestDivisor(batch, micro, whole_groups ? group : 1);
   }
   if (!balance_group_set) {
-    // A wrong micro-batch is enough to complain about.
+    // One complaint, about the micro-batch, is enough.
     const bool divides = batch % micro == 0;
     group =
         NearestDivisor(divides ? micro : NearestDivisor(batch, micro), group);

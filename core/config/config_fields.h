@@ -38,17 +38,16 @@ constexpr AllowedRange Below(double low, double high) {
 }
 constexpr AllowedRange kAnyText = {};
 
-// The range of a key that did not exist from the beginning. While the key has
-// its default, which must mean what was done before, it is left out of the text
-// that is hashed (canonical_toml.h): configurations keep their hashes, and runs
-// their folders. Such a default can never be changed.
+// The range of a key that was added later. Its default must mean what is done
+// without the key and can never change: a key with its default is left out of
+// the text that is hashed (canonical_toml.h), so that configurations keep their
+// hashes, and runs their folders.
 struct LaterKey : AllowedRange {};
 constexpr LaterKey Later(const AllowedRange& range) { return {range}; }
 
-// Calls visit(section, key, field, range) for every field of `config` (const
-// or not) in the canonical order. The upper limits of sizes keep every product
-// of the program within 63 bits. A key added from now on has a range
-// Later(...).
+// Calls visit(section, key, field, range) for every field of `config` (const or
+// not) in the canonical order. The upper limits of sizes keep every product of
+// the program within 63 bits. The range of a new key is Later(...).
 template <typename ConfigType, typename Visitor>
 void VisitConfig(ConfigType& config, Visitor&& visit) {
   auto& m = config.model;
@@ -109,7 +108,7 @@ void VisitConfig(ConfigType& config, Visitor&& visit) {
   visit("data", "max_bytes", d.max_bytes, AtLeast(0));
 }
 
-// The same for the fields that are not part of the hash, as section "runtime".
+// The same for the fields outside the hash, in section "runtime".
 template <typename RuntimeType, typename Visitor>
 void VisitRuntime(RuntimeType& runtime, Visitor&& visit) {
   visit("runtime", "threads", runtime.threads, Between(0, 1 << 12));
@@ -120,8 +119,8 @@ void VisitRuntime(RuntimeType& runtime, Visitor&& visit) {
   visit("runtime", "recompute", runtime.recompute, kAnyText);
 }
 
-// Does not compile when a struct has gained or lost a field: then update the
-// lists above and the counts here.
+// Fails to compile when a struct gains or loses a field: update the lists above
+// and the counts here.
 inline void CheckFieldCounts() {
   [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] =
       ModelConfig();

@@ -120,7 +120,6 @@ TEST(ValidateConfig, NamesKeyValueAndRange) {
   }
 }
 
-// Every number of every section, so that no key lacks a range.
 TEST(AllowedRange, HoldsItsEndsUnlessTheyAreExcluded) {
   for (const bool excluded : {false, true}) {
     const AllowedRange range = {.low = 1,
@@ -135,6 +134,7 @@ TEST(AllowedRange, HoldsItsEndsUnlessTheyAreExcluded) {
   }
 }
 
+// Every number of every section, so that no key lacks a range.
 TEST(ValidateConfig, RefusesNaNInEveryRealKeyAndMinusOneInEveryInteger) {
   for (const auto& [key, value] : ExactFields(Config())) {
     Config config;
@@ -191,7 +191,7 @@ TEST(RuntimeProblems, OfTheDevice) {
   }
   runtime.device = "cuda";
   ASSERT_EQ(RuntimeProblems(runtime).size(), 1u);
-  EXPECT_EQ(RuntimeProblems(runtime)[0].key, "runtime.isa");  // the CPU's
+  EXPECT_EQ(RuntimeProblems(runtime)[0].key, "runtime.isa");  // CPU only
   runtime.isa = "";
   EXPECT_TRUE(RuntimeProblems(runtime).empty());
   runtime.device = "simulated";  // in tests, and not by that name
@@ -226,14 +226,14 @@ TEST(ConfigHash, IsTheDocumentedFunctionOfTheToml) {
   EXPECT_EQ(hash, ConfigHash(Config()));
 }
 
-// Runs are found by their hash: that of the defaults is what it was before any
-// key was added.
+// Runs are found by their hash, so new keys must not change that of the
+// defaults.
 TEST(ConfigHash, IsTheOneOfEarlierVersions) {
   EXPECT_EQ(ConfigHash(Config()), "d61d6f881fbacac5");
   EXPECT_EQ(ConfigToToml(Config()).find("precision"), std::string::npos);
 }
 
-// Other bits, so another run.
+// Another precision gives other bits, so it is another run.
 TEST(ConfigHash, HasThePrecision) {
   Config config;
   config.training.precision = Precision::kBf16;
@@ -242,7 +242,7 @@ TEST(ConfigHash, HasThePrecision) {
             std::string::npos);
 }
 
-// 0, the default, is the model's, and was before there was the key.
+// 0, the default, means the model's own deviation.
 TEST(ConfigHash, HasTheRoutersOwnInitialDeviation) {
   Config config;
   EXPECT_EQ(config.router_init_std(), config.model.init_std);
@@ -292,7 +292,7 @@ TEST(CanonicalToml, ALaterKeyIsLeftOutWhileItMeansWhatWasDoneBefore) {
             "[numbers]\nblocks = 2\n\n[training]\nsteps = 7\n");
 }
 
-// As for ranges, a later key is like any other.
+// A later key has a range like any other.
 TEST(CanonicalToml, ALaterKeyHasARange) {
   EXPECT_TRUE(Later(AtLeast(1)).Contains(1));
   EXPECT_FALSE(Later(AtLeast(1)).Contains(0));
@@ -327,7 +327,7 @@ TEST(FollowBatchSizes, AcceptsWhatCanBeAndKeepsWhatWasAccepted) {
         const TrainingConfig before = t;
         FollowBatchSizes(micro != 0, group != 0, &t);
         ASSERT_EQ(t.global_batch_sequences, batch);
-        // As it was while 30 was the default of both, whatever else was set.
+        // Sizes that fit are kept, whatever else was set.
         const bool same =
             t.micro_batch_sequences == before.micro_batch_sequences &&
             t.balance_group_sequences == before.balance_group_sequences;

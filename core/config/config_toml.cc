@@ -24,7 +24,7 @@ std::string Position(const toml::source_region& source) {
                      source.begin.line, source.begin.column);
 }
 
-// "an integer", ... of what the user wrote.
+// The type of what the user wrote: "an integer", ...
 const char* TypeOf(const toml::node& node) {
   switch (node.type()) {
     case toml::node_type::string:
@@ -64,7 +64,7 @@ bool IsTomlText(const std::string& text) {
 // Sets those fields of a configuration that a table mentions.
 class TableReader {
  public:
-  // `origin` replaces the position of every value if it is not empty; then
+  // If `origin` is not empty, it replaces the position of every value, and
   // `raw` is the value's text without TOML's quotes.
   TableReader(const toml::table& table, std::string origin, std::string raw,
               ConfigDraft* draft)
@@ -84,7 +84,7 @@ class TableReader {
       const toml::node* node = values ? values->get(key) : nullptr;
       if (node != nullptr) Set(std::string(section) + "." + key, *node, field);
     };
-    // First the names: a mistyped key is reported before a wrong value.
+    // Names come first: a mistyped key is reported before a wrong value.
     VisitConfig(draft_->config, note_name);
     VisitRuntime(draft_->runtime, note_name);
     RefuseUnknownNames();
@@ -205,9 +205,8 @@ class TableReader {
   std::map<std::string, std::vector<std::string>> keys_;  // section -> keys
 };
 
-// A dotted key makes a nested table for each point, without a limit in toml++
-// 3.3, whose recursive destructor would exhaust the stack. A key stands on one
-// line.
+// toml++ 3.3 nests a table for each dot of a key, without a limit, and its
+// recursive destructor would exhaust the stack. A key stands on one line.
 constexpr int kMaxPointsPerLine = 64;
 
 void CheckNesting(const std::string& text, const std::string& name) {

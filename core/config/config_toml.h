@@ -56,7 +56,7 @@ ConfigDraft LoadConfig(const std::filesystem::path& path,
                        const std::vector<std::string>& overrides);
 
 // The inverse of ConfigToToml, for configurations stored in result files;
-// `name` says in messages where the text was. Validated.
+// messages call the text `name`. Validated.
 Config ParseConfig(const std::string& text, const std::string& name);
 
 // "FILE:LINE:COLUMN" of a node or key that a parser read.

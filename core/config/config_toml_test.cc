@@ -129,9 +129,8 @@ TEST(ConfigToml, SyntaxErrorsHaveAPosition) {
   EXPECT_NE(text.find("not valid TOML"), std::string::npos);
 }
 
-// What toml++ 3.3 itself declares unreachable, or asserts not to happen
-// (toml.h):
-// --config=ubsan sees the former.
+// toml++ 3.3 declares these unreachable, or asserts that they do not happen
+// (toml.h); --config=ubsan sees the former.
 TEST(ConfigToml, LettersAndBracketsInOddPlacesAreSyntaxErrors) {
   for (const char* text :
        {"x = \xC3\xA9", "x = 1 \xD0\x80", "x\xE3\x81\x82 = 1", "[)]", "[a.)]",
@@ -140,7 +139,7 @@ TEST(ConfigToml, LettersAndBracketsInOddPlacesAreSyntaxErrors) {
   }
 }
 
-// Each point of a key is a nested table, whose destructors recurse.
+// Each dot of a key nests a table, and their destructors recurse.
 TEST(ConfigToml, DeepKeysAreRefusedBeforeTheStackEnds) {
   std::string key = "a";
   for (int i = 0; i < 1'000'000; ++i) key += ".a";
@@ -276,7 +275,7 @@ TEST(BatchSizes, WhereNoneFollowsTheErrorNamesTheKeyAndWhatToWrite) {
             "a.toml:2:25: training.micro_batch_sequences = 16 must divide "
             "training.global_batch_sequences = 8; write "
             "training.micro_batch_sequences = 8");
-  // With both written out, to the last one.
+  // The suggestions correct both, down to the last one.
   const std::string both = ErrorOf(
       micro + "32\nbalance_group_sequences = 32\nglobal_batch_sequences = 100");
   EXPECT_NE(both.find("write training.micro_batch_sequences = 25\n"),

@@ -4,8 +4,8 @@
 // Include this, never <toml++/toml.h>: a whole program must use the same
 // version.
 //
-// Where white space may stand, is_non_ascii_horizontal_whitespace declares
-// unreachable what every letter from U+00A1 to U+0499 reaches ("x = \u00e9"):
+// is_non_ascii_horizontal_whitespace declares unreachable what every letter
+// from U+00A1 to U+0499 reaches where white space may stand ("x = \u00e9"):
 // undefined behaviour. Here it returns false, which is right. And parse_key
 // asserts, or lets the compiler assume, what its own next lines handle as an
 // error of the file ("[)]").

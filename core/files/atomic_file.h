@@ -33,9 +33,10 @@ class AtomicFile {
   // Bytes written so far, including those in the buffer.
   int64_t size() const { return size_; }
 
-  // Syncs file and folder and renames. Throws EnvironmentError; then the
-  // temporary file is removed and the old one at `path` intact (the new one is
-  // there, whole, if it was the folder that could not be synced).
+  // Syncs the file, renames it and syncs the folder. If it throws
+  // EnvironmentError, the temporary file is removed and the old one at `path`
+  // intact (if only the folder could not be synced, the new one is there,
+  // whole).
   void Commit();
 
   // For writers with their own I/O (HDF5): the open temporary file. They do

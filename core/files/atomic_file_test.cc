@@ -145,7 +145,7 @@ TEST(AtomicFile, TemporaryFilesSayWhoMadeThem) {
 
 TEST(AtomicFile, LeftoversOfOneFileAreRemovedAndNothingElse) {
   const fs::path folder = FreshFolder("leftovers");
-  AtomicFile other(folder / "other.h5");  // in the making: not asked for
+  AtomicFile other(folder / "other.h5");  // another file, still open
   const Names kept = {"a.b.h5",
                       ".a.b.h5",
                       ".a.b.h5.7.tmp",

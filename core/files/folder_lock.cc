@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of file systems that <linux/magic.h> does not list.
+// Magic numbers that <linux/magic.h> does not list.
 constexpr uint32_t kBcachefsMagic = 0xca451a4e, kJfsMagic = 0x3153464a,
                    kZfsMagic = 0x2fc12fc1;
 
@@ -40,7 +40,7 @@ constexpr int kTries = 5;
 constexpr std::chrono::milliseconds kPause(20);
 constexpr std::chrono::milliseconds kWait(100);
 
-// 0, or the errno that says why not.
+// Returns 0, or the errno that says why not.
 int TryLock(int descriptor) {
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
 }
@@ -117,7 +117,7 @@ bool LocksOfFileReachAll(int descriptor, const fs::path& mountinfo) {
       (status.stx_mask & STATX_MNT_ID) == 0) {
     return false;
   }
-  // In a chroot the table lacks the mount in which its root lies.
+  // In a chroot the table lacks the mount that holds its root.
   return LocksReachAll(ReadProc(mountinfo), status.stx_mnt_id)
       .value_or(IsLocal(descriptor));
 }
@@ -208,7 +208,7 @@ FolderLock::FolderLock(const fs::path& folder, const fs::path& mountinfo)
 
 FolderLock::Attempt FolderLock::Try(const fs::path& mountinfo) {
   const fs::path path = folder_ / kLockName;
-  // Some file systems cannot lock folders: then the file's lock counts.
+  // Some file systems cannot lock folders; the file's lock decides there.
   if (TryLock(directory_) == EWOULDBLOCK) return Attempt::kBusy;
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw FileError("create", path, errno);

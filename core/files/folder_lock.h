@@ -3,13 +3,12 @@
 // folder_lock.h - at most one process works in a run's folder.
 //
 // The process that works there holds the kernel's lock (flock) on the file
-// lock.json in the folder, which says who it is, and on the folder itself,
-// which is what versions without that file lock. The kernel releases both when
-// a process ends, however it ends. So a lock.json that nobody holds was left by
-// a process that is gone, and is taken over - unless the file system is shared
-// with other machines and is not known to carry locks between them, and the
-// process belongs to another machine: whether it is alive cannot be asked from
-// here.
+// lock.json in the folder, which names the process, and on the folder itself,
+// for versions that lock nothing else. The kernel releases both when a process
+// ends, however it ends. So a lock.json that nobody holds was left by a process
+// that is gone, and is taken over, unless it names a process on another machine
+// and the file system is not known to carry locks between machines: whether
+// that process is alive cannot be asked from here.
 #ifndef SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 #define SOFTMOE_CORE_FILES_FOLDER_LOCK_H_
 
@@ -85,8 +84,8 @@ std::unique_ptr<FolderLock> WaitForFolder(
 // moment, which FolderLock tolerates.
 std::optional<LockHolder> HolderOf(const std::filesystem::path& folder);
 
-// What follows from a lock.json whose kernel lock, if the file system has any,
-// is free.
+// The state of the process that a lock.json names, whose kernel lock, if the
+// file system has any, is free.
 enum class Leftover { kGone, kAlive, kCannotBeAsked };
 
 // `kernel` says whether the file system has locks, `reaches_all` whether they
@@ -94,10 +93,10 @@ enum class Leftover { kGone, kAlive, kCannotBeAsked };
 Leftover JudgeLeftover(const LockHolder& left, const LockHolder& here,
                        bool kernel, bool reaches_all);
 
-// Whether locks hold for all machines that can open files of the mount
-// `mount_id`, a line of /proc/self/mountinfo: those of a local file system, of
-// NFS with local_lock=none, Lustre with flock, and Ceph. Nothing if there is no
-// such line.
+// Whether locks reach all machines that can open files of the mount `mount_id`,
+// a line of /proc/self/mountinfo. They do on a local file system, NFS with
+// local_lock=none, Lustre with flock, and Ceph. nullopt if there is no such
+// line.
 std::optional<bool> LocksReachAll(std::string_view mountinfo,
                                   uint64_t mount_id);
 

@@ -88,7 +88,7 @@ uint64_t MountOf(const std::filesystem::path& folder) {
   return status.stx_mnt_id;
 }
 
-// A table of mounts in which the folder's own is NFS.
+// In this table of mounts the folder lies on NFS.
 TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
   const auto folder = FreshFolder("far");
   const auto with = [&](const std::string& options) {
@@ -119,7 +119,7 @@ TEST(FolderLock, AMachineThatCannotBeAskedIsNamed) {
   EXPECT_NO_THROW(FolderLock(folder, with("local_lock=none")));
 }
 
-// As in a chroot, whose table does not list what its root lies in.
+// In a chroot the table does not list the mount that holds its root.
 TEST(FolderLock, AMountThatIsNotListedIsAskedItself) {
   const auto folder = FreshFolder("chroot");
   WriteFileAtomically(folder / "mountinfo", "");

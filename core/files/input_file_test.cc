@@ -54,7 +54,7 @@ TEST(InputFile, NeedsAFile) {
   EXPECT_THROW(InputFile(folder / "absent"), EnvironmentError);
   EXPECT_THROW(InputFile{folder}, EnvironmentError);
   EXPECT_THROW(InputFile("/dev/zero"), EnvironmentError);
-  EXPECT_THROW(InputFile(folder / "pipe"), EnvironmentError);  // nor waits
+  EXPECT_THROW(InputFile(folder / "pipe"), EnvironmentError);  // no waiting
 }
 
 TEST(InputFile, SaysWhenTheFileBecameShorter) {
@@ -82,7 +82,7 @@ TEST(InputFile, SaysWhyTheSystemDoesNotRead) {
   WriteFileAtomically(path, "0123456789");
   const InputFile file(path);
   try {
-    file.Read(0, 10, nullptr);  // no memory to read to: EFAULT, as EIO
+    file.Read(0, 10, nullptr);  // EFAULT, which stands in for EIO
     FAIL() << "read to nowhere";
   } catch (const EnvironmentError& error) {
     const std::string message = error.what();

@@ -122,7 +122,7 @@ TEST(JsonLines, AFullDiskLeavesWholeLines) {
     EXPECT_THROW(writer.Write({{"step", 2}}), EnvironmentError);
   }
   EXPECT_EQ(ReadWholeFile(path), before);
-  writer.Write({{"step", 3}});  // space was made
+  writer.Write({{"step", 3}});  // space was freed
   EXPECT_EQ(ReadWholeFile(path), before + "{\"step\":3}\n");
 }
 

@@ -11,7 +11,7 @@ namespace softmoe {
 
 class PrivateFolder {
  public:
-  // Made below `parent`; below $TMPDIR, or /tmp, where none is named. Throws
+  // Makes the folder below `parent`, or else below $TMPDIR or /tmp. Throws
   // EnvironmentError.
   PrivateFolder();
   explicit PrivateFolder(const std::filesystem::path& parent);

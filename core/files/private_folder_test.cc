@@ -34,7 +34,7 @@ TEST(PrivateFolder, IsBelowTheParentThatIsNamed) {
 }
 
 TEST(PrivateFolder, SaysWhereItCannotBeMade) {
-  // Where not even root can make a folder.
+  // Not even root can make a folder there.
   ASSERT_EQ(::setenv("TMPDIR", "/proc", 1), 0);
   try {
     const PrivateFolder folder;

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWorkspaceName = "softmoe";  // of WORKSPACE
+constexpr const char* kWorkspaceName = "softmoe";  // as in WORKSPACE
 
 // The runfiles folders in which `program` may find its files: its own or, where
 // it is data of another program, the folder that it lies in.

@@ -29,13 +29,13 @@ int OpenFolder(const fs::path& folder) {
 
 constexpr std::string_view kMark = ".partial-";
 
-// What the names of the folders for `target` begin with.
+// The prefix of the names of folders for `target`.
 std::string Prefix(const std::string& target) {
   return fmt::format(".{}{}", target, kMark);
 }
 
-// Removes the folders in `parent` that are `ours` by name and that nobody holds
-// a lock on. Where a file system has no locks, none is removed.
+// Removes the folders in `parent` that are `ours` by name and not locked; none
+// where the file system has no locks.
 void RemoveLeftovers(const fs::path& parent,
                      const std::function<bool(const std::string&)>& ours) {
   std::error_code error;
@@ -52,7 +52,7 @@ void RemoveLeftovers(const fs::path& parent,
   }
 }
 
-// Whether `path` still is the open `folder`.
+// Whether `path` still names the open `folder`.
 bool IsStill(const fs::path& path, int folder) {
   struct stat named {
   }, opened{};
@@ -69,7 +69,7 @@ TemporaryFolder::TemporaryFolder(fs::path target) : target_(std::move(target)) {
   RemoveLeftovers(parent, [&](const std::string& name) {
     return name.starts_with(prefix);
   });
-  // Tries again if somebody took the folder for a leftover before it was
+  // Try again if another process took the folder for a leftover before it was
   // locked.
   while (path_.empty()) {
     std::string name = (parent / (prefix + "XXXXXX")).string();

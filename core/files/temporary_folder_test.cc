@@ -54,7 +54,7 @@ TEST(TemporaryFolder, ClearsUpAfterTheDeadAndOnlyThem) {
   if (child == 0) {
     const TemporaryFolder dying(parent / "result");
     WriteFileAtomically(dying.path() / "file", "content");
-    _exit(0);  // without destructors, as a signal would end it
+    _exit(0);  // runs no destructors, like a death by a signal
   }
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_EQ(FilesIn(parent).size(), 2u);
@@ -82,8 +82,8 @@ TEST(TemporaryFolder, ClearsUpAfterTheDeadOfEveryTarget) {
   RemoveLeftoverFolders(parent / "absent");  // nothing to do
 }
 
-// Two with one name: in different containers they may even share a process
-// number.
+// Two processes may write under one name; in different containers they may even
+// share a process number.
 TEST(TemporaryFolder, TwoOfOneNameDoNotMeet) {
   const auto parent = FreshFolder("two");
   TemporaryFolder first(parent / "result"), second(parent / "result");

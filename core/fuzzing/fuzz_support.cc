@@ -142,7 +142,7 @@ void WriteScratch(const fs::path& path, std::string_view bytes) {
 
 }  // namespace softmoe::fuzz
 
-// What libFuzzer calls.
+// Called by libFuzzer before the first input.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* folder = std::getenv("SOFTMOE_FUZZ_SEEDS");
   if (folder == nullptr) return 0;

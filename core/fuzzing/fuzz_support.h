@@ -31,7 +31,7 @@ void Require(bool condition, const std::string& what);
 bool Accepts(const std::function<void()>& body);
 
 // From now on a crash of a forked child is not a finding by itself: the code
-// under test says what it means.
+// under test judges it.
 void LetChildrenCrash();
 
 // An input as a sequence of decisions; zeros when it has run out.

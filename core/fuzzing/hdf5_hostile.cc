@@ -92,8 +92,8 @@ void CreateAttribute(hid_t file, const std::string& object,
   H5Awrite(attribute.id(), type.id(), values.data());
 }
 
-// Other values of the same type in the same place, which a check of types alone
-// lets through.
+// Writes other values of the same type in the same place, which pass a check of
+// types alone.
 void ChangeValues(hid_t file, const std::string& path, Choices& choices) {
   const Hdf5Handle dataset =
       Owned(H5Dopen2(file, path.c_str(), H5P_DEFAULT), &H5Dclose);
@@ -232,7 +232,7 @@ void Change(hid_t file, const std::vector<std::string>& objects,
   }
 }
 
-// As core/HDF5_ENVELOPE.md says.
+// Reads the kind from the envelope (core/HDF5_ENVELOPE.md).
 Hdf5Kind KindOf(const std::string& bytes) {
   Require(bytes.size() > kEnvelopeBytes, "no envelope");
   Hdf5Kind kind;

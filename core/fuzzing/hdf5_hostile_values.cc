@@ -6,7 +6,7 @@
 namespace softmoe::fuzz {
 namespace {
 
-// At most this many elements are filled with values; a larger dataset stays
+// Fills at most this many elements with values; a larger dataset stays
 // unwritten, which HDF5 allows: the file is small, the dataset is not.
 constexpr hsize_t kMaxFilled = 1 << 16;
 

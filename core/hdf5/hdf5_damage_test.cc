@@ -24,7 +24,7 @@ using Strings = std::vector<std::string>;
 
 const Hdf5Kind kKind = {"checkpoint", 2};
 
-// A small file: every kind of object, so that a flip can hit each.
+// A small file with every kind of object, so that a flip can hit each.
 void WriteSmall(const fs::path& path) {
   Hdf5Writer writer(path, kKind);
   writer.WriteAttribute("/", "config", "steps = 3");
@@ -34,7 +34,7 @@ void WriteSmall(const fs::path& path) {
   writer.Commit();
 }
 
-// Without the syncs of AtomicFile: these tests write thousands of files.
+// Skips the syncs of AtomicFile: these tests write thousands of files.
 void WritePlain(const fs::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
@@ -114,7 +114,7 @@ TEST(Hdf5Damage, TruncationAtEveryLengthIsFound) {
   for (size_t size = 1; size < whole.size(); ++size) {
     WritePlain(path, std::string_view(whole).substr(0, size));
     const std::string text = OpenError(path);
-    // Up to 8 bytes it is only the beginning of our magic.
+    // Up to 8 bytes, the file is only the beginning of our magic.
     ASSERT_TRUE(Contains(text, "truncated")) << size;
   }
   WritePlain(path, whole + "x");
@@ -129,7 +129,7 @@ TEST(Hdf5Damage, OneFlippedByteAnywhereIsFound) {
   const fs::path path = folder / "flipped.h5";
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string flipped = whole;
-    // A random non-zero difference, other than a fixed bit.
+    // Any non-zero difference, not only in a fixed bit.
     flipped[at] = static_cast<char>(
         flipped[at] ^ (1 + PhiloxWords({.seed = 77}, at)[0] % 255));
     WritePlain(path, flipped);
@@ -137,8 +137,8 @@ TEST(Hdf5Damage, OneFlippedByteAnywhereIsFound) {
   }
 }
 
-// What only sealing by hand can make: a valid envelope around bytes that are
-// not HDF5, and an envelope of a future version.
+// Sealed by hand, since nothing else makes these: a valid envelope around bytes
+// that are not HDF5, and an envelope of a future version.
 TEST(Hdf5Damage, SealedGarbageIsADataError) {
   const fs::path path = FreshFolder("sealed") / "a.h5";
   const std::string garbage(3000, 'g');
@@ -210,7 +210,7 @@ std::vector<float> Incompressible(size_t count) {
   return values;
 }
 
-// At every size limit below what the file needs, from the first byte on: the
+// Tries every size limit below what the file needs, from the first byte on: the
 // failure may come in the constructor, in any write, or in Commit.
 TEST(Hdf5Damage, FullDiskLeavesTheOldFileAndNothingElse) {
   const fs::path folder = FreshFolder("full_disk");

@@ -15,7 +15,7 @@
 namespace softmoe {
 namespace {
 
-// What libhdf5 passes to the callbacks: its part must come first.
+// libhdf5 passes this to the callbacks; its own part must come first.
 struct OpenFile {
   H5FD_t base;
   Hdf5DriverFile* file;
@@ -54,7 +54,7 @@ herr_t Close(H5FD_t* file) {
 }
 
 herr_t Query(const H5FD_t*, unsigned long* flags) {
-  // As libhdf5's own POSIX driver, so that files come out the same.
+  // These are the flags of libhdf5's own POSIX driver: files come out the same.
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
            H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA |
            H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;

@@ -17,12 +17,12 @@
 
 namespace softmoe {
 
-// What a file is: refused when another is expected.
+// The kind of a file, which is refused where another is expected.
 struct Hdf5Kind {
   std::string name;  // "checkpoint", "row-result", "golden", ... (<= 31 chars)
   uint32_t version = 1;
-  // For readers that also know earlier versions, the oldest one; 0 if they know
-  // only `version`.
+  // The oldest version that the reader also knows; 0 if it knows only
+  // `version`.
   uint32_t oldest_version = 0;
 };
 
@@ -38,8 +38,8 @@ using EnvelopeBytes = std::array<uint8_t, kEnvelopeBytes>;
 
 EnvelopeBytes EncodeEnvelope(const Hdf5Envelope& envelope);
 
-// Whether the file says that it is of this kind, of any version, damaged or not.
-// False if it cannot be read.
+// Whether the file says that it is of this kind, of any version, damaged or
+// not. False if it cannot be read.
 bool SaysKind(const std::filesystem::path& path, const std::string& name);
 
 // SHA-256 of bytes [kEnvelopeBytes, end) of an open file. Throws

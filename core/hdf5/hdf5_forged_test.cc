@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files whose checksums hold and whose contents no program of ours writes: made
-// with libhdf5 and sealed again. They must lead to no other file and allocate
-// nothing.
+// Files made with libhdf5 and sealed again: their checksums hold, but no
+// program of ours writes such contents. They must lead to no other file and
+// allocate nothing.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ void Create(hid_t file, const std::vector<hsize_t>& extents,
   EXPECT_TRUE(dataset.valid());
 }
 
-// What reading `object` as numbers says.
+// The error that reading `object` as numbers gives.
 std::string ErrorOf(const fs::path& path, const std::string& object) {
   const Hdf5Reader reader(path, kKind);
   try {
@@ -95,7 +95,7 @@ TEST(Hdf5Forged, LinksToOtherNamesAndFilesAreNotFollowed) {
     EXPECT_TRUE(Contains(ErrorOf(path, object), "is a link")) << object;
     EXPECT_THROW(Hdf5Reader(path, kKind).Has(object), DataError) << object;
   }
-  // Listed, so that a reader that accounts for every name sees them.
+  // They are listed, so that a reader that accounts for every name sees them.
   EXPECT_EQ(Hdf5Reader(path, kKind).Children("/group").size(), 3u);
   EXPECT_EQ(Hdf5Reader(path, kKind).ReadDataset<double>("/group/data").values,
             (std::vector<double>{1, 2}));
@@ -117,7 +117,7 @@ TEST(Hdf5Forged, DimensionsWithoutBytesAllocateNothing) {
     });
     EXPECT_TRUE(Contains(ErrorOf(path, "/group/x"), "than a file of"));
   }
-  // What is compressed up to 16 MiB is ours.
+  // Up to 16 MiB, we write compressed datasets ourselves.
   const fs::path path = Forge("large", [&](hid_t file) {
     Create(file, {2'097'152}, [](hid_t creation) {
       const hsize_t chunk = 131'072;

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "float32", "string", ... of a type on disk.
+// The name of a type on disk: "float32", "string", ...
 std::string TypeName(hid_t type) {
   if (H5Tget_class(type) == H5T_STRING) return "string";
   if (H5Tequal(type, H5T_IEEE_F32LE) > 0) return Hdf5Type<float>::kName;

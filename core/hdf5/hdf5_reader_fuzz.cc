@@ -49,7 +49,7 @@ void Read(const Hdf5Reader& reader, const std::string& path) {
           path + " has a shape of another size");
 }
 
-// Only to a certain depth, since circles of links have no end.
+// Stops at a certain depth, since circles of links have no end.
 void ReadAll(const Hdf5Reader& reader, const std::string& path, int depth) {
   Read<float>(reader, path);
   Read<double>(reader, path);

@@ -69,8 +69,8 @@ struct Hdf5Writer::Impl {
     SOFTMOE_CHECK(file.valid()) << atomic.path() << " is already committed";
   }
 
-  // Groups that libhdf5 itself would create on the way to `path` would carry a
-  // time stamp.
+  // libhdf5 would give a time stamp to groups that it creates on the way to
+  // `path`.
   void CreateParents(const std::string& path);
   void CreateGroup(const std::string& path);
   Hdf5Handle CreateDataset(const std::string& path, hid_t type,

@@ -36,8 +36,8 @@ void Limit(int resource, int64_t amount) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-// Address and thread sanitizers map terabytes of shadow memory: no limit fits
-// them.
+// Address and thread sanitizers map terabytes of shadow memory, which no limit
+// fits.
 #if defined(__has_feature)
 #define SOFTMOE_HAS_FEATURE(x) __has_feature(x)
 #else

@@ -14,7 +14,7 @@ namespace softmoe {
 struct IsolationLimits {
   int64_t memory_bytes = int64_t{1} << 30;  // beyond what we have mapped now
   double seconds = 10;                      // wall clock
-  int64_t value_bytes = 64 << 10;           // of what is passed back
+  int64_t value_bytes = 64 << 10;           // of the value passed back
 };
 
 struct IsolatedResult {

@@ -155,8 +155,8 @@ Process::~Process() {
 }
 
 bool Process::Send(std::string_view bytes) {
-  // A program that no longer reads becomes an error of write instead of ending
-  // us.
+  // If the program has stopped reading, the write must fail instead of killing
+  // this process.
   const auto before = ::signal(SIGPIPE, SIG_IGN);
   while (!bytes.empty()) {
     const ssize_t count = ::write(input_, bytes.data(), bytes.size());
@@ -223,7 +223,7 @@ bool Process::Wait(double seconds) {
 
 void Process::Kill() {
   if (own_group_) {
-    ::kill(-child_, SIGKILL);  // including what it has left there
+    ::kill(-child_, SIGKILL);  // and whatever it has left in its group
   } else if (!HasEnded()) {
     ::kill(child_, SIGKILL);
   }

@@ -19,9 +19,9 @@ namespace {
 using InFloat = BoundedNumber<FloatRounding>;
 using InDouble = BoundedNumber<DoubleRounding>;
 
-// One operation over the computing type, over a wider one, and over bounds.
-// Twice the unit roundoff of the value, and the underflow, is all that operands
-// without an error may cost.
+// Checks one operation over the computing type, a wider one, and bounds. For
+// exact operands the error may be at most twice the unit roundoff of the value,
+// plus the underflow.
 template <typename Bound, typename Computing, typename Wide>
 class Operations {
  public:
@@ -102,7 +102,7 @@ TEST(BoundedNumber, AProductWithZeroIsExact) {
 TEST(BoundedNumber, HasNoBoundWhereThereIsNone) {
   EXPECT_EQ((InFloat(1) / InFloat(1, 1)).error, HUGE_VAL);
   EXPECT_EQ(log(InFloat(1, 2)).error, HUGE_VAL);
-  // A root does, even at 0.
+  // A root has a bound, even at 0.
   EXPECT_EQ(sqrt(InFloat(0, 0.25)).error, 0.5 * (1 + InFloat::kRoundoff));
 }
 
@@ -125,7 +125,7 @@ TEST(BoundedSum, OfRandomTermsRoundsAsTheTypeSays) {
   }
   EXPECT_EQ(random.Get().error, worst.Get(Roundings::kRandom).error);
   EXPECT_LT(random.Get().error, worst.Get().error / 3);
-  // As a number of the other kind it keeps its error.
+  // Converted to the other kind, a number keeps its error.
   EXPECT_EQ(InFloat(random.Get()).error, random.Get().error);
 }
 

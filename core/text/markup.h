@@ -8,8 +8,8 @@
 
 namespace softmoe {
 
-// `text` as content or attribute value of HTML and XML 1.0, which knows no
-// control characters but tab, newline and return: others become '?'.
+// `text` as content or attribute value of HTML and XML 1.0. Control characters
+// other than tab, newline and return, which XML forbids, become '?'.
 std::string EscapeMarkup(const std::string& text);
 
 }  // namespace softmoe

@@ -4,7 +4,7 @@
 // take.
 //
 // On a terminal the line is rewritten in place; elsewhere (a log, CI) a plain
-// line is printed every so many seconds.
+// line is printed at intervals.
 #ifndef SOFTMOE_CORE_TEXT_PROGRESS_H_
 #define SOFTMOE_CORE_TEXT_PROGRESS_H_
 
@@ -46,7 +46,7 @@ class Progress {
   // Prints a line that stays, between the progress lines.
   void Note(const std::string& line);
   // Shows a progress line of the caller's own. On a terminal it is rewritten
-  // when one is due; elsewhere it is printed if it is meant for logs.
+  // when one is due; elsewhere it is printed if `in_logs`.
   void Show(const std::string& line, bool in_logs);
 
  private:

@@ -15,8 +15,8 @@ std::string LowerCase(std::string text) {
   return text;
 }
 
-// How far `known` is from what was typed; a mere part of a name counts as one
-// step.
+// The distance from what was typed to `known`; a mere part of a name counts as
+// one step.
 int Distance(const std::string& typed, const std::string& known) {
   const std::string a = LowerCase(typed), b = LowerCase(known);
   const int distance = EditDistance(a, b);

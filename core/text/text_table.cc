@@ -8,7 +8,7 @@
 namespace softmoe {
 namespace {
 
-// Characters of UTF-8, which is what a terminal counts for our texts.
+// The number of UTF-8 characters, by which a terminal aligns our texts.
 size_t Width(const std::string& text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(),

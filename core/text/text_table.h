@@ -14,7 +14,7 @@ class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header);
 
-  // As many texts as the header has; InternalError otherwise.
+  // `row` has as many texts as the header; InternalError otherwise.
   void Add(std::vector<std::string> row);
   size_t num_rows() const { return rows_.size() - 1; }  // without the header
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Block of queries after block, head after head, the sequences in one batch of
-// products; the weights of such a block are in scratch. Products know no mask:
-// of the last query_block keys' work half is thrown away.
+// Goes through the heads and, in each, through blocks of queries, with all
+// sequences in one batch of products; a block's weights are in scratch.
+// Products know no mask: half the work on the last query_block keys is lost.
 //
-// Activations of bf16: scores are fp32, and the weights beside them, rounded
-// once, are what products take. d_k and d_v are added up over the blocks of
+// With activations of bf16, scores are fp32, and products take the weights
+// beside them, rounded once. d_k and d_v are added up over the blocks of
 // queries in fp32, and stored when a head is done.
 #include <type_traits>
 
@@ -21,7 +21,7 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
 // Queries [begin, end) of one head, in all sequences, and the keys that one of
-// them sees: [0, end). Rows of scratch are one query's.
+// them sees: [0, end). A row of scratch belongs to one query.
 struct QueryBlock {
   int64_t begin, end;
   int64_t num_sequences, length, num_heads, head_dim, head;
@@ -32,8 +32,8 @@ struct QueryBlock {
   __host__ __device__ int64_t num_rows() const {
     return num_sequences * queries();
   }
-  // Of a row, in [num_sequences * length, width] and [sequences, heads,
-  // length].
+  // The index of a row's query: in tokens, and in log_sum_exp [sequences,
+  // heads, length].
   __device__ int64_t Token(int64_t row) const {
     return row / queries() * length + begin + row % queries();
   }
@@ -41,7 +41,7 @@ struct QueryBlock {
     return (row / queries() * num_heads + head) * length + begin +
            row % queries();
   }
-  // Of a row: the keys up to the query itself.
+  // The keys that a row sees, up to the query itself.
   __device__ int64_t Visible(int64_t row) const {
     return begin + row % queries() + 1;
   }
@@ -50,9 +50,9 @@ struct QueryBlock {
   }
 };
 
-// What is in scratch of a block: row i of scores and d_weights begins at
-// i * block.keys(), of the others at i * stride. With activations of fp32 these
-// are in the same place.
+// A block's arrays in scratch: row i of scores and d_weights begins at
+// i * block.keys(), that of weights and d_scores at i * stride. With
+// activations of fp32 they share memory.
 template <typename Activation>
 struct BlockScratch {
   float *scores, *d_weights;
@@ -68,7 +68,7 @@ BlockScratch<Activation> Divide(const QueryBlock& block, int64_t query_block,
     float* const second = scratch + block.num_rows() * block.keys();
     return {scratch, second, scratch, second, block.keys(), nullptr};
   } else {
-    // As AttentionScratchForBf16 counts; rows of bf16 begin on 16 bytes.
+    // Laid out as AttentionScratchForBf16 counts; bf16 rows begin on 16 bytes.
     const auto whole = [](int64_t keys) { return (keys + 7) / 8 * 8; };
     const int64_t rows = block.num_sequences * query_block;
     Bf16* const weights = reinterpret_cast<Bf16*>(scratch);
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
     CausalSoftmaxKernel(QueryBlock block, BlockScratch<Activation> scratch,
                         float* log_sum_exp) {
   const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-  if (row >= block.num_rows()) return;  // a whole warp, here and below
+  if (row >= block.num_rows()) return;  // whole warps leave, here and below
   CausalSoftmaxRow(CudaWarp(), block.Visible(row), block.keys(), block.Scale(),
                    scratch.scores + row * block.keys(),
                    scratch.weights + row * scratch.stride,
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
                            scratch.d_scores + row * scratch.stride);
 }
 
-// d_k and d_v of a head, from their sums.
+// Stores d_k and d_v of a head from their sums.
 __global__ void __launch_bounds__(kThreads)
     StoreSumsKernel(QueryBlock block, const float* sums, Bf16* d_qkv) {
   const int64_t token = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
@@ -123,11 +123,11 @@ __global__ void __launch_bounds__(kThreads)
           d_q + 2 * block.width());
 }
 
-// A matrix with one row per token of a sequence, for one head: the queries',
-// say, within qkv.
+// A matrix of one head with one row per token of a sequence, such as its
+// queries within qkv.
 template <typename T>
 struct HeadRows {
-  T* data;         // of token 0 of sequence 0
+  T* data;         // at token 0 of sequence 0
   int64_t stride;  // from token to token
 };
 
@@ -209,7 +209,7 @@ class BlockProducts {
 };
 
 // Calls body(block) for each block of queries of each head; the last queries
-// first, whose keys are all.
+// come first, since they see all keys.
 template <typename Args, typename Body>
 void ForEachBlock(const Args& args, const Body& body) {
   if (args.query_block <= 0) throw InternalError("weights of no query");
@@ -250,7 +250,7 @@ void Enqueue(const AttentionBackwardArgsOf<Activation>& args, Queue& queue) {
     Activation* d_q = args.d_qkv + column;
     const BlockScratch<Activation> scratch =
         Divide<Activation>(block, args.query_block, args.scratch);
-    // Later blocks have begun the sums over the queries that see a key.
+    // Blocks of later queries have begun these sums.
     const bool begun = block.end < args.sequence_length;
     HeadRows<float> d_k, d_v;
     if constexpr (std::is_same_v<Activation, float>) {

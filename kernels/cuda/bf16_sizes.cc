@@ -8,7 +8,7 @@
 namespace softmoe::kernels {
 namespace {
 
-constexpr int64_t kMultiple = 8;  // of elements: 16 bytes
+constexpr int64_t kMultiple = 8;  // elements: 16 bytes
 
 void Check(const std::string& what, int64_t size, const std::string& key) {
   if (size % kMultiple == 0) return;

@@ -13,7 +13,7 @@ struct Bf16Sizes {
 };
 
 // Throws ConfigError, naming key and remedy, unless all rows of bf16, and those
-// of each head, begin on 16 bytes: what matrix units take. (cuBLASLt itself
+// of each head, begin on 16 bytes, as matrix units require. (cuBLASLt itself
 // accepts all sizes, and leaves these units unused.)
 void CheckBf16Sizes(const Bf16Sizes& sizes);
 

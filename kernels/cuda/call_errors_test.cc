@@ -22,7 +22,7 @@ struct Meaning {
   std::string says;
 };
 
-// The next `call`, which call_it makes, fails with each.
+// Makes the next `call`, within call_it, fail with each error in turn.
 void ExpectMeanings(const char* call, const std::function<void()>& call_it,
                     const std::vector<Meaning>& meanings) {
   for (const Meaning& meaning : meanings) {
@@ -37,13 +37,13 @@ void ExpectMeanings(const char* call, const std::function<void()>& call_it,
           << error.what();
     }
   }
-  call_it();  // nothing sticks
+  call_it();  // the failure does not stay
 }
 
 TEST(CallErrors, OfCuda) {
   const std::vector<Meaning> meanings = {
-      // A kernel's: an illegal, a misaligned address, its stack, instruction,
-      // address space, program counter, a failed launch.
+      // Failures of a kernel: illegal or misaligned address, stack,
+      // instruction, address space, program counter, launch.
       {700, ExitCode::kFailed, "on the device: "},
       {716, ExitCode::kFailed, "on the device: "},
       {714, ExitCode::kFailed, "on the device: "},
@@ -51,15 +51,15 @@ TEST(CallErrors, OfCuda) {
       {717, ExitCode::kFailed, "on the device: "},
       {718, ExitCode::kFailed, "on the device: "},
       {719, ExitCode::kFailed, "on the device: "},
-      // A call that cannot be: value, configuration, direction, handle, more
-      // resources than a block can have.
+      // Invalid calls: value, configuration, direction, handle, more resources
+      // than a block can have.
       {1, ExitCode::kSelfCheck, ": "},
       {9, ExitCode::kSelfCheck, ": "},
       {21, ExitCode::kSelfCheck, ": "},
       {400, ExitCode::kSelfCheck, ": "},
       {701, ExitCode::kSelfCheck, ": "},
-      // The machine's: memory, a device in use by others, one that is broken,
-      // one that ends what takes long, one that was taken away.
+      // Failures of the machine: out of memory; a device in use by others,
+      // broken, with a time limit, or taken away.
       {2, ExitCode::kEnvironment, "take a device with more memory"},
       {46, ExitCode::kEnvironment, "nvidia-smi"},
       {214, ExitCode::kEnvironment, "nvidia-smi"},
@@ -69,13 +69,13 @@ TEST(CallErrors, OfCuda) {
   ExpectMeanings(
       "cudaStreamCreateWithFlags",
       [] { isa_shim::FreeStream(isa_shim::MakeStream()); }, meanings);
-  // Where the host waits, as where it asks for something.
+  // Errors mean the same where the host waits.
   ExpectMeanings(
       "cudaStreamSynchronize",
       [] { isa_shim::FinishStream(isa_shim::DeviceStream()); }, meanings);
 }
 
-// It is not the device that lacks it.
+// The host lacks memory, not the device.
 TEST(CallErrors, OfMemoryOfTheHost) {
   ExpectMeanings(
       "cudaMallocHost",
@@ -88,12 +88,12 @@ TEST(CallErrors, OfCublasLt) {
   ExpectMeanings(
       "cublasLtCreate",
       [] { (void)isa_shim::MakeQueue(isa_shim::DeviceStream(), 64); },
-      {// not initialised, no memory, another architecture, its own
+      {// not initialised, no memory, another architecture, internal error
        {1, ExitCode::kEnvironment, "nvidia-smi"},
        {3, ExitCode::kEnvironment, "nvidia-smi"},
        {8, ExitCode::kEnvironment, "nvidia-smi"},
        {14, ExitCode::kEnvironment, "nvidia-smi"},
-       // a value that cannot be, a product that it does not compute
+       // invalid value, unsupported product
        {7, ExitCode::kSelfCheck, "cuBLASLt: "},
        {15, ExitCode::kSelfCheck, "cuBLASLt: "},
        // on the device

@@ -26,8 +26,8 @@ __device__ int32_t InclusiveSum(int32_t value) {
 constexpr int kColumns = 32;
 constexpr int kStrips = 8;
 
-// A block per 32 bins, a thread per bin and strip of the blocks of items. Leaves
-// the number of the bin's items in offsets[bin + 1].
+// A block per 32 bins, a thread per bin and strip of the blocks of items.
+// Leaves the number of the bin's items in offsets[bin + 1].
 __global__ void __launch_bounds__(kStrips* kColumns)
     ScanBlocksKernel(ScanCountsArgs a) {
   SOFTMOE_SHARED(int32_t, sums, [kStrips][kColumns]);

@@ -5,7 +5,7 @@
 //
 //   count   a CUDA block per block of items: counts[block, bin] = its items
 //   scan    ScanCounts: where each block's items of each bin begin
-//   place   as count, but each item goes to where its bin has come to
+//   place   as count, but each item goes to the next place of its bin
 //
 // A thread per bin walks the items of its block in order: stable, and without
 // atomics. All threads of a CUDA block read one bin of shared memory at a time.

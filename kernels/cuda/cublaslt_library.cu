@@ -12,7 +12,7 @@ namespace {
 #define SOFTMOE_TEXT(x) SOFTMOE_TEXT_OF(x)
 constexpr char kName[] = "libcublasLt.so." SOFTMOE_TEXT(CUBLAS_VER_MAJOR);
 
-void* handle = nullptr;  // of dlopen
+void* handle = nullptr;  // from dlopen
 
 CublasLtLibrary Load() {
   for (const std::string& path :

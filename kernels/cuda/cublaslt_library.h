@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cublaslt_library.h - cuBLASLt, found when it is first needed: so that a
+// cublaslt_library.h - finds cuBLASLt when it is first needed, so that a
 // program starts without it, and takes it from wherever this machine has it.
 //
-// What links this library links no other cuBLASLt: its functions of that name
-// pass each call on. Where it is looked for: library_paths.h.
+// A program that links this links no other cuBLASLt: the functions of that name
+// here pass each call on. library_paths.h says where it is looked for.
 #ifndef SOFTMOE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
 #define SOFTMOE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
 
@@ -13,7 +13,7 @@
 namespace softmoe::kernels {
 
 struct CublasLtLibrary {
-  std::string path;     // that the loader was given; "" if nothing was found
+  std::string path;     // as given to the loader; "" if nothing was found
   std::string missing;  // otherwise: what was looked for and where
 };
 // Loads the library if that has not been tried yet.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The library is found where this machine has it; where it has none, the error
-// says what to do. Each in a process of its own: it is looked for once.
+// says what to do. Each test has its own process: the search happens once.
 #include "kernels/cuda/cublaslt_library.h"
 
 #include <gtest/gtest.h>

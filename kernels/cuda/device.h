@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// device.h - what running single kernels needs of this machine's CUDA device:
-// a stream, memory, copies. Whether there is one says device_facts.h.
+// device.h - what running single kernels needs of this machine's CUDA device: a
+// stream, memory, copies. device_facts.h says whether there is one.
 #ifndef SOFTMOE_KERNELS_CUDA_DEVICE_H_
 #define SOFTMOE_KERNELS_CUDA_DEVICE_H_
 
@@ -12,12 +12,12 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 
 // isa_shim is the same source on a simulated device (simt/device/README.md).
 //
-//   UseDevice         chooses the device of this number, from 0, for all that the
-//                     calling thread does. Errors: EnvironmentError.
+//   UseDevice         chooses the device of this number, from 0, for all that
+//                     the calling thread does. Errors: EnvironmentError.
 //   DeviceStream      the stream on which single kernels run, one for the
 //                     process, of device 0. Errors: EnvironmentError.
-//   MakeStream        another one, of the device in use. Errors: EnvironmentError.
-//   FreeStream        ends it; nothing is queued on it any more
+//   MakeStream        another, of the device in use. Errors: EnvironmentError.
+//   FreeStream        frees it; nothing may be queued on it any more
 //   AllocateOnDevice  allocates memory of the device. Errors: EnvironmentError,
 //                     with what to look at.
 //   FreeMemory        bytes that AllocateOnDevice may still give. Errors:
@@ -30,13 +30,13 @@ struct CUstream_st;  // cudaStream_t is a pointer to it
 //                     say: the process cannot use the device any more).
 //   CopyAcrossDevice  the same on DeviceStream
 //   StartCopy         enqueues such a copy and does not wait for it. The host's
-//                     memory is of AllocateOnHost, and its own again when it
+//                     memory is from AllocateOnHost, and in use until the host
 //                     has waited.
 //   CopyOnDevice, ClearOnDevice
 //                     enqueue a copy within the device's memory, zeros
-//   FinishStream      until what was enqueued on `stream` is done. Errors: as
+//   FinishStream      waits until all that is on `stream` is done. Errors: as
 //                     CopyAcross.
-//   WaitForStream     the same, or until it has failed
+//   WaitForStream     the same, but reports no failure
 #define SOFTMOE_DECLARE_DEVICE(isa)                                    \
   namespace isa {                                                      \
   void UseDevice(int number);                                          \

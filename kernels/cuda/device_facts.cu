@@ -17,13 +17,13 @@ constexpr int kArchitectures[] = {__CUDA_ARCH_LIST__};
 
 __global__ void NothingKernel() {}
 
-// 13000 is 13.0, of drivers and runtimes.
+// "13.0" for 13000, a version of drivers and runtimes.
 std::string Release(int version) {
   return std::to_string(version / 1000) + "." +
          std::to_string(version % 1000 / 10);
 }
 
-// 130100 is 13.1.0.
+// "13.1.0" for 130100.
 std::string CublasRelease(size_t version) {
   return std::to_string(version / 10000) + "." +
          std::to_string(version / 100 % 100) + "." +
@@ -47,7 +47,7 @@ void RequireSuccess(cudaError_t error, const std::string& found,
   throw EnvironmentError(found + " (" + why + "); " + remedy);
 }
 
-// Versions, once driver and runtime fit each other, and how many devices.
+// Returns the versions, once driver and runtime fit, and counts the devices.
 std::string RequireDriver(int* devices) {
   int runtime = 0, driver = 0, count = 0;
   RequireSuccess(cudaRuntimeGetVersion(&runtime), "no CUDA runtime",

@@ -15,18 +15,18 @@ struct DeviceFacts {
   std::string architecture;  // "sm_90"
   // "driver 13.0, CUDA runtime 13.0, cuBLASLt 13.1.0"
   std::string libraries;
-  int count = 0;   // of the devices that this process sees
-  std::string id;  // of this one among all: hexadecimal
+  int count = 0;   // devices that this process sees
+  std::string id;  // tells this one among all: hexadecimal
 };
 
 // isa_shim is the same source on a simulated device (simt/device/README.md).
 //
 //   RequireDevice  the facts of one device, whose number is below their count;
 //                  the calling thread uses it from then on. Errors:
-//                  EnvironmentError with what was found, what is needed and what
-//                  to do, if there is no driver or an old one, no device, none
-//                  that this program holds code for, or no cuBLASLt. Allocates
-//                  nothing.
+//                  EnvironmentError with what was found, what is needed and
+//                  what to do, if there is no driver or an old one, no device,
+//                  none that this program holds code for, or no cuBLASLt.
+//                  Allocates nothing.
 //   WhyNoDevice    that error's text; "" if there is none
 #define SOFTMOE_DECLARE_DEVICE_FACTS(isa)    \
   namespace isa {                            \

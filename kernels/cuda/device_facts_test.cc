@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is said where no run is possible, by the answers of the simulated device.
+// What is said where the simulated device's answers rule out a run.
 #include "kernels/cuda/device_facts.h"
 
 #include <gtest/gtest.h>
@@ -14,11 +14,11 @@
 namespace softmoe::kernels {
 namespace {
 
-// Of cudaError_t.
+// Values of cudaError_t.
 constexpr int kInitializationError = 3, kInsufficientDriver = 35,
               kNoDevice = 100, kInvalidDevice = 101, kNoKernelImage = 209;
 
-// What RequireDevice says has these phrases, one after the other.
+// RequireDevice refuses, with these phrases in this order.
 void ExpectRefused(const std::vector<std::string>& phrases) {
   try {
     (void)isa_shim::RequireDevice();
@@ -33,7 +33,7 @@ void ExpectRefused(const std::vector<std::string>& phrases) {
       at += phrase.size();
     }
   }
-  // Nothing sticks: the next call finds the device.
+  // The failure does not stay: the next call finds the device.
   EXPECT_EQ(isa_shim::WhyNoDevice(), "");
 }
 
@@ -47,8 +47,8 @@ TEST(DeviceFacts, NamesDeviceAndLibraries) {
   EXPECT_EQ(simt::LiveAllocations(), 0);
 }
 
-// Without a driver the real runtime says 0 is its version, and that it is too
-// old.
+// Without a driver the real runtime reports driver version 0, and a driver that
+// is too old.
 TEST(DeviceFacts, NoDriver) {
   simt::FailCall("cudaDriverGetVersion", 1, kInitializationError);
   simt::FailCall("cudaGetDeviceCount", 1, kInsufficientDriver);

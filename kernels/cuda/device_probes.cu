@@ -20,9 +20,9 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kValues = 4096;
-constexpr int kResults = 6;  // of each value
+constexpr int kResults = 6;  // per value
 
-// What single instructions give for x, whose neighbour is y.
+// Results of single instructions for x, whose neighbour is y.
 __global__ void __launch_bounds__(kThreads)
     ArithmeticKernel(const float* x, float* results) {
   const int i =
@@ -188,7 +188,7 @@ std::vector<DeviceProbe> Products() {
   }
   const bool finite = std::ranges::all_of(
       results[0], [](float value) { return std::isfinite(value); });
-  // Integers whose sums a float has, but neither TF32 nor bf16 their factors.
+  // A float can hold these sums, but neither TF32 nor bf16 their factors.
   const DeviceArray<float> large(std::vector<float>(24 * 40, 4097)),
       one(std::vector<float>(40 * 16, 1)), sums(std::vector<float>(24 * 16));
   queue->Multiply(SmallProduct(large.data(), one.data(), sums.data()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// device_probes.h - what our code and the simulated device assume of a CUDA
-// device, asked of the device.
+// device_probes.h - asks a CUDA device whether it is what our code and the
+// simulated device assume.
 #ifndef SOFTMOE_KERNELS_CUDA_DEVICE_PROBES_H_
 #define SOFTMOE_KERNELS_CUDA_DEVICE_PROBES_H_
 

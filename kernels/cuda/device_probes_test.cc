@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What devices are asked, the simulated device agrees with.
+// The simulated device agrees with everything that devices are asked.
 #include "kernels/cuda/device_probes.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(DeviceProbes, AnotherDeviceDoesNot) {
     const bool about_shared = probe.name.find("shared") != std::string::npos;
     EXPECT_EQ(probe.holds, !about_shared) << probe.name;
     if (probe.name.find("163 KiB") != std::string::npos) {
-      // Not a mistake of the program: another device would do.
+      // This is no mistake of the program: another device would do.
       EXPECT_NE(
           probe.answer.find("a block needs 166912 bytes of shared memory, "
                             "which this device does not give"),

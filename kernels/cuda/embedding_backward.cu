@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sorts the tokens by id, eight bits of it at a time, the lowest first
-// (counting_sort.h: tokens are items, values of the eight bits are bins); then a
-// block per id that occurs adds its tokens in their order: the bits of the CPU.
-// The sort moves about 30 bytes a token and pass, the sum 4 d_model for each
-// token and row of the table.
+// (counting_sort.h: tokens are items, values of the eight bits are bins); then
+// a block per id that occurs adds its tokens in their order: the bits of the
+// CPU. The sort moves about 30 bytes a token and pass, the sum 4 d_model for
+// each token and row of the table.
 #include "kernels/cuda/counting_sort.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layer_kernels.h"
@@ -18,7 +18,7 @@ constexpr int kBits = 8;
 constexpr int64_t kBins = 1 << kBits;
 static_assert(kBins == kSortThreads, "a thread per bin");
 
-// Where things lie in EmbeddingBackwardArgs::scratch.
+// The arrays in EmbeddingBackwardArgs::scratch.
 struct Scratch {
   int32_t* tokens[2];  // [num_tokens]  in order; of one pass and of the next
   int32_t* offsets;    // [kBins + 1]
@@ -34,7 +34,7 @@ struct Scratch {
 // One pass of the sort.
 struct SortPass {
   int64_t num_tokens;
-  int shift;  // by how much an id loses its lower bits
+  int shift;  // bits to shift an id right by
   const int32_t* ids;
   const int32_t* from;  // [num_tokens] tokens in order; null: ascending
   int32_t* to;          // [num_tokens]
@@ -46,8 +46,7 @@ __device__ int32_t TokenAt(const SortPass& pass, int64_t place) {
   return pass.from == nullptr ? static_cast<int32_t>(place) : pass.from[place];
 }
 
-// Calls body(token) for the tokens of this block that have the bin of this
-// thread.
+// Calls body(token) for the tokens of this block whose bin is this thread's.
 template <typename Body>
 __device__ void ForEachTokenOfBin(const SortPass& pass, const Body& body) {
   const int64_t begin = int64_t{blockIdx.x} * kEmbeddingTokenBlock;
@@ -73,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) PlaceTokensKernel(SortPass pass) {
   ForEachTokenOfBin(pass, [&](int32_t token) { pass.to[place++] = token; });
 }
 
-// A block per place in the order; the first of its id sums.
+// One block per place in the order; the first place of an id sums its tokens.
 template <typename Activation>
 __global__ void __launch_bounds__(kThreads)
     SumTokensKernel(EmbeddingBackwardArgsOf<Activation> a,

@@ -11,7 +11,7 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
-// For each expert e, beside each other: product(e, first row, rows).
+// Computes product(e, first row, rows) for each expert e, side by side.
 template <typename Args, typename Product>
 void ForEachExpert(const Args& args, Queue& queue, const Product& product) {
   if (args.host_offsets == nullptr) {
@@ -29,7 +29,7 @@ void ForEachExpert(const Args& args, Queue& queue, const Product& product) {
 
 template <typename Activation>
 void Enqueue(const ExpertForwardArgsOf<Activation>& args, Queue& queue) {
-  // What products give is activations.
+  // Products give activations.
   using Product = GemmArgsOf<Activation, Activation>;
   const int64_t d = args.d_model, f = args.d_ffn;
   const RoutePlan& plan = args.plan;
@@ -64,7 +64,7 @@ void Enqueue(const ExpertForwardArgsOf<Activation>& args, Queue& queue) {
 
 template <typename Activation>
 void Enqueue(const ExpertBackwardArgsOf<Activation>& args, Queue& queue) {
-  // What products give is gradients of activations, or of weights.
+  // Products give gradients of activations, or of weights.
   using Product = GemmArgsOf<Activation, Activation>;
   using WeightProduct = GemmArgsOf<Activation, float>;
   const int64_t d = args.d_model, f = args.d_ffn;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All are memory-bound; one element per thread, but for the sum of squares: 16
-// threads per block of 4096 elements, as many as the CPU has accumulators.
-// Bytes per element: sum of squares 4, add 12, casts 6.
+// All are memory-bound, with one element per thread, except for the sum of
+// squares: 16 threads per block of 4096 elements, as many as the CPU has
+// accumulators. Bytes per element: sum of squares 4, add 12, casts 6.
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/tree_sum.h"

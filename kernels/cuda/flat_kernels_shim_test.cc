@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sums of squares, += and casts through the simulator: no element, one, blocks
-// that are partly empty, more blocks than the last sum has threads. That they
-// are right: property_tests/flat_kernels_property_test.cc.
+// that are partly empty, more blocks than the last sum has threads. Their
+// results are tested in property_tests/flat_kernels_property_test.cc.
 #include "kernels/cuda/flat_kernels.h"
 #include "kernels/simt/device/shim_test_support.h"
 
@@ -18,7 +18,7 @@ void CheckSumOfSquares(int64_t size) {
   });
 }
 
-// Blocks that were summed in two arrays, and brought together.
+// Blocks that were summed in two arrays, then brought together.
 void CheckSumOfBlocks(int64_t first, int64_t second) {
   const auto x = RandomFloats(first + second, 4);
   CheckSchedules("sum of blocks", [&](Outputs& outputs) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunk of tokens after chunk: logits, their losses and gradients, and both
-// products of these.
+// One chunk of tokens after the other: logits, their losses and gradients, and
+// both products with these.
 #include "core/errors.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/layer_kernels.h"
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *sum = total;
 }
 
-// The gradient of the logits: in their place, if they are Activations.
+// Where the logits' gradient goes: in their place, if they are Activations.
 float* GradientOfLogits(const HeadCrossEntropyArgs& args) {
   return args.d_logits != nullptr ? args.d_logits : args.logits;
 }

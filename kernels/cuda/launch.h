@@ -14,8 +14,8 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// Throws, where a call failed, what that means to whoever started the program;
-// the same on a device and on the simulated one:
+// If a call failed, throws what that means to whoever started the program, the
+// same on a device and on the simulated one:
 //   NumericsError     what was enqueued failed: an illegal address, say
 //   InternalError     the call cannot be: a mistake of this program
 //   EnvironmentError  anything else: the device's memory, its driver, its state
@@ -24,7 +24,7 @@ inline void CheckCuda(cudaError_t error, const char* what) {
   const std::string why = cudaGetErrorString(error);
   const std::string message = std::string(what) + ": " + why;
   switch (error) {
-    // What a kernel can end with, of which the next call is told.
+    // Failures of a kernel, which the next call reports.
     case cudaErrorIllegalAddress:
     case cudaErrorHardwareStackError:
     case cudaErrorIllegalInstruction:
@@ -49,7 +49,7 @@ inline void CheckCuda(cudaError_t error, const char* what) {
   }
 }
 
-// Blocks of a grid: as many as take all items, `per_block` each.
+// Blocks of a grid that takes all items, `per_block` each.
 inline int64_t Blocks(int64_t items, int64_t per_block) {
   return (items + per_block - 1) / per_block;
 }
@@ -85,8 +85,8 @@ void Launch(const char* what, void (*kernel)(Parameters...), int64_t grid,
 
 }  // namespace softmoe::kernels::SOFTMOE_ISA
 
-// What SOFTMOE_DECLARE_CUDA_KERNEL_OF declares, by a template of the source:
-// Enqueue(args, stream).
+// Defines what SOFTMOE_DECLARE_CUDA_KERNEL_OF declares, by the source's
+// template Enqueue(args, stream).
 #define SOFTMOE_DEFINE_CUDA_KERNEL_OF(Name)                         \
   void Name(const Name##ArgsOf<float>& args, cudaStream_t stream) { \
     Enqueue(args, stream);                                          \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One warp per row, but one block per token for RoPE, whose rows are all heads of
-// q and k, and for the cross-entropy, whose rows have tens of thousands of
+// One warp per row, but one block per token for RoPE, whose rows are all heads
+// of q and k, and for the cross-entropy, whose rows have tens of thousands of
 // columns. All are memory-bound; bytes per row:
 //
-// (with activations of fp32; half of it in bf16, but for the logits)
+// (with activations of fp32; half of it in bf16, except for the logits)
 //
 //   permute, embedding   8 d_model
 //   unpermute            4 d_model (active + 2)
@@ -31,7 +31,7 @@ __device__ int64_t WarpRow() {
   return int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
 }
 
-// Rows by an index: tokens of the vocabulary, or tokens of routed rows.
+// Gathers rows by index: tokens of the vocabulary, or those of routed rows.
 template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
     GatherKernel(int64_t num_rows, int64_t d_model, const int32_t* index,

@@ -33,7 +33,7 @@ struct Plan {
     plan.max_active = max_active;
   }
 
-  // With arrays on the device.
+  // The plan, with arrays on the device.
   RoutePlan On(Outputs& outputs) const {
     RoutePlan on_device = plan;
     on_device.row_token = outputs.In(row_token);
@@ -43,15 +43,15 @@ struct Plan {
   }
 };
 
-// What a run with activations of T stored: as T, and as floats.
+// What a run with activations of T stored, as T and as floats.
 template <typename T>
 struct Stored {
   std::vector<std::vector<T>> activations;
   std::vector<std::vector<float>> floats;
 };
 
-// run(T()) for both types, on the same numbers: bf16 has floats' results,
-// rounded once, and the floats beside them.
+// Calls run(T()) for both types on the same numbers: bf16 must have floats'
+// results, rounded once, and the same floats beside them.
 template <typename Run>
 void CheckBothTypes(const char* what, const Run& run) {
   const Stored<float> computed = run(float());

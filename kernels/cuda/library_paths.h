@@ -9,9 +9,9 @@
 
 namespace softmoe::kernels {
 
-// In the order in which they are tried: $CUDA_HOME/lib64, the loader's path,
-// /usr/local/cuda/lib64, and the packages of Python's that PyTorch brings
-// ($VIRTUAL_ENV), in any of `folders`.
+// Paths of library `name`, in the order in which they are tried:
+// $CUDA_HOME/lib64, the loader's path, /usr/local/cuda/lib64, and the Python
+// packages that PyTorch brings ($VIRTUAL_ENV), in any of `folders`.
 std::vector<std::string> LibraryPaths(const std::string& name,
                                       const std::vector<std::string>& folders);
 

@@ -30,7 +30,7 @@ namespace {
 
 constexpr char kName[] = "libnccl.so.2";
 
-void* handle = nullptr;  // of dlopen
+void* handle = nullptr;  // from dlopen
 
 // A library knows the configurations of older headers, not of newer ones.
 NcclLibrary Load() {

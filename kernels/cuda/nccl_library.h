@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nccl_library.h - NCCL, found when it is first needed: so that a program starts
+// nccl_library.h - finds NCCL when it is first needed, so that a program starts
 // without it, and takes it from wherever this machine has it.
 //
-// As cublaslt_library.h does, and in the same places; what links this library
-// links no other NCCL. A build whose toolkit has no nccl.h has no NCCL.
+// It works as cublaslt_library.h does, in the same places: a program that links
+// this links no other NCCL. A build whose toolkit has no nccl.h has no NCCL.
 #ifndef SOFTMOE_KERNELS_CUDA_NCCL_LIBRARY_H_
 #define SOFTMOE_KERNELS_CUDA_NCCL_LIBRARY_H_
 
@@ -13,7 +13,7 @@
 namespace softmoe::kernels {
 
 struct NcclLibrary {
-  std::string path;     // that the loader was given; "" if nothing suits
+  std::string path;     // as given to the loader; "" if nothing suits
   std::string version;  // "2.28.9"
   // Otherwise: what was looked for and where, or is too old, and what to do.
   std::string missing;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NCCL is found where this machine has it; where it has none, or an old one, the
-// error says what to do. Each in a process of its own: it is looked for once.
+// NCCL is found where this machine has it; where it has none, or an old one,
+// the error says what to do. Each test has its own process: NCCL loads once.
 #include "kernels/cuda/nccl_library.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(NcclLibraryDeathTest, IsTakenFromCudaHomeFirst) {
           "missing: $");
 }
 
-// A library of that name that is none, as an old one would be.
+// A library of that name that is not NCCL is treated like an old one.
 TEST(NcclLibraryDeathTest, WhatDoesNotSuitIsPassedOverOrNamed) {
   const std::filesystem::path home =
       std::filesystem::path(testing::TempDir()) / "nccl_home";

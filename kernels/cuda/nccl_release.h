@@ -8,7 +8,7 @@
 
 namespace softmoe::kernels {
 
-// 22809, which ncclGetVersion gives, is "2.28.9".
+// "2.28.9" for 22809, which is what ncclGetVersion gives.
 inline std::string NcclRelease(int version) {
   return std::to_string(version / 10000) + "." +
          std::to_string(version / 100 % 100) + "." +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread per draw, of four columns of a token. Jitter is memory-bound, 8 bytes
-// an element, 6 where one side is bf16; noise is for num_experts scores a token only.
+// One thread per draw, for four columns of a token. Jitter is memory-bound, 8
+// bytes an element, 6 if one side is bf16. Noise: num_experts scores a token.
 #include "core/philox.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/noise_kernels.h"
@@ -15,7 +15,7 @@ constexpr int kThreads = 256;
 // The draws of a token.
 __host__ __device__ int64_t Draws(int64_t width) { return (width + 3) / 4; }
 
-// What one thread draws for.
+// What one thread draws, and for which columns.
 struct Draw {
   int64_t token, column;  // the first of four
   r123::Philox4x32::ctr_type words;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // NormalsFromWords (core/philox.h), with a sine and cosine of multiples of pi,
-// which need no reduction by pi, and so no memory of the thread's.
+// which need no reduction by pi, and so no local memory.
 __device__ void Normals(uint32_t a, uint32_t b, double* first, double* second) {
   const double radius =
       sqrt(-2.0 * log((static_cast<double>(a) + 0.5) * 0x1p-32));

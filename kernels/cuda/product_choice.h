@@ -15,9 +15,8 @@ namespace softmoe::kernels {
 
 inline constexpr int kProductChoices = 8;
 
-// As MakeQueue, with algorithm number `choice` of the heuristic, from 0 and less
-// than kProductChoices. A product for which there are not so many throws
-// EnvironmentError.
+// Like MakeQueue, with algorithm number `choice` of the heuristic, from 0 to
+// kProductChoices - 1. A product with fewer algorithms throws EnvironmentError.
 namespace isa_cuda {
 std::unique_ptr<Queue> MakeQueueOfChoice(CUstream_st* stream, int choice,
                                          int64_t workspace = kProductWorkspace);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products, experts, attention and head on the simulated device: sums of
-// nothing, experts without rows, a part of a block of queries, a part of a
-// chunk of tokens, batches.
+// Products, experts, attention and head on the simulated device: empty sums,
+// experts without rows, partial blocks of queries, partial chunks of tokens,
+// batches.
 #include "kernels/cuda/products.h"
 #include "kernels/simt/device/shim_test_support.h"
 
@@ -36,8 +36,8 @@ void CheckGemm(int64_t m, int64_t n, int64_t k, bool transpose_a,
   });
 }
 
-// The rows of a plan, by expert: expert e has tokens e, e + 2, ...; the last
-// one none.
+// The rows of a plan, by expert: expert e has tokens e, e + 2, ..., and the
+// last one has none.
 struct Routed {
   int64_t num_tokens, num_experts;
   std::vector<int32_t> offsets = {0}, row_token, token_rows;

@@ -15,7 +15,7 @@
 namespace softmoe::kernels::SOFTMOE_ISA {
 namespace {
 
-// As CheckCuda does.
+// Throws as CheckCuda does.
 void CheckCublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string why = cublasLtGetStatusString(status);
@@ -40,7 +40,7 @@ uint32_t AlignmentOf(const void* pointer) {
                             std::min<uintptr_t>(address & -address, 256));
 }
 
-// All that a product's algorithm depends on.
+// Everything that a product's algorithm depends on.
 using Problem = std::array<int64_t, 18>;
 
 Problem ProblemOf(const ProductArgs& args) {
@@ -65,9 +65,9 @@ Problem ProblemOf(const ProductArgs& args) {
           AlignmentOf(p.c)};
 }
 
-// How the library is told of one problem. It stores matrices by columns: what
-// we call a [rows, columns] matrix is its [columns, rows] matrix, so that it is
-// asked for c^T = op(b)^T op(a)^T.
+// Describes one problem to the library, which stores matrices by columns: our
+// [rows, columns] matrix is its [columns, rows] matrix, so it is asked for
+// c^T = op(b)^T op(a)^T.
 class Plan {
  public:
   Plan(cublasLtHandle_t handle, const ProductArgs& args, int64_t workspace,
@@ -135,7 +135,7 @@ class Plan {
                 "a product's operand");
   }
 
-  // Number `choice` of those that the heuristic gives, the best first.
+  // Takes number `choice` of those that the heuristic gives, the best first.
   void ChooseAlgorithm(cublasLtHandle_t handle, const ProductArgs& args,
                        int64_t workspace, int choice) {
     const auto& p = args.product;
@@ -150,7 +150,7 @@ class Plan {
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
            static_cast<uint64_t>(workspace));
     if (args.result == Storage::kBf16) {
-      // What is split over k is added up in fp32, not in the result's type.
+      // Sums that are split over k are added in fp32, not in the result's type.
       prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
              static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     }
@@ -246,8 +246,8 @@ class DeviceQueue : public Queue {
  private:
   DeviceQueue() = default;
 
-  // Experts have another number of rows in each pass: what was planned long ago
-  // is not needed again.
+  // The number of rows of an expert changes from pass to pass, so old plans are
+  // not needed again.
   static constexpr size_t kMaxPlans = 4096;
 
   void Run(const Lane& lane, const ProductArgs& args) {
@@ -260,7 +260,7 @@ class DeviceQueue : public Queue {
     }
   }
 
-  // The library refuses sums of nothing.
+  // The library refuses empty sums.
   void Clear(const Lane& lane, const ProductArgs& args) {
     const auto& p = args.product;
     if (p.accumulate) return;

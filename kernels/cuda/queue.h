@@ -21,7 +21,7 @@
 
 namespace softmoe::kernels {
 
-// What an array's elements are.
+// The type of an array's elements.
 enum class Storage { kFloat, kBf16 };
 template <typename T>
 inline constexpr Storage kStorageOf =
@@ -29,9 +29,9 @@ inline constexpr Storage kStorageOf =
 
 // `count` products of one shape, whose matrices lie at fixed distances.
 struct ProductArgs {
-  GemmArgsOf<void, void> product;  // of the first; no TF32; row-major
-  // Both operands' and the result's: bf16 results are of bf16 operands. Sums are
-  // fp32, and a result of bf16 is rounded once, after `accumulate`.
+  GemmArgsOf<void, void> product;  // the first; no TF32; row-major
+  // Types of operands and result; a bf16 result needs bf16 operands. Sums are
+  // fp32; a bf16 result is rounded once, after `accumulate`.
   Storage operands, result;
   int64_t count = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // elements
@@ -55,9 +55,9 @@ class Queue : public Stream {
   // Errors   InternalError if the library has no algorithm or refuses.
   virtual void Multiply(const ProductArgs& args) = 0;
 
-  // What is enqueued on the sides between Fork and Join runs after all that is
-  // on the stream at the Fork; what is on the stream after the Join runs after
-  // all of it. In between, nothing goes to the stream itself.
+  // Work enqueued on the sides between Fork and Join runs after all that is on
+  // the stream at the Fork, and before all that comes to the stream after the
+  // Join. In between, nothing goes to the stream itself.
   virtual void Fork() = 0;
   virtual void MultiplyBeside(int side, const ProductArgs& args) = 0;
   virtual void Join() = 0;
@@ -94,8 +94,8 @@ std::unique_ptr<Queue> MakeQueue(CUstream_st* stream,
   SOFTMOE_DECLARE_CUDA_OPERATION(Name, Name##ArgsOf<float>); \
   SOFTMOE_DECLARE_CUDA_OPERATION(Name, Name##ArgsOf<Bf16>)
 
-// What SOFTMOE_DECLARE_CUDA_OPERATION_OF declares, by a template of the source:
-// Enqueue(args, queue).
+// Defines what SOFTMOE_DECLARE_CUDA_OPERATION_OF declares, by the source's
+// template Enqueue(args, queue).
 #define SOFTMOE_DEFINE_CUDA_OPERATION_OF(Name)               \
   void Name(const Name##ArgsOf<float>& args, Queue& queue) { \
     Enqueue(args, queue);                                    \

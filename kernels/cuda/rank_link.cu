@@ -53,7 +53,7 @@ class NcclLink : public RankLink {
     ncclUniqueId nccl_id;
     static_assert(sizeof(nccl_id.internal) == sizeof(id));
     std::memcpy(nccl_id.internal, id.data(), id.size());
-    // Not blocking: who waits in NCCL could not be told of a rank that failed.
+    // Non-blocking: a wait within NCCL would not hear of a rank that failed.
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     Check("joining",
@@ -61,8 +61,8 @@ class NcclLink : public RankLink {
     Settle("joining");
   }
 
-  // Others may be waiting for what is enqueued; but if this rank fails, it may
-  // be waiting for what never comes.
+  // Finishes what others may be waiting for, unless this rank fails: then it
+  // may itself be waiting for what never comes.
   ~NcclLink() override {
     if (std::uncaught_exceptions() > exceptions_) Abort();
     if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);
@@ -129,8 +129,7 @@ class NcclLink : public RankLink {
   NcclLink(cudaStream_t beside, const WhileWaiting& while_waiting)
       : beside_(beside), while_waiting_(while_waiting) {}
 
-  // What is enqueued on `later` from now on comes after all that is on
-  // `earlier`.
+  // Work enqueued on `later` from now on runs after all that is on `earlier`.
   void Order(cudaStream_t earlier, cudaStream_t later) {
     RequireJoined();
     CheckCuda(cudaEventRecord(event_, earlier), "the order of streams");
@@ -166,12 +165,12 @@ class NcclLink : public RankLink {
         "what NCCL says, then start all ranks again");
   }
 
-  // Until nothing that was asked for is in progress.
+  // Waits until nothing that was asked for is in progress.
   void Settle(const char* what) {
     while (Progress(what) == ncclInProgress) Wait();
   }
 
-  // How far NCCL is by itself.
+  // Asks NCCL how far it is.
   ncclResult_t Progress(const char* what) {
     ncclResult_t state = ncclSuccess;
     Check(what, ncclCommGetAsyncError(comm_, &state));
@@ -180,8 +179,8 @@ class NcclLink : public RankLink {
     return state;
   }
 
-  // What ends the waiting may be that another rank has failed or is gone. NCCL
-  // does not say who, and is heard first.
+  // NCCL may have failed because another rank failed or is gone. It is heard
+  // first, but does not say who: give the others a second to say so.
   void HearOthers() {
     using Clock = std::chrono::steady_clock;
     constexpr std::chrono::seconds kPatience(1);
@@ -218,7 +217,7 @@ class NcclLink : public RankLink {
   const WhileWaiting while_waiting_;
   const int exceptions_ = std::uncaught_exceptions();
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t event_ = nullptr;  // of one order after the other
+  cudaEvent_t event_ = nullptr;  // used for one order after the other
   ncclComm_t comm_ = nullptr;    // null: aborted
 };
 

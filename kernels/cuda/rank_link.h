@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rank_link.h - what ranks send each other from device to device: NCCL, between
-// ranks that have a device each. Nothing is added up on the way.
+// rank_link.h - sends arrays from device to device over NCCL, between ranks
+// that have a device each. Nothing is added up on the way.
 #ifndef SOFTMOE_KERNELS_CUDA_RANK_LINK_H_
 #define SOFTMOE_KERNELS_CUDA_RANK_LINK_H_
 
@@ -22,11 +22,11 @@ struct LinkPart {
   int64_t bytes = 0;
 };
 
-// By what the ranks of one link find each other.
+// Identifies a link, so that its ranks find each other.
 using LinkId = std::array<char, 128>;
 
-// Called again and again while a rank waits for others. What it throws ends the
-// waiting, and the link.
+// Called again and again while a rank waits for others. An exception ends the
+// wait, and the link.
 using WhileWaiting = std::function<void()>;
 
 // A stream beside the one that ranks compute on, so that both are busy at the
@@ -35,31 +35,31 @@ using WhileWaiting = std::function<void()>;
 // EnvironmentError.
 class RankLink : public Stream {
  public:
-  // What is enqueued here from now on comes after all that is on the stream
-  // beside; what is enqueued there from now on comes after all that is here.
+  // Work enqueued here after Follow runs after all that is on the stream
+  // beside; work enqueued there after Join runs after all that is here.
   virtual void Follow() = 0;
   virtual void Join() = 0;
 
-  // Enqueues that rank r gets sends[r], and receives[r] is overwritten with what
-  // it sends; this rank is one of them. Sizes fit; nothing goes where there are
-  // no bytes.
+  // Enqueues that rank r, this one included, gets sends[r], and that
+  // receives[r] is overwritten with what it sends. Sizes must fit; empty parts
+  // are not sent.
   //
   //   sends, receives  [ranks]
   // Errors   EnvironmentError with what NCCL says, and what to do.
   virtual void Exchange(std::span<const LinkPart> sends,
                         std::span<const LinkPart> receives) = 0;
 
-  // Enqueues that parts[r] is overwritten with that of rank r, on all ranks.
+  // Enqueues that parts[r] is overwritten with rank r's, on all ranks.
   //
   //   parts  [ranks]: of the same sizes on all ranks
   virtual void Gather(std::span<const LinkPart> parts) = 0;
 
-  // Until all that is on the stream beside is done. Errors: as before;
+  // Waits until all that is on the stream beside is done. Errors: as before;
   // NumericsError if some of it failed.
   virtual void Finish() = 0;
 
-  // Ends the link as an error does: what is enqueued on it waits for no other
-  // rank any more, and what it would have written means nothing.
+  // Ends the link as an error does: work enqueued on it waits for no other rank
+  // any more, and what it would have written means nothing.
   virtual void Abort() noexcept = 0;
 };
 
@@ -68,7 +68,7 @@ class RankLink : public Stream {
 //   WhyNoLink   why this program or machine has no NCCL, and what to do; "" if
 //               it has one
 //   LinkLibrary  "NCCL 2.28.9". Errors: EnvironmentError.
-//   MakeLinkId  that of a new link; one rank makes it and tells the others.
+//   MakeLinkId  the id of a new link; one rank makes it and tells the others.
 //               Errors: EnvironmentError.
 //   JoinLink    the link of rank `rank`, of the device in use, beside `stream`,
 //               which must outlive it. Returns when all ranks have joined.

@@ -25,10 +25,10 @@ namespace {
 
 using namespace isa_shim;
 
-// Of ncclResult_t.
+// Values of ncclResult_t.
 constexpr int kSystemError = 2, kRemoteError = 6;
 
-// A rank's part of the work.
+// One rank's part of the work.
 struct Rank {
   int rank, ranks;
   CUstream_st* stream;
@@ -40,8 +40,8 @@ struct RankThread {
   int rank, ranks;
   LinkId id;
   Body body;
-  std::atomic<int>* failed;  // ranks
-  char text[500];            // of what the rank threw
+  std::atomic<int>* failed;  // how many ranks failed
+  char text[500];            // what the rank threw
   pthread_t thread;
 };
 
@@ -136,7 +136,7 @@ constexpr int64_t kSizes[] = {5, 0, 300};
 constexpr int64_t kBegins[] = {0, 5, 5};
 constexpr int64_t kAll = 305;
 
-// Everyone gets its shard of all, and then all shards from all.
+// Each rank gets its shard from all, and then all shards from all.
 void ExchangeAndGather(Rank& r) {
   Floats all(r, kAll, static_cast<float>(1000 * r.rank));
   const int64_t own = kSizes[r.rank];
@@ -185,7 +185,7 @@ void Exchange(Rank& r) {
   r.link.Finish();
 }
 
-// What the stream beside has still to write is sent, and it reads what came: for
+// Sends what the stream beside has yet to write, which then reads what came:
 // several pieces, which the link takes to and fro.
 void ExchangeInOrder(Rank& r) {
   const int64_t own = 64;
@@ -231,7 +231,7 @@ void CheckResults() {
   }
 }
 
-// A rank that fails elsewhere: the other one, which waits for it, ends as well.
+// A rank fails elsewhere: the other one, which waits for it, ends as well.
 void CheckARankThatFails() {
   const auto texts = OnRanks(2, [](Rank& r) {
     if (r.rank == 1) throw std::runtime_error("no more disk");
@@ -241,7 +241,7 @@ void CheckARankThatFails() {
   ExpectSays(texts[1], "no more disk");
 }
 
-// Whichever rank makes the call.
+// It does not matter which rank makes the call.
 void CheckACallThatFails(const char* call, int error) {
   simt::FailCall(call, 1, error);
   const auto texts = OnRanks(2, Exchange);

@@ -3,9 +3,9 @@
 // The router: one thread per token, one warp per 32 tokens, whose rows it loads
 // into shared memory (padded by one, so that the 32 threads hit 32 banks) and
 // stores from there, coalesced. A warp does both halves of a fixed block of 64
-// tokens, so the block's sums are those of the CPU, in the same order; trees add
-// up the blocks. Per token it reads num_experts floats and writes as many plus
-// the compact gates; about 60 instructions an expert, so it is memory-bound.
+// tokens, so the block's sums are those of the CPU, in the same order; trees
+// add up the blocks. Per token it reads num_experts floats and writes as many
+// plus the compact gates; about 60 instructions an expert: memory-bound.
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_kernels.h"
 #include "kernels/cuda/tree_sum.h"
@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(kRows)
   }
 }
 
-// A block adds 32 columns of the blocks' sums (RouterBlockSums: what is summed,
-// by expert, then z), a tree per column; of the last column, bad scores, it
+// A CUDA block adds 32 columns of the token blocks' sums (RouterBlockSums: sums
+// by expert, then z), one tree per column; of the last column, bad scores, it
 // keeps the first.
 constexpr int kColumns = 32;
 constexpr int kStrips = 8;
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kRows)
         d_mean_active[me] = LapSumBackwardRow(c, r, args.root[2 * row],
                                               args.root[2 * row + 1], v, d_r);
         if (c.d_softmax != nullptr || c.z_scale != 0) {
-          AddSoftmaxLossGradients(c, r, v, d_r);  // v is used up: room
+          AddSoftmaxLossGradients(c, r, v, d_r);  // v is free: reuse it
         }
       }
     }

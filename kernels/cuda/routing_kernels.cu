@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The plan is a counting sort (counting_sort.h): pairs (token, place) are the
-// items, experts the bins, and a block is kRoutePlanTokenBlock tokens, as on the
-// CPU. At 61440 tokens that is 240 blocks, 2 to 8 bytes per pair and pass.
+// items, experts the bins, and a block is kRoutePlanTokenBlock tokens, as on
+// the CPU. At 61440 tokens that is 240 blocks, 2 to 8 bytes per pair and pass.
 //
 // Counts of tokens are made by one block: few numbers of experts occur, so a
 // warp finds those of its 32 tokens in a few votes.
@@ -19,8 +19,8 @@ namespace {
 constexpr int kThreads = kSortThreads;
 static_assert(kMaxExperts <= kSortThreads, "a thread per expert");
 
-// Calls body(pair) for each pair of this block of tokens that has the expert of
-// this thread, in ascending order.
+// Calls body(pair) for each pair of this block of tokens whose expert is this
+// thread's, in ascending order.
 template <typename Body>
 __device__ void ForEachPairOfExpert(const BuildRoutePlanArgs& a,
                                     const Body& body) {
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
   a.d_gates[i] = row < 0 ? 0.0f : a.d_row_gate[row];
 }
 
-// By one thread.
+// Called by one thread.
 __device__ void NoteBadScore(const RoutingCountsArgs& a) {
   if (a.bad_value == nullptr) return;
   *a.bad_value =
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kCountThreads)
           active == 0 ||
           (active == 1 && !(a.gates[token * a.max_active] > a.cutoff));
     }
-    // The tokens of a warp that have as many experts as the first one left.
+    // Finds the tokens of a warp with as many experts as the first one left.
     uint32_t left = __ballot_sync(0xffffffffu, there);
     while (left != 0) {
       const int leader = __ffs(static_cast<int>(left)) - 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans of rows, counts and balance losses through the simulator: no token, one,
-// blocks of tokens that are partly empty, more pairs than a chunk of shared
-// memory, more blocks than the scan has strips. That they are right:
-// property_tests/routing_kernels_property_test.cc.
+// Plans of rows, counts and balance losses through the simulator: no token,
+// one, blocks of tokens that are partly empty, more pairs than a chunk of
+// shared memory, more blocks than the scan has strips. Their results are tested
+// in property_tests/routing_kernels_property_test.cc.
 #include "kernels/cuda/routing_kernels.h"
 #include "kernels/simt/device/shim_test_support.h"
 

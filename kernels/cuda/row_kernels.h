@@ -6,10 +6,10 @@
 // Every function enqueues on `stream` and returns; nothing is synchronised.
 // Router and AdamW compute every element by the same operations in the same
 // order as the CPU, so their bits agree with its; RMSNorm sums its rows in
-// another order (32 lanes instead of 64 accumulators). Sums over tokens have the
-// CPU's fixed blocks, which the device adds in a fixed tree, the CPU one after
-// another. No atomics. A launch that fails throws as CheckCuda does (launch.h).
-// Compiled for sm_80, sm_90a and sm_100; not yet run on a device.
+// another order (32 lanes instead of 64 accumulators). Sums over tokens have
+// the CPU's fixed blocks, which the device adds in a fixed tree, the CPU one
+// after another. No atomics. A launch that fails throws as CheckCuda does
+// (launch.h). Compiled for sm_80, sm_90a and sm_100; not yet run on a device.
 #ifndef SOFTMOE_KERNELS_CUDA_ROW_KERNELS_H_
 #define SOFTMOE_KERNELS_CUDA_ROW_KERNELS_H_
 

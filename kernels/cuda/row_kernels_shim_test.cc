@@ -99,7 +99,7 @@ void CheckRouter(const RouterShape& shape) {
       fprintf(stderr, "a good score is called bad\n");
       ++Failures();
     }
-    // What lies past a token's last expert is not read, so memory may end there.
+    // Nothing past a token's last expert is read, so memory may end there.
     const auto experts = outputs.Read(selected, n * a);
     auto gradients = d_gates;
     while (gradients.size() > 1 && experts[gradients.size() - 1] < 0) {
@@ -137,7 +137,7 @@ void CheckBadScores() {
       scores[size - 1] = NAN;
       CheckSchedules("bad score", [&](Outputs& outputs) {
         int64_t* bad_score = outputs.Add<int64_t>(1);
-        // The others mean nothing.
+        // The other outputs mean nothing.
         isa_shim::RouterForward(
             {.shape = shape,
              .scores = outputs.In(scores),
@@ -205,11 +205,11 @@ void CheckRouters() {
   largest.temperature = 1.0f;
   largest.max_active = 4;
   largest.balance_top = 2;
-  // A device for which code of sm_80 is good too, sm_86 or sm_89, has 99 KiB.
+  // sm_86 and sm_89 run code of sm_80 as well, but have 99 KiB.
   simt::SetDeviceLimits({.shared_memory_per_block = size_t{99} * 1024});
   CheckRouter(largest);
   simt::SetDeviceLimits({});
-  largest.mean_active = 200.0f;  // and as much of it as there is
+  largest.mean_active = 200.0f;  // and uses all of it
   CheckRouter(largest);
 
   RouterShape sparsest = {};  // far fewer experts than there is room for

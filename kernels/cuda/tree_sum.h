@@ -16,8 +16,8 @@ namespace softmoe::kernels::SOFTMOE_ISA {
 
 // term(0), ..., term(count - 1) combined: strip s takes the terms s,
 // s + kStrips, ... one after another; then the strips are combined by halves.
-// A block has kColumns such trees, side by side, and kStrips * kColumns threads,
-// all of which call this; the threads of strip 0 get the result.
+// A block has kColumns such trees, side by side, and kStrips * kColumns
+// threads, all of which call this; the threads of strip 0 get the result.
 template <int kStrips, int kColumns, typename Real, typename Term,
           typename Combine>
 __device__ Real CombineInTree(int strip, int column, int64_t count, Real none,

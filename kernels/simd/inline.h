@@ -7,7 +7,8 @@
 //
 // Such code lives in namespace SOFTMOE_ISA: isa_v3 and isa_v4 on the CPU (see
 // isa.h), isa_cuda under nvcc, isa_shim where g++ or clang compiles a .cu file
-// for the simulator (kernels/simt/shim/README.md). The last two have SOFTMOE_CUDA defined.
+// for the simulator (kernels/simt/shim/README.md). The last two have
+// SOFTMOE_CUDA defined.
 #ifndef SOFTMOE_KERNELS_SIMD_INLINE_H_
 #define SOFTMOE_KERNELS_SIMD_INLINE_H_
 

@@ -9,8 +9,8 @@
 
 namespace softmoe::kernels::SOFTMOE_ISA {
 
-// To the nearest, ties to even, beyond the largest to infinity; subnormal
-// numbers too. NaN stays NaN, with its sign.
+// Rounds to the nearest, ties to even, beyond the largest to infinity;
+// subnormal numbers too. NaN stays NaN, with its sign.
 SOFTMOE_INLINE Bf16 RoundToBf16(float x) {
   const uint32_t bits = static_cast<uint32_t>(BitsOf(x));
   const uint32_t odd = bits >> 16 & 1;

@@ -14,8 +14,8 @@ namespace softmoe::kernels::SOFTMOE_ISA {
 // One row per CUDA thread.
 struct CudaThread : SerialLane<float> {};
 
-// The sum, and the largest, of one value per lane of a warp of which all lanes
-// are active: a butterfly, so every lane gets the same bits.
+// The sum and the maximum of one value per lane of a warp whose lanes are all
+// active: a butterfly, so every lane gets the same bits.
 __device__ __forceinline__ float WarpSum(float value) {
   for (int mask = 16; mask > 0; mask /= 2) {
     value += __shfl_xor_sync(0xffffffffu, value, mask);
@@ -36,7 +36,7 @@ struct CudaLanes {
   using Real = float;
 
   __device__ __forceinline__ int Lane() const { return threadIdx.x % kThreads; }
-  // T is float, or Bf16: then what is stored is rounded, once.
+  // T is float or Bf16; what is stored as Bf16 is rounded once.
   template <typename T>
   __device__ __forceinline__ float Load(const T* row, Columns at) const {
     return FloatOf(row[at.begin]);

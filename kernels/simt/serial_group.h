@@ -19,8 +19,8 @@ struct Columns {
 // One thread, one element at a time.
 template <typename R>
 struct SerialLane {
-  using Scalar = R;        // of memory
-  using Real = R;          // what arithmetic works on
+  using Scalar = R;        // type in memory
+  using Real = R;          // type of arithmetic
   using Condition = bool;  // a comparison of Reals
   using Set = int32_t;     // up to 32 members, for each row of Real
 
@@ -55,11 +55,11 @@ struct SerialLane {
   SOFTMOE_INLINE R LoadOr(const R* row, Columns at, R /*fill*/) const {
     return row[at.begin];
   }
-  // What one lane writes: Scalar, not Real.
+  // Stores what one lane writes: a Scalar, not a Real.
   SOFTMOE_INLINE void StoreOne(R* row, int64_t column, R value) const {
     row[column] = value;
   }
-  // What any lane wrote before it, all lanes see after it.
+  // After it all lanes see what any lane wrote before it.
   SOFTMOE_INLINE void Sync() const {}
   // True for the one lane that writes what the group writes once.
   SOFTMOE_INLINE bool IsFirst() const { return true; }

@@ -2,11 +2,11 @@
 //
 // guarded_heap.cc - a heap for tests on which every array ends where memory
 // ends: the page after it cannot be touched, and what was freed is gone. A
-// kernel that reads or writes past its operands ends the program there and then,
-// without a sanitizer. (Up to 15 bytes may lie between: new gives addresses that
-// are multiples of 16.) What nobody has written yet is NaN, so that a kernel that
-// reads it shows that, too. Where the system maps no more, on Linux beyond some
-// 32,000 arrays at a time, they have no guards.
+// kernel that reads or writes past its operands ends the program there and
+// then, without a sanitizer. (Up to 15 bytes may lie between: new gives
+// addresses that are multiples of 16.) What nobody has written yet is NaN, so
+// that a kernel that reads it shows that, too. Where the system maps no more,
+// on Linux beyond some 32,000 arrays at a time, they have no guards.
 //
 // It replaces new and delete of the programs that it is linked into; under a
 // sanitizer, which has a heap of its own, it does nothing.
@@ -35,8 +35,8 @@ struct Pages {
 };
 static_assert(sizeof(Pages) == __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 
-// Maps `size` bytes, and after them the page that guards them. nullptr where the
-// system allows no more mappings: by default 65,530, and an array needs two.
+// Maps `size` bytes, and after them the page that guards them. nullptr if the
+// system allows no more mappings (65,530 by default; an array needs two).
 void* MapGuarded(std::size_t size) {
   void* begin = ::mmap(nullptr, size + kPage, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -53,8 +53,8 @@ void* Allocate(std::size_t size, std::size_t alignment) {
   // The array and what lies in front of it.
   const std::size_t used = RoundUp(RoundUp(size, alignment) + alignment, kPage);
   Pages pages{MapGuarded(used), used + kPage};
-  // A test that fails ten thousand times keeps as many messages: so that it can
-  // say so, it goes on without guards.
+  // A test that fails ten thousand times keeps as many messages: it goes on
+  // without guards, so that it can print them.
   if (pages.begin == nullptr) pages = {std::aligned_alloc(kPage, used), 0};
   if (pages.begin == nullptr) throw std::bad_alloc();
   char* array =

@@ -39,7 +39,7 @@ TEST(GuardedHeap, IsNaNBeforeItIsWritten) {
 }
 
 TEST(GuardedHeap, GoesOnWhereNoMappingsAreLeft) {
-  // More than Linux allows, unless it was told otherwise.
+  // More than Linux allows by default.
   std::vector<std::unique_ptr<std::vector<int>>> arrays;
   for (int i = 0; i < 40000; ++i) {
     arrays.push_back(std::make_unique<std::vector<int>>(1, i));

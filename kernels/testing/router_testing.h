@@ -61,7 +61,7 @@ struct RouterOutputs {
   bool operator==(const RouterOutputs&) const = default;
 };
 
-// The level that `isa` names, or the active one.
+// Runs the forward pass at level `isa`.
 RouterOutputs RunForward(const RouterShape& shape,
                          const std::vector<float>& scores, int threads,
                          Isa isa);

@@ -14,7 +14,7 @@
 namespace softmoe::optimized {
 namespace {
 
-// Each line at once, so that lines of ranks do not mix.
+// Flushes each line at once, so that lines of ranks do not mix.
 void Say(const Communicator& rank, const std::string& text) {
   std::printf("rank %d of %d: %s\n", rank.rank(), rank.size(), text.c_str());
   std::fflush(stdout);
@@ -58,7 +58,7 @@ ExitCode RunRank(const std::string& what, MpiSession& session) {
 
 int main(int argc, char** argv) {
   using softmoe::optimized::MpiSession;
-  // Ends after RunMain, which prints what this rank failed of.
+  // Outlives RunMain, which prints what this rank failed of.
   std::unique_ptr<MpiSession> session;
   return softmoe::RunMain("mpi_ranks", [&] {
     session = std::make_unique<MpiSession>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ranked_training.h - a small model that tests train, alone or as one of
-// several ranks, and everything that has to have the same bits then.
+// several ranks, and the results that must then have the same bits.
 #ifndef SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
 #define SOFTMOE_OPTIMIZED_TESTING_RANKED_TRAINING_H_
 
@@ -26,7 +26,7 @@ Config GroupsOfOneSequence(int64_t groups);
 // ranks has a shard.
 Config LargerConfig(int64_t groups);
 
-// The text of one update, another one for each.
+// The text of one update; every update has another one.
 class UpdateText {
  public:
   UpdateText(int64_t update, int64_t groups);
@@ -63,7 +63,7 @@ Trained TrainRank(const Config& config, int threads, Communicator& communicator,
 // One of those updates.
 UpdateGradient TrainUpdate(Updater& updater, int update);
 
-// SHA-256 of all of it but the times.
+// SHA-256 of everything but the times.
 std::string Digest(const Trained& trained);
 
 }  // namespace softmoe::optimized

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// simulated_devices.h - what tests on simulated devices leave behind: nothing.
+// simulated_devices.h - tests on simulated devices must leave nothing behind.
 #ifndef SOFTMOE_OPTIMIZED_TESTING_SIMULATED_DEVICES_H_
 #define SOFTMOE_OPTIMIZED_TESTING_SIMULATED_DEVICES_H_
 

@@ -11,8 +11,8 @@
 
 namespace softmoe {
 
-// Which score is taken for the largest cancels; that it is inexact does not
-// matter, only its difference from the others is.
+// The score that a softmax subtracts cancels: only the error of the differences
+// from it matters, not its own.
 template <typename Rounding, Roundings kSums>
 BoundedNumber<Rounding, kSums> Constant(
     const BoundedNumber<Rounding, kSums>& x) {

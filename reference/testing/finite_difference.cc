@@ -127,7 +127,7 @@ Smoothness Classify(const Samples& samples, double noise,
     }
     if (std::abs(gap[i]) > kUsable * gap_bound[i]) finest = i;
   }
-  // Differences of neighbours carry the rounding of the finer one, mostly.
+  // A difference of neighbours mostly carries the rounding of the finer one.
   std::array<double, kLevels> central_bound{};
   for (int i = 0; i + 1 < kLevels; ++i) {
     central_bound[i] = 2 * slope_bound[i + 1];
@@ -136,8 +136,8 @@ Smoothness Classify(const Samples& samples, double noise,
   estimate->right_slope = samples.Right(finest);
 
   // Central differences converge with order 2 at the finest steps above the
-  // noise. Two neighbouring orders, because a jump of the curvature inside the
-  // stencil has order 1 but for single steps near it.
+  // noise. Two neighbouring orders are checked, because a jump of the curvature
+  // inside the stencil has order 1 except at single steps near it.
   bool converges = true;
   estimate->observed_order = std::numeric_limits<double>::quiet_NaN();
   if (const int i = FinestOrder(central, central_bound, kLevels - 1); i > 0) {

@@ -13,7 +13,7 @@
 namespace softmoe::reference::testing {
 namespace {
 
-// log2(1.125 / 0.875), what kUsable = 8 promises.
+// The error of an observed order: kUsable = 8 bounds it by log2(1.125 / 0.875).
 const double kOrderError = std::log2(1.125 / 0.875);
 
 // The rounding error of a difference at `step` of values below `size`: six
@@ -125,7 +125,7 @@ TEST(FiniteDifference, KinkOutsideTheFineStepsDoesNoHarm) {
       [](double h) { return std::exp(h) + std::max(0.0, h - 0.03); }, 0.125);
   EXPECT_EQ(estimate.smoothness, Smoothness::kSmooth);
   EXPECT_LE(std::abs(estimate.value - 1), estimate.error);
-  // What is left of the table: three extrapolations down to a step of 1/512.
+  // The table is left with three extrapolations, down to a step of 1/512.
   EXPECT_LE(estimate.error, 2 * RoundingOf(std::exp(0.125), 1. / 512));
 }
 
@@ -148,7 +148,7 @@ TEST(OneSidedDifference, IsSharpWhereTheCurvatureJumps) {
       const OneSidedEstimate estimate = DifferentiateFromOneSide(phi, step);
       EXPECT_TRUE(estimate.converges) << f;
       EXPECT_LE(std::abs(estimate.value - std::cos(a)), estimate.error) << f;
-      // Six extrapolations, each of half the step, down to 1/512.
+      // Six extrapolations remain, each of half the step, down to 1/512.
       EXPECT_LE(estimate.error, 8.3 * 2 * RoundingOf(1.05, 1. / 512)) << f;
     }
   }

@@ -26,8 +26,8 @@ inline constexpr long kRootBits = 230;
 struct LapSumProblem {
   std::vector<Mpfr> scores;  // finite
   double mean_active = 0;    // k, in (0, n)
-  // Added to k. Apart from it, because k + shift would need as many bits as
-  // the two are apart.
+  // Added to k, but kept apart: k + shift would need as many bits as the two
+  // are apart.
   Mpfr mean_active_shift = 0.0;
   Mpfr temperature = 1.0;  // > 0
 };

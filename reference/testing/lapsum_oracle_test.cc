@@ -78,7 +78,7 @@ TEST(LapSumOracle, WeightsSumToKForMixedScores) {
   Mpfr sum = 0.0;
   for (const Mpfr& weight : solution.weights) sum += weight;
   EXPECT_TRUE(Close(sum, 2.75, -225));
-  // The residual is evaluated apart from the solver's own shortcut.
+  // The residual is evaluated without the solver's own shortcut.
   const Mpfr step = Scale(Mpfr(0.3), -kRootBits);
   EXPECT_GT(ResidualOracle(problem, solution.root - step).Sign(), 0);
   EXPECT_LT(ResidualOracle(problem, solution.root + step).Sign(), 0);

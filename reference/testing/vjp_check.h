@@ -20,7 +20,7 @@
 
 namespace softmoe::reference::testing {
 
-// Why `analytic` is not the derivative that `estimate` found; "" if it is.
+// Says why `analytic` is not the derivative that `estimate` found; "" if it is.
 //
 //   analytic_scale  sum of |gradient_i * direction_i|, what rounding in the
 //                   analytic derivative is relative to
@@ -31,7 +31,7 @@ std::string DerivativeMismatch(const DerivativeEstimate& estimate,
 
 using Matrices = std::vector<Matrix>;
 
-// Why `vjp` is not the gradient of `f` at `inputs`; "" if it is.
+// Says why `vjp` is not the gradient of `f` at `inputs`; "" if it is.
 //
 //   f    inputs -> output
 //   vjp  inputs, cotangent (shaped like the output) -> one gradient per input

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// calls.h - what every function of the simulated libraries begins with and ends
-// with: counting, failures that a test ordered, and why something is refused.
-// All of it within a HostCall.
+// calls.h - how every function of the simulated libraries begins and ends,
+// within a HostCall: counting, failures that a test ordered, and why something
+// is refused.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_CALLS_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_CALLS_H_
 
@@ -11,7 +11,7 @@ namespace softmoe::simt {
 // Counts a call. Returns the error that FailCall ordered for it, or 0.
 int CountCall(const char* call);
 
-// Of one library and one thread: the last error that it returned, and why.
+// The last error that one library returned to one thread, and why.
 class Refusals {
  public:
   // Notes why, and returns `error`.

@@ -18,8 +18,8 @@
 #include "kernels/simt/device/work_queue.h"
 #include "kernels/simt/shim/sanitizer_hooks.h"
 
-// Each has a number for its kind, so that what is none, or was destroyed, is
-// refused.
+// Each object has a number for its kind, so that anything else, or one that was
+// destroyed, is refused.
 struct cublasLtContext {
   static constexpr uint64_t kKind = 0x6c746374;
   uint64_t kind = kKind;
@@ -99,7 +99,7 @@ cublasStatus_t Destroy(const char* call, Object* object) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,
                           "%s of what does not exist (any more)", call);
   }
-  // Kept, so that it is recognised. What nobody destroys is a leak, to ASan.
+  // Kept, to be recognised. To ASan, what nobody destroys is a leak.
   object->kind = 0;
   static std::vector<Object*>& destroyed = *new std::vector<Object*>;
   destroyed.push_back(object);
@@ -264,8 +264,8 @@ cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
   }
   const MatrixShape &sa = problem->shape(0), &sb = problem->shape(1),
                     &sc = problem->shape(2), &sd = problem->shape(3);
-  // The table of supported types, for these two: inputs alike; an output of
-  // bf16 for inputs of bf16 only.
+  // By the table of supported types, both inputs have one type, and an output
+  // of bf16 takes inputs of bf16.
   if (sa.bf16 != sb.bf16 || sc.bf16 != sd.bf16 || (sd.bf16 && !sa.bf16)) {
     const auto name = [](const MatrixShape& s) {
       return s.bf16 ? "bf16" : "fp32";
@@ -296,7 +296,7 @@ cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
     return SOFTMOE_REFUSE(CUBLAS_STATUS_NOT_SUPPORTED,
                           "C and D have different orders");
   }
-  // One after the other, or side by side in each line.
+  // Batches lie one after the other, or side by side in each line.
   const bool apart = sd.stride >= problem->operands[3].span ||
                      (sd.stride >= sd.line_size() &&
                       (sd.batch - 1) * sd.stride + sd.line_size() <= sd.ld);
@@ -308,7 +308,7 @@ cublasStatus_t DescribeProblem(cublasLtHandle_t handle,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// A number for the problem; not for a seed, or where its operands lie.
+// A number for the problem, whatever the seed and the operands' places.
 uint64_t Identity(const Problem& problem) {
   uint64_t words[4 * 7 + 2];
   int size = 0;
@@ -329,13 +329,13 @@ uint64_t Identity(const Problem& problem) {
 constexpr uint64_t kAlgorithm = 0x6c74616c;
 constexpr int kNumAlgorithms = 8;
 
-// What cublasLtMatmulAlgo_t holds.
+// The content of a cublasLtMatmulAlgo_t.
 struct Algorithm {
   uint64_t kind;
   uint64_t problem;
   uint32_t number;
-  uint32_t sums_in_type_of_d;  // of the parts of a sum: 1, if that is allowed
-  uint64_t workspace;          // that it needs
+  uint32_t sums_in_type_of_d;  // whether the parts of a sum may be: 0 or 1
+  uint64_t workspace;          // bytes that it needs
   uint64_t alignment[4];
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
@@ -367,7 +367,7 @@ void ForEachLine(const MatrixShape& shape, const char* data, const Body& body) {
 // they have none: parts of the rows of one array.)
 bool Overlap(const MatrixShape& x, const char* x_data, const MatrixShape& y,
              const char* y_data, const Range& range_of_x) {
-  // Of every two bytes of x's range, whether they are x's.
+  // taken[i]: whether the i-th two bytes of x's range belong to x.
   constexpr size_t kUnit = 2;
   const size_t units = range_of_x.size / kUnit;
   bool* taken = new bool[units]();
@@ -406,7 +406,7 @@ class ProductWork : public Work {
     ForEachLine(product_.d, product_.d_data,
                 [](char* at, size_t size) { NoteWrite(at, size); });
     ComputeProduct(product_);
-    // Nobody can keep anything there.
+    // The workspace keeps nothing.
     NoteWrite(workspace_, workspace_size_);
     FillRaw(workspace_, 0xffff, workspace_size_);
     MarkUninitialized(workspace_, workspace_size_);
@@ -670,7 +670,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
   SOFTMOE_RETURN_IF_NOT_SUCCESS(DescribeProblem(
       handle, desc, a_layout, b_layout, c_layout, d_layout, &problem));
 
-  // Read now: the pointers are the host's.
+  // Read now, since the pointers are the host's.
   if (alpha == nullptr || beta == nullptr || DeviceMemory().Holds(alpha) ||
       DeviceMemory().Holds(beta)) {
     return SOFTMOE_REFUSE(CUBLAS_STATUS_INVALID_VALUE,

@@ -10,9 +10,9 @@
 
 namespace softmoe::simt {
 
-// Bytes, of each device. At first: an H100's 80 GB, of which what a device needs
-// for itself is not taken off; and of shared memory what sm_80 has, the smallest
-// of the devices that we compile for.
+// Bytes per device. The defaults are an H100's 80 GB, without subtracting what
+// a device needs for itself, and the shared memory of sm_80, the smallest of
+// the devices that we compile for.
 struct DeviceLimits {
   int devices = 1;  // at most 16
   size_t memory = size_t{80} * 1000 * 1000 * 1000;
@@ -29,30 +29,29 @@ void FailCall(const char* call, int n, int error);
 // How often `call` was called in this process.
 int CallsOf(const char* call);
 
-// How many copies between the device and memory of the host that is not
-// page-locked there were: on a device the host may wait for each.
+// How many copies there were between the device and host memory that is not
+// page-locked: on a device the host may wait for each.
 int PageableCopies();
 
 // Allocations of the device that live, and their bytes.
 int LiveAllocations();
 size_t LiveBytes();
 
-// How long a thread waits for what another one has to queue, until it is taken
-// for a rank that never comes: about so many seconds without anything; at first
-// 20.
+// About how many seconds a thread waits for another one to queue something,
+// before that one counts as a rank that never comes; 20 by default.
 void SetPatience(int seconds);
 int Patience();
 
-// What ncclGetVersion finds: 22809 is 2.28.9.
+// The version that ncclGetVersion finds: 22809 is 2.28.9.
 void SetNcclVersion(int version);
 int LiveNcclCommunicators();
 // What NCCL has carried from rank `from` to rank `to`, of all communicators of
 // this process.
 int64_t NcclBytes(int from, int to);
 
-// After an error that a device reports from then on for all that is called
-// (a kernel that failed): forgets it. What was queued is gone, memory and
-// streams are as they were. A device needs a new process for that.
+// Forgets an error that a device reports for every later call (a kernel that
+// failed). Queued work is gone; memory and streams are as they were. A device
+// needs a new process for that.
 void ForgetFailure();
 
 // If no allocation lives: forgets those that were freed, whose addresses may
@@ -60,8 +59,8 @@ void ForgetFailure();
 // looks through all allocations, and there are addresses for millions only.
 void ForgetFreedMemory();
 
-// The order of sums in products depends on `seed`; at first it is 1. To be
-// called before the first product: within a process it never changes.
+// The order of sums in products depends on `seed`, 1 by default. Call it before
+// the first product: within a process the seed never changes.
 void SetSumSeed(uint64_t seed);
 
 }  // namespace softmoe::simt

@@ -22,7 +22,7 @@ constexpr size_t kArena = size_t{512} << 30;  // TSan allows 1.5 TiB in all
 constexpr size_t kSmallestGuard = size_t{64} << 10;
 constexpr size_t kLargestGuard = size_t{1} << 30;
 
-// As float and bfloat16 NaN, as an index far away.
+// NaN as float and as bfloat16, out of range as an index.
 constexpr uint16_t kFence = 0xffa5;
 constexpr uint16_t kFresh = 0xffff;
 
@@ -47,15 +47,15 @@ struct Fences {
 
 struct sigaction previous_action;
 
-// A kernel that touches what it may not fails, as on a device. With a
+// A kernel that touches forbidden memory fails, as on a device. With a
 // sanitizer, and for the host, this says what was touched and leaves the rest
-// (the place, the end of the process) to whom it would have gone without us.
+// (the place, the end of the process) to the previous handler.
 void OnFault(int signal_number, siginfo_t* info, void*) {
   const void* at = info->si_addr;
   char where[300];
   GuardedMemory& device = DeviceMemory();
   GuardedMemory& memory = device.Holds(at) ? device : PinnedMemory();
-  // Another thread of the host may make the device work at this moment.
+  // Another host thread may be making the device work at this moment.
   const bool host = !IsInHostCall() || !device.is_open();
   if (!host && memory.OpenAt(at)) return;
   if (memory.Holds(at)) {
@@ -74,7 +74,7 @@ void InstallHandler() {
   static bool installed = false;
   if (installed) return;
   installed = true;
-  DeviceMemory();  // not first in the handler
+  DeviceMemory();  // not for the first time in the handler
   PinnedMemory();
   struct sigaction action = {};
   action.sa_sigaction = &OnFault;
@@ -110,7 +110,7 @@ char* GuardedMemory::Allocate(size_t size, int device) {
   if (size > kArena) return nullptr;
   const size_t aligned = RoundUp(size, kAlignment);
   const size_t pages_size = RoundUp(aligned, kPage);
-  // Also before it: the last one's guard may be smaller.
+  // A guard lies before it, too: the last one's may be smaller.
   size_t guard = RoundUp(size, kPage);
   if (guard < kSmallestGuard) guard = kSmallestGuard;
   if (guard > kLargestGuard) guard = kLargestGuard;
@@ -171,7 +171,7 @@ void GuardedMemory::ForgetFreed() {
   used_ = kLargestGuard;
 }
 
-// Not all at once: a system call for each of hundreds of allocations is dear.
+// Opens one at a time: a system call for each of hundreds would be slow.
 void GuardedMemory::SetOpen(Allocation* a, bool open) {
   a->open = open;
   mprotect(a->pages, a->pages_size, open ? PROT_READ | PROT_WRITE : PROT_NONE);

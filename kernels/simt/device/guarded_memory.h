@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// guarded_memory.h - memory of which every wrong use shows: that of the
-// simulated device, and the page-locked memory of the host.
+// guarded_memory.h - memory in which every misuse shows: that of the simulated
+// device, and the page-locked memory of the host.
 //
 // An allocation begins without values (all bits one: NaN; for MSan,
-// uninitialised). It ends within 256 bytes of an inaccessible page; those bytes,
-// and those before it, hold a pattern that is checked (and which ASan and MSan
-// report when they are touched). At least as many bytes as it has, up to 1 GiB,
-// are inaccessible on both sides. Freed memory becomes inaccessible, and no
-// address is used twice.
+// uninitialised). It ends within 256 bytes of an inaccessible page; those
+// bytes, and those before it, hold a pattern that is checked (and which ASan
+// and MSan report when they are touched). At least as many bytes as it has, up
+// to 1 GiB, are inaccessible on both sides. Freed memory becomes inaccessible,
+// and no address is used twice.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_GUARDED_MEMORY_H_
 
@@ -21,11 +21,11 @@ struct Allocation {
   int number;  // in order of allocation, from 1
   char* begin;
   size_t size;
-  char* pages;  // that it lies in
+  char* pages;  // the pages that hold it
   size_t pages_size;
   bool live;
   bool open;
-  int device;  // of device memory, whose
+  int device;  // the owner of device memory
 };
 
 class GuardedMemory {
@@ -33,8 +33,8 @@ class GuardedMemory {
   static constexpr size_t kAlignment = 256;  // as cudaMalloc's
   static constexpr int kMaxDevices = 16;
 
-  // `what` begins messages: "device memory". `hidden`: inaccessible, but between
-  // Open and Close what is opened, or touched.
+  // `what` begins messages: "device memory". `hidden` memory is inaccessible
+  // except for what is opened, or touched, between Open and Close.
   GuardedMemory(const char* what, bool hidden) : what_(what), hidden_(hidden) {}
 
   // Null if there are no addresses left, or the system has no memory.
@@ -47,13 +47,13 @@ class GuardedMemory {
   void Close();
   bool is_open() const { return open_; }
   void OpenNumber(int number);  // one allocation
-  // To be called where a touch of `at` was a fault. True: go on.
+  // Call it when a touch of `at` was a fault. True: go on.
   bool OpenAt(const void* at);
 
   // Whether `at` may belong to an allocation: past, present or future.
   bool Holds(const void* at) const;
 
-  // Memory of an allocation as it was when that was fresh: without a value.
+  // Makes memory of an allocation what it was at first: without a value.
   void Spoil(void* at, size_t size);
 
   // The allocation with `at` in [begin, begin + size], live or freed; or null.
@@ -73,7 +73,7 @@ class GuardedMemory {
   size_t live_bytes_of(int device) const { return live_bytes_of_[device]; }
   int num_live() const { return num_live_; }
 
-  // A multiple of what a device gives out, for live_bytes.
+  // `size` rounded up to what a device gives out, for live_bytes.
   static size_t Rounded(size_t size);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses. That nobody touches what he may not: planted_device_bugs.cu.
+// Tests addresses; planted_device_bugs.cu tests that nobody may touch the rest.
 #include "kernels/simt/device/guarded_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// host_call.h - lets several threads of the host call the simulated devices: one
-// at a time, the others wait.
+// host_call.h - lets several threads of the host call the simulated devices:
+// one at a time, the others wait.
 //
-// To TSan the calls of two threads are not ordered by that, as no device
-// promises it: the lock is one that TSan does not see, and what the simulator
-// does for itself meanwhile counts as nobody's. What runs on a stream counts as
-// ever (work_queue.h).
+// To TSan this does not order the calls of two threads, as no device promises
+// it: TSan does not see the lock, and ignores what the simulator does for
+// itself meanwhile. What runs on a stream counts as always (work_queue.h).
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_HOST_CALL_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_HOST_CALL_H_
 
@@ -31,7 +30,7 @@ bool WaitForChange();
 // Whether this thread is within a call. For a signal's handler, too.
 bool IsInHostCall();
 
-// The device that the calling thread has chosen (cudaSetDevice), at first 0.
+// The device that the calling thread has chosen (cudaSetDevice), 0 by default.
 int CurrentDevice();
 void SetCurrentDevice(int device);
 

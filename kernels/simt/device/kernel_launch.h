@@ -27,7 +27,7 @@ struct PointerList {
   const void* pointers[kMax];
   int parameters[kMax];  // where each was found, from 0
   int size = 0;
-  int parameter = 0;  // that is being searched
+  int parameter = 0;  // the one being searched
 
   void Add(const void* pointer) {
     if (size < kMax) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of include/nccl.h. Each is a HostCall. Whose operation belongs
-// to whose is known when they are called, since both sides count them: the n-th
-// send of one rank to another is what that one's n-th receive from it takes, and
-// the n-th broadcast of all ranks is one.
+// The functions of include/nccl.h. Each is a HostCall. Operations are matched
+// when they are called, since both sides count them: the n-th send of one rank
+// to another meets that one's n-th receive from it, and the n-th broadcasts of
+// all ranks are one.
 #include "kernels/simt/device/include/nccl.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 int version = NCCL_VERSION_CODE;
 
-// By sender and receiver.
+// Bytes, by sender and receiver.
 constexpr int kMostRanks = 16;
 int64_t carried[kMostRanks][kMostRanks] = {};
 
@@ -54,12 +54,12 @@ ncclResult_t Begin(const char* call) {
 
 // ---- What ranks have in common
 
-// What both sides of a transfer, or all of a broadcast, must say alike.
+// What both sides of a transfer, or all of a broadcast, must agree on.
 struct Amount {
   size_t count;
   ncclDataType_t type;
   int root;  // of a broadcast
-  int rank;  // that said it first
+  int rank;  // the first to say it
 
   size_t bytes() const { return count * (type == ncclFloat32 ? 4 : 1); }
   bool SameAs(const Amount& other) const {
@@ -112,7 +112,7 @@ struct Operation {
   char* to;
   size_t bytes;
   bool done = false;
-  char tag = 0;  // what was read is there for those who write it
+  char tag = 0;  // orders the read of `from` before the writes
 };
 
 // "ncclSend number 2 to rank 1".
@@ -137,20 +137,20 @@ struct ncclComm {
   End end = End::kNone;
   bool ready = false;             // its beginning was reported
   CUstream_st* stream = nullptr;  // of its operations
-  // The group that was ended, but not yet reported, and how often that was
+  // The group that has ended but was not yet reported, and how often it was
   // asked for.
   softmoe::simt::GroupWork* ended = nullptr;
   int asked = 0;
   std::vector<softmoe::simt::GroupWork*> queued;  // in their order
-  std::vector<int> sends, receives;               // so many, by peer
+  std::vector<int> sends, receives;               // counts, by peer
   int broadcasts = 0;
 };
 
 namespace softmoe::simt {
 namespace {
 
-// What is between ncclGroupStart and ncclGroupEnd, or a single operation. It
-// runs in steps, each of which one other rank, or all, take part in.
+// The operations between ncclGroupStart and ncclGroupEnd, or a single one. It
+// runs in steps, in each of which one other rank, or all, take part.
 class GroupWork : public Work {
  public:
   explicit GroupWork(ncclComm* comm) : Work("NCCL"), comm_(comm) {}
@@ -175,7 +175,7 @@ class GroupWork : public Work {
   }
   bool CanRun() const override { return Done() || NumReady() > 0; }
 
-  // The schedule decides which comes first, of those that could.
+  // The schedule decides which of the possible steps comes first.
   const char* Run() override {
     const int ready = NumReady();
     if (ready == 0) return nullptr;  // all is done
@@ -226,7 +226,7 @@ class GroupWork : public Work {
  private:
   ncclComm* Member(int rank) const { return comm_->clique->members[rank]; }
 
-  // Who must come, too.
+  // The ranks that must come, too.
   std::vector<int> PeersOf(const Operation& op) const {
     if (op.kind != Operation::kBroadcast) return {op.peer};
     std::vector<int> peers;
@@ -236,7 +236,7 @@ class GroupWork : public Work {
     return peers;
   }
 
-  // What rank `rank` does in `op`, once it has come to it; or null.
+  // Rank `rank`'s part of `op`, once it has come to it; or null.
   Operation* Counterpart(const Operation& op, int rank) const {
     const ncclComm* peer = Member(rank);
     if (peer->end != ncclComm::End::kNone || peer->queued.empty()) {
@@ -376,7 +376,7 @@ class GroupWork : public Work {
   mutable char why_[300] = {};
 };
 
-// Of the calling thread.
+// The open group of the calling thread.
 struct OpenGroup {
   int depth = 0;
   GroupWork* work = nullptr;
@@ -458,7 +458,7 @@ ncclResult_t CheckStream(const char* call, const ncclComm* comm,
                         call);
 }
 
-// In the group at hand, what is written overlaps nothing.
+// Within the open group, nothing overlaps what is written.
 ncclResult_t CheckOverlap(const char* call, const Operation& op) {
   const GroupWork* group = TheOpenGroup().work;
   if (group == nullptr) return ncclSuccess;
@@ -481,8 +481,8 @@ ncclResult_t CheckOverlap(const char* call, const Operation& op) {
   return ncclSuccess;
 }
 
-// Notes what was asked for, the number-th time, or compares it with what another
-// rank has.
+// Notes what was asked for, the number-th time, or compares it with what
+// another rank asked for.
 ncclResult_t Agree(const char* call, std::vector<Amount>& amounts, int number,
                    const Amount& amount) {
   if (static_cast<size_t>(number) == amounts.size()) {
@@ -502,7 +502,7 @@ ncclResult_t Agree(const char* call, std::vector<Amount>& amounts, int number,
       other.rank, other.count, type(other), other.root);
 }
 
-// Of a group that fails, nothing is done.
+// A group that fails does nothing.
 void DropGroup() {
   OpenGroup& group = TheOpenGroup();
   delete group.work;
@@ -513,7 +513,7 @@ ncclResult_t EndGroup() {
   OpenGroup& group = TheOpenGroup();
   if (group.work == nullptr) return ncclSuccess;
   ncclComm* comm = group.work->comm();
-  int alone = 0;  // sends to the own rank that nothing in the group receives
+  int alone = 0;  // sends to itself that nothing in the group receives
   for (const Operation& op : group.work->operations()) {
     if (op.kind == Operation::kBroadcast || op.peer != comm->rank) continue;
     alone += op.kind == Operation::kSend ? 1 : -1;
@@ -725,7 +725,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   constexpr const char* kCall = "ncclCommGetAsyncError";
   const HostCall host_call;
   MarkInitialized(error);
-  // What fails is what is asked about.
+  // The call itself succeeds: the failure is what it reports.
   if (const int ordered = CountCall(kCall)) {
     *error =
         SOFTMOE_REFUSE(ordered, "a rank's network fails, as a test ordered");
@@ -739,7 +739,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     if (!comm->clique->IsComplete()) return ncclSuccess;
     comm->ready = true;
   } else if (comm->ended != nullptr) {
-    // Not at once, so that who does not ask until the end is found.
+    // Not at once, so that callers who do not ask until the end are found.
     if (comm->asked++ == 0) return ncclSuccess;
     GroupWork* group = comm->ended;
     comm->ended = nullptr;
@@ -763,7 +763,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   delete comm->ended;
   comm->ended = nullptr;
   for (GroupWork* group : groups) {
-    // Nobody knows how far they came.
+    // It is not known how far they came.
     for (const Operation& op : group->operations()) {
       if (op.to == nullptr || op.bytes == 0 || op.to == op.from) continue;
       DeviceMemory().Spoil(op.to, op.bytes);

@@ -112,7 +112,7 @@ class Program {
     Try(cudaMalloc(&memory, bytes));
     return static_cast<int*>(memory);
   }
-  // With the content of `in`.
+  // Allocates memory with the content of `in`.
   int* AllocateInput() {
     int* memory = Allocate();
     ToDevice(memory, in, kBytes, streams[0]);
@@ -182,8 +182,8 @@ class Program {
   bool refused = false;
 };
 
-// Runs work(0), on the calling thread, and work(1), on one of its own, of which
-// nothing orders one before the other.
+// Runs work(0) on the calling thread and work(1) on one of its own; nothing
+// orders the two.
 template <typename Work>
 void OnTwoThreads(const Work& work) {
   pthread_t thread;
@@ -297,7 +297,7 @@ Outcome TwoHostThreads() {
   return outcomes[0] == Outcome::kClean ? outcomes[1] : outcomes[0];
 }
 
-// A thread waits for what another one has queued, which it was told by others.
+// A thread waits for what another one has queued.
 Outcome AnotherThreadWaits() {
   Program p;
   int* a = p.AllocateInput();
@@ -314,7 +314,7 @@ Outcome AnotherThreadWaits() {
   return p.Check(a, 1);
 }
 
-// What went wrong is the affair of the thread that did it.
+// An error concerns only the thread that made it.
 Outcome EachThreadHasItsErrors() {
   Program p;
   cudaError_t seen[2];
@@ -392,7 +392,7 @@ Outcome Structs() {
   outer.inner.flag = true;
   outer.inner.out = a;
   p.Launch(p.streams[0], IncrementByStruct, outer);
-  // One past the end, of nothing; and null.
+  // One past the end, for no elements; and null.
   p.Launch(p.streams[0], Increment, 0, a + kSize, static_cast<int*>(nullptr));
   return p.Check(a, 1);
 }
@@ -453,7 +453,7 @@ Outcome HostWritesDevice() {
   return p.Check(a, 0);
 }
 
-// What was there happens to be right.
+// The old content happens to be right.
 Outcome HostReadsTooEarly() {
   Program p;
   int* a = p.AllocateInput();
@@ -482,7 +482,7 @@ Outcome HostReusesMemory() {
   return p.Check(a, 0);
 }
 
-// The second copy of the same memory.
+// The second copy still reads the memory that the host changes.
 Outcome HostReusesMemoryOfTheSecond() {
   Program p;
   int* a = p.Allocate();
@@ -548,7 +548,7 @@ Outcome MissingEventBeforeOverwriting() {
   return outcome;
 }
 
-// What is written is what stood there: no result can show it.
+// It writes what stood there already: no result can show it.
 Outcome MissingEventOfTheSame() {
   Program p;
   int* a = p.Allocate();
@@ -581,7 +581,7 @@ Outcome WaitBeforeRecord() {
   return outcome;
 }
 
-// Recorded before what it should stand for.
+// The event is recorded before what it should stand for.
 Outcome RecordTooEarly() {
   Program p;
   int* a = p.AllocateInput();
@@ -593,7 +593,7 @@ Outcome RecordTooEarly() {
   return outcome;
 }
 
-// Another wait, in another stream, must not order this one.
+// The wait of another stream must not order this one.
 Outcome OnlyTheOtherWaits() {
   Program p;
   int* a = p.AllocateInput();
@@ -606,7 +606,7 @@ Outcome OnlyTheOtherWaits() {
   return outcome;
 }
 
-// The host has waited for stream 1 before, and for a later kernel not.
+// The host has waited for stream 1, but not for a later kernel.
 Outcome WaitedTooEarly() {
   Program p;
   int* a = p.AllocateInput();
@@ -761,7 +761,7 @@ Outcome FreeOfHost() {
   return p.End();
 }
 
-// Right, if fresh memory were zero.
+// Would be right if fresh memory were zero.
 Outcome ReadFresh() {
   Program p;
   int* a = p.Allocate();
@@ -804,7 +804,7 @@ Outcome WriteBeforeTheBeginning() {
   return p.End();
 }
 
-// As far as it is long.
+// Reads as far beyond the end as the buffer is long.
 Outcome ReadTheNeighbour() {
   Program p;
   int* a = p.AllocateInput();
@@ -938,7 +938,7 @@ Outcome KernelFails() {
   p.Synchronize(1);
   return p.End();
 }
-// All calls fail from then on, but for freeing, until the failure is forgotten.
+// All calls but freeing fail from then on, until the failure is forgotten.
 Outcome FailureStays() {
   Program p;
   int* a = p.AllocateInput();
@@ -1010,7 +1010,7 @@ Outcome TheOtherThreadReadsTooEarly() {
   return Outcome::kClean;
 }
 
-// That both call the device orders nothing.
+// Calling the device does not order the two.
 Outcome ThreadsShareAVariable() {
   Program p;
   const std::unique_ptr<int> variable(new int(0));
@@ -1030,7 +1030,7 @@ Outcome DeviceThatIsNotThere() {
   return p.End();
 }
 
-// What is of device 0, by a thread that has chosen device 1.
+// A thread that has chosen device 1 uses what belongs to device 0.
 template <typename Work>
 Outcome OnDeviceOne(const Work& work) {
   SetDeviceLimits({.devices = 2});
@@ -1153,7 +1153,7 @@ constexpr PlantedBug kPlantedBugs[] = {
     {"record too early",                 {kWrong,  kWrong,  kReport, kWrong},  RecordTooEarly},
     {"only the other waits",             {kWrong,  kWrong,  kReport, kWrong},  OnlyTheOtherWaits},
     {"waited too early",                 {kAny,    kAny,    kReport, kAny},    WaitedTooEarly},
-    // To be kReport for TSan, which misses it: see "What it cannot show".
+    // Should be kReport for TSan, which misses it: see "What it cannot show".
     {"missing event after another",      {kAny,    kAny,    kAny,    kAny},    MissingEventAfterAnother},
     {"recorded again",                   {kAny,    kAny,    kReport, kAny},    RecordedAgain},
     {"null stream of a kernel",          {kRefuse, kRefuse, kRefuse, kRefuse}, NullStreamOfAKernel, "null stream"},

@@ -32,7 +32,7 @@ __global__ void Add(const float* in, float* out) {
   if (me < kSize) out[me] += in[me];
 }
 
-// What a rank has, on the device of its number.
+// A rank and what it has, on the device of its number.
 class Rank {
  public:
   Rank(int rank, int ranks, const ncclUniqueId& id) : rank(rank), ranks(ranks) {
@@ -64,7 +64,7 @@ class Rank {
     refused = true;
   }
 
-  // Until what was asked of NCCL is no longer in progress.
+  // Waits until what was asked of NCCL is no longer in progress.
   void Poll() {
     ncclResult_t state = ncclInProgress;
     for (int i = 0; state == ncclInProgress && !refused && i < polls; ++i) {
@@ -79,7 +79,7 @@ class Rank {
     Try(cudaMalloc(&memory, bytes));
     return static_cast<float*>(memory);
   }
-  // With `value` + i in element i.
+  // Allocates memory with `value` + i in element i.
   float* AllocateFilled(float value, int stream = 0) {
     float* memory = Allocate();
     Launch(stream, Fill, value, memory);
@@ -108,7 +108,7 @@ class Rank {
   void Broadcast(void* data, int root, size_t count = kSize) {
     Try(ncclBroadcast(data, data, count, ncclFloat32, root, comm, streams[0]));
   }
-  // Everyone's `from` to everyone: received[peer] is peer's.
+  // Sends everyone's `from` to everyone: received[peer] is peer's.
   void Exchange(const float* from, float* const* received) {
     Try(ncclGroupStart());
     for (int peer = 0; peer < ranks; ++peer) {
@@ -120,7 +120,7 @@ class Rank {
     Poll();
   }
 
-  // Whether element i of `device` is first + times * i.
+  // Checks that element i of `device` is first + times * i.
   void Expect(const float* device, float first, float times = 1,
               int stream = 0) {
     const std::unique_ptr<float[]> host(new float[kSize]);
@@ -159,7 +159,7 @@ struct RankThread {
   pthread_t thread;
 };
 
-// Each in a thread of its own.
+// Runs each rank in a thread of its own.
 Outcome OnRanks(int ranks, Body body) {
   SetDeviceLimits({.devices = kMaxRanks});
   ncclUniqueId id;
@@ -173,7 +173,7 @@ Outcome OnRanks(int ranks, Body body) {
           RankThread& own = *static_cast<RankThread*>(argument);
           Rank rank(own.rank, own.ranks, own.id);
           own.body(rank);
-          // Or the others would wait for it.
+          // Otherwise the others would wait for it.
           if (rank.refused) (void)ncclCommAbort(rank.comm);
           own.refused = rank.refused;
           own.wrong = rank.wrong;
@@ -215,7 +215,7 @@ Outcome TwoRanksExchange() { return OnRanks(2, ExchangeAndAdd); }
 Outcome ThreeRanksExchange() { return OnRanks(3, ExchangeAndAdd); }
 Outcome OneRankAlone() { return OnRanks(1, ExchangeAndAdd); }
 
-// Each rank's part of an array to all, in place, in one group.
+// Sends each rank's part of an array to all, in place, in one group.
 Outcome Gather() {
   return OnRanks(3, [](Rank& r) {
     float* parts[kMaxRanks];
@@ -275,7 +275,7 @@ Outcome NothingIsSent() {
   });
 }
 
-// Rank 1 never comes; rank 0 asks for a while, gives up, and its device goes on.
+// Rank 1 never comes; rank 0 asks, then gives up, and its device goes on.
 Outcome AbortedWhileWaiting() {
   const Outcome outcome = OnRanks(2, [](Rank& r) {
     if (r.rank == 1) {
@@ -449,7 +449,7 @@ Outcome RankThatNeverComes() {
   });
 }
 
-// The one who waits does so by an event.
+// The rank that waits does so by an event.
 Outcome RankThatNeverComesToAnEvent() {
   SetPatience(1);
   return OnRanks(2, [](Rank& r) {
@@ -519,7 +519,7 @@ Outcome OverwrittenTooEarly() {
   });
 }
 
-// The group is not in the stream yet when the kernel is.
+// The kernel is in the stream before the group is.
 Outcome NotAskedUntilTheEnd() {
   return OnRanks(2, [](Rank& r) {
     float* own = r.AllocateFilled(static_cast<float>(r.rank));
@@ -634,7 +634,7 @@ Outcome TwiceInAGroup() {
 
 // ---- Communicators
 
-// With rank 0's device chosen by both.
+// Both choose the device of rank 0.
 Outcome TwoRanksOnADevice() {
   return OnRanks(2, [](Rank& r) {
     r.Leave();

@@ -59,7 +59,7 @@ struct Matrix {
   size_t Element() const { return type == CUDA_R_16BF ? 2 : 4; }
 };
 
-// A product, with everything about it to be changed before Run.
+// A product; everything about it can be changed before Run.
 class Program {
  public:
   static constexpr size_t kWorkspace = 64 * 1024;
@@ -80,8 +80,8 @@ class Program {
            uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   }
 
-  // Whether it can be destroyed or freed is not this destructor's business:
-  // some programs have done it, or must not.
+  // Ignores what cannot be destroyed or freed: some programs have done it, or
+  // must not.
   ~Program() {
     (void)cudaDeviceSynchronize();
     for (const cublasLtMatrixLayout_t layout : layouts) {
@@ -159,7 +159,7 @@ class Program {
     }
     return values;
   }
-  // The copy, `shift` bytes into its memory.
+  // Returns the copy, `shift` bytes into its memory.
   void* ToDevice(const Matrix& x, const std::vector<float>& values,
                  size_t shift = 0) {
     const size_t bytes = values.size() * x.Element();
@@ -220,7 +220,7 @@ class Program {
     return Check();
   }
 
-  // D, of every element that the layout has; gaps are not looked at.
+  // The elements of D that the layout has; gaps are not looked at.
   std::vector<float> Result() {
     const size_t size = static_cast<size_t>(d.Size());
     std::vector<float> result(size);
@@ -251,8 +251,8 @@ class Program {
     const std::vector<float> result = Result();
     if (refused) return Outcome::kRefused;
     const int64_t k = transpose[0] ? a.rows : a.cols;
-    // Of each term: its product, at most k additions within a part and k of
-    // parts, alpha, and the sum with C: 2 k + 4 roundings.
+    // Each term has 2 k + 4 roundings: its product, at most k additions within
+    // a part and k of parts, alpha, and the sum with C.
     const double u = 0x1p-24;
     const double relative = static_cast<double>(2 * k + 4) * u;
     const double gamma = integers ? 0 : relative / (1 - relative);
@@ -366,7 +366,7 @@ Outcome InPlace() {
 // With beta 0 the old content, NaN, is not read: Fill leaves C without values.
 Outcome FreshCIsNotRead() { return Program(20, 10, 30).Run(); }
 
-// A multiple of two bytes is enough if the heuristic knows.
+// Two bytes of alignment are enough if the heuristic knows.
 Outcome LittleAlignment() {
   Program p(20, 10, 30, CUDA_R_16BF);
   p.Fill();
@@ -378,7 +378,7 @@ Outcome LittleAlignment() {
   return p.Check();
 }
 
-// Parts of the rows of one array: their ranges overlap, they do not.
+// Parts of the rows of one array: only their ranges overlap.
 Outcome PartsOfOneArray() {
   Program p(4, 4, 4);
   for (Matrix* x : {&p.a, &p.b, &p.c, &p.d}) x->ld = 12;
@@ -400,7 +400,7 @@ Outcome PartsOfOneArray() {
   return p.Check();
 }
 
-// A column of B without values makes a column of D, and nothing else.
+// A column of B without values leaves a column of D without, and nothing else.
 Outcome ColumnWithoutValues() {
   Program p(4, 3, 5);
   p.Fill();
@@ -452,8 +452,8 @@ uint64_t HashUnder(uint64_t seed, int algorithm) {
   return hash;
 }
 
-// Other bits, all within bounds, for every seed and algorithm; the same for the
-// same.
+// Each seed and algorithm gives other bits, all within bounds; the same ones
+// give the same bits.
 Outcome Seeds() {
   uint64_t hashes[6];
   for (int i = 0; i < 6; ++i) {
@@ -537,7 +537,7 @@ Outcome Changed() {
   kChange(p);
   return p.Run();
 }
-// After filling, and choosing an algorithm.
+// Changes one thing after filling and choosing an algorithm.
 template <auto kChange>
 Outcome ChangedLater() {
   Program p(20, 10, 30);
@@ -623,7 +623,7 @@ void ShiftedInPlace(Program& p) {
 void AlphaIsZero(Program& p) { p.alpha = 0; }
 void NullStream(Program& p) { p.stream = nullptr; }
 
-// Copied to the host by another stream, without an event.
+// Another stream copies it to the host, without an event.
 Outcome MissingEvent() {
   Program p(20, 10, 30);
   p.Fill();
@@ -633,7 +633,7 @@ Outcome MissingEvent() {
   p.Try(cudaStreamSynchronize(p.other));
   return outcome;
 }
-// B is written while the product reads it: what it was anyhow.
+// B is written while the product reads it, with the values that it has.
 Outcome InputIsWrittenMeanwhile() {
   Program p(20, 10, 30);
   p.Fill();

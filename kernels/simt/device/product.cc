@@ -9,8 +9,8 @@
 namespace softmoe::simt {
 namespace {
 
-// An array without a standard container's code, of which the linker might take
-// the tests' instrumented copy.
+// Not a standard container: the linker might take the tests' instrumented copy
+// of its code.
 template <typename T>
 struct Array {
   explicit Array(int64_t size) : data(new T[static_cast<size_t>(size)]()) {}
@@ -38,7 +38,7 @@ float Load(const MatrixShape& shape, const char* data, int64_t i) {
   return FromBits(static_cast<uint32_t>(half) << 16);
 }
 
-// To nearest, ties to even; a NaN stays one.
+// Rounds to nearest, ties to even; a NaN stays one.
 uint16_t ToBf16(float x) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof(x));
@@ -59,7 +59,7 @@ void Store(const MatrixShape& shape, float x, char* data, int64_t i) {
 // The k products of a sum, in order, cut into parts.
 struct SumOrder {
   Array<int64_t> index;  // [k]
-  int64_t part;          // products each but the last, which may have fewer
+  int64_t part;          // products in each; the last may have fewer
   bool fused;
 
   SumOrder(int64_t k, uint64_t order) : index(k) {
@@ -87,8 +87,8 @@ struct SumOrder {
   }
 };
 
-// sums[n] of row a[k] with b[k, n], in parts: part[n]; rounded after each part,
-// or not.
+// sums[n] = row a[k] times b[k, n], in parts (part[n] is scratch), rounded
+// after each part, or not.
 template <bool kFused>
 void SumRow(const SumOrder& order, int64_t k, int64_t n, const float* a,
             const float* b, bool round, float* part, float* sums) {

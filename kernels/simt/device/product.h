@@ -32,7 +32,7 @@ struct Product {
   bool transpose_a, transpose_b;
   float alpha, beta;
   uint64_t order;          // which order of the sums
-  bool sums_in_type_of_d;  // of the parts of a sum
+  bool sums_in_type_of_d;  // whether parts of a sum are
   const char *a_data, *b_data, *c_data;
   char* d_data;
 
@@ -43,8 +43,8 @@ struct Product {
 
 // Sums are in fp32: partial sums over 4 to 32 consecutive products, each up or
 // down, added in a shuffled order; fused or not; d rounded once, or after each
-// part. Every element
-// of a product has the same order. Uninstrumented; tells MSan which elements of
+// part. Every element of a product has the same order. Uninstrumented; tells
+// MSan which elements of d have a value.
 // d have a value.
 void ComputeProduct(const Product& product);
 

@@ -21,11 +21,11 @@ namespace softmoe::simt {
 namespace {
 
 DeviceLimits limits;
-char failure[1300] = "";  // of something that ran
+char failure[1300] = "";  // why something that ran failed
 int pageable_copies = 0;
 int patience = 20;
 
-// Of the calling thread, as on a device.
+// Each thread has its own, as on a device.
 Refusals& TheRefusals() {
   static thread_local Refusals refusals;
   return refusals;
@@ -34,7 +34,7 @@ Refusals& TheRefusals() {
 #define SOFTMOE_REFUSE(error, ...) \
   static_cast<cudaError_t>(TheRefusals().Refuse(error, __VA_ARGS__))
 
-// What every call begins with; not cudaSuccess: it ends there.
+// Every call begins with this; if it is not cudaSuccess, it ends there.
 cudaError_t Begin(const char* call) {
   if (const int error = CountCall(call)) {
     return SOFTMOE_REFUSE(error, "%s fails, as a test ordered", call);
@@ -49,7 +49,7 @@ cudaError_t Begin(const char* call) {
   const HostCall host_call; \
   if (const cudaError_t begun = Begin(call); begun != cudaSuccess) return begun
 
-// What a call that waited ends with.
+// The result of a call that waited.
 cudaError_t Waited(const char* wrong) {
   if (wrong == nullptr) return cudaSuccess;
   snprintf(failure, sizeof(failure), "%s", wrong);
@@ -100,7 +100,7 @@ cudaError_t CheckDevice(int device) {
                         limits.devices);
 }
 
-// Of the device that the caller has chosen.
+// Free bytes of the device that the caller has chosen.
 size_t FreeOfDevice() {
   const size_t used = DeviceMemory().live_bytes_of(CurrentDevice());
   return used < limits.memory ? limits.memory - used : 0;
@@ -166,7 +166,7 @@ class FillWork : public Work {
   size_t size_;
 };
 
-// One side of a copy or fill.
+// Checks one side of a copy or fill.
 cudaError_t CheckRange(const char* call, const char* side, const void* at,
                        size_t size) {
   for (GuardedMemory* memory : {&DeviceMemory(), &PinnedMemory()}) {
@@ -597,7 +597,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size,
     work->ExpectUnchanged();
   }
   if (to_host && TheWorkQueue().FindHostUser(destination) == nullptr) {
-    // What is there from now on until the host waits is nobody's business.
+    // Until the host waits, the content is undefined.
     FillRaw(to, 0xffff, size);
     MarkUninitialized(to, size);
   }

@@ -53,8 +53,8 @@ inline std::vector<float> RandomFloats(int64_t size, uint64_t seed,
   return x;
 }
 
-// The nearest of bf16, ties to even, for finite numbers: by comparing with both
-// neighbours, as no kernel does it.
+// The nearest bf16, ties to even, of a finite number: compares with both
+// neighbours, as no kernel does.
 inline Bf16 NearestBf16(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof(x));
@@ -64,7 +64,7 @@ inline Bf16 NearestBf16(float x) {
     memcpy(&y, &all, sizeof(y));
     return static_cast<double>(y);
   };
-  const uint32_t near = bits >> 16, far = near + 1;  // of zero
+  const uint32_t near = bits >> 16, far = near + 1;  // from zero
   const double below = std::abs(x - value(near));
   const double above = std::abs(value(far) - x);
   const bool up = above < below || (above == below && far % 2 == 0);
@@ -131,7 +131,7 @@ class Outputs {
 
   cudaStream_t stream() const { return stream_; }
 
-  // An input, which is not compared.
+  // Adds an input, which is not compared.
   template <typename T>
   const T* In(const std::vector<T>& x) {
     return Copy(x, /*is_output=*/false);
@@ -145,18 +145,18 @@ class Outputs {
     }
     return memory;
   }
-  // Written, and not compared.
+  // Adds scratch, which is written but not compared.
   template <typename T>
   T* AddScratch(int64_t size) {
     return Allocate<T>(size, /*is_output=*/false);
   }
-  // An output that the kernel adds to.
+  // Adds an output that the kernel adds to.
   template <typename T>
   T* AddCopy(const std::vector<T>& x) {
     return Copy(x, /*is_output=*/true);
   }
 
-  // What the kernels so far have written there.
+  // What the kernels have written there so far.
   template <typename T>
   std::vector<T> Read(const T* memory, int64_t size) const {
     std::vector<T> x(static_cast<size_t>(size));
@@ -164,7 +164,7 @@ class Outputs {
     return x;
   }
 
-  // To be called before outputs are compared.
+  // Call it before outputs are compared.
   void RequireWritten() {
     for (Array& array : arrays_) {
       if (!array.is_output) continue;
@@ -284,7 +284,7 @@ void CheckSchedules(const char* what, const Run& run) {
               static_cast<int>(schedule));
     }
   }
-  // What ends with work still queued on it cannot free what that work uses.
+  // Memory that queued work still uses cannot be freed.
   if (simt::LiveAllocations() == allocations) return;
   ++Failures();
   fprintf(stderr, "%s: %d allocations were not freed\n", what,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// toolkit_is.h - what a library's header says: the words of toolkit_api.h and
-// toolkit_nccl.h.
+// toolkit_is.h - the words with which toolkit_api.h and toolkit_nccl.h say what
+// a library's header declares.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_TOOLKIT_IS_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_TOOLKIT_IS_H_
 
@@ -9,7 +9,7 @@
 
 namespace softmoe::simt {
 
-// Whether a function of this very type has the name; of several, one.
+// Whether the name is that of a function, or of an overload, of this very type.
 template <typename Function>
 constexpr bool Is(Function*) {
   return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // toolkit_nccl.h - what the simulated NCCL has in common with the real one:
-// compiled against either (simulated_nccl.cc, toolkit_nccl.cu), as toolkit_api.h
-// is. Include the library first.
+// compiled against either (simulated_nccl.cc, toolkit_nccl.cu), as
+// toolkit_api.h is. Include the library first.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_TOOLKIT_NCCL_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_TOOLKIT_NCCL_H_
 
@@ -51,7 +51,7 @@ SOFTMOE_IS(ncclBroadcast,
            ncclResult_t(const void*, void*, size_t, ncclDataType_t, int,
                         ncclComm_t, cudaStream_t));
 
-// How it is written.
+// How a configuration is written.
 inline ncclConfig_t NonBlocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

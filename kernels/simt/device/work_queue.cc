@@ -16,7 +16,7 @@ struct CUstream_st {
   softmoe::simt::Work* front = nullptr;
   softmoe::simt::Work* back = nullptr;
   int lane = 0;  // streams that were destroyed leave theirs to later ones
-  void* thread = nullptr;  // of TSan; one per lane
+  void* thread = nullptr;  // TSan's; one per lane
 };
 
 struct CUevent_st {
@@ -192,8 +192,8 @@ void WorkQueue::Wait(CUstream_st* stream, CUevent_st* event) {
 
 // ---- What runs
 
-// Which stream runs next, for what is at the front of `needed` to run at last.
-// Null: none can.
+// The stream that runs next, so that the front of `needed` runs in the end;
+// null if none can.
 CUstream_st* WorkQueue::Choose(CUstream_st* needed) {
   CUstream_st* late = needed;
   size_t steps = 0;
@@ -237,8 +237,8 @@ const char* WorkQueue::RunOne(CUstream_st* needed) {
   return next != nullptr ? RunFront(next) : WaitForHost(/*for_ever=*/false);
 }
 
-// Until another thread has queued something, say; `for_ever` even if that cannot
-// help. After Choose, which found nothing.
+// Waits until another thread has queued something, say; `for_ever` even if that
+// cannot help. Comes after Choose has found nothing.
 const char* WorkQueue::WaitForHost(bool for_ever) {
   const char* why = nullptr;
   if (!for_ever) {
@@ -277,7 +277,7 @@ const char* WorkQueue::RunFront(CUstream_st* stream) {
   }
   char text[300];
   if (wrong != nullptr) {
-    OrderBeforeHost(stream);  // what is said was written by a kernel's thread
+    OrderBeforeHost(stream);  // a kernel's thread wrote the message
     snprintf(message_, sizeof(message_), "%s: %s", work->what(), wrong);
   } else if (!DeviceMemory().FencesHold(text, sizeof(text))) {
     snprintf(message_, sizeof(message_), "%s wrote %s", work->what(), text);
@@ -306,7 +306,7 @@ void WorkQueue::OrderBeforeHost(CUstream_st* stream) {
 
 namespace {
 
-// The device works, and its memory can be reached.
+// While it lives, the device works, and its memory can be reached.
 struct Working {
   Working() { DeviceMemory().Open(); }
   ~Working() { DeviceMemory().Close(); }
@@ -317,7 +317,7 @@ struct Working {
 const char* WorkQueue::Synchronize(CUstream_st* stream) {
   if (stream->front != nullptr) {
     const Working working;
-    // Not what is queued later: nobody can queue anything meanwhile.
+    // Nobody can queue anything meanwhile.
     while (stream->front != nullptr) {
       if (const char* wrong = RunOne(stream)) return wrong;
     }
@@ -340,7 +340,7 @@ const char* WorkQueue::Synchronize(CUevent_st* event) {
 }
 
 const char* WorkQueue::SynchronizeAll(int device) {
-  for (size_t i = 0; i < streams_.size(); ++i) {  // others may make more
+  for (size_t i = 0; i < streams_.size(); ++i) {  // others may add more
     CUstream_st* stream = streams_[i];
     if (!stream->live || stream->device != device) continue;
     if (const char* wrong = Synchronize(stream)) return wrong;
@@ -356,7 +356,7 @@ const char* WorkQueue::Query(CUevent_st* event, bool* done) {
     return nullptr;
   }
   const Working working;
-  // Who only asks may have reasons to give up.
+  // A host that only asks may have reasons to give up.
   CUstream_st* next = Choose(record->stream);
   return next != nullptr ? RunFront(next) : WaitForHost(/*for_ever=*/true);
 }

@@ -9,12 +9,12 @@
 //   kDescending  first everything else that can run: other streams run ahead
 //   kRandom      any that can run, until what is waited for is done
 //
-// Where what is waited for takes part of another thread of the host, which has
-// not queued it yet, the host waits for that thread. If that cannot help, or
-// nothing has come for a while (SetPatience of device.h), the program is wrong.
+// If what is waited for needs another thread of the host, which has not queued
+// its part yet, the host waits for that thread. If that cannot help, or nothing
+// has come for a while (SetPatience of device.h), the program is wrong.
 //
-// All are legal. To TSan every stream is a thread of its own, which only events
-// and synchronisations order; queueing orders what the host did before.
+// All three are legal. To TSan every stream is a thread of its own, ordered by
+// events and synchronisations only; queueing orders what the host did before.
 #ifndef SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
 #define SOFTMOE_KERNELS_SIMT_DEVICE_WORK_QUEUE_H_
 
@@ -24,8 +24,8 @@
 #include "kernels/simt/device/guarded_memory.h"
 #include "kernels/simt/shim/block.h"
 
-// As the toolkit's headers declare them: what cudaStream_t and cudaEvent_t
-// point to.
+// Declared as in the toolkit's headers: cudaStream_t and cudaEvent_t point to
+// these.
 struct CUstream_st;
 struct CUevent_st;
 
@@ -61,17 +61,17 @@ class Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  // Runs it, for TSan as its stream; device memory is open, and heap memory of
-  // the host's must not be allocated or freed. Null, or what is wrong.
+  // Runs it, to TSan as its stream. Device memory is open; memory on the host's
+  // heap must not be allocated or freed. Returns null, or what is wrong.
   virtual const char* Run() = 0;
 
-  // False: it waits for another stream, or if that is null or has nothing
+  // False if it waits for another stream or, if that is null or has nothing
   // queued, for a thread of the host.
   virtual bool CanRun() const { return true; }
   virtual CUstream_st* WaitsFor() const { return nullptr; }
-  // False: there is more of it to run, and it stays at the front.
+  // False if there is more of it to run; it stays at the front.
   virtual bool Done() const { return true; }
-  // Of what cannot run: why it never will, or null; who waits for what.
+  // For work that cannot run: why it never will, or null; who waits for what.
   virtual const char* NeverRuns() const { return nullptr; }
   virtual void Explain(char* text, size_t size) const;
 
@@ -80,7 +80,7 @@ class Work {
   }
   bool UsesAllocation(const Allocation& allocation) const;
 
-  // What the host did before it was queued happens before what its stream does
+  // Orders what the host did before queueing it before what its stream does
   // now; for work that others run a part of, as its stream.
   void AcquireQueued();
 
@@ -97,7 +97,7 @@ class Work {
   char queued_ = 0;  // a tag
 };
 
-// While it lives, what happens is done by `stream`, to TSan.
+// While it lives, TSan takes what happens for the work of `stream`.
 class ActAs {
  public:
   explicit ActAs(const CUstream_st& stream);
@@ -112,7 +112,7 @@ class ActAs {
 class WorkQueue {
  public:
   CUstream_st* CreateStream(int device);
-  // Null, or why not: something is still queued.
+  // Returns null, or why not: something is still queued.
   const char* DestroyStream(CUstream_st* stream);
   // Whether it is a stream that lives.
   bool Knows(const CUstream_st* stream) const;
@@ -131,16 +131,16 @@ class WorkQueue {
   // Does nothing if the event was never recorded, as on a device.
   void Wait(CUstream_st* stream, CUevent_st* event);
 
-  // Each runs what is needed, and orders it before what the host does next.
-  // Null, or what is wrong with what has run: nothing is queued any more.
+  // Each runs what is needed, ordered before what the host does next. Returns
+  // null, or what went wrong: then nothing is queued any more.
   const char* Synchronize(CUstream_st* stream);
   const char* Synchronize(CUevent_st* event);
   const char* SynchronizeAll(int device);
-  // Runs one thing at most, so that a host that asks again comes to an end.
+  // Runs one thing at most, so that a host that asks again reaches an end.
   const char* Query(CUevent_st* event, bool* done);
 
-  // What is queued and uses the allocation; reads or writes the host's memory;
-  // writes to it. Null if nothing does.
+  // Queued work that uses the allocation, that reads or writes the host's
+  // memory, or that writes to it; null if there is none.
   const Work* FindUser(const Allocation& allocation) const;
   const Work* FindHostUser(const Range& range) const;
   const Work* FindHostWriter(const Range& range) const;
@@ -162,7 +162,7 @@ class WorkQueue {
   std::vector<EventRecord*> records_;
   int failures_ = 0;
   int idle_waits_ = 0;  // since something was run or queued
-  // What Choose found last: who waits for a thread of the host, or for itself.
+  // From the last Choose: the work that waits for a host thread, or for itself.
   const Work* blocked_ = nullptr;
   bool in_a_circle_ = false;
   int schedules_chosen_ = 0;  // when random_ was made

@@ -158,7 +158,7 @@ class Block {
   std::array<std::array<Rendezvous, kWarpSize>, kMaxWarps> rendezvous_;
 };
 
-// The one there is. Never destroyed: the order of destruction would matter.
+// The only one. Never destroyed: the order of destruction would matter.
 Block& TheBlock();
 
 }  // namespace softmoe::simt

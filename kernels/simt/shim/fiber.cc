@@ -106,7 +106,7 @@ void Fiber::SwitchFrom(Fiber& from, Leaving leaving) {
 #else
   softmoe_simt_switch(&from.stack_pointer_, stack_pointer_);
 #endif
-  // Back on `from`, from wherever.
+  // Back on `from`, whichever fiber switched to it.
   if (__sanitizer_finish_switch_fiber != nullptr) {
     const void* bottom = nullptr;
     size_t size = 0;

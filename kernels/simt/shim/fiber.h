@@ -40,8 +40,8 @@ class Fiber {
   // with SwitchFrom(..., kForGood).
   void Restart(void (*entry)());
 
-  // To be called if what ran there was left within functions: for ASan, which
-  // would go on guarding their variables. (Costs more than a short kernel.)
+  // Call it if what ran there was left within functions: ASan would go on
+  // guarding their variables. (Costs more than a short kernel.)
   void DropFrames();
 
   enum class Leaving { kForAWhile, kForGood };

@@ -35,7 +35,7 @@ struct PlantedBug {
   Must must[kNumVariants];  // by Variant
   // Returns kClean, kWrong or kRefused.
   Outcome (*run)();
-  // What must be said by whoever stops it. Null: a line of PlantedBugsSource().
+  // What the report must say; null: a line of PlantedBugsSource().
   const char* says = nullptr;
 };
 

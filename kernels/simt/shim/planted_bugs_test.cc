@@ -82,8 +82,8 @@ const char* Defect(const PlantedBug& bug, const Cell (&cells)[kNumSchedules]) {
   int seen = 0;
   for (const Cell& cell : cells) {
     seen += cell.outcome == wanted;
-    // What stops it says what `says` says, or names the place. (The runtimes of
-    // the sanitizers do not always: that of MSan needs llvm-symbolizer.)
+    // The report must say `says`, or name the place. (The sanitizers' runtimes
+    // do not always: that of MSan needs llvm-symbolizer.)
     const bool stopped = cell.outcome == Outcome::kRefused ||
                          cell.outcome == Outcome::kReported ||
                          (must == Must::kDie && cell.outcome == wanted);

@@ -9,7 +9,7 @@
 
 namespace softmoe::simt {
 
-// Null, or what is wrong, valid until the next grid.
+// Returns null, or what is wrong, valid until the next grid.
 template <typename... Parameters, typename... Arguments>
 const char* RunKernel(const Grid& grid, void (*kernel)(Parameters...),
                       Arguments... arguments) {

@@ -114,7 +114,7 @@ void MarkInitialized(const T* at) {
   // NOLINTNEXTLINE(bugprone-sizeof-expression): of the pointer, where T is one
   MarkInitialized(at, sizeof(T));
 }
-// What has a value in `from` has one in `to`, what has none has none.
+// Bytes of `to` get a value where those of `from` have one, else none.
 inline void CopyInitialization(void* to, const void* from, size_t size) {
   if (__msan_copy_shadow != nullptr) __msan_copy_shadow(to, from, size);
 }

@@ -15,7 +15,7 @@ namespace softmoe::simt {
 
 class SharedArena {
  public:
-  // What sm_80 has, the smallest of the devices that we compile for.
+  // The limit of sm_80, the smallest of the devices that we compile for.
   static constexpr size_t kLargest = size_t{163} * 1024;
   static constexpr int kMaxVariables = 64;
 

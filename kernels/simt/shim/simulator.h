@@ -13,8 +13,8 @@
 // from a lane outside the mask; too much shared memory. It is stricter than a
 // device in one point: a thread that has ended may not be waited for.
 //
-// One operating system thread at a time may use it; the simulated device sees to
-// that (../device/host_call.h).
+// One operating system thread at a time may use it; the simulated device sees
+// to that (../device/host_call.h).
 #ifndef SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
 #define SOFTMOE_KERNELS_SIMT_SHIM_SIMULATOR_H_
 
@@ -49,7 +49,7 @@ struct Grid {
 inline constexpr int kNumFiberSets = 6;  // TSan has 8128 threads at most
 
 // The most shared memory of a block, static and dynamic, for all later grids:
-// at first what sm_80 has, the smallest of the devices that we compile for.
+// by default that of sm_80, the smallest of the devices that we compile for.
 void SetSharedMemoryLimit(size_t bytes);
 
 // Runs kernel() once for each thread of the grid; it takes no arguments so that
@@ -57,11 +57,11 @@ void SetSharedMemoryLimit(size_t bytes);
 // misled. Returns null, or what is wrong, valid until the next grid.
 const char* RunGrid(const Grid& grid, void (*kernel)());
 
-// What kernel() may read its arguments from.
+// kernel() may read its arguments from here.
 extern void* kernel_argument;
 
-// Whether a thread of a grid is running; ends its grid, which fails with
-// `message`. The latter is for a signal's handler, too.
+// InKernel: whether a thread of a grid is running. FailKernel ends its grid,
+// which fails with `message`; a signal handler may call it, too.
 bool InKernel();
 [[noreturn]] void FailKernel(const char* message);
 

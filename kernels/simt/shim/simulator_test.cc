@@ -20,7 +20,7 @@ namespace {
 // What cudaFuncSetAttribute would have allowed.
 size_t allowed_dynamic_shared = 0;
 
-// Runs kernel(arguments...) and returns what is wrong, or "".
+// Runs kernel(arguments...); returns what is wrong, or "".
 template <typename... Parameters, typename... Arguments>
 std::string Launch(dim3 blocks, dim3 threads, size_t shared,
                    void (*kernel)(Parameters...), Arguments... arguments) {

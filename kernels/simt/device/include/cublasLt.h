@@ -2,8 +2,8 @@
 //
 // cublasLt.h - stands in for the header of that name of cuBLAS: matrix products
 // on the simulated device (../README.md), as far as we call them. What is
-// missing does not compile; that names, types and values are those of the
-// library is compiled against both (../toolkit_api.h).
+// missing does not compile; ../toolkit_api.h, compiled against both, holds
+// names, types and values to the library's.
 //
 // Stricter than the library: a product takes an algorithm that the heuristic
 // gave for this very problem, and pointers as aligned as its preference said;
@@ -94,9 +94,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(
 // ---- Choosing an algorithm
 
 enum cublasLtMatmulPreferenceAttributes_t {
-  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,    // uint64_t, at first 0
-  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,  // uint32_t, at first all
-  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,  // uint32_t, at first 256
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,    // uint64_t, default 0
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,  // uint32_t, default all
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,  // uint32_t, default 256
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
@@ -139,8 +139,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatmulPreference_t preference, int requested,
     cublasLtMatmulHeuristicResult_t results[], int* returned);
 
-// D = alpha op(A) op(B) + beta C, queued on `stream`. alpha and beta are floats
-// of the host's. C is not read if beta is 0.
+// D = alpha op(A) op(B) + beta C, queued on `stream`. alpha and beta point to
+// floats of the host. C is not read if beta is 0.
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle,
                               cublasLtMatmulDesc_t desc, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout,

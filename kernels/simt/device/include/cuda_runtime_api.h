@@ -2,8 +2,8 @@
 //
 // cuda_runtime_api.h - stands in for the CUDA toolkit's header of that name: as
 // much of the runtime as we call, on a simulated device (../README.md). What is
-// missing does not compile; that what is there has the toolkit's names, types
-// and values is compiled against both (../toolkit_api.h).
+// missing does not compile; ../toolkit_api.h, compiled against both, holds
+// names, types and values to the toolkit's.
 //
 // Differences, all of which are stricter: nothing runs before it must; a stream
 // is always named, the null stream is refused; what a real device leaves

@@ -2,8 +2,8 @@
 //
 // nccl.h - stands in for NCCL's header of that name: as much of it as we call,
 // between threads of this process that use simulated devices, one each
-// (../README.md). What is missing does not compile; that what is there has
-// NCCL's names, types and values is compiled against both (../toolkit_nccl.h).
+// (../README.md). What is missing does not compile; ../toolkit_nccl.h, compiled
+// against both, holds names, types and values to NCCL's.
 //
 // Differences, all of which are stricter: communicators are non-blocking; all
 // operations of one go on one stream; an operation is complete only when
