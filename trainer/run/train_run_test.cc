@@ -47,9 +47,9 @@ double MeanLoss(const std::vector<StepRecord>& steps, size_t begin,
   return sum / static_cast<double>(end - begin);
 }
 
-class EveryRouter : public testing::TestWithParam<RouterKind> {};
+class TrainRunOfEveryRouter : public testing::TestWithParam<RouterKind> {};
 
-INSTANTIATE_TEST_SUITE_P(TrainRun, EveryRouter,
+INSTANTIATE_TEST_SUITE_P(TrainRun, TrainRunOfEveryRouter,
                          testing::Values(RouterKind::kSparse,
                                          RouterKind::kSoftFixed,
                                          RouterKind::kSoftLearned),
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(TrainRun, EveryRouter,
                            return std::string(RouterKindName(info.param));
                          });
 
-TEST_P(EveryRouter, LearnsAndReportsWhatItDid) {
+TEST_P(TrainRunOfEveryRouter, LearnsAndReportsWhatItDid) {
   const auto folder = FreshFolder("learns");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
@@ -118,7 +118,7 @@ TEST_P(EveryRouter, LearnsAndReportsWhatItDid) {
   }
 }
 
-TEST_P(EveryRouter, MetricsFileHasEveryNumber) {
+TEST_P(TrainRunOfEveryRouter, MetricsFileHasEveryNumber) {
   const auto folder = FreshFolder("metrics");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
@@ -154,7 +154,7 @@ TEST_P(EveryRouter, MetricsFileHasEveryNumber) {
   EXPECT_EQ(validated, (std::vector<int64_t>{5, 10, 12}));
 }
 
-TEST_P(EveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
+TEST_P(TrainRunOfEveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
   const auto folder = FreshFolder("threads");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
@@ -166,7 +166,7 @@ TEST_P(EveryRouter, AnyNumberOfThreadsGivesTheSameBits) {
                     folder / "four" / kCheckpointName);
 }
 
-TEST_P(EveryRouter, NoiseIsDrawnByAddressToo) {
+TEST_P(TrainRunOfEveryRouter, NoiseIsDrawnByAddressToo) {
   const auto folder = FreshFolder("noise");
   const auto tokens = WriteTinyTokens(folder / "data");
   Config config = TinyConfig(GetParam());
@@ -225,7 +225,7 @@ double ContextEntropy(const std::vector<int32_t>& stream, int64_t length,
   return nats / static_cast<double>(windows * length);
 }
 
-TEST_P(EveryRouter, MemorisesOneBatch) {
+TEST_P(TrainRunOfEveryRouter, MemorisesOneBatch) {
   // Random tokens over a small vocabulary, exactly one batch of them: only a
   // model that attends to what came before can tell what comes next.
   constexpr int kVocabulary = 4;
