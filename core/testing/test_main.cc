@@ -6,7 +6,7 @@
 //   test                     all of them
 //   test --file=lapsum_test  those of lapsum_test.cc; may be repeated
 //
-// and every option of GoogleTest. With --gtest_filter, too, a test must pass both.
+// and the options of GoogleTest; with --gtest_filter, a test must pass both.
 #include <fnmatch.h>
 #include <gtest/gtest.h>
 
