@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 // Linked into every program.
 constexpr char kSwitchUnit[] = "property_tests/mutation/switch/switch.cc.o";
 
-// The line that says what is wrong. Throws EnvironmentError if it is not the
-// source: nothing must be concluded from that.
+// The compiler's error message. Throws EnvironmentError if the source is not to
+// blame, since nothing follows from such a failure.
 std::string FirstError(const ProgramResult& run) {
   if (run.output.find("Killed signal") != std::string::npos ||
       run.output.find("No space left") != std::string::npos) {
@@ -85,7 +85,7 @@ std::vector<std::string> Build::Check(const std::vector<DrawnFault>& faults) {
       return;
     }
     try {
-      // As it is, and behind its switch.
+      // First without a switch, then behind it.
       WriteOverlay({{faults[i].file, PlainCopy(tree_, faults[i])}}, own);
       ProgramResult run = compiler_.Compile(*units[i], own, "");
       if (run.exit_status == 0) {
@@ -162,7 +162,7 @@ std::map<std::string, std::string> Build::MakeObjects(
   return errors;
 }
 
-// One fault after the other: the first with which it breaks, of those left.
+// Finds, one after the other, the first remaining fault that breaks the unit.
 std::map<std::string, std::string> Build::Culprits(
     const Unit& unit, std::vector<DrawnFault> faults) {
   const std::set<std::string>& closure = tree_.Closure(unit);
@@ -182,7 +182,8 @@ std::map<std::string, std::string> Build::Culprits(
     if (options_.stop()) return {};
     ProgramResult failed = run_with(faults.size());
     if (failed.exit_status == 0) return culprits;
-    // With `good` of them it does not break, with `bad` it does.
+    // The unit compiles with the first `good` faults and fails with the first
+    // `bad`.
     size_t good = 0, bad = faults.size();
     if (bad == 0 || run_with(0).exit_status != 0) {
       throw EnvironmentError(
@@ -246,7 +247,7 @@ std::map<std::string, std::string> Build::Make(
   if (options_.stop()) return {};
   MakeRunfiles(programs);
 
-  // Objects of other faults will not be wanted again.
+  // Objects with other faults will not be needed again.
   std::set<fs::path> used;
   for (const auto& [key, object] : objects_) used.insert(object);
   for (const auto& entry :
@@ -274,7 +275,7 @@ void Build::Link(const Program& program) {
     arguments.insert(arguments.end(), project_.linkopts.begin(),
                      project_.linkopts.end());
   }
-  // The names of objects say what is in them.
+  // The objects' names identify their content.
   std::string key;
   for (const std::string& argument : arguments) key += argument + "\n";
   key = Sha256Hex(key);
@@ -322,7 +323,8 @@ void Build::MakeRunfiles(const std::vector<const Program*>& programs) {
     }
     suites_.push_back(std::move(suite));
   }
-  // Programs first: what starts one must not find the one without faults.
+  // Programs first: a script that starts one must not find the one without
+  // faults.
   for (const Program* program : programs) {
     for (const auto& [path, file] : program->files) link(file, path);
   }
@@ -333,7 +335,7 @@ bool Build::HasEqualObjects(const DrawnFault& fault) {
   for (const auto& [key, unit] : project_.units) {
     if (tree_.Closure(unit).contains(fault.file)) units.push_back(&unit);
   }
-  // The first difference decides: begin where one is likely.
+  // The first difference decides, so start where one is likely.
   std::ranges::stable_sort(units, {}, &Unit::is_test);
   static std::atomic<int> number = 0;
   const fs::path folder = options_.folder / fmt::format("equal-{}", ++number);

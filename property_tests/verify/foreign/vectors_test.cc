@@ -113,8 +113,7 @@ TEST(Vectors, HoldEveryOperationAndComeBack) {
   CheckExpectations(path, back);
 }
 
-// Judging and exporting use the same bound at every dtype: f64 was once
-// exported with the bounds of float.
+// Judging and exporting use the same bound at every dtype.
 TEST(Vectors, HoldTheBoundsThatJudge) {
   const fs::path path = FreshFolder("bounds") / "v.h5";
   std::vector<Case> cases;

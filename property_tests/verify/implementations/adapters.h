@@ -39,7 +39,7 @@ struct Adapters {
   std::map<std::string, DoubleAdapter> at_double;
 };
 
-// Those for kernels whose activations are of this type.
+// Adapters for kernels whose activations have this type.
 template <typename Activation>
 const auto& DeviceAdapters(const Adapters& adapters) {
   if constexpr (std::is_same_v<Activation, float>) {
