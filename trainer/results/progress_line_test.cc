@@ -62,7 +62,7 @@ TEST(ShortCount, KeepsThreeDigits) {
   EXPECT_EQ(ShortCount(163210), "163k");
   EXPECT_EQ(ShortCount(999600), "1.00M");
   EXPECT_EQ(ShortCount(9996), "10.0k");
-  // What would print as one digit more has the next number of decimals.
+  // Numbers that would print with one digit more switch to the next precision.
   EXPECT_EQ(ShortCount(999.25), "999");
   EXPECT_EQ(ShortCount(999.5), "1.00k");
   EXPECT_EQ(ShortCount(9994), "9.99k");

@@ -91,7 +91,7 @@ TEST(RunResult, ReadsBackEveryEvaluation) {
     WriteRunResult(result, path);
     ExpectSameResult(result, ReadRunResult(path));
   };
-  // This is so until a plan asks, and in older files.
+  // Empty until a plan asks, and in older files.
   EXPECT_FALSE(result.final_evaluations.has_value());
   expect_same();
   result.final_evaluations = NumberedEvaluations();
