@@ -62,8 +62,7 @@ TEST(Golden, UsageErrorsEndWithTwo) {
   ExpectSays(table, "no table 'tau_ablations'; did you mean 'tau_ablation'?");
 }
 
-// The reference is not linked into this program, and stays out of every
-// program.
+// Conformance vectors need the reference, which is not linked into //:golden.
 TEST(Golden, LeavesConformanceVectorsToTheVerifier) {
   ExpectSays(RunGolden("--help"), "//:verify -- export-vectors");
   for (const char* command : {"export-vectors", "check-vectors"}) {
@@ -428,7 +427,7 @@ TEST(Golden, ComparesARecordOfTheRegime) {
                 .exit_code,
             4);
 
-  // Its rows name definitions, and its hash must belong to those.
+  // The rows belong to the regime experiment, so any other hash is refused.
   for (const std::string& other :
        {FrozenClaims().Hash(), std::string(64, '0')}) {
     WriteRecord(other, {.runs = MadeUpRegime(0), .throughput = {}},

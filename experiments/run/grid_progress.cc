@@ -91,7 +91,7 @@ void GridProgress::Step(const trainer::StepRecord& record) {
   const Run& run = runs_[current_];
   Steps& steps = steps_[current_];
   const bool first = steps.done == 0;
-  // The first step of this session shows where an earlier one had stopped.
+  // The first step of this session shows where an earlier session stopped.
   if (first) steps.first = record.step - 1;
   steps.done = record.step;
   seconds_per_step_ = seconds_per_step_ == 0

@@ -138,7 +138,7 @@ const std::vector<GpuLineKind>& GpuLineKinds() {
        {{"name", Type::kText},
         {"precision", Type::kText},
         {"shape", Type::kText},
-        {"choice", Type::kWhole},  // of the heuristic, from 0
+        {"choice", Type::kWhole},  // index in the heuristic's list, from 0
         {"flops", Type::kNumber},
         {"seconds", Type::kNumber, true},
         {"share", Type::kNumber, true}}},

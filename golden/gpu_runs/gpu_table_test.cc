@@ -84,7 +84,7 @@ TEST(GpuTable, AnOperationWhoseSourcesChangedIsNotVerifiedSince) {
               "| gemm | not verified on a device since its sources changed, "
               "after 2026-11-21 |\n");
   }
-  // One precision from other sources is enough to invalidate the row.
+  // One precision made from the present sources is not enough.
   EXPECT_EQ(
       RowOf({RunOf("2026-11-22", {OperationLine("gemm", "fp32", kNew),
                                   OperationLine("gemm", "bf16", kOld)})}),

@@ -16,8 +16,8 @@ using Complex = std::complex<double>;
 
 // The normal mass beyond, 1e-15, is neglected.
 constexpr double kReach = 8;
-// By Bernstein's bound, sums farther from their mean than this logarithm of the
-// probability, 1e-7, are taken as certain.
+// Sums farther from their mean than Bernstein's bound allows at this
+// log-probability, of 1e-7, are taken as certain.
 constexpr double kTail = 16.1;
 // The characteristic function's tail is dropped below this.
 constexpr double kSmall = 1e-8;

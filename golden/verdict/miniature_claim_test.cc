@@ -321,7 +321,7 @@ TEST(MiniatureClaim, LoadBalanceIsAlikeInTheMeanWithinAFactorOfTwoEitherWay) {
   EXPECT_EQ(verdict(1 / 3.0, "softmoe"), kContradicted);
   EXPECT_EQ(verdict(2, "softmoe"), kUndecided);
   EXPECT_EQ(verdict(0.5, "softmoe"), kUndecided);
-  // One row of five differs by a factor of three: 1.25 in the mean.
+  // One row of five is off by a factor of three, the mean by 1.25.
   EXPECT_EQ(verdict(3, "softmoe-2-calibrated"), kShown);
   EXPECT_EQ(verdict(0, "softmoe-2-calibrated"), kNotTestable);
 }

@@ -285,7 +285,8 @@ class MiniatureJudge {
     return text;
   }
 
-  // Which deviations were not pooled, and what the pooled ones depend on.
+  // Which deviations were not pooled, and how much depends on pooling the
+  // others.
   static std::string Deviations(const MiniatureMeasureVerdict& measure) {
     std::set<std::string> out, unequal;
     for (const MiniatureCase& each :
