@@ -16,7 +16,7 @@
 
 namespace softmoe::experiments {
 
-// What the processes of a job need to know besides the grid.
+// Facts about a job that its processes need besides the grid.
 struct SlurmPlace {
   std::string program = "bazel-bin/experiments/grid";
   std::filesystem::path start = ".";      // base of relative paths

@@ -134,7 +134,7 @@ TEST(ResultsDocument, FieldsAreConfigurationKeys) {
             "calibrated: 1.174");
   EXPECT_EQ(FieldOf(document, "owt/softmoe/k2/a2", "router.kind"),
             "\"soft_learned\"");
-  // What all rows share is stored once, at the document.
+  // Fields that all rows share are stored once, in the document.
   for (const auto& row : document.FindTable("main_results")->rows) {
     for (const auto& field : row.fields) {
       EXPECT_NE(field.name, "model.d_model");

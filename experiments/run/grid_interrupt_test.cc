@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes wrong while a grid runs: signals, failing rows, damaged files, a
+// Failures while a grid runs: signals, failing rows, damaged files, a
 // full disk, text that changes. //:grid as a user meets it.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a grid needs before it starts; grid_main_test.cc runs whole grids.
+// The requirements checked before a grid starts; grid_main_test.cc runs whole
+// grids.
 #include "experiments/run/run_grid.h"
 
 #include <gtest/gtest.h>

@@ -3,16 +3,16 @@
 // still_scores.h - how many experts a soft router activates if its scores keep
 // their initial distribution: E independent normal numbers for each token.
 //
-// By quadrature; nothing is drawn at random. With the cutoff c = tau k / E and
-// the Laplace distribution function F, expert i is active iff p_i > c, that is,
-// iff S(r_i - T F^-1(c)) < k, where S(x) = sum_j F((r_j - x) / T) and the term
-// of i itself is c. The m-th largest score r has m - 1 above it and E - m below,
-// which, given r, are independent truncated normals. So it is active iff the sum
-// of G_j = F((r_j - r) / T + F^-1(c)) over the others is below k - c. The
-// distribution of this sum comes from its characteristic function, the power
-// m - 1 of one factor times the power E - m of another; the probability of
-// that, integrated over the density of the m-th largest score, is P(N >= m) for
-// the number N of active experts before any fallback, and m up to the cap.
+// Computed by quadrature, without random draws. With the cutoff c = tau k / E
+// and the Laplace distribution function F, expert i is active iff p_i > c, that
+// is, iff S(r_i - T F^-1(c)) < k, where S(x) = sum_j F((r_j - x) / T) and the
+// term of i itself is c. The m-th largest score r has m - 1 above it and E - m
+// below, which, given r, are independent truncated normals. So it is active iff
+// the sum of G_j = F((r_j - r) / T + F^-1(c)) over the others is below k - c.
+// The distribution of this sum comes from its characteristic function, the
+// power m - 1 of one factor times the power E - m of another; the probability
+// of that, integrated over the density of the m-th largest score, is P(N >= m)
+// for the number N of active experts before any fallback, and m up to the cap.
 //
 // Cut-offs and nodes are chosen such that three times the nodes move results by
 // less than 1e-6 if E >= 16 and the scores spread by at most T, by 2e-5 up to 4

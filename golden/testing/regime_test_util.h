@@ -27,7 +27,7 @@ std::vector<MiniatureRun> MadeUpRegime(double effect);
 MiniatureRun& RunOf(std::vector<MiniatureRun>& runs, const std::string& row,
                     int64_t seed);
 
-// By its id; InternalError if there is none.
+// The estimate with this id; InternalError if there is none.
 const RegimeEstimate& EstimateOf(const RegimeVerdicts& verdicts,
                                  const std::string& id);
 

@@ -225,7 +225,7 @@ RC_GTEST_PROP(EquivalenceProperty, MoreRunsNeverUndecide, ()) {
 RC_GTEST_PROP(EquivalenceProperty, FailsExactlyWhereTheTestRejects, ()) {
   const Case c = RandomCase();
   const Difference difference = Compare(c.ours, c.golden, c.noise, c.margin);
-  // The same test twice: as an interval and as a p-value. Close to the level
+  // One test in two forms: as an interval and as a p-value. Close to the level
   // the two may differ by roundings: of the distribution function twice, and of
   // numbers below 1 at most 16 times, in units of a noise of at least
   // c.noise.deviation (the density is below 1/2).

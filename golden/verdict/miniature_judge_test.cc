@@ -444,7 +444,7 @@ TEST(MiniatureJudge, ResolutionTellsTheGainOfPairing) {
       std::sqrt((9 * 2 * (0.05 * 0.05 + 0.03 * 0.03) + 8 * 4 * 1e-6) / 27),
       kRounding);
   EXPECT_DOUBLE_EQ(gcide.paired_freedom, 24);
-  // What the grid was planned for: 2.1 deviations for one test, 2.8 among
+  // The grid's planned resolution: 2.1 deviations for one test, 2.8 among
   // twelve, to their last printed digit.
   EXPECT_NEAR(gcide.one_test / gcide.paired, 2.1, 0.05);
   EXPECT_NEAR(gcide.family / gcide.paired, 2.8, 0.05);

@@ -37,8 +37,8 @@ class RouterHealthTotals {
   // Adds, on each of several ranks, the groups that all ranks processed at the
   // same time: rank r the r-th; ranks beyond the last group add nothing.
   //
-  //   groups  the reports of the passes, at most one per rank layers
-  //   Model::LastRouting of each layer after this rank's own pass
+  //   groups  the reports of the passes, at most one per rank
+  //   layers  Model::LastRouting of each layer after this rank's own pass
   void Add(std::span<const optimized::StepStats> groups,
            std::span<const optimized::RoutingView> layers,
            optimized::Communicator& communicator);

@@ -108,7 +108,7 @@ std::string PlaceText(const RunIdentity& run);
 // with --isa v3".
 std::string HowToGoOn(const RunIdentity& there, const RunIdentity& here);
 
-// What to do about a difference, as sentences, by what differs.
+// The remedy for each kind of difference, as sentences.
 struct IdentityRemedies {
   std::string config, tokens, place;
 };

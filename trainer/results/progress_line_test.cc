@@ -42,7 +42,7 @@ TEST(ProgressLine, LeavesOutWhatSparseRunsLackAndShowsLostTokens) {
   EXPECT_NE(line.find("| zero AE 33.4% |"), std::string::npos) << line;
 }
 
-// As long as a token without experts, and no longer.
+// The share is shown only while some token has no expert.
 TEST(ProgressLine, ShowsLostTokensOnlyWhereThereAreSome) {
   const Config config;
   EXPECT_EQ(ProgressLine(config, Record(), 0.4).find("zero AE"),

@@ -16,7 +16,7 @@ namespace softmoe::trainer {
 // steps.
 std::string TrainingDigest(const RunResult& result);
 
-// The same over what was measured afterwards.
+// Likewise for the evaluations after training.
 std::string EvaluationsDigest(const FinalEvaluations& evaluations);
 
 }  // namespace softmoe::trainer

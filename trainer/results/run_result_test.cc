@@ -96,7 +96,7 @@ TEST(RunResult, ReadsBackEveryEvaluation) {
   expect_same();
   result.final_evaluations = NumberedEvaluations();
   expect_same();
-  // The same for the sparse router.
+  // The sparse router behaves alike.
   result.config = TinyConfig(RouterKind::kSparse);
   result.config.training.steps = 3;
   result.identity.config = result.config;

@@ -423,7 +423,7 @@ TEST_F(Cli, AFullDiskEndsWithFive) {
   EXPECT_EQ(full.exit_status, 5) << full.output;
   EXPECT_SAYS(full, "checkpoint.h5");
   EXPECT_EQ(FilesIn(run_), Strings{"metrics.jsonl"});
-  // With space available again, the same command succeeds.
+  // Once there is space again, the same command succeeds.
   EXPECT_EQ(Train().exit_status, 0);
 }
 

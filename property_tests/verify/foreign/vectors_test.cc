@@ -66,7 +66,7 @@ TensorMap OnCpu(const VectorCase& each) {
 
 std::string last_reason;  // of a FAIL, for messages
 
-// What the reference expects, rounded.
+// The reference's expected outputs, rounded.
 TensorMap Rounded(const Expected& expected) {
   TensorMap outputs;
   for (const auto& [name, output] : expected.outputs) {

@@ -31,7 +31,8 @@ using CpuAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs,
 // Calls the bodies of the kernels, at double.
 using DoubleAdapter = TensorMap (*)(const Case& c, const TensorMap& inputs);
 
-// By name of operation. On the CPU, `cpu` takes precedence over `rows`.
+// Keyed by the operation's name. On the CPU, `cpu` takes precedence over
+// `rows`.
 struct Adapters {
   std::map<std::string, RowAdapter> rows;
   std::map<std::string, Bf16Adapter> bf16;
