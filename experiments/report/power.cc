@@ -838,8 +838,8 @@ class RegimePower {
     double loss = truth.loss;
     if (!truth.sparse) {
       run.infer_ae += experts_ * normals->Next();
-      // Learned rows against their fixed rows if `of_learned`; otherwise, all
-      // rows against the curve.
+      // With `of_learned`, a learned row lies on the curve at its fixed row's
+      // experts, every other row at its own.
       const double at = of_learned && row.role == "learned"
                             ? base_.at(row.fixed).infer_ae
                             : run.infer_ae;

@@ -143,8 +143,7 @@ struct MiniatureClaims {
 
   // The judged measures of all claims and hypotheses: Holm's family.
   int64_t num_measures() const;
-  // Rows and corpora in the plan's order, with their seeds; nullptr if no such
-  // run is planned.
+  // The planned seeds of `row` on `corpus`; nullptr if no such run is planned.
   const std::vector<int64_t>* PlannedSeeds(const std::string& row,
                                            const std::string& corpus) const;
   // Everything that decides verdicts, as JSON with sorted keys and all digits:
